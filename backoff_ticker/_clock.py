@@ -1,0 +1,146 @@
+"""System time: the only room that reads it, sleeps, or arms a timer of the system's."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from ._scheduler import LONGEST_WAIT, Scheduler
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, TimerHandle as LoopHandle
+    from collections.abc import Callable
+
+    from ._protocols import Clock, TimerHandle
+
+__all__ = ["SystemClock", "resolve_clock", "scheduler"]
+
+scheduler = Scheduler(time.monotonic)
+"""The one scheduler of the process."""
+
+_LEAST_REARM = 0.001
+
+
+class SystemClock:
+    """The time of the machine: ``time.monotonic()``, ``time.time()`` and real waits.
+
+    There is one such clock, and each call of the class returns it. It may be used from any thread,
+    signal handler or finalizer.
+    """
+
+    __slots__ = ()
+
+    monotonic = staticmethod(time.monotonic)
+    time = staticmethod(time.time)
+
+    def __new__(cls) -> SystemClock:
+        return _SYSTEM
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[], object],
+        *,
+        loop: AbstractEventLoop | None = None,
+    ) -> TimerHandle:
+        """Have ``callback()`` called at ``when``: in ``loop``, else in the scheduler thread.
+
+        Raises:
+            RuntimeError: The scheduler thread cannot be started (no threads left, or the
+                interpreter is shutting down), or the loop is closed.
+        """
+        if loop is None:
+            return scheduler.call_at(when, callback)
+        return _LoopTimer(when, callback, loop)
+
+    def parker(self, what: str = "") -> SystemParker:  # noqa: ARG002 - a virtual clock names waits
+        """Return a place to wait for the calling thread."""
+        return SystemParker()
+
+    def __repr__(self) -> str:
+        return "SystemClock()"
+
+    def __reduce__(self) -> tuple[type[SystemClock], tuple[()]]:
+        return SystemClock, ()
+
+
+class SystemParker:
+    """A raw lock that its one waiter acquires twice: the cheapest wait that can be broken off."""
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+
+    def park(self, deadline: float | None) -> bool:
+        """Wait until unparked (True) or until ``deadline`` (False), never less."""
+        acquire = self._lock.acquire
+        if deadline is None:
+            while not acquire(True, LONGEST_WAIT):
+                pass
+            return True
+        while True:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0.0:
+                return acquire(False)
+            if acquire(True, min(remaining, LONGEST_WAIT)):
+                return True
+
+    def unpark(self) -> None:
+        """End the wait, or the next one."""
+        try:
+            self._lock.release()
+        except RuntimeError:
+            pass  # unparked already
+
+
+class _LoopTimer:
+    """A callback in a loop, never early: a loop may round down, and takes a day at the most."""
+
+    __slots__ = ("_callback", "_handle", "_loop", "when")
+
+    def __init__(
+        self, when: float, callback: Callable[[], object], loop: AbstractEventLoop
+    ) -> None:
+        self.when = when
+        self._callback: Callable[[], object] | None = callback
+        self._loop = loop
+        self._handle: LoopHandle = self._arm(when - time.monotonic())
+
+    def _arm(self, delay: float) -> LoopHandle:
+        return self._loop.call_later(max(0.0, min(delay, LONGEST_WAIT)), self._fire)
+
+    def _fire(self) -> None:
+        remaining = self.when - time.monotonic()
+        if remaining > 0.0:
+            self._handle = self._arm(max(remaining, _LEAST_REARM))
+            return
+        callback, self._callback = self._callback, None
+        if callback is not None:
+            callback()
+
+    def cancel(self) -> bool:
+        pending = self._callback is not None
+        self._callback = None
+        self._handle.cancel()
+        return pending
+
+
+_SYSTEM: SystemClock = object.__new__(SystemClock)
+_current: Clock = _SYSTEM
+
+
+def resolve_clock(clock: Clock | None) -> Clock:
+    """Return ``clock``, or the current clock for None.
+
+    Raises:
+        TypeError: It lacks a method of a clock.
+    """
+    if clock is None:
+        return _current
+    for method in ("monotonic", "time", "call_at", "parker"):
+        if not callable(getattr(clock, method, None)):
+            raise TypeError(f"clock must be a Clock, not {clock!r}: it has no method {method}()")
+    return clock

@@ -1,0 +1,75 @@
+"""The errors of the package; imports nothing, so that every room may raise them.
+
+.. code-block:: text
+
+    BackoffTickerError (Exception)
+    ├── WouldBlock
+    ├── TickerClosed            .reason
+    └── Cancelled               .cause
+        └── DeadlineExceeded    also a TimeoutError
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._schedule import CloseReason
+
+__all__ = ["BackoffTickerError", "Cancelled", "DeadlineExceeded", "TickerClosed", "WouldBlock"]
+
+
+class BackoffTickerError(Exception):
+    """The root of what this package raises of its own.
+
+    Bad arguments are not among them: those are plain ``TypeError`` and ``ValueError``.
+    """
+
+
+class WouldBlock(BackoffTickerError):
+    """A ``*_nowait`` method found nothing ready; the same call may succeed later."""
+
+
+class TickerClosed(BackoffTickerError):
+    """A tick was asked of a ticker that gives no more.
+
+    Not raised by iteration, which simply ends, and not for the failure of a policy: the policy's
+    own error comes first, once.
+
+    Attributes:
+        reason: Why the ticker closed, a ``CloseReason``.
+    """
+
+    def __init__(self, reason: CloseReason) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the ticker is closed: {self.reason}"
+
+
+class Cancelled(BackoffTickerError):
+    """A cancellation token was cancelled.
+
+    An ordinary ``Exception``, unlike ``asyncio.CancelledError``: it tells that *work* was called
+    off, not that the task itself was.
+
+    Attributes:
+        cause: What was given to ``cancel()``: an exception, a text, or None.
+    """
+
+    def __init__(self, cause: BaseException | str | None = None) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+    def __str__(self) -> str:
+        if self.cause is None:
+            return "cancelled"
+        told = self.cause if isinstance(self.cause, str) else type(self.cause).__name__
+        return f"cancelled: {told}"
+
+
+class DeadlineExceeded(Cancelled, TimeoutError):
+    """A deadline passed: the cause of a token whose deadline passed, and what it then raises."""
+
+    def __str__(self) -> str:
+        return "the deadline has passed"

@@ -1,0 +1,64 @@
+"""The one place where numbers from outside are checked: durations, moments, counts, fractions.
+
+A bad number raises where it enters and the message names the parameter and the value.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+__all__ = ["LARGEST", "as_count", "as_number", "as_seconds"]
+
+LARGEST = 1.7976931348623157e308
+"""The largest finite float: where a delay without a cap saturates."""
+
+
+def as_number(name: str, value: object, expected: str = "a finite number") -> float:
+    """Return ``value`` as a finite float.
+
+    Raises:
+        TypeError: It is not an int or a float, or is a bool.
+        ValueError: It is NaN, infinite or too big for a float.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be {expected}, not {value!r} of type {type(value).__name__}")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(f"{name} must be {expected}, not an int too big for a float") from None
+    if not isfinite(number):
+        raise ValueError(f"{name} must be {expected}, not {value!r}")
+    return number
+
+
+def as_seconds(name: str, value: float | timedelta) -> float:
+    """Return a duration, seconds or a ``datetime.timedelta``, as finite seconds of at least 0.
+
+    Raises:
+        TypeError: It is neither an int, a float nor a timedelta, or is a bool.
+        ValueError: It is NaN, infinite, negative or too big for a float.
+    """
+    expected = "a finite number of seconds >= 0 or a timedelta"
+    total_seconds = getattr(value, "total_seconds", None)
+    number = as_number(name, value if total_seconds is None else total_seconds(), expected)
+    if number < 0.0:
+        raise ValueError(f"{name} must be {expected}, not {value!r}")
+    return number + 0.0
+
+
+def as_count(name: str, value: object) -> int:
+    """Return ``value`` as an int of at least 0.
+
+    Raises:
+        TypeError: It is not an int, or is a bool.
+        ValueError: It is negative.
+    """
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be an int >= 0, not {value!r} of type {type(value).__name__}")
+    if value < 0:
+        raise ValueError(f"{name} must be an int >= 0, not {value!r}")
+    return value

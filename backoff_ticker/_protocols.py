@@ -1,0 +1,103 @@
+"""All contracts between this package and the code around it, on one page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable
+
+    from ._stop import Stop
+
+__all__ = ["BackOff", "Clock", "Parker", "Sink", "TimerHandle"]
+
+
+@runtime_checkable
+class BackOff(Protocol):
+    """A policy: says how long to wait before the next attempt, or to give up.
+
+    Whoever runs a policy runs a copy of its own (``copy.copy``, then ``reset()``), together with
+    the policies it holds, so one object may be shared by any number of threads and loops. A class
+    that wants to be shared on purpose returns itself from ``__copy__``.
+    """
+
+    def next_backoff(self) -> float | Stop:
+        """Return the seconds to wait (finite, >= 0), or ``STOP``.
+
+        Called by one reader of a ticker at a time and expected to return at once.
+        """
+        ...
+
+    def reset(self) -> None:
+        """Begin anew."""
+        ...
+
+
+class TimerHandle(Protocol):
+    """A callback that a clock will call."""
+
+    @property
+    def when(self) -> float:
+        """When it is due, in the clock's monotonic seconds."""
+        ...
+
+    def cancel(self) -> bool:
+        """Prevent the call; True if this is what prevented it. Never blocks."""
+        ...
+
+
+class Parker(Protocol):
+    """Where one thread waits, once or again and again."""
+
+    def park(self, deadline: float | None) -> bool:
+        """Wait until ``unpark()`` or until ``deadline`` (monotonic seconds; None: no limit).
+
+        Returns True if it was unparked, False if the deadline passed. An ``unpark()`` that came
+        before is remembered and ends the wait at once.
+        """
+        ...
+
+    def unpark(self) -> None:
+        """End the wait, or the next one. From any thread, signal handler or finalizer."""
+        ...
+
+
+@runtime_checkable
+class Clock(Protocol):
+    """The seam through which everything here reads time and waits."""
+
+    def monotonic(self) -> float:
+        """Return the seconds since some fixed moment; never goes back."""
+        ...
+
+    def time(self) -> float:
+        """Return the wall clock, in Unix seconds."""
+        ...
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[], object],
+        *,
+        loop: AbstractEventLoop | None = None,
+    ) -> TimerHandle:
+        """Have ``callback()`` called once ``monotonic()`` reaches ``when``.
+
+        Without ``loop`` it runs in a thread of the clock's and must not block; what it raises is
+        reported and stops nothing. With ``loop`` it runs in that event loop, and ``call_at``
+        itself must be called there.
+        """
+        ...
+
+    def parker(self, what: str = "") -> Parker:
+        """Return a place to wait for the calling thread; ``what`` names the wait in reports."""
+        ...
+
+
+class Sink(Protocol):
+    """What ticks can be sent to; ``shutdown()`` or ``close()`` is called at the end if it is there."""
+
+    def put_nowait(self, item: object, /) -> object:
+        """Take the item at once, or raise an error that tells that there is no room."""
+        ...

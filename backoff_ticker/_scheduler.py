@@ -1,0 +1,178 @@
+"""The one thread of the package: calls back at given times, for what must be pushed.
+
+It starts with its first entry, ends after a few idle seconds and begins empty in a forked child.
+Nothing here takes a lock that a caller could meet: work comes through a ``SimpleQueue``, whose
+``put`` may interrupt itself, so entries can be added and cancelled in signal handlers and
+finalizers.
+
+Invariants:
+    * The heap belongs to the thread; nobody else touches it.
+    * A callback has one owner: whoever pops it from its timer's box, to run or to cancel it.
+    * While the heap holds an entry the thread lives, so who has an entry can post another
+      without starting a thread.
+"""
+
+from __future__ import annotations
+
+import heapq
+import queue
+import sys
+import threading
+from collections import deque
+
+from ._fork import after_fork
+from ._report import report
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["LONGEST_WAIT", "Scheduler", "Timer"]
+
+LONGEST_WAIT = 86_400.0
+"""Seconds: no wait is handed to the system for longer; a longer one is begun again."""
+
+_IDLE_SECONDS = 5.0
+_SWEEP_FROM = 64
+
+
+class Timer:
+    """One entry of the scheduler: calls back once, unless cancelled before."""
+
+    __slots__ = ("_box", "_scheduler", "when")
+
+    def __init__(self, scheduler: Scheduler, when: float, callback: Callable[[], object]) -> None:
+        self.when = when
+        self._scheduler = scheduler
+        self._box = [callback]
+
+    @property
+    def spent(self) -> bool:
+        """Whether it was run or cancelled."""
+        return not self._box
+
+    def cancel(self) -> bool:
+        """Prevent the call; True if this is what prevented it."""
+        try:
+            self._box.pop()
+        except IndexError:
+            return False
+        self._scheduler.note_cancelled()
+        return True
+
+    def run(self) -> None:
+        """Call back, unless cancelled; an error is reported and goes no further."""
+        try:
+            callback = self._box.pop()
+        except IndexError:
+            return
+        try:
+            callback()
+        except BaseException as error:  # noqa: BLE001 - no error of a callback ends the thread
+            report(error, "Exception in a scheduled callback", callback)
+
+
+class Scheduler:
+    """A heap of timers and the daemon thread that runs them."""
+
+    def __init__(
+        self, monotonic: Callable[[], float], *, idle_seconds: float = _IDLE_SECONDS
+    ) -> None:
+        self._monotonic = monotonic
+        self._idle_seconds = idle_seconds
+        self._begin()
+        after_fork(self._begin)
+
+    def _begin(self) -> None:
+        self._mailbox: queue.SimpleQueue[Timer | None] = queue.SimpleQueue()
+        self._heap: list[tuple[float, int, Timer]] = []
+        self._added = 0
+        self._cancelled: deque[None] = deque()
+        self._role: dict[str, threading.Thread] = {}
+
+    @property
+    def thread(self) -> threading.Thread | None:
+        """The thread, while there is one."""
+        return self._role.get("thread")
+
+    def __len__(self) -> int:
+        """Entries held, cancelled ones that have not been swept out included."""
+        return len(self._heap) + self._mailbox.qsize()
+
+    def call_at(self, when: float, callback: Callable[[], object]) -> Timer:
+        """Have ``callback()`` called in the thread at ``when``.
+
+        Raises:
+            RuntimeError: The thread could not be started; the callback will not be called.
+        """
+        timer = Timer(self, when, callback)
+        self._mailbox.put(timer)
+        try:
+            self._ensure_thread()
+        except BaseException:
+            timer.cancel()
+            raise
+        return timer
+
+    def note_cancelled(self) -> None:
+        """Count a cancelled entry; ask for a sweep when they are more than half."""
+        cancelled = self._cancelled
+        cancelled.append(None)
+        if len(cancelled) >= _SWEEP_FROM and len(cancelled) * 2 > len(self):
+            cancelled.clear()
+            self._mailbox.put(None)
+
+    def _ensure_thread(self) -> None:
+        role = self._role
+        if role:
+            return
+        if sys.is_finalizing():
+            raise RuntimeError("the interpreter is shutting down: no scheduler thread can start")
+        thread = threading.Thread(target=self._run, name="backoff_ticker-scheduler", daemon=True)
+        if role.setdefault("thread", thread) is not thread:
+            return
+        try:
+            thread.start()
+        except BaseException:
+            if thread.ident is None:
+                self._role = {}
+            raise
+
+    def _run(self) -> None:
+        while True:
+            self._run_due()
+            self._receive()
+            if self._heap:
+                continue
+            role: dict[str, threading.Thread] = {}
+            self._role = role
+            # Whoever posts from here on starts a thread; who posted just before may not have.
+            me = threading.current_thread()
+            if self._mailbox.empty() or role.setdefault("thread", me) is not me:
+                return
+
+    def _run_due(self) -> None:
+        heap = self._heap
+        now = self._monotonic()
+        while heap and heap[0][0] <= now:
+            heapq.heappop(heap)[2].run()
+
+    def _receive(self) -> None:
+        """Wait for mail, at most until the next due time or the end of patience."""
+        timeout = self._idle_seconds
+        if self._heap:
+            timeout = max(0.0, min(self._heap[0][0] - self._monotonic(), LONGEST_WAIT))
+        try:
+            self._take_in(self._mailbox.get(timeout=timeout))
+            while True:
+                self._take_in(self._mailbox.get_nowait())
+        except queue.Empty:
+            pass
+
+    def _take_in(self, timer: Timer | None) -> None:
+        if timer is None:
+            self._heap = [entry for entry in self._heap if not entry[2].spent]
+            heapq.heapify(self._heap)
+        elif not timer.spent:
+            self._added += 1
+            heapq.heappush(self._heap, (timer.when, self._added, timer))

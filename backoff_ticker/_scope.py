@@ -1,0 +1,87 @@
+"""``async with token.scope()``: a token that cancels the code inside through asyncio.
+
+asyncio has one way to end a coroutine, ``task.cancel()``, and counts the requests so that whoever
+made one can take it back. A scope follows that protocol as ``asyncio.timeout()`` does: it counts
+relative to its entry, takes back its own request, and turns the ``CancelledError`` into
+``Cancelled`` only if nobody else asked for it.
+"""
+
+from __future__ import annotations
+
+from ._waiting import Waiter, cancelled_error, current_loop, current_task, give_way
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
+    from types import TracebackType
+
+    from ._protocols import TimerHandle
+    from ._token import CancellationToken
+
+__all__ = ["Scope"]
+
+
+class Scope(Waiter):
+    """One block; see ``CancellationToken.scope``."""
+
+    __slots__ = ("_cancelling", "_fired", "_task", "_timer", "_token", "loop")
+
+    def __init__(self, token: CancellationToken) -> None:
+        super().__init__()
+        self._token = token
+        self._task: asyncio.Task[object] | None = None
+        self._timer: TimerHandle | None = None
+        self._cancelling = 0
+        self._fired = False
+
+    async def __aenter__(self) -> CancellationToken:
+        """Enter the block; under a cancelled token its first ``await`` is cancelled.
+
+        Raises:
+            RuntimeError: It is not entered in a task, or was entered before.
+        """
+        if self._task is not None:
+            raise RuntimeError("a scope can be entered once; call token.scope() again")
+        self.loop = current_loop()
+        self._task = current_task()
+        self._cancelling = self._task.cancelling()
+        token = self._token
+        token.wait_set().add(self)
+        if token.cancelled:
+            self.fire()
+        elif token.deadline is not None:
+            self._timer = token.clock.call_at(token.deadline, self.fire, loop=self.loop)
+        return token
+
+    def fire(self) -> None:
+        """Cancel the body, once, if the token is cancelled and the block has not been left."""
+        if self._token.cancelled and not self._fired and self._task is not None:
+            self._fired = True
+            self._task.cancel()
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Leave the block: take the cancel back, and tell it as ``Cancelled``."""
+        task = self._task
+        assert task is not None  # noqa: S101 - entered
+        if self._timer is not None:
+            self._timer.cancel()
+        self._token.wait_set().leave(self)
+        fired, self._fired = self._fired, True
+        if not fired:
+            return
+        others = task.uncancel() > self._cancelling
+        if isinstance(exc, cancelled_error()):
+            if not others:
+                raise self._token.error() from exc
+        elif not others:
+            # The body ended without meeting the cancel: let it come now, and end here.
+            try:
+                await give_way
+            except cancelled_error():
+                if task.cancelling() > self._cancelling:
+                    raise

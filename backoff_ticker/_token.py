@@ -1,0 +1,461 @@
+"""Cancellation tokens: one object that cancels threads and coroutines alike.
+
+Invariants:
+    * The first cause stays: it is what ``setdefault`` stored, whoever called it.
+    * ``cancel()`` marks first and wakes later: when any call of it returns, the winner's or a
+      loser's, every descendant is marked. All its steps may be done twice, by several callers.
+    * A callback runs once: whoever pops it from the token's table runs it, or has removed it.
+    * No lock: everything above is single operations on dictionaries, so ``cancel()`` may
+      interrupt itself, in a signal handler or a finalizer.
+
+References: a child holds its parents, a parent holds its children weakly. A callback that is
+registered keeps its token alive for as long as something can still cancel it: it is pinned to the
+roots of the tree, and to the scheduler where there is a deadline.
+"""
+
+from __future__ import annotations
+
+import weakref
+from contextvars import copy_context
+
+from ._clock import resolve_clock
+from ._errors import Cancelled, DeadlineExceeded
+from ._numbers import as_number, as_seconds
+from ._report import report
+from ._waiting import FOREVER, WaitSet, park_coroutine, park_thread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import timedelta
+    from types import TracebackType
+    from typing import Self
+
+    from ._protocols import Clock, TimerHandle
+    from ._scope import Scope
+
+__all__ = ["CallbackHandle", "CancellationToken", "any_of"]
+
+
+class CancellationToken:
+    """Tells any number of threads and event loops that work is called off.
+
+    Every method may be called from any thread and loop; ``cancel()`` also from signal handlers,
+    finalizers and callbacks. Nothing polls: a cancel wakes each waiter at once.
+
+    As a context manager it is cancelled on leaving the block, unless ``disarm()`` was called.
+
+    Args:
+        clock: Measures the deadlines of this token and its children; None: the current clock.
+
+    Attributes:
+        cancelled: Whether it is cancelled. A deadline that has passed counts. As cheap to read as
+            a plain attribute, which it is on a token without a deadline; never assign to it.
+    """
+
+    __slots__ = ("__weakref__", "_armed", "_clock", "_deadline", "_facts", "_parents", "cancelled")
+
+    cancelled: bool
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._begin(resolve_clock(clock), (), None)
+
+    def _begin(
+        self, clock: Clock, parents: tuple[CancellationToken, ...], deadline: float | None
+    ) -> None:
+        self._clock = clock
+        self._parents = parents
+        self._deadline = deadline
+        self._armed = True
+        self._facts: dict[str, object] = {}
+        self.cancelled = False
+        for parent in parents:
+            parent._adopt(self)
+        for parent in parents:
+            if parent.cancelled:
+                self._mark(parent._box())
+                return
+
+    # What is set once, atomically, is in ``_facts``: the cause, and the tables made when needed.
+
+    def _table(self, name: str) -> dict[object, None]:
+        table = self._facts.get(name)
+        return self._facts.setdefault(name, {}) if table is None else table  # type: ignore[return-value]
+
+    def wait_set(self) -> WaitSet:
+        """Return where waiters of this token register; made with the first of them."""
+        waiters = self._facts.get("waiters")
+        return self._facts.setdefault("waiters", WaitSet()) if waiters is None else waiters  # type: ignore[return-value]
+
+    def _box(self) -> tuple[BaseException | str | None]:
+        return self._facts["cause"]  # type: ignore[return-value]
+
+    def _mark(self, box: tuple[BaseException | str | None]) -> bool:
+        """Mark this token alone; True if ``box`` holds what it is cancelled for."""
+        won = self._facts.setdefault("cause", box) is box
+        self.cancelled = True
+        return won
+
+    def _adopt(self, child: CancellationToken) -> None:
+        children = self._table("children")
+        forget = self._facts.get("forget") or self._facts.setdefault("forget", children.pop)
+        children[weakref.ref(child, forget)] = None  # type: ignore[call-overload]
+
+    def _tree(self) -> list[CancellationToken]:
+        """Return this token and all its descendants, each once, marked with its cause."""
+        box = self._box()
+        tree = {self: None}
+        todo = [self]
+        for token in todo:
+            for link in list(token._facts.get("children", ())):  # type: ignore[call-overload]
+                child = link()
+                if child is not None and child not in tree:
+                    if not child.cancelled:
+                        child._mark(box)
+                    tree[child] = None
+                    todo.append(child)
+        return todo
+
+    def _finish(self) -> None:
+        """Mark every descendant, then wake all waiters, then run all callbacks."""
+        tree = self._tree()
+        for token in tree:
+            waiters = token._facts.get("waiters")
+            if waiters is not None:
+                waiters.close()  # type: ignore[attr-defined]
+        interrupt: BaseException | None = None
+        for token in tree:
+            for handle in list(token._facts.get("callbacks", ())):  # type: ignore[call-overload]
+                interrupt = handle.run() or interrupt
+        if interrupt is not None:
+            raise interrupt
+
+    def expire(self) -> None:
+        """Wake and call back all whom the deadline concerns, if it has passed."""
+        if self.cancelled:
+            self._finish()
+
+    def cancel(self, cause: BaseException | str | None = None) -> bool:
+        """Cancel this token and all its descendants, and wake everyone who waits for them.
+
+        Callbacks run in the calling thread before it returns. Never blocks.
+
+        Args:
+            cause: Why: an exception or a text. The first cause stays.
+
+        Returns:
+            True for the one call that cancelled it. Also when it returns False, every descendant
+            is cancelled.
+
+        Raises:
+            TypeError: ``cause`` is something else.
+        """
+        if cause is not None and not isinstance(cause, (BaseException, str)):
+            raise TypeError(f"cause must be an exception, a str or None, not {cause!r}")
+        won = not self.cancelled and self._mark((cause,))
+        self._finish()
+        return won
+
+    @property
+    def cause(self) -> BaseException | str | None:
+        """What it was cancelled with; None before, or if no cause was given.
+
+        A ``DeadlineExceeded`` where a deadline passed.
+        """
+        return self._box()[0] if self.cancelled else None
+
+    @property
+    def clock(self) -> Clock:
+        """What measures its deadline, and those of its children."""
+        return self._clock
+
+    @property
+    def deadline(self) -> float | None:
+        """When it cancels itself, in the clock's monotonic seconds; None: never.
+
+        The earliest of its own and its parents' deadlines.
+        """
+        return self._deadline
+
+    def remaining(self) -> float | None:
+        """Return the seconds until the deadline, never negative; None without a deadline."""
+        if self._deadline is None:
+            return None
+        return max(0.0, self._deadline - self._clock.monotonic())
+
+    def error(self) -> Cancelled:
+        """Return a fresh error that tells the cause, as ``raise_if_cancelled()`` raises it."""
+        cause = self.cause
+        if isinstance(cause, DeadlineExceeded):
+            return DeadlineExceeded(cause)
+        error = Cancelled(cause)
+        if isinstance(cause, BaseException):
+            error.__cause__ = cause
+        return error
+
+    def raise_if_cancelled(self) -> None:
+        """Raise if it is cancelled.
+
+        Raises:
+            DeadlineExceeded: A deadline passed.
+            Cancelled: It was cancelled; an exception given as the cause is its ``__cause__``.
+        """
+        if self.cancelled:
+            raise self.error()
+
+    def wait(self, timeout: float | timedelta | None = None) -> bool:
+        """Block this thread until the token is cancelled.
+
+        Woken by ``cancel()`` on this token or an ancestor, and by its deadline. An interrupt
+        leaves nothing behind. If a signal arrives in the few instructions before the wait begins,
+        the interpreter runs its handler when the wait ends: nothing here polls for it.
+
+        Args:
+            timeout: Seconds >= 0 or a timedelta; None: no limit.
+
+        Returns:
+            True once it is cancelled, False if the time ran out before.
+
+        Raises:
+            TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
+        """
+        limit = self._limit(timeout)
+        while not self.cancelled:
+            if limit != FOREVER and self._clock.monotonic() >= limit:
+                return False
+            park_thread(
+                self._clock,
+                "CancellationToken.wait()",
+                (self.wait_set(),),
+                lambda _: self._look(limit),
+            )
+        return True
+
+    async def wait_async(self, timeout: float | timedelta | None = None) -> bool:
+        """Wait in a coroutine as ``wait()`` does in a thread, in any number of event loops.
+
+        If it is cancelled itself, ``asyncio.CancelledError`` passes and nothing stays behind.
+        """
+        limit = self._limit(timeout)
+        while not self.cancelled:
+            if limit != FOREVER and self._clock.monotonic() >= limit:
+                return False
+            await park_coroutine(self._clock, (self.wait_set(),), lambda _: self._look(limit))
+        return True
+
+    def _limit(self, timeout: float | timedelta | None) -> float:
+        if timeout is None:
+            return FOREVER
+        return self._clock.monotonic() + as_seconds("timeout", timeout)
+
+    def _look(self, limit: float) -> float | None:
+        if self.cancelled:
+            return None
+        return limit if self._deadline is None else min(limit, self._deadline)
+
+    def child(
+        self, timeout: float | timedelta | None = None, deadline: float | None = None
+    ) -> CancellationToken:
+        """Return a token that is cancelled with this one, and can be without it.
+
+        Its parent does not keep it alive. A child of a cancelled token is born cancelled.
+
+        Args:
+            timeout: Cancel it after so many seconds >= 0, or a timedelta.
+            deadline: Cancel it at this time of the clock's ``monotonic()``. The earliest of both
+                and of this token's own deadline counts.
+
+        Raises:
+            TypeError, ValueError: An argument is no finite number in its range.
+        """
+        limits = [] if self._deadline is None else [self._deadline]
+        if timeout is not None:
+            limits.append(self._clock.monotonic() + as_seconds("timeout", timeout))
+        if deadline is not None:
+            limits.append(as_number("deadline", deadline, "a finite number of monotonic seconds"))
+        return _make(self._clock, (self,), min(limits, default=None))
+
+    def on_cancel(self, callback: Callable[[], object]) -> CallbackHandle:
+        """Have ``callback()`` called once when the token is cancelled; at once if it is already.
+
+        It runs in the thread that cancels (for a deadline: in the scheduler thread), in the
+        ``contextvars`` context of this call, and must not block. What it raises is reported
+        through ``sys.unraisablehook`` and stops nothing. While it is registered, the token is
+        kept alive by whatever can still cancel it.
+
+        Returns:
+            A handle whose ``remove()`` prevents the call.
+
+        Raises:
+            TypeError: ``callback`` is not callable.
+            RuntimeError: The token has a deadline and the scheduler thread cannot be started.
+        """
+        if not callable(callback):
+            raise TypeError(f"callback must be callable, not {callback!r}")
+        handle = CallbackHandle(self, callback)
+        self._table("callbacks")[handle] = None
+        handle.pin()
+        if self.cancelled:
+            interrupt = handle.run()
+            if interrupt is not None:
+                raise interrupt
+        return handle
+
+    def scope(self) -> Scope:
+        """Return an ``async with`` block that this token cancels.
+
+        A cancel, or the deadline, cancels the code inside through asyncio, and the block then
+        raises ``Cancelled`` (``DeadlineExceeded``). If the task was cancelled from elsewhere too,
+        ``asyncio.CancelledError`` wins. A body that ends normally all the same raises nothing and
+        leaves no cancel behind.
+
+        Raises (on entering):
+            RuntimeError: It is not entered in a task.
+        """
+        from ._scope import Scope
+
+        return Scope(self)
+
+    def disarm(self) -> None:
+        """Let the ``with`` block around end without cancelling."""
+        self._armed = False
+
+    def __enter__(self) -> Self:
+        self._armed = True
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._armed:
+            self.cancel()
+
+    def __repr__(self) -> str:
+        state = "cancelled" if self.cancelled else "open"
+        if self.cancelled and self.cause is not None:
+            state += f" ({type(self.cause).__name__})"
+        elif self._deadline is not None:
+            state += f", deadline={self._deadline!r}"
+        return f"<CancellationToken {state}>"
+
+
+_plain_flag = CancellationToken.__dict__["cancelled"]
+
+
+class _DeadlineToken(CancellationToken):
+    """A token that cancels itself: whoever looks after the deadline finds it cancelled."""
+
+    __slots__ = ()
+
+    @property
+    def cancelled(self) -> bool:  # type: ignore[override]
+        if _plain_flag.__get__(self):
+            return True
+        if self._clock.monotonic() < self._deadline:  # type: ignore[operator]
+            return False
+        self._mark((DeadlineExceeded(),))
+        return True
+
+    @cancelled.setter
+    def cancelled(self, value: bool) -> None:
+        _plain_flag.__set__(self, value)
+
+
+def _make(
+    clock: Clock, parents: tuple[CancellationToken, ...], deadline: float | None
+) -> CancellationToken:
+    cls = CancellationToken if deadline is None else _DeadlineToken
+    token = cls.__new__(cls)
+    token._begin(clock, parents, deadline)
+    return token
+
+
+def any_of(*tokens: CancellationToken) -> CancellationToken:
+    """Return a token that is cancelled with the first of ``tokens``, with its cause.
+
+    It keeps them alive, and they do not keep it alive. Cancelling it cancels none of them.
+
+    Raises:
+        TypeError: None is given, or one is no token.
+        ValueError: Two have deadlines on different clocks.
+    """
+    if not tokens:
+        raise TypeError("any_of() needs at least one token")
+    for token in tokens:
+        require_token("any_of()'s argument", token)
+    timed = [token for token in tokens if token.deadline is not None]
+    clock = (timed or tokens)[0]._clock
+    for token in timed:
+        if token._clock is not clock:
+            raise ValueError(f"any_of() mixes deadlines on {clock!r} and {token._clock!r}")
+    return _make(clock, tokens, min((token.deadline for token in timed), default=None))  # type: ignore[type-var]
+
+
+def require_token(name: str, value: object) -> None:
+    """Raise a TypeError that names the parameter unless ``value`` is a token."""
+    if not isinstance(value, CancellationToken):
+        raise TypeError(f"{name} must be a CancellationToken, not {value!r}")
+
+
+class CallbackHandle:
+    """A callback registered with ``on_cancel``; ``remove()`` prevents the call."""
+
+    __slots__ = ("_callback", "_context", "_pins", "_timer", "_token")
+
+    def __init__(self, token: CancellationToken, callback: Callable[[], object]) -> None:
+        self._token = token
+        self._callback = callback
+        self._context = copy_context()
+        self._timer: TimerHandle | None = None
+        self._pins: list[dict[object, None]] = []
+
+    def pin(self) -> None:
+        """Let whatever can cancel the token keep it alive until the callback runs."""
+        ancestors = dict.fromkeys(self._token._parents)
+        todo = list(ancestors)
+        for token in todo:
+            if not token._parents:
+                pins = token._table("pins")
+                self._pins.append(pins)
+                pins[self] = None
+            for parent in token._parents:
+                if parent not in ancestors:
+                    ancestors[parent] = None
+                    todo.append(parent)
+        if self._token.deadline is not None:
+            try:
+                self._timer = self._token._clock.call_at(self._token.deadline, self._token.expire)
+            except BaseException:
+                self.remove()
+                raise
+
+    def remove(self) -> bool:
+        """Unregister the callback; True only if this prevented the call.
+
+        Callable from any thread, signal handler or finalizer; False also while it runs.
+        """
+        callbacks = self._token._table("callbacks")
+        if callbacks.pop(self, self) is self:
+            return False
+        for pins in self._pins:
+            pins.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+        return True
+
+    def run(self) -> BaseException | None:
+        """Call back unless it was done or prevented; return an interrupt that cut it short."""
+        if self.remove():
+            try:
+                self._context.run(self._callback)
+            except Exception as error:  # noqa: BLE001 - no callback stops the others
+                report(error, "Exception in a callback of a cancellation token", self._callback)
+            except BaseException as interrupt:  # noqa: BLE001 - raised once all is done
+                return interrupt
+        return None
+
+    def __repr__(self) -> str:
+        return f"<CallbackHandle of {self._callback!r}>"

@@ -1,0 +1,94 @@
+"""The policies without state: always the same delay, no delay, no retry."""
+
+from __future__ import annotations
+
+from .._numbers import as_seconds
+from .._stop import STOP
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from .._stop import Stop
+
+__all__ = ["ConstantBackOff", "StopBackOff", "ZeroBackOff"]
+
+
+class ConstantBackOff:
+    """Wait the same time before each attempt, for ever.
+
+    Source: ``ConstantBackOff`` of cenkalti/backoff v4. Immutable, so its copy is itself.
+
+    Args:
+        interval: Seconds >= 0, or a ``datetime.timedelta``.
+
+    Raises:
+        TypeError, ValueError: ``interval`` is not a finite duration of at least 0.
+    """
+
+    __slots__ = ("_interval",)
+
+    def __init__(self, interval: float | timedelta) -> None:
+        self._interval = as_seconds("interval", interval)
+
+    @property
+    def interval(self) -> float:
+        """The delay, in seconds."""
+        return self._interval
+
+    def next_backoff(self) -> float:
+        """Return the interval."""
+        return self._interval
+
+    def reset(self) -> None:
+        """Do nothing: there is no state."""
+
+    def __copy__(self) -> ConstantBackOff:
+        return self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._interval!r})"
+
+
+class ZeroBackOff:
+    """Try again at once, for ever.
+
+    Source: ``ZeroBackOff`` of cenkalti/backoff v4, ``ZERO_BACKOFF`` of Google's Java client.
+    """
+
+    __slots__ = ()
+
+    def next_backoff(self) -> float:
+        """Return 0.0."""
+        return 0.0
+
+    def reset(self) -> None:
+        """Do nothing: there is no state."""
+
+    def __copy__(self) -> ZeroBackOff:
+        return self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class StopBackOff:
+    """Never try again.
+
+    Source: ``StopBackOff`` of cenkalti/backoff v4, ``STOP_BACKOFF`` of Google's Java client.
+    """
+
+    __slots__ = ()
+
+    def next_backoff(self) -> Stop:
+        """Return ``STOP``."""
+        return STOP
+
+    def reset(self) -> None:
+        """Do nothing: there is no state."""
+
+    def __copy__(self) -> StopBackOff:
+        return self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"

@@ -1,0 +1,163 @@
+"""Exponential back-off as in Google's Java client and cenkalti/backoff v4."""
+
+from __future__ import annotations
+
+from .._clock import resolve_clock
+from .._numbers import LARGEST, as_number, as_seconds
+from .._stop import STOP
+from ._random import as_rng, shared_random
+from ._running import attributes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from random import Random
+    from typing import Self
+
+    from .._protocols import Clock
+    from .._stop import Stop
+
+__all__ = ["ExponentialBackOff"]
+
+
+class ExponentialBackOff:
+    """Wait longer each time, around an interval that grows by a factor up to a maximum.
+
+    Each call draws a delay uniformly from ``interval * (1 - randomization_factor)`` to
+    ``interval * (1 + randomization_factor)`` and then advances the interval to
+    ``min(interval * multiplier, max_interval)``. So ``max_interval`` caps the interval, not the
+    jittered delay, which can be ``max_interval * (1 + randomization_factor)``.
+
+    Source: ``ExponentialBackOff`` of Google's HTTP Client Library for Java (formula, defaults,
+    validation) and of cenkalti/backoff v4 (``look_ahead``).
+
+    Args:
+        initial_interval: The first interval: seconds > 0, or a ``datetime.timedelta``.
+        randomization_factor: 0 <= factor < 1; 0 draws nothing.
+        multiplier: >= 1.
+        max_interval: The greatest interval, seconds >= ``initial_interval``.
+        max_elapsed_time: Seconds since construction or ``reset()`` after which the policy stops;
+            None or 0: never.
+        look_ahead: True (Go): ``STOP`` when elapsed time plus the drawn delay would pass the
+            limit; the interval advances all the same. False (Java): ``STOP`` once the elapsed
+            time has passed it; nothing is drawn or advanced. Equality passes in both.
+        rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
+            own, which no seed fixes and a forked child seeds anew.
+        clock: What measures the elapsed time. None: the clock of the ticker that runs the policy;
+            where nobody runs it, the current clock.
+
+    Raises:
+        TypeError, ValueError: A parameter is no finite number in its range.
+
+    Not to be called by several threads at once; whoever runs a policy runs a copy of its own.
+    """
+
+    __slots__ = (
+        "_clock",
+        "_interval",
+        "_random",
+        "_rng",
+        "_start",
+        "initial_interval",
+        "look_ahead",
+        "max_elapsed_time",
+        "max_interval",
+        "multiplier",
+        "randomization_factor",
+    )
+
+    def __init__(  # noqa: PLR0913 - the parameters of the source
+        self,
+        initial_interval: float | timedelta = 0.5,
+        randomization_factor: float = 0.5,
+        multiplier: float = 1.5,
+        max_interval: float | timedelta = 60.0,
+        max_elapsed_time: float | timedelta | None = 900.0,
+        look_ahead: bool = True,  # noqa: FBT001, FBT002 - positional in the published signature
+        rng: Random | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.initial_interval = as_seconds("initial_interval", initial_interval)
+        self.randomization_factor = as_number("randomization_factor", randomization_factor)
+        self.multiplier = as_number("multiplier", multiplier)
+        self.max_interval = as_seconds("max_interval", max_interval)
+        limit = 0.0 if max_elapsed_time is None else as_seconds("max_elapsed_time", max_elapsed_time)
+        self.max_elapsed_time = limit or None
+        if self.initial_interval == 0.0:
+            raise ValueError(f"initial_interval must be > 0, not {initial_interval!r}")
+        if not 0.0 <= self.randomization_factor < 1.0:
+            raise ValueError(
+                f"randomization_factor must be >= 0 and < 1, not {randomization_factor!r}"
+            )
+        if self.multiplier < 1.0:
+            raise ValueError(f"multiplier must be >= 1, not {multiplier!r}")
+        if self.max_interval < self.initial_interval:
+            raise ValueError(
+                f"max_interval must be >= initial_interval ({initial_interval!r}), "
+                f"not {max_interval!r}"
+            )
+        if not isinstance(look_ahead, bool):
+            raise TypeError(f"look_ahead must be a bool, not {look_ahead!r}")
+        self.look_ahead = look_ahead
+        self._rng = as_rng("rng", rng)
+        self._random = shared_random if rng is None else rng.random
+        self._clock = clock if clock is None else resolve_clock(clock)
+        self.reset()
+
+    @property
+    def current_interval(self) -> float:
+        """The interval around which the next delay is drawn, in seconds."""
+        return self._interval
+
+    @property
+    def elapsed_time(self) -> float:
+        """Seconds since construction or the last ``reset()``."""
+        return resolve_clock(self._clock).monotonic() - self._start
+
+    def next_backoff(self) -> float | Stop:
+        """Return the next delay in seconds, or ``STOP`` at the limit of elapsed time."""
+        interval = self._interval
+        limit = self.max_elapsed_time
+        elapsed = 0.0 if limit is None else self.elapsed_time
+        if limit is not None and not self.look_ahead and elapsed > limit:
+            return STOP
+        spread = interval * self.randomization_factor
+        if spread:
+            least = interval - spread
+            delay = min(least + self._random() * (interval + spread - least), LARGEST)
+        else:
+            delay = interval
+        if interval >= self.max_interval / self.multiplier:
+            self._interval = self.max_interval
+        else:
+            self._interval = interval * self.multiplier
+        if limit is not None and self.look_ahead and elapsed + delay > limit:
+            return STOP
+        return delay
+
+    def reset(self) -> None:
+        """Begin anew: the first interval, and elapsed time from now."""
+        self._interval = self.initial_interval
+        self._start = resolve_clock(self._clock).monotonic()
+
+    def _bind_clock(self, clock: Clock) -> None:
+        """Measure elapsed time on ``clock``, if none was given to the constructor."""
+        if self._clock is None:
+            self._clock = clock
+
+    def __copy__(self) -> Self:
+        twin = type(self).__new__(type(self))
+        for name in ExponentialBackOff.__slots__:
+            setattr(twin, name, getattr(self, name))
+        if type(self) is not ExponentialBackOff:
+            for name, value in attributes(self):
+                setattr(twin, name, value)
+        return twin
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(initial_interval={self.initial_interval!r}, "
+            f"randomization_factor={self.randomization_factor!r}, "
+            f"multiplier={self.multiplier!r}, max_interval={self.max_interval!r}, "
+            f"max_elapsed_time={self.max_elapsed_time!r}, look_ahead={self.look_ahead!r})"
+        )

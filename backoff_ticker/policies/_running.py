@@ -1,0 +1,172 @@
+"""Whoever runs a policy runs its own copy: how that copy is made, and its answers checked."""
+
+from __future__ import annotations
+
+from .._clock import resolve_clock
+from .._numbers import as_seconds
+from .._stop import STOP
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .._protocols import BackOff, Clock
+
+__all__ = [
+    "attributes",
+    "checked_delay",
+    "copy_policy",
+    "delays",
+    "is_feedback",
+    "require_policy",
+    "start_policy",
+]
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def _is_policy(value: object) -> bool:
+    return (
+        callable(getattr(value, "next_backoff", None))
+        and callable(getattr(value, "reset", None))
+        and not isinstance(value, type)
+    )
+
+
+def require_policy(name: str, value: object) -> None:
+    """Raise a TypeError that names the parameter unless ``value`` is a ``BackOff``."""
+    if not _is_policy(value):
+        raise TypeError(
+            f"{name} must be a BackOff, an object with next_backoff() and reset(), not {value!r}"
+        )
+
+
+def is_feedback(policy: object) -> bool:
+    """Whether ``policy`` wants to hear how the work went: it has ``success`` and ``failure``."""
+    return callable(getattr(policy, "success", None)) and callable(getattr(policy, "failure", None))
+
+
+def checked_delay(policy: object, value: object) -> float:
+    """Return what ``policy`` gave as seconds.
+
+    Raises:
+        TypeError, ValueError: It is no finite duration of at least 0; the policy is named.
+    """
+    try:
+        return as_seconds(f"what {policy!r} returns", value)  # type: ignore[arg-type]
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{error}, or STOP") from None
+
+
+def attributes(thing: object) -> Iterator[tuple[str, object]]:
+    """Yield the name and value of each instance attribute, in ``__dict__`` or in slots."""
+    yield from getattr(thing, "__dict__", {}).items()
+    for cls in type(thing).__mro__:
+        slots = cls.__dict__.get("__slots__", ())
+        for slot in (slots,) if isinstance(slots, str) else slots:
+            private = slot.startswith("__") and not slot.endswith("__")
+            name = f"_{cls.__name__.lstrip('_')}{slot}" if private else slot
+            if name not in ("__dict__", "__weakref__") and hasattr(thing, name):
+                yield name, getattr(thing, name)
+
+
+class _Copier:
+    """Copies a policy and the policies it holds, at any depth, each of them once."""
+
+    def __init__(self, name: str, clock: Clock | None) -> None:
+        self._name = name
+        self._clock = clock
+        self._copies: dict[int, BackOff] = {}
+
+    def policy(self, original: BackOff) -> BackOff:
+        known = self._copies.get(id(original))
+        if known is not None:
+            return known
+        try:
+            twin = self._plain_copy(original)
+        except Exception as error:
+            raise TypeError(
+                f"{self._name} must be a BackOff that can be copied, not {original!r}"
+            ) from error
+        self._copies[id(original)] = twin
+        if twin is original:
+            return twin
+        own_copy = getattr(type(original), "__copy__", None)
+        if own_copy is None or own_copy.__module__.partition(".")[0] == _PACKAGE:
+            for name, value in list(attributes(twin)):
+                copied = self._held(value)
+                if copied is not value:
+                    object.__setattr__(twin, name, copied)
+        bind_clock = getattr(twin, "_bind_clock", None)
+        if bind_clock is not None and self._clock is not None:
+            bind_clock(self._clock)
+        return twin
+
+    @staticmethod
+    def _plain_copy(original: BackOff) -> BackOff:
+        plain: Callable[[BackOff], BackOff] | None = getattr(type(original), "__copy__", None)
+        if plain is None:
+            import copy
+
+            plain = copy.copy
+        return plain(original)
+
+    def _held(self, value: object) -> object:
+        if _is_policy(value):
+            return self.policy(value)  # type: ignore[arg-type]
+        if type(value) in (list, tuple):
+            items = [self._held(item) for item in value]  # type: ignore[attr-defined]
+            if any(new is not old for new, old in zip(items, value, strict=True)):  # type: ignore[call-overload]
+                return type(value)(items)  # type: ignore[call-arg]
+        elif type(value) is dict:
+            copied = {key: self._held(item) for key, item in value.items()}
+            if any(copied[key] is not item for key, item in value.items()):
+                return copied
+        return value
+
+
+def copy_policy(name: str, policy: BackOff, clock: Clock | None = None) -> BackOff:
+    """Return a copy of ``policy`` and of the policies it holds.
+
+    A class that defines ``__copy__`` is taken at its word. Any other is copied attribute by
+    attribute; policies in its attributes, and in lists, tuples and dicts there, are copied too.
+
+    Args:
+        name: What to call the policy in an error.
+        policy: The policy.
+        clock: What copies measure elapsed time on, if no clock was chosen for them.
+
+    Raises:
+        TypeError: It is no policy, or cannot be copied.
+    """
+    require_policy(name, policy)
+    return _Copier(name, clock).policy(policy)
+
+
+def start_policy(name: str, policy: BackOff, clock: Clock) -> BackOff:
+    """Return a fresh run of ``policy``: its copy, on ``clock``, reset.
+
+    Raises:
+        TypeError: It is no policy, or cannot be copied.
+    """
+    run = copy_policy(name, policy, clock)
+    run.reset()
+    return run
+
+
+def delays(backoff: BackOff) -> Iterator[float]:
+    """Return an iterator over the delays of a fresh run of ``backoff``, in seconds.
+
+    It ends where the policy returns ``STOP``, runs on a copy and waits for nothing.
+
+    Raises:
+        TypeError: ``backoff`` is no policy, or (from the iterator) returns what is no number.
+        ValueError: From the iterator: the policy returns NaN, an infinity or a negative number.
+    """
+    run = start_policy("backoff", backoff, resolve_clock(None))
+    return _delays(run)
+
+
+def _delays(run: BackOff) -> Iterator[float]:
+    while (delay := run.next_backoff()) is not STOP:
+        yield checked_delay(run, delay)

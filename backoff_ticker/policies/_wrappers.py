@@ -1,0 +1,146 @@
+"""Policies around a policy: a limit of retries, a token that stops it."""
+
+from __future__ import annotations
+
+from .._announce import announce
+from .._numbers import as_count
+from .._stop import STOP
+from ._running import is_feedback, require_policy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
+    from .._protocols import BackOff
+    from .._stop import Stop
+    from .._token import CancellationToken
+
+__all__ = ["MaxRetriesBackOff", "TokenBackOff", "with_max_retries", "with_token"]
+
+
+class _Wrapper:
+    """What wrappers share: the policy inside, its feedback if it takes any, and copying."""
+
+    __slots__ = ("backoff",)
+
+    def __init__(self, backoff: BackOff) -> None:
+        require_policy("backoff", backoff)
+        self.backoff = backoff
+
+    def _may_ask(self) -> bool:
+        """Whether the policy inside may be asked once more; counts the question."""
+        return True
+
+    def next_backoff(self) -> float | Stop:
+        """Return what the policy inside returns, or ``STOP`` without asking it."""
+        return self.backoff.next_backoff() if self._may_ask() else STOP
+
+    def reset(self) -> None:
+        """Begin anew, the policy inside too."""
+        self.backoff.reset()
+
+    def _failure(self, timestamp: float | None = None) -> float | Stop:
+        return self.backoff.failure(timestamp) if self._may_ask() else STOP  # type: ignore[attr-defined, no-any-return]
+
+    def _success(self, timestamp: float | None = None) -> float | Stop:
+        return self.backoff.success(timestamp)  # type: ignore[attr-defined, no-any-return]
+
+    def __getattr__(self, name: str) -> object:
+        if name in ("failure", "success") and is_feedback(self.backoff):
+            return getattr(self, f"_{name}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __copy__(self) -> Self:
+        twin = type(self).__new__(type(self))
+        for cls in type(self).__mro__:
+            for slot in cls.__dict__.get("__slots__", ()):
+                setattr(twin, slot, getattr(self, slot))
+        return twin
+
+
+class MaxRetriesBackOff(_Wrapper):
+    """Another policy's delays, a limited number of times. Made by ``with_max_retries``.
+
+    Attributes:
+        backoff: The policy inside.
+        max_retries: The limit.
+        retries: Delays asked for since ``reset()``, or since the last success of a feedback policy.
+    """
+
+    __slots__ = ("max_retries", "retries")
+
+    def __init__(self, backoff: BackOff, max_retries: int) -> None:
+        super().__init__(backoff)
+        self.max_retries = as_count("max_retries", max_retries)
+        self.retries = 0
+
+    def _may_ask(self) -> bool:
+        if self.retries >= self.max_retries:
+            return False
+        self.retries += 1
+        return True
+
+    def reset(self) -> None:
+        """Count from 0 again, and begin the policy inside anew."""
+        self.retries = 0
+        super().reset()
+
+    def _success(self, timestamp: float | None = None) -> float | Stop:
+        self.retries = 0
+        return super()._success(timestamp)
+
+    def __repr__(self) -> str:
+        return f"with_max_retries({self.backoff!r}, {self.max_retries!r})"
+
+
+class TokenBackOff(_Wrapper):
+    """Another policy's delays until a token is cancelled. Made by ``with_token``.
+
+    Attributes:
+        backoff: The policy inside.
+        token: The token.
+    """
+
+    __slots__ = ("token",)
+
+    def __init__(self, backoff: BackOff, token: CancellationToken) -> None:
+        super().__init__(backoff)
+        if not hasattr(token, "cancelled") or not callable(getattr(token, "on_cancel", None)):
+            raise TypeError(f"token must be a CancellationToken, not {token!r}")
+        self.token = token
+
+    def _may_ask(self) -> bool:
+        announce(self.token)
+        return not self.token.cancelled
+
+    def __repr__(self) -> str:
+        return f"with_token({self.backoff!r}, {self.token!r})"
+
+
+def with_max_retries(backoff: BackOff, max_retries: int) -> MaxRetriesBackOff:
+    """Return a policy that gives ``STOP`` after ``max_retries`` delays of ``backoff``.
+
+    So there is one attempt more than retries; 0 means a single attempt. The count also rises
+    where ``backoff`` itself returns ``STOP``.
+
+    Source: ``WithMaxRetries`` of cenkalti/backoff v4.
+
+    Raises:
+        TypeError: ``backoff`` is no policy, or ``max_retries`` is no int.
+        ValueError: ``max_retries`` is negative.
+    """
+    return MaxRetriesBackOff(backoff, max_retries)
+
+
+def with_token(backoff: BackOff, token: CancellationToken) -> TokenBackOff:
+    """Return a policy that gives ``STOP``, without asking ``backoff``, once ``token`` is cancelled.
+
+    A ticker that runs it, inside whatever other policies, waits for the token as if it had been
+    given to the ticker: a cancel ends a running wait at once.
+
+    Source: ``WithContext`` of cenkalti/backoff v4.
+
+    Raises:
+        TypeError: ``backoff`` is no policy, or ``token`` is no token.
+    """
+    return TokenBackOff(backoff, token)
