@@ -60,6 +60,11 @@ class Waiter:
     def __init__(self) -> None:
         self.generation = _fork.generation
 
+    @property
+    def world(self) -> object:
+        """Those that run when it runs: its loop, or None for all threads."""
+        return self.loop
+
     def wake(self) -> None:
         """Have it look again. From any thread, signal handler or finalizer; raises nothing."""
         if self.loop is not None:
@@ -120,41 +125,35 @@ def _fire_all(waiters: Iterable[Waiter]) -> None:
 class WaitSet:
     """Those who wait for something that happens once and for all, such as a cancel."""
 
-    __slots__ = ("_waiters", "closed")
+    __slots__ = ("closed", "waiters")
 
     def __init__(self) -> None:
-        self._waiters: dict[Waiter, None] = {}
+        self.waiters: dict[Waiter, None] = {}
         self.closed = False
-
-    def __len__(self) -> int:
-        return len(self._waiters)
 
     def add(self, waiter: Waiter) -> None:
         """Register ``waiter``; it must look again afterwards."""
-        self._waiters[waiter] = None
+        self.waiters[waiter] = None
 
     def leave(self, waiter: Waiter) -> None:
         """Unregister ``waiter`` and, if all are being woken, wake the next. Harmless twice."""
-        self._waiters.pop(waiter, None)
+        self.waiters.pop(waiter, None)
         if self.closed:
-            self.wake_first()
+            self._wake_first()
 
-    def first(self) -> Waiter | None:
-        """Return whoever has waited longest in this process."""
+    def _wake_first(self) -> None:
+        """Wake whoever has waited longest in this process."""
         while True:
             try:
-                first = next(iter(self._waiters), None)
+                first = next(iter(self.waiters), None)
             except RuntimeError:
                 continue  # it changed between the two calls
-            if first is None or first.generation == _fork.generation:
-                return first
-            self._waiters.pop(first, None)
-
-    def wake_first(self) -> None:
-        """Wake whoever has waited longest."""
-        first = self.first()
-        if first is not None:
-            first.wake()
+            if first is None:
+                return
+            if first.generation == _fork.generation:
+                first.wake()
+                return
+            self.waiters.pop(first, None)
 
     def close(self) -> None:
         """Wake all, now and whoever still registers; calling it again helps a call cut short.
@@ -164,7 +163,7 @@ class WaitSet:
         """
         self.closed = True
         loops: dict[asyncio.AbstractEventLoop, list[Waiter]] = {}
-        for waiter in list(self._waiters):
+        for waiter in list(self.waiters):
             if waiter.loop is not None:
                 loops.setdefault(waiter.loop, []).append(waiter)
             elif not waiter.relays:
@@ -172,24 +171,50 @@ class WaitSet:
         for loop, waiters in loops.items():
             _fire_in(loop, waiters)
             for waiter in waiters:
-                self._waiters.pop(waiter, None)
-        self.wake_first()
+                self.waiters.pop(waiter, None)
+        self._wake_first()
 
 
 class WaitLine(WaitSet):
     """Those who wait, first come first served, for things that come one by one.
 
-    The first in line leads: it alone watches the time, the others only wait for a wake-up. So
-    whoever leaves wakes the first, which may have become the leader.
+    The first of each world (the threads, each loop) leads it: it alone watches the time, the
+    others only wait for a wake-up. So whoever leaves wakes the first of its world, which may now
+    lead, and a loop that is blocked, stopped or closed holds up nobody but itself.
     """
 
     __slots__ = ()
 
+    def _in_line(self) -> list[Waiter]:
+        waiters = list(self.waiters)
+        for waiter in waiters:
+            if waiter.generation != _fork.generation:
+                self.waiters.pop(waiter, None)
+        return [waiter for waiter in waiters if waiter.generation == _fork.generation]
+
+    def leads(self, waiter: Waiter) -> bool:
+        """Whether ``waiter`` is the first of its world."""
+        for other in self._in_line():
+            if other.world is waiter.world:
+                return other is waiter
+        return True
+
+    def wake_firsts(self) -> None:
+        """Wake the first of each world."""
+        worlds: dict[object, Waiter] = {}
+        for waiter in self._in_line():
+            worlds.setdefault(waiter.world, waiter)
+        for waiter in worlds.values():
+            waiter.wake()
+
     def leave(self, waiter: Waiter) -> None:
-        """Unregister ``waiter`` and wake whoever leads now. Harmless twice."""
-        self._waiters.pop(waiter, None)
-        if self._waiters:
-            self.wake_first()
+        """Unregister ``waiter`` and wake whoever leads its world now. Harmless twice."""
+        self.waiters.pop(waiter, None)
+        if self.waiters:
+            for other in self._in_line():
+                if other.world is waiter.world:
+                    other.wake()
+                    return
 
 
 def _leave_all(waiter: Waiter, sources: Iterable[WaitSet]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from .._announce import announce
 from .._numbers import as_count
 from .._stop import STOP
+from ._constant import ConstantBackOff, StopBackOff, ZeroBackOff
+from ._exponential import ExponentialBackOff
 from ._running import is_feedback, require_policy
 
 TYPE_CHECKING = False
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from .._stop import Stop
     from .._token import CancellationToken
 
-__all__ = ["MaxRetriesBackOff", "TokenBackOff", "with_max_retries", "with_token"]
+__all__ = ["MaxRetriesBackOff", "TokenBackOff", "announces", "with_max_retries", "with_token"]
 
 
 class _Wrapper:
@@ -144,3 +146,13 @@ def with_token(backoff: BackOff, token: CancellationToken) -> TokenBackOff:
         TypeError: ``backoff`` is no policy, or ``token`` is no token.
     """
     return TokenBackOff(backoff, token)
+
+
+_SILENT = frozenset([ConstantBackOff, ExponentialBackOff, StopBackOff, ZeroBackOff])
+
+
+def announces(policy: BackOff) -> bool:
+    """Whether ``policy`` may announce a token, so that whoever asks it has to listen."""
+    while type(policy) is MaxRetriesBackOff:
+        policy = policy.backoff
+    return type(policy) not in _SILENT

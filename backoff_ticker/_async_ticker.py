@@ -1,0 +1,95 @@
+"""The loop face of a ticker: its readers are coroutines, in any number of event loops."""
+
+from __future__ import annotations
+
+from ._errors import TickerClosed
+from ._numbers import as_seconds
+from ._schedule import Tick
+from ._ticker_core import AGAIN, TickerCore
+from ._waiting import FOREVER, give_way, park_coroutine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from types import TracebackType
+    from typing import Self
+
+__all__ = ["AsyncTicker"]
+
+_GIVE_WAY_EACH = 64
+
+
+class AsyncTicker(TickerCore):
+    """Ticks at the times that a policy says, for readers in event loops, until it says ``STOP``.
+
+    The same as ``Ticker`` with ``async for tick in ticker:`` and ``await ticker.receive()``. Any
+    number of coroutines may read it, in several loops; it belongs to none, and none needs to run
+    when it is made. Ticks that are due without a wait give way to the loop at each 64th, so a
+    back-off of zero starves nobody.
+
+    Wakes when: the tick falls due, the ticker is stopped or reset, a token is cancelled (the one
+    given here, or one inside the policy), ``success()`` brings the tick forward.
+    If cancelled: the tick stays for the next reader, and nothing else stays behind.
+    Thread safety: every method, from any thread; ``stop()`` also from signal handlers,
+    finalizers and callbacks. Ticks are awaited in event loops only.
+
+    Args:
+        backoff: The policy; the ticker runs a copy of it, reset.
+        token: Cancelled, it ends the ticker and wakes its readers; one tick comes all the same.
+        pace: From when delays run, and what becomes of late ticks.
+        clock: None: the current clock.
+
+    Raises:
+        TypeError: A parameter is not what it should be.
+        ValueError: The token has a deadline on another clock.
+    """
+
+    __slots__ = ()
+
+    async def receive(self, timeout: float | timedelta | None = None) -> Tick:
+        """Wait for the next tick and take it.
+
+        Args:
+            timeout: Seconds >= 0 or a timedelta; 0 does not wait; None: no limit.
+
+        Raises:
+            TimeoutError: No tick fell due in time; it stays for the next reader.
+            TickerClosed: No tick comes any more.
+            RuntimeError: Called by the ticker's own policy.
+            Exception: What the policy failed with; once, to one reader.
+        """
+        limit = FOREVER
+        if timeout is not None:
+            limit = self._monotonic() + as_seconds("timeout", timeout)
+        if self._turn[1] % _GIVE_WAY_EACH == 0:
+            await give_way
+        step = self._poll()
+        while step.__class__ is not Tick:
+            if step != AGAIN:
+                if limit != FOREVER and self._monotonic() >= limit:
+                    raise TimeoutError(f"no tick within {timeout} s")
+                await park_coroutine(
+                    self._clock, self._sources(), lambda waiter: self._look(waiter, limit)
+                )
+            step = self._poll(False)
+        return step  # type: ignore[return-value]
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Tick:
+        try:
+            return await self.receive()
+        except TickerClosed:
+            raise StopAsyncIteration from None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()

@@ -1,0 +1,201 @@
+"""Ticks sent on somebody else's queue: the only place where a tick is pushed."""
+
+from __future__ import annotations
+
+import sys
+
+from ._errors import TickerClosed
+from ._report import report
+from ._schedule import Tick
+from ._ticker_core import AGAIN
+from ._waiting import FOREVER, Waiter, current_loop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from ._protocols import Sink, TimerHandle
+    from ._ticker_core import TickerCore
+
+__all__ = ["Push"]
+
+_MOST_IN_A_ROW = 64
+_LEAST_PAUSE = 0.001
+
+# Queues tell that they are full, or shut down, by errors of these names (or below them): those
+# of queue, asyncio, janus, culsans and anyio have no base class in common.
+_FULL = frozenset(["Full", "QueueFull", "WouldBlock"])
+_SHUT_DOWN = frozenset(
+    ["ShutDown", "QueueShutDown", "SyncQueueShutDown", "AsyncQueueShutDown", "ClosedResourceError"]
+)
+
+
+class Push(Waiter):
+    """Sends the ticks of a ticker to a sink until the ticker ends, or ``stop()``.
+
+    It stands in the ticker's line of readers and is never parked: a wake-up runs ``fire`` in the
+    scheduler thread, or in the sink's event loop, where it takes what is due and sets its timer.
+
+    Attributes:
+        dropped: Ticks that found the sink full.
+    """
+
+    __slots__ = ("_again", "_done", "_lost", "_running", "_sink", "_ticker", "_timer", "dropped", "loop")
+
+    def __init__(self, ticker: TickerCore, sink: Sink, loop: AbstractEventLoop | None) -> None:
+        super().__init__()
+        self.loop = loop
+        self.dropped = 0
+        self._ticker = ticker
+        self._sink = sink
+        self._timer: TimerHandle | None = None
+        self._lost = 0
+        self._done = False
+        self._again = False
+        self._running = False
+
+    @classmethod
+    def start(cls, ticker: TickerCore, sink: Sink) -> Push:
+        """Begin to send; see ``TickerCore.send_to``."""
+        if isinstance(sink, type) or not callable(getattr(sink, "put_nowait", None)):
+            raise TypeError(f"sink must have a method put_nowait(tick), not {sink!r}")
+        push = cls(ticker, sink, current_loop() if _belongs_to_a_loop(sink) else None)
+        push._set_timer(ticker._clock.monotonic())
+        return push
+
+    def stop(self) -> None:
+        """Send no more; the ticker and the sink stay as they are.
+
+        From any thread, loop, signal handler, finalizer or callback. A tick that is being sent at
+        this very moment may still arrive.
+        """
+        self._done = True
+        self.wake()
+
+    @property
+    def world(self) -> object:
+        """Itself: it waits for nobody, and nobody should wait for it."""
+        return self
+
+    def wake(self) -> None:
+        """Have ``fire`` run soon, in its thread."""
+        self._again = True
+        if self._running:
+            return  # the run that is under way looks again before it ends
+        if self.loop is not None:
+            super().wake()
+            return
+        try:
+            self._ticker._clock.call_at(self._ticker._clock.monotonic(), self.fire)
+        except RuntimeError:
+            pass  # the interpreter is going down: nothing is sent any more
+
+    def fire(self) -> None:
+        """Take and send what is due; then set the timer, or end."""
+        self._running = True
+        try:
+            self._look()
+            while self._again:
+                self._look()
+        finally:
+            self._running = False
+        if self._again:
+            self.wake()
+
+    def _look(self) -> None:
+        """Look once, registered, at what is due."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._done:
+            self._again = False
+            self._leave()
+            return
+        for source in self._ticker._sources():
+            source.add(self)
+        try:
+            next_look = self._send_due()
+        except TickerClosed:
+            self._end()
+        except BaseException as error:  # noqa: BLE001 - there is no reader to raise it to
+            self._ticker.stop()
+            report(error, "Exception in a ticker that is sent to a queue", self._ticker)
+            self._end()
+        else:
+            if next_look != FOREVER:
+                self._set_timer(next_look)
+
+    def _send_due(self) -> float:
+        """Send what is due, within measure; return when to look again without a wake-up.
+
+        Taking a tick wakes the whole line, this sender included, so a wake-up counts only if it
+        came after the last tick was taken.
+        """
+        ticker = self._ticker
+        for _ in range(_MOST_IN_A_ROW):
+            self._again = False
+            step = ticker._poll(False)
+            if step.__class__ is not Tick:
+                if step != AGAIN:
+                    return step  # type: ignore[return-value]
+            elif self._done or not self._put(step):  # type: ignore[arg-type]
+                self._again = self._done
+                return ticker._clock.monotonic() + _LEAST_PAUSE
+        self._again = False
+        return ticker._clock.monotonic()
+
+    def _put(self, tick: Tick) -> bool:
+        """Send ``tick``; False if there was no room for it."""
+        if self._lost:
+            tick = tick._replace(missed=tick.missed + self._lost)
+        try:
+            self._sink.put_nowait(tick)
+        except Exception as error:
+            names = {cls.__name__ for cls in type(error).__mro__}
+            if names & _FULL:
+                self.dropped += 1
+                self._lost = tick.missed + 1
+                return False
+            if names & _SHUT_DOWN:
+                self._done = True
+                return False
+            # A janus queue whose loop is closed has taken the item all the same.
+            if not (isinstance(error, RuntimeError) and _is_janus(self._sink)):
+                raise
+        self._lost = 0
+        return True
+
+    def _set_timer(self, when: float) -> None:
+        self._timer = self._ticker._clock.call_at(when, self.fire, loop=self.loop)
+
+    def _leave(self) -> None:
+        for source in self._ticker._sources():
+            source.leave(self)
+
+    def _end(self) -> None:
+        """Leave, and tell the sink that nothing more comes."""
+        self._again = False
+        self._done = True
+        self._leave()
+        shut_down = getattr(self._sink, "shutdown", None) or getattr(self._sink, "close", None)
+        if callable(shut_down):
+            try:
+                shut_down()
+            except Exception as error:  # noqa: BLE001 - as in _put
+                if not (isinstance(error, RuntimeError) and _is_janus(self._sink)):
+                    report(error, "Exception in the shutdown of a queue of ticks", self._sink)
+
+    def __repr__(self) -> str:
+        return f"<Push of {self._ticker!r} to {self._sink!r}>"
+
+
+def _is_janus(sink: object) -> bool:
+    return type(sink).__module__.partition(".")[0] == "janus"
+
+
+def _belongs_to_a_loop(sink: object) -> bool:
+    """Whether only its own event loop may touch ``sink``; imports nothing to find out."""
+    asyncio, janus = sys.modules.get("asyncio"), sys.modules.get("janus")
+    if asyncio is not None and isinstance(sink, asyncio.Queue):
+        return True
+    return janus is not None and janus.AsyncQueue in type(sink).__mro__

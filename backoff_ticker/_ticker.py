@@ -1,0 +1,83 @@
+"""The thread face of a ticker: its readers block."""
+
+from __future__ import annotations
+
+from ._errors import TickerClosed
+from ._numbers import as_seconds
+from ._schedule import Tick
+from ._ticker_core import AGAIN, TickerCore
+from ._waiting import FOREVER, park_thread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from typing import Self
+
+__all__ = ["Ticker"]
+
+
+class Ticker(TickerCore):
+    """Ticks at the times that a policy says, for readers in threads, until it says ``STOP``.
+
+    ``for tick in ticker:`` gives the first tick at once and each next one a delay of the policy
+    later. Any number of threads may read one ticker; each tick goes to exactly one of them. A
+    ticker has no thread and no queue of its own: whoever reads it waits for it, and one that is
+    dropped is simply collected.
+
+    Wakes when: the tick falls due, the ticker is stopped or reset, a token is cancelled (the one
+    given here, or one inside the policy), ``success()`` brings the tick forward.
+    If interrupted: the tick stays for the next reader.
+    Thread safety: every method, from any thread; ``stop()`` also from signal handlers,
+    finalizers and callbacks.
+
+    Args:
+        backoff: The policy; the ticker runs a copy of it, reset.
+        token: Cancelled, it ends the ticker and wakes its readers; one tick comes all the same.
+        pace: From when delays run, and what becomes of late ticks.
+        clock: None: the current clock.
+
+    Raises:
+        TypeError: A parameter is not what it should be.
+        ValueError: The token has a deadline on another clock.
+    """
+
+    __slots__ = ()
+
+    def receive(self, timeout: float | timedelta | None = None) -> Tick:
+        """Block until the next tick and take it.
+
+        Args:
+            timeout: Seconds >= 0 or a timedelta; 0 does not wait; None: no limit.
+
+        Raises:
+            TimeoutError: No tick fell due in time; it stays for the next reader.
+            TickerClosed: No tick comes any more.
+            RuntimeError: Called by the ticker's own policy.
+            Exception: What the policy failed with; once, to one reader.
+        """
+        limit = FOREVER
+        if timeout is not None:
+            limit = self._monotonic() + as_seconds("timeout", timeout)
+        step = self._poll()
+        while step.__class__ is not Tick:
+            if step != AGAIN:
+                if limit != FOREVER and self._monotonic() >= limit:
+                    raise TimeoutError(f"no tick within {timeout} s")
+                park_thread(
+                    self._clock,
+                    "Ticker.receive()",
+                    self._sources(),
+                    lambda waiter: self._look(waiter, limit),
+                )
+            step = self._poll(False)
+        return step  # type: ignore[return-value]
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Tick:
+        try:
+            step = self._poll()
+            return step if step.__class__ is Tick else self.receive()  # type: ignore[return-value]
+        except TickerClosed:
+            raise StopIteration from None
