@@ -33,30 +33,61 @@ if TYPE_CHECKING:
     from .policies._running import delays as delays
     from .policies._wrappers import with_max_retries as with_max_retries, with_token as with_token
 
-_ROOMS = {
-    "_async_ticker": ["AsyncTicker"],
-    "_clock": ["SystemClock"],
-    "_errors": [
-        "BackoffTickerError",
-        "Cancelled",
-        "DeadlineExceeded",
-        "TickerClosed",
-        "WouldBlock",
-    ],
-    "_protocols": ["BackOff", "Clock"],
-    "_schedule": ["CloseReason", "Pace", "Tick"],
-    "_signals": ["cancel_on_signals"],
-    "_stop": ["STOP", "Stop"],
-    "_ticker": ["Ticker"],
-    "_token": ["CancellationToken", "any_of"],
-    "policies._constant": ["ConstantBackOff", "StopBackOff", "ZeroBackOff"],
-    "policies._exponential": ["ExponentialBackOff"],
-    "policies._running": ["delays"],
-    "policies._wrappers": ["with_max_retries", "with_token"],
+_ROOM_OF = {
+    "AsyncTicker": "_async_ticker",
+    "BackOff": "_protocols",
+    "BackoffTickerError": "_errors",
+    "CancellationToken": "_token",
+    "Cancelled": "_errors",
+    "Clock": "_protocols",
+    "CloseReason": "_schedule",
+    "ConstantBackOff": "policies._constant",
+    "DeadlineExceeded": "_errors",
+    "ExponentialBackOff": "policies._exponential",
+    "Pace": "_schedule",
+    "STOP": "_stop",
+    "Stop": "_stop",
+    "StopBackOff": "policies._constant",
+    "SystemClock": "_clock",
+    "Tick": "_schedule",
+    "Ticker": "_ticker",
+    "TickerClosed": "_errors",
+    "WouldBlock": "_errors",
+    "ZeroBackOff": "policies._constant",
+    "any_of": "_token",
+    "cancel_on_signals": "_signals",
+    "delays": "policies._running",
+    "with_max_retries": "policies._wrappers",
+    "with_token": "policies._wrappers",
 }
-_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
-__all__ = sorted(_ROOM_OF)  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ = [
+    "STOP",
+    "AsyncTicker",
+    "BackOff",
+    "BackoffTickerError",
+    "CancellationToken",
+    "Cancelled",
+    "Clock",
+    "CloseReason",
+    "ConstantBackOff",
+    "DeadlineExceeded",
+    "ExponentialBackOff",
+    "Pace",
+    "Stop",
+    "StopBackOff",
+    "SystemClock",
+    "Tick",
+    "Ticker",
+    "TickerClosed",
+    "WouldBlock",
+    "ZeroBackOff",
+    "any_of",
+    "cancel_on_signals",
+    "delays",
+    "with_max_retries",
+    "with_token",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ._errors import TickerClosed
 from ._numbers import as_seconds
 from ._schedule import Tick
-from ._ticker_core import AGAIN, TickerCore
+from ._ticker_core import AGAIN
+from ._ticker_face import TickerFace
 from ._waiting import FOREVER, give_way, park_coroutine
 
 TYPE_CHECKING = False
@@ -19,7 +20,7 @@ __all__ = ["AsyncTicker"]
 _GIVE_WAY_EACH = 64
 
 
-class AsyncTicker(TickerCore):
+class AsyncTicker(TickerFace):
     """Ticks at the times that a policy says, for readers in event loops, until it says ``STOP``.
 
     The same as ``Ticker`` with ``async for tick in ticker:`` and ``await ticker.receive()``. Any
@@ -68,17 +69,20 @@ class AsyncTicker(TickerCore):
             if step != AGAIN:
                 if limit != FOREVER and self._monotonic() >= limit:
                     raise TimeoutError(f"no tick within {timeout} s")
-                await park_coroutine(
-                    self._clock, self._sources(), lambda waiter: self._look(waiter, limit)
-                )
-            step = self._poll(False)
-        return step  # type: ignore[return-value]
+                sources = self._sources()
+                await park_coroutine(self._clock, sources, self._look_for(sources, limit))
+            step = self._poll(fresh=False)
+        return step
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Tick:
         try:
+            if self._turn[1] % _GIVE_WAY_EACH:
+                step = self._poll()
+                if step.__class__ is Tick:
+                    return step
             return await self.receive()
         except TickerClosed:
             raise StopAsyncIteration from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+from ._numbers import LARGEST, as_number, shown
 from ._scheduler import LONGEST_WAIT, Scheduler
 
 TYPE_CHECKING = False
@@ -34,7 +35,7 @@ class SystemClock:
     monotonic = staticmethod(time.monotonic)
     time = staticmethod(time.time)
 
-    def __new__(cls) -> SystemClock:
+    def __new__(cls) -> SystemClock:  # noqa: PYI034 - there is one
         return _SYSTEM
 
     def call_at(
@@ -47,9 +48,12 @@ class SystemClock:
         """Have ``callback()`` called at ``when``: in ``loop``, else in the scheduler thread.
 
         Raises:
+            TypeError, ValueError: ``when`` is no finite number.
             RuntimeError: The scheduler thread cannot be started (no threads left, or the
                 interpreter is shutting down), or the loop is closed.
         """
+        if when.__class__ is not float or not -LARGEST <= when <= LARGEST:
+            when = as_number("when", when, "a finite number of monotonic seconds")
         if loop is None:
             return scheduler.call_at(when, callback)
         return _LoopTimer(when, callback, loop)
@@ -78,14 +82,14 @@ class SystemParker:
         """Wait until unparked (True) or until ``deadline`` (False), never less."""
         acquire = self._lock.acquire
         if deadline is None:
-            while not acquire(True, LONGEST_WAIT):
+            while not acquire(timeout=LONGEST_WAIT):
                 pass
             return True
         while True:
             remaining = deadline - time.monotonic()
             if remaining <= 0.0:
-                return acquire(False)
-            if acquire(True, min(remaining, LONGEST_WAIT)):
+                return acquire(blocking=False)
+            if acquire(timeout=min(remaining, LONGEST_WAIT)):
                 return True
 
     def unpark(self) -> None:
@@ -140,7 +144,11 @@ def resolve_clock(clock: Clock | None) -> Clock:
     """
     if clock is None:
         return _current
+    if isinstance(clock, type):
+        raise TypeError(f"clock must be a Clock, not the class {clock!r}")
     for method in ("monotonic", "time", "call_at", "parker"):
         if not callable(getattr(clock, method, None)):
-            raise TypeError(f"clock must be a Clock, not {clock!r}: it has no method {method}()")
+            raise TypeError(
+                f"clock must be a Clock, not {shown(clock)}: it has no method {method}()"
+            )
     return clock

@@ -18,7 +18,7 @@ generation = 0
 
 
 def after_fork(callback: Callable[[], object]) -> None:
-    """Have ``callback()`` run in every child that this process forks; where nothing forks, never."""
+    """Have ``callback()`` run in every child that this process forks."""
     register = getattr(os, "register_at_fork", None)
     if register is not None:
         register(after_in_child=callback)

@@ -11,10 +11,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
 
-__all__ = ["LARGEST", "as_count", "as_number", "as_seconds"]
+__all__ = ["LARGEST", "as_count", "as_number", "as_seconds", "shown"]
 
 LARGEST = 1.7976931348623157e308
 """The largest finite float: where a delay without a cap saturates."""
+
+_LONGEST_SHOWN = 200
+
+
+def shown(value: object) -> str:
+    """Return the ``repr`` of ``value``, or what can be said where that fails or is endless."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - such as an int of more digits than the interpreter converts
+        return f"one of type {type(value).__name__}"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def as_number(name: str, value: object, expected: str = "a finite number") -> float:
@@ -25,13 +36,15 @@ def as_number(name: str, value: object, expected: str = "a finite number") -> fl
         ValueError: It is NaN, infinite or too big for a float.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{name} must be {expected}, not {value!r} of type {type(value).__name__}")
+        raise TypeError(
+            f"{name} must be {expected}, not {shown(value)} of type {type(value).__name__}"
+        )
     try:
         number = float(value)
     except OverflowError:
         raise ValueError(f"{name} must be {expected}, not an int too big for a float") from None
     if not isfinite(number):
-        raise ValueError(f"{name} must be {expected}, not {value!r}")
+        raise ValueError(f"{name} must be {expected}, not {shown(value)}")
     return number
 
 
@@ -43,10 +56,10 @@ def as_seconds(name: str, value: float | timedelta) -> float:
         ValueError: It is NaN, infinite, negative or too big for a float.
     """
     expected = "a finite number of seconds >= 0 or a timedelta"
-    total_seconds = getattr(value, "total_seconds", None)
-    number = as_number(name, value if total_seconds is None else total_seconds(), expected)
+    total_seconds = getattr(type(value), "total_seconds", None)  # so datetime is not imported
+    number = as_number(name, total_seconds(value) if total_seconds else value, expected)
     if number < 0.0:
-        raise ValueError(f"{name} must be {expected}, not {value!r}")
+        raise ValueError(f"{name} must be {expected}, not {shown(value)}")
     return number + 0.0
 
 
@@ -58,7 +71,9 @@ def as_count(name: str, value: object) -> int:
         ValueError: It is negative.
     """
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an int >= 0, not {value!r} of type {type(value).__name__}")
+        raise TypeError(
+            f"{name} must be an int >= 0, not {shown(value)} of type {type(value).__name__}"
+        )
     if value < 0:
-        raise ValueError(f"{name} must be an int >= 0, not {value!r}")
+        raise ValueError(f"{name} must be an int >= 0, not {shown(value)}")
     return value

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
+    from ._schedule import Tick
     from ._stop import Stop
 
 __all__ = ["BackOff", "Clock", "Parker", "Sink", "TimerHandle"]
@@ -96,8 +97,8 @@ class Clock(Protocol):
 
 
 class Sink(Protocol):
-    """What ticks can be sent to; ``shutdown()`` or ``close()`` is called at the end if it is there."""
+    """What ticks can be sent to; at the end its ``shutdown()`` or ``close()`` is called, if any."""
 
-    def put_nowait(self, item: object, /) -> object:
+    def put_nowait(self, item: Tick) -> object:
         """Take the item at once, or raise an error that tells that there is no room."""
         ...

@@ -7,15 +7,18 @@ import sys
 from ._errors import TickerClosed
 from ._report import report
 from ._schedule import Tick
+from ._scheduler import LONGEST_WAIT
 from ._ticker_core import AGAIN
-from ._waiting import FOREVER, Waiter, current_loop
+from ._wait_set import Waiter
+from ._waiting import current_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
     from ._protocols import Sink, TimerHandle
-    from ._ticker_core import TickerCore
+    from ._ticker_face import TickerFace
+    from ._wait_set import WaitSet
 
 __all__ = ["Push"]
 
@@ -40,27 +43,39 @@ class Push(Waiter):
         dropped: Ticks that found the sink full.
     """
 
-    __slots__ = ("_again", "_done", "_lost", "_running", "_sink", "_ticker", "_timer", "dropped", "loop")
+    __slots__ = (
+        "_again",
+        "_done",
+        "_lost",
+        "_running",
+        "_sink",
+        "_sources",
+        "_ticker",
+        "_timer",
+        "dropped",
+        "loop",
+    )
 
-    def __init__(self, ticker: TickerCore, sink: Sink, loop: AbstractEventLoop | None) -> None:
+    def __init__(self, ticker: TickerFace, sink: Sink, loop: AbstractEventLoop | None) -> None:
         super().__init__()
         self.loop = loop
         self.dropped = 0
         self._ticker = ticker
         self._sink = sink
         self._timer: TimerHandle | None = None
+        self._sources: tuple[WaitSet, ...] = ()
         self._lost = 0
         self._done = False
         self._again = False
         self._running = False
 
     @classmethod
-    def start(cls, ticker: TickerCore, sink: Sink) -> Push:
-        """Begin to send; see ``TickerCore.send_to``."""
+    def start(cls, ticker: TickerFace, sink: Sink) -> Push:
+        """Begin to send; see ``TickerFace.send_to``."""
         if isinstance(sink, type) or not callable(getattr(sink, "put_nowait", None)):
             raise TypeError(f"sink must have a method put_nowait(tick), not {sink!r}")
         push = cls(ticker, sink, current_loop() if _belongs_to_a_loop(sink) else None)
-        push._set_timer(ticker._clock.monotonic())
+        ticker._clock.call_at(ticker._clock.monotonic(), push.fire, loop=push.loop)
         return push
 
     def stop(self) -> None:
@@ -92,6 +107,9 @@ class Push(Waiter):
 
     def fire(self) -> None:
         """Take and send what is due; then set the timer, or end."""
+        if self._running:
+            self._again = True
+            return
         self._running = True
         try:
             self._look()
@@ -111,8 +129,7 @@ class Push(Waiter):
             self._again = False
             self._leave()
             return
-        for source in self._ticker._sources():
-            source.add(self)
+        self._register()
         try:
             next_look = self._send_due()
         except TickerClosed:
@@ -122,8 +139,9 @@ class Push(Waiter):
             report(error, "Exception in a ticker that is sent to a queue", self._ticker)
             self._end()
         else:
-            if next_look != FOREVER:
-                self._set_timer(next_look)
+            # Even where only a wake-up can bring news there is a timer: it keeps the scheduler
+            # thread, so that no wake-up from a signal handler has to start one.
+            self._set_timer(min(next_look, self._ticker._clock.monotonic() + LONGEST_WAIT))
 
     def _send_due(self) -> float:
         """Send what is due, within measure; return when to look again without a wake-up.
@@ -134,11 +152,11 @@ class Push(Waiter):
         ticker = self._ticker
         for _ in range(_MOST_IN_A_ROW):
             self._again = False
-            step = ticker._poll(False)
-            if step.__class__ is not Tick:
+            step = ticker._poll(fresh=False)
+            if not isinstance(step, Tick):
                 if step != AGAIN:
-                    return step  # type: ignore[return-value]
-            elif self._done or not self._put(step):  # type: ignore[arg-type]
+                    return step
+            elif self._done or not self._put(step):
                 self._again = self._done
                 return ticker._clock.monotonic() + _LEAST_PAUSE
         self._again = False
@@ -168,8 +186,17 @@ class Push(Waiter):
     def _set_timer(self, when: float) -> None:
         self._timer = self._ticker._clock.call_at(when, self.fire, loop=self.loop)
 
+    def _register(self) -> None:
+        sources = self._ticker._sources()
+        if sources != self._sources:
+            self._leave()
+            self._sources = sources
+            for source in sources:
+                source.add(self)
+
     def _leave(self) -> None:
-        for source in self._ticker._sources():
+        sources, self._sources = self._sources, ()
+        for source in sources:
             source.leave(self)
 
     def _end(self) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from ._numbers import shown
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
@@ -38,11 +40,11 @@ def report(error: BaseException, message: str, source: object) -> None:
     hook = sys.unraisablehook
     try:
         if hook is not sys.__unraisablehook__:
-            hook(_Unraisable(error, message, source))  # type: ignore[arg-type]
+            hook(_Unraisable(error, message, source))
         elif sys.stderr is not None:
             import traceback
 
             lines = traceback.format_exception(error)
-            sys.stderr.write(f"{message}: {source!r}\n{''.join(lines)}")
-    except Exception:  # noqa: BLE001, S110 - there is nobody left to tell
+            sys.stderr.write(f"{message}: {shown(source)}\n{''.join(lines)}")
+    except BaseException:  # noqa: BLE001, S110 - there is nobody left to tell, as in the interpreter
         pass

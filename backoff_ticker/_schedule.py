@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import NamedTuple
 
-__all__ = ["CloseReason", "Pace", "Tick", "catch_up", "due_after"]
+__all__ = ["CloseReason", "Pace", "Tick", "catch_up"]
 
 
 class Pace(enum.Enum):
@@ -23,6 +23,14 @@ class Pace(enum.Enum):
 
     In the pictures a policy of constant 10 s meets a reader that works (``=``) from 0 s to 25 s
     and not at all afterwards. ``T`` marks when it gets a tick, the number below is the ``due``.
+    """
+
+    due_after: Callable[[float, float, float], tuple[float | None, float | None, int]]
+    """The rule of a pace: ``(slot, taken, delay) -> (due, origin, missed)``.
+
+    ``slot`` is when the tick just taken was due, ``taken`` when it was taken, ``delay`` what the
+    policy says. The next tick is due at ``due``, counted from ``origin``; both are None where
+    only the reader's next ask fixes them.
     """
 
     RECEIPT = "receipt"
@@ -91,7 +99,9 @@ if TYPE_CHECKING:
         missed: int
 
 else:
-    _TickFields = namedtuple("_TickFields", "number time due delay lateness missed")
+    _TickFields = namedtuple(  # noqa: PYI024 - typing is not imported at run time
+        "_TickFields", "number time due delay lateness missed"
+    )
 
 
 class Tick(_TickFields):
@@ -137,26 +147,10 @@ def _skip(slot: float, taken: float, delay: float) -> tuple[float, float, int]:
     return due, slot, missed
 
 
-_DUE_AFTER: dict[
-    Pace, Callable[[float, float, float], tuple[float | None, float | None, int]]
-] = {
-    Pace.RECEIPT: _receipt,
-    Pace.RETURN: _return,
-    Pace.BURST: _burst,
-    Pace.SKIP: _skip,
-}
-
-
-def due_after(
-    pace: Pace,
-) -> Callable[[float, float, float], tuple[float | None, float | None, int]]:
-    """Return the rule of ``pace``: ``(slot, taken, delay) -> (due, origin, missed)``.
-
-    ``slot`` is when the tick just taken was due, ``taken`` when it was taken, ``delay`` what the
-    policy says. The next tick is due at ``due``, counted from ``origin``; both are None where
-    only the reader's next ask fixes them.
-    """
-    return _DUE_AFTER[pace]
+Pace.RECEIPT.due_after = _receipt
+Pace.RETURN.due_after = _return
+Pace.BURST.due_after = _burst
+Pace.SKIP.due_after = _skip
 
 
 def catch_up(due: float, delay: float, now: float) -> tuple[float, int]:
@@ -171,8 +165,8 @@ def catch_up(due: float, delay: float, now: float) -> tuple[float, int]:
     if now + delay == now or (steps := (now - due) / delay) == inf:
         return now, 0
     missed = ceil(steps)
-    while missed > 0 and due + (missed - 1) * delay >= now:
+    if due + (missed - 1) * delay >= now:
         missed -= 1
-    while due + missed * delay < now:
+    elif due + missed * delay < now:
         missed += 1
-    return due + missed * delay, missed
+    return max(due + missed * delay, now), missed

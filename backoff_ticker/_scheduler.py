@@ -115,12 +115,13 @@ class Scheduler:
         return timer
 
     def note_cancelled(self) -> None:
-        """Count a cancelled entry; ask for a sweep when they are more than half."""
-        cancelled = self._cancelled
-        cancelled.append(None)
-        if len(cancelled) >= _SWEEP_FROM and len(cancelled) * 2 > len(self):
-            cancelled.clear()
-            self._mailbox.put(None)
+        """Count a cancelled entry; ask for a sweep when they are all, or many and over half."""
+        self._cancelled.append(None)
+        cancelled, entries = len(self._cancelled), len(self)
+        if cancelled >= entries or (cancelled >= _SWEEP_FROM and cancelled * 2 > entries):
+            self._cancelled.clear()
+            if self._role:
+                self._mailbox.put(None)
 
     def _ensure_thread(self) -> None:
         role = self._role
@@ -129,17 +130,17 @@ class Scheduler:
         if sys.is_finalizing():
             raise RuntimeError("the interpreter is shutting down: no scheduler thread can start")
         thread = threading.Thread(target=self._run, name="backoff_ticker-scheduler", daemon=True)
-        if role.setdefault("thread", thread) is not thread:
-            return
         try:
-            thread.start()
+            if role.setdefault("thread", thread) is thread:
+                thread.start()
         except BaseException:
-            if thread.ident is None:
+            if thread.ident is None and role.get("thread") is thread:
                 self._role = {}
             raise
 
     def _run(self) -> None:
-        while True:
+        # A thread whose start was interrupted may come late, when another has the role.
+        while self._role.get("thread") is threading.current_thread():
             self._run_due()
             self._receive()
             if self._heap:

@@ -8,7 +8,8 @@ relative to its entry, takes back its own request, and turns the ``CancelledErro
 
 from __future__ import annotations
 
-from ._waiting import Waiter, cancelled_error, current_loop, current_task, give_way
+from ._wait_set import Waiter
+from ._waiting import cancelled_error, current_loop, current_task, give_way
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class Scope(Waiter):
         self.loop = current_loop()
         self._task = current_task()
         self._cancelling = self._task.cancelling()
+        if self._cancelling:
+            await give_way  # a cancel that is still to come is not this block's: let it come now
         token = self._token
         token.wait_set().add(self)
         if token.cancelled:

@@ -18,9 +18,7 @@ __all__ = ["cancel_on_signals"]
 
 
 @contextmanager
-def cancel_on_signals(
-    *signals: int, clock: Clock | None = None
-) -> Iterator[CancellationToken]:
+def cancel_on_signals(*signals: int, clock: Clock | None = None) -> Iterator[CancellationToken]:
     """Yield a token that the first of ``signals`` cancels, with the signal's name as its cause.
 
     While the block runs, these signals do nothing else: a second Ctrl-C is taken too, as with Go's
@@ -41,11 +39,14 @@ def cancel_on_signals(
     """
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("cancel_on_signals() must be entered in the main thread")
-    numbers = [signal.Signals(number) for number in signals or (signal.SIGINT, signal.SIGTERM)]
+    numbers = dict.fromkeys(signals or (signal.SIGINT, signal.SIGTERM))
     token = CancellationToken(clock)
 
     def handle(number: int, frame: object) -> None:  # noqa: ARG001 - the interpreter's signature
-        token.cancel(signal.Signals(number).name)
+        try:
+            token.cancel(signal.Signals(number).name)
+        except ValueError:  # a real-time signal has no name
+            token.cancel(f"signal {number}")
 
     before = {}
     try:

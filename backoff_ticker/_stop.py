@@ -17,7 +17,7 @@ class Stop:
 
     __slots__ = ()
 
-    def __new__(cls) -> Stop:
+    def __new__(cls) -> Stop:  # noqa: PYI034 - there is one
         return STOP
 
     def __init_subclass__(cls) -> None:

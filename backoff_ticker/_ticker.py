@@ -5,7 +5,8 @@ from __future__ import annotations
 from ._errors import TickerClosed
 from ._numbers import as_seconds
 from ._schedule import Tick
-from ._ticker_core import AGAIN, TickerCore
+from ._ticker_core import AGAIN
+from ._ticker_face import TickerFace
 from ._waiting import FOREVER, park_thread
 
 TYPE_CHECKING = False
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Ticker"]
 
 
-class Ticker(TickerCore):
+class Ticker(TickerFace):
     """Ticks at the times that a policy says, for readers in threads, until it says ``STOP``.
 
     ``for tick in ticker:`` gives the first tick at once and each next one a delay of the policy
@@ -63,14 +64,11 @@ class Ticker(TickerCore):
             if step != AGAIN:
                 if limit != FOREVER and self._monotonic() >= limit:
                     raise TimeoutError(f"no tick within {timeout} s")
-                park_thread(
-                    self._clock,
-                    "Ticker.receive()",
-                    self._sources(),
-                    lambda waiter: self._look(waiter, limit),
-                )
-            step = self._poll(False)
-        return step  # type: ignore[return-value]
+                sources = self._sources()
+                look = self._look_for(sources, limit)
+                park_thread(self._clock, "Ticker.receive()", sources, look)
+            step = self._poll(fresh=False)
+        return step
 
     def __iter__(self) -> Self:
         return self
@@ -78,6 +76,6 @@ class Ticker(TickerCore):
     def __next__(self) -> Tick:
         try:
             step = self._poll()
-            return step if step.__class__ is Tick else self.receive()  # type: ignore[return-value]
+            return step if step.__class__ is Tick else self.receive()
         except TickerClosed:
             raise StopIteration from None

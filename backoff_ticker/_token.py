@@ -1,28 +1,12 @@
-"""Cancellation tokens: one object that cancels threads and coroutines alike.
-
-Invariants:
-    * The first cause stays: it is what ``setdefault`` stored, whoever called it.
-    * ``cancel()`` marks first and wakes later: when any call of it returns, the winner's or a
-      loser's, every descendant is marked. All its steps may be done twice, by several callers.
-    * A callback runs once: whoever pops it from the token's table runs it, or has removed it.
-    * No lock: everything above is single operations on dictionaries, so ``cancel()`` may
-      interrupt itself, in a signal handler or a finalizer.
-
-References: a child holds its parents, a parent holds its children weakly. A callback that is
-registered keeps its token alive for as long as something can still cancel it: it is pinned to the
-roots of the tree, and to the scheduler where there is a deadline.
-"""
+"""Cancellation tokens: one object that cancels threads and coroutines alike."""
 
 from __future__ import annotations
-
-import weakref
-from contextvars import copy_context
 
 from ._clock import resolve_clock
 from ._errors import Cancelled, DeadlineExceeded
 from ._numbers import as_number, as_seconds
-from ._report import report
-from ._waiting import FOREVER, WaitSet, park_coroutine, park_thread
+from ._token_tree import CallbackHandle, TokenNode
+from ._waiting import FOREVER, park_coroutine, park_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,13 +15,13 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from ._protocols import Clock, TimerHandle
+    from ._protocols import Clock
     from ._scope import Scope
 
-__all__ = ["CallbackHandle", "CancellationToken", "any_of"]
+__all__ = ["CancellationToken", "any_of", "require_token"]
 
 
-class CancellationToken:
+class CancellationToken(TokenNode):
     """Tells any number of threads and event loops that work is called off.
 
     Every method may be called from any thread and loop; ``cancel()`` also from signal handlers,
@@ -53,87 +37,10 @@ class CancellationToken:
             a plain attribute, which it is on a token without a deadline; never assign to it.
     """
 
-    __slots__ = ("__weakref__", "_armed", "_clock", "_deadline", "_facts", "_parents", "cancelled")
-
-    cancelled: bool
+    __slots__ = ()
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._begin(resolve_clock(clock), (), None)
-
-    def _begin(
-        self, clock: Clock, parents: tuple[CancellationToken, ...], deadline: float | None
-    ) -> None:
-        self._clock = clock
-        self._parents = parents
-        self._deadline = deadline
-        self._armed = True
-        self._facts: dict[str, object] = {}
-        self.cancelled = False
-        for parent in parents:
-            parent._adopt(self)
-        for parent in parents:
-            if parent.cancelled:
-                self._mark(parent._box())
-                return
-
-    # What is set once, atomically, is in ``_facts``: the cause, and the tables made when needed.
-
-    def _table(self, name: str) -> dict[object, None]:
-        table = self._facts.get(name)
-        return self._facts.setdefault(name, {}) if table is None else table  # type: ignore[return-value]
-
-    def wait_set(self) -> WaitSet:
-        """Return where waiters of this token register; made with the first of them."""
-        waiters = self._facts.get("waiters")
-        return self._facts.setdefault("waiters", WaitSet()) if waiters is None else waiters  # type: ignore[return-value]
-
-    def _box(self) -> tuple[BaseException | str | None]:
-        return self._facts["cause"]  # type: ignore[return-value]
-
-    def _mark(self, box: tuple[BaseException | str | None]) -> bool:
-        """Mark this token alone; True if ``box`` holds what it is cancelled for."""
-        won = self._facts.setdefault("cause", box) is box
-        self.cancelled = True
-        return won
-
-    def _adopt(self, child: CancellationToken) -> None:
-        children = self._table("children")
-        forget = self._facts.get("forget") or self._facts.setdefault("forget", children.pop)
-        children[weakref.ref(child, forget)] = None  # type: ignore[call-overload]
-
-    def _tree(self) -> list[CancellationToken]:
-        """Return this token and all its descendants, each once, marked with its cause."""
-        box = self._box()
-        tree = {self: None}
-        todo = [self]
-        for token in todo:
-            for link in list(token._facts.get("children", ())):  # type: ignore[call-overload]
-                child = link()
-                if child is not None and child not in tree:
-                    if not child.cancelled:
-                        child._mark(box)
-                    tree[child] = None
-                    todo.append(child)
-        return todo
-
-    def _finish(self) -> None:
-        """Mark every descendant, then wake all waiters, then run all callbacks."""
-        tree = self._tree()
-        for token in tree:
-            waiters = token._facts.get("waiters")
-            if waiters is not None:
-                waiters.close()  # type: ignore[attr-defined]
-        interrupt: BaseException | None = None
-        for token in tree:
-            for handle in list(token._facts.get("callbacks", ())):  # type: ignore[call-overload]
-                interrupt = handle.run() or interrupt
-        if interrupt is not None:
-            raise interrupt
-
-    def expire(self) -> None:
-        """Wake and call back all whom the deadline concerns, if it has passed."""
-        if self.cancelled:
-            self._finish()
 
     def cancel(self, cause: BaseException | str | None = None) -> bool:
         """Cancel this token and all its descendants, and wake everyone who waits for them.
@@ -153,7 +60,7 @@ class CancellationToken:
         if cause is not None and not isinstance(cause, (BaseException, str)):
             raise TypeError(f"cause must be an exception, a str or None, not {cause!r}")
         won = not self.cancelled and self._mark((cause,))
-        self._finish()
+        self.finish()
         return won
 
     @property
@@ -293,8 +200,9 @@ class CancellationToken:
         if not callable(callback):
             raise TypeError(f"callback must be callable, not {callback!r}")
         handle = CallbackHandle(self, callback)
+        if not self.cancelled:
+            handle.pin()
         self._table("callbacks")[handle] = None
-        handle.pin()
         if self.cancelled:
             interrupt = handle.run()
             if interrupt is not None:
@@ -342,7 +250,7 @@ class CancellationToken:
         return f"<CancellationToken {state}>"
 
 
-_plain_flag = CancellationToken.__dict__["cancelled"]
+_plain_flag = TokenNode.__dict__["cancelled"]
 
 
 class _DeadlineToken(CancellationToken):
@@ -351,7 +259,7 @@ class _DeadlineToken(CancellationToken):
     __slots__ = ()
 
     @property
-    def cancelled(self) -> bool:  # type: ignore[override]
+    def cancelled(self) -> bool:
         if _plain_flag.__get__(self):
             return True
         if self._clock.monotonic() < self._deadline:  # type: ignore[operator]
@@ -398,64 +306,3 @@ def require_token(name: str, value: object) -> None:
     """Raise a TypeError that names the parameter unless ``value`` is a token."""
     if not isinstance(value, CancellationToken):
         raise TypeError(f"{name} must be a CancellationToken, not {value!r}")
-
-
-class CallbackHandle:
-    """A callback registered with ``on_cancel``; ``remove()`` prevents the call."""
-
-    __slots__ = ("_callback", "_context", "_pins", "_timer", "_token")
-
-    def __init__(self, token: CancellationToken, callback: Callable[[], object]) -> None:
-        self._token = token
-        self._callback = callback
-        self._context = copy_context()
-        self._timer: TimerHandle | None = None
-        self._pins: list[dict[object, None]] = []
-
-    def pin(self) -> None:
-        """Let whatever can cancel the token keep it alive until the callback runs."""
-        ancestors = dict.fromkeys(self._token._parents)
-        todo = list(ancestors)
-        for token in todo:
-            if not token._parents:
-                pins = token._table("pins")
-                self._pins.append(pins)
-                pins[self] = None
-            for parent in token._parents:
-                if parent not in ancestors:
-                    ancestors[parent] = None
-                    todo.append(parent)
-        if self._token.deadline is not None:
-            try:
-                self._timer = self._token._clock.call_at(self._token.deadline, self._token.expire)
-            except BaseException:
-                self.remove()
-                raise
-
-    def remove(self) -> bool:
-        """Unregister the callback; True only if this prevented the call.
-
-        Callable from any thread, signal handler or finalizer; False also while it runs.
-        """
-        callbacks = self._token._table("callbacks")
-        if callbacks.pop(self, self) is self:
-            return False
-        for pins in self._pins:
-            pins.pop(self, None)
-        if self._timer is not None:
-            self._timer.cancel()
-        return True
-
-    def run(self) -> BaseException | None:
-        """Call back unless it was done or prevented; return an interrupt that cut it short."""
-        if self.remove():
-            try:
-                self._context.run(self._callback)
-            except Exception as error:  # noqa: BLE001 - no callback stops the others
-                report(error, "Exception in a callback of a cancellation token", self._callback)
-            except BaseException as interrupt:  # noqa: BLE001 - raised once all is done
-                return interrupt
-        return None
-
-    def __repr__(self) -> str:
-        return f"<CallbackHandle of {self._callback!r}>"

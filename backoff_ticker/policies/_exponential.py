@@ -55,7 +55,6 @@ class ExponentialBackOff:
     __slots__ = (
         "_clock",
         "_interval",
-        "_random",
         "_rng",
         "_start",
         "initial_interval",
@@ -66,7 +65,7 @@ class ExponentialBackOff:
         "randomization_factor",
     )
 
-    def __init__(  # noqa: PLR0913 - the parameters of the source
+    def __init__(  # noqa: PLR0913, PLR0917 - the parameters of the source
         self,
         initial_interval: float | timedelta = 0.5,
         randomization_factor: float = 0.5,
@@ -81,8 +80,8 @@ class ExponentialBackOff:
         self.randomization_factor = as_number("randomization_factor", randomization_factor)
         self.multiplier = as_number("multiplier", multiplier)
         self.max_interval = as_seconds("max_interval", max_interval)
-        limit = 0.0 if max_elapsed_time is None else as_seconds("max_elapsed_time", max_elapsed_time)
-        self.max_elapsed_time = limit or None
+        limit = 0.0 if max_elapsed_time is None else max_elapsed_time
+        self.max_elapsed_time = as_seconds("max_elapsed_time", limit) or None
         if self.initial_interval == 0.0:
             raise ValueError(f"initial_interval must be > 0, not {initial_interval!r}")
         if not 0.0 <= self.randomization_factor < 1.0:
@@ -100,9 +99,9 @@ class ExponentialBackOff:
             raise TypeError(f"look_ahead must be a bool, not {look_ahead!r}")
         self.look_ahead = look_ahead
         self._rng = as_rng("rng", rng)
-        self._random = shared_random if rng is None else rng.random
         self._clock = clock if clock is None else resolve_clock(clock)
-        self.reset()
+        self._interval = self.initial_interval
+        self._start = resolve_clock(clock).monotonic()
 
     @property
     def current_interval(self) -> float:
@@ -122,11 +121,10 @@ class ExponentialBackOff:
         if limit is not None and not self.look_ahead and elapsed > limit:
             return STOP
         spread = interval * self.randomization_factor
+        delay = interval
         if spread:
-            least = interval - spread
-            delay = min(least + self._random() * (interval + spread - least), LARGEST)
-        else:
-            delay = interval
+            draw = shared_random if self._rng is None else self._rng.random
+            delay = min(interval + spread * (2.0 * draw() - 1.0), LARGEST)
         if interval >= self.max_interval / self.multiplier:
             self._interval = self.max_interval
         else:

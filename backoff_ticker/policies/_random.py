@@ -12,7 +12,7 @@ from .._fork import after_fork
 
 __all__ = ["as_rng", "shared_random"]
 
-_shared = random.Random()
+_shared = random.Random()  # noqa: S311 - jitter is no secret
 after_fork(_shared.seed)
 
 shared_random = _shared.random

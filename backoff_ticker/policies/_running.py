@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from .._clock import resolve_clock
-from .._numbers import as_seconds
+from .._numbers import as_seconds, shown
 from .._stop import STOP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Any
 
     from .._protocols import BackOff, Clock
 
@@ -37,7 +40,8 @@ def require_policy(name: str, value: object) -> None:
     """Raise a TypeError that names the parameter unless ``value`` is a ``BackOff``."""
     if not _is_policy(value):
         raise TypeError(
-            f"{name} must be a BackOff, an object with next_backoff() and reset(), not {value!r}"
+            f"{name} must be a BackOff, an object with next_backoff() and reset(), "
+            f"not {shown(value)}"
         )
 
 
@@ -53,7 +57,7 @@ def checked_delay(policy: object, value: object) -> float:
         TypeError, ValueError: It is no finite duration of at least 0; the policy is named.
     """
     try:
-        return as_seconds(f"what {policy!r} returns", value)  # type: ignore[arg-type]
+        return as_seconds(f"what {shown(policy)} returns", value)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
         raise type(error)(f"{error}, or STOP") from None
 
@@ -86,7 +90,7 @@ class _Copier:
             twin = self._plain_copy(original)
         except Exception as error:
             raise TypeError(
-                f"{self._name} must be a BackOff that can be copied, not {original!r}"
+                f"{self._name} must be a BackOff that can be copied, not {shown(original)}"
             ) from error
         self._copies[id(original)] = twin
         if twin is original:
@@ -111,25 +115,29 @@ class _Copier:
             plain = copy.copy
         return plain(original)
 
-    def _held(self, value: object) -> object:
+    def _held(self, value: Any) -> Any:  # noqa: ANN401 - anything a policy may hold
+        """Return ``value`` with the policies in it copied: itself if there are none."""
         if _is_policy(value):
-            return self.policy(value)  # type: ignore[arg-type]
-        if type(value) in (list, tuple):
-            items = [self._held(item) for item in value]  # type: ignore[attr-defined]
-            if any(new is not old for new, old in zip(items, value, strict=True)):  # type: ignore[call-overload]
-                return type(value)(items)  # type: ignore[call-arg]
-        elif type(value) is dict:
-            copied = {key: self._held(item) for key, item in value.items()}
-            if any(copied[key] is not item for key, item in value.items()):
-                return copied
-        return value
+            return self.policy(value)
+        if isinstance(value, dict):
+            items = {key: self._held(item) for key, item in value.items()}
+            changed = any(items[key] is not item for key, item in value.items())
+            return type(value)(items) if changed else value
+        if not isinstance(value, (tuple, list, deque, set, frozenset)):
+            return value
+        copied = [self._held(item) for item in value]
+        if all(new is old for new, old in zip(copied, value, strict=True)):
+            return value
+        if isinstance(value, tuple):
+            return tuple.__new__(type(value), copied)
+        return type(value)(copied)
 
 
 def copy_policy(name: str, policy: BackOff, clock: Clock | None = None) -> BackOff:
     """Return a copy of ``policy`` and of the policies it holds.
 
     A class that defines ``__copy__`` is taken at its word. Any other is copied attribute by
-    attribute; policies in its attributes, and in lists, tuples and dicts there, are copied too.
+    attribute; policies in its attributes, and in the containers there, are copied too.
 
     Args:
         name: What to call the policy in an error.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._announce import announce
-from .._numbers import as_count
+from .._numbers import as_count, shown
 from .._stop import STOP
 from ._constant import ConstantBackOff, StopBackOff, ZeroBackOff
 from ._exponential import ExponentialBackOff
@@ -42,7 +42,7 @@ class _Wrapper:
         self.backoff.reset()
 
     def _failure(self, timestamp: float | None = None) -> float | Stop:
-        return self.backoff.failure(timestamp) if self._may_ask() else STOP  # type: ignore[attr-defined, no-any-return]
+        return self.backoff.failure(timestamp) if self._may_ask() else STOP  # type: ignore[attr-defined]
 
     def _success(self, timestamp: float | None = None) -> float | Stop:
         return self.backoff.success(timestamp)  # type: ignore[attr-defined, no-any-return]
@@ -107,13 +107,16 @@ class TokenBackOff(_Wrapper):
 
     def __init__(self, backoff: BackOff, token: CancellationToken) -> None:
         super().__init__(backoff)
-        if not hasattr(token, "cancelled") or not callable(getattr(token, "on_cancel", None)):
-            raise TypeError(f"token must be a CancellationToken, not {token!r}")
+        if not callable(getattr(token, "wait_set", None)) or isinstance(token, type):
+            raise TypeError(f"token must be a CancellationToken, not {shown(token)}")
         self.token = token
 
     def _may_ask(self) -> bool:
         announce(self.token)
         return not self.token.cancelled
+
+    def _success(self, timestamp: float | None = None) -> float | Stop:
+        return super()._success(timestamp) if self._may_ask() else STOP
 
     def __repr__(self) -> str:
         return f"with_token({self.backoff!r}, {self.token!r})"

@@ -1,0 +1,114 @@
+"""A policy while a ticker runs it: the copy, what it answers, the tokens it announces."""
+
+from __future__ import annotations
+
+from ._announce import listening
+from ._errors import TickerClosed
+from ._numbers import shown
+from ._schedule import CloseReason
+from ._stop import STOP
+from ._token import any_of, require_token
+from ._turn import Last
+from ._waiting import FOREVER
+from .policies._running import checked_delay, is_feedback
+from .policies._wrappers import announces
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._protocols import BackOff, Clock
+    from ._stop import Stop
+    from ._token import CancellationToken
+
+__all__ = ["PolicyRun"]
+
+
+class PolicyRun:
+    """Asks one policy; asked by one thread at a time, which has claimed the ticker's turn.
+
+    Attributes:
+        backoff: The policy: the ticker's own copy.
+        feedback: Whether it wants to hear how the work went before it says a delay.
+        token: What cancels the ticker: the token it was given and those the policy announced.
+    """
+
+    __slots__ = ("_clock", "_listens", "_tokens", "backoff", "feedback", "token")
+
+    def __init__(
+        self, backoff: BackOff, clock: Clock, tokens: tuple[CancellationToken, ...]
+    ) -> None:
+        self._clock = clock
+        self._tokens: tuple[CancellationToken, ...] = ()
+        self.token: CancellationToken | None = None
+        for token in tokens:
+            self._hear(token)
+        self.backoff = backoff
+        self.feedback = is_feedback(backoff)
+        self._listens = announces(backoff)
+
+    def _hear(self, token: CancellationToken) -> None:
+        if token in self._tokens:
+            return
+        require_token("token", token)
+        if token.deadline is not None and token.clock is not self._clock:
+            raise ValueError(
+                f"token must have its deadline on the ticker's clock {self._clock!r}, "
+                f"not on {token.clock!r}"
+            )
+        self._tokens = (*self._tokens, token)
+        self.token = token if len(self._tokens) == 1 else any_of(*self._tokens)
+
+    def ask(self) -> float | Last:
+        """Return the next delay, checked, or how the policy ends."""
+        if self._listens:
+            return self._answer(self.backoff.next_backoff)
+        # The straight path: no listener, and no check that is not needed.
+        try:
+            delay = self.backoff.next_backoff()
+        except Exception as error:  # noqa: BLE001 - raised to the next reader
+            return self._failed(error)
+        if delay.__class__ is float and 0.0 <= delay < FOREVER:
+            return delay
+        return self._answer(lambda: delay)
+
+    def success(self) -> float | Last:
+        """Return the delay after a success: a feedback policy's answer, else a first delay."""
+        return self._answer(self.backoff.success) if self.feedback else self.begin()  # type: ignore[attr-defined]
+
+    def failure(self) -> float | Last:
+        """Return a feedback policy's delay after a failure."""
+        return self._answer(self.backoff.failure)  # type: ignore[attr-defined]
+
+    def begin(self) -> float | Last:
+        """Reset the policy and return its first delay."""
+        return self.reset() or self.ask()
+
+    def reset(self) -> Last | None:
+        """Reset the policy; return how it ends if that fails."""
+        try:
+            self.backoff.reset()
+        except Exception as error:  # noqa: BLE001 - raised to the next reader
+            return self._failed(error)
+        return None
+
+    def _answer(self, ask: Callable[[], float | Stop]) -> float | Last:
+        try:
+            delay = listening(ask, self._hear) if self._listens else ask()
+            if delay.__class__ is float and 0.0 <= delay < FOREVER:
+                return delay
+            if delay is STOP:
+                cancelled = self.token is not None and self.token.cancelled
+                return Last(CloseReason.CANCELLED if cancelled else CloseReason.EXHAUSTED)
+            return checked_delay(self.backoff, delay)
+        except Exception as error:  # noqa: BLE001 - raised to the next reader
+            return self._failed(error)
+
+    def _failed(self, error: Exception) -> Last:
+        """Return the end with an error that names the policy, in a form that no loop mistakes."""
+        if isinstance(error, (StopIteration, StopAsyncIteration, TickerClosed)):
+            wrapped = RuntimeError(f"{shown(self.backoff)} raised {type(error).__name__}")
+            wrapped.__cause__ = error
+            return Last(CloseReason.FAILED, wrapped)
+        error.add_note(f"This came from the back-off policy of a ticker: {shown(self.backoff)}")
+        return Last(CloseReason.FAILED, error)

@@ -1,0 +1,168 @@
+"""What both faces of a ticker offer alike: everything but the wait for a tick."""
+
+from __future__ import annotations
+
+from ._errors import TickerClosed, WouldBlock
+from ._numbers import as_count
+from ._schedule import CloseReason, Tick
+from ._ticker_core import AGAIN, TickerCore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+    import janus
+
+    from ._protocols import BackOff, Sink
+    from ._push import Push
+    from ._schedule import Pace
+
+__all__ = ["TickerFace"]
+
+
+class TickerFace(TickerCore):
+    """See ``Ticker`` and ``AsyncTicker``."""
+
+    __slots__ = ()
+
+    @property
+    def backoff(self) -> BackOff:
+        """The policy of this run: the ticker's own copy. Read it, do not ask it for delays."""
+        return self._run.backoff
+
+    @property
+    def pace(self) -> Pace:
+        """From when delays run, and what becomes of late ticks."""
+        return self._pace
+
+    @property
+    def closed(self) -> bool:
+        """Whether the ticker has ended: nothing comes but, after a failure, the policy's error."""
+        return self.close_reason is not None
+
+    @property
+    def close_reason(self) -> CloseReason | None:
+        """Why the ticker has ended; None while it is open. The first ending stays."""
+        return self._ending()
+
+    def receive_nowait(self) -> Tick:
+        """Take the next tick if it is due.
+
+        Raises:
+            WouldBlock: It is not due, or another reader is just taking it.
+            TickerClosed, RuntimeError, Exception: As ``receive()``.
+        """
+        step = self._poll()
+        while step.__class__ is not Tick:
+            if step != AGAIN:
+                raise WouldBlock("no tick is due")
+            step = self._poll(fresh=False)
+        return step
+
+    def success(self) -> None:
+        """Tell the policy that the work after the last tick went well.
+
+        A feedback policy is asked for its delay after a success; any other begins anew. A delay
+        that is pending is replaced at once, counted from the moment the old one was counted from.
+        Before the first tick and after the end it changes nothing that is pending. Never blocks:
+        while another reader asks the policy, that reader sees to it.
+        """
+        self._leave_note(self._after_success)
+
+    def failure(self) -> None:
+        """Tell a feedback policy that the work after the last tick failed.
+
+        Without it the next ask for a tick counts as a failure. For other policies, and where the
+        outcome is known already, it does nothing.
+        """
+        self._leave_note(self._after_failure)
+
+    def reset(self, backoff: BackOff | None = None, *, immediately: bool = False) -> None:
+        """Begin the back-off anew; the pending tick is dropped, ``number`` goes on.
+
+        The next tick comes after a full first delay from now; whoever waits goes on waiting for
+        it. Nothing is delivered that was due before.
+
+        Args:
+            backoff: A policy to run from now on, as a copy; None: the one that runs.
+            immediately: Let the next tick come at once instead.
+
+        Raises:
+            TickerClosed: The ticker has ended.
+            TypeError: ``backoff`` is no policy.
+        """
+        if not isinstance(immediately, bool):
+            raise TypeError(f"immediately must be a bool, not {immediately!r}")
+        run = None if backoff is None else self._start(backoff)
+        reason = self._ending()
+        if reason is not None:
+            raise TickerClosed(reason)
+        now = self._monotonic()
+        self._leave_note(lambda turn: self._after_reset(turn, run, now, immediately))
+
+    def stop(self) -> None:
+        """End the ticker: who waits for a tick wakes, and none is received after this returns.
+
+        From any thread, loop, signal handler, finalizer or callback, the policy included.
+        Harmless twice.
+        """
+        self._end(CloseReason.STOPPED)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def send_to(self, sink: Sink) -> Push:
+        """Send every tick, as it falls due, to an object with ``put_nowait(tick)``.
+
+        ``queue.Queue``, ``queue.SimpleQueue``, a side of a ``janus.Queue`` and the like are served
+        by the scheduler thread; an ``asyncio.Queue`` and a janus ``async_q`` by the event loop
+        that runs here. A tick that finds no room is dropped and counted, and a delay of zero then
+        lasts 1 ms. When the ticker ends, ``shutdown()`` or else ``close()`` of the sink is called,
+        where it has one. A failing policy's error goes to ``sys.unraisablehook``.
+
+        The ticker is kept alive until it ends or the sending is stopped. Other readers may take
+        ticks too; each goes to one.
+
+        Returns:
+            A handle with ``stop()`` and ``dropped``.
+
+        Raises:
+            TypeError: ``sink`` has no ``put_nowait()``.
+            RuntimeError: ``sink`` belongs to an event loop and none runs here; or the scheduler
+                thread cannot be started.
+        """
+        from ._push import Push
+
+        return Push.start(self, sink)
+
+    def queue(self, maxsize: int = 1) -> janus.Queue[Tick]:
+        """Return a new ``janus.Queue`` on which every tick is sent as it falls due.
+
+        Threads read its ``sync_q``, one event loop its ``async_q``. It is shut down when the
+        ticker ends; a tick that finds it full is dropped, and counted in the ``missed`` of the
+        next. See ``send_to``.
+
+        Args:
+            maxsize: How many ticks wait on it at the most; 0: any number.
+
+        Raises:
+            TypeError, ValueError: ``maxsize`` is no int >= 0.
+        """
+        import janus
+
+        queue: janus.Queue[Tick] = janus.Queue(as_count("maxsize", maxsize))
+        self.send_to(queue.sync_q)
+        return queue
+
+    def __repr__(self) -> str:
+        state = self.close_reason or "open"
+        return f"<{type(self).__name__} {state}, {self._turn[1] - 1} ticks, {self.backoff!r}>"

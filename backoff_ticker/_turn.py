@@ -1,0 +1,83 @@
+"""A ticker between two ticks: what is known of the tick to come, and how that changes.
+
+A turn is a tuple ``(claim, number, due, delay, origin, missed)``:
+
+    ========  =====================================================================
+    claim     see ``_claim``
+    number    of the tick to come, from 1
+    due       when it falls due; None: not fixed before somebody asks for it
+    delay     the back-off before it; None: the policy waits to hear how the work
+              went; a ``Last``: there is no tick to come
+    origin    the moment from which the delay counts; None: from the next ask
+    missed    ticks dropped before it
+    ========  =====================================================================
+
+The functions are pure: they are given the time and the policy's answer.
+"""
+
+from __future__ import annotations
+
+from ._schedule import Pace, catch_up
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._claim import Claim
+    from ._schedule import CloseReason
+
+    Turn = tuple[Claim, int, float | None, "float | Last | None", float | None, int]
+
+__all__ = ["Last", "comes_at_once", "delayed", "first_turn", "fixed", "renewed"]
+
+
+class Last:
+    """In place of a delay: no tick comes after the one before."""
+
+    __slots__ = ("error", "reason")
+
+    def __init__(self, reason: CloseReason, error: Exception | None = None) -> None:
+        self.reason = reason
+        self.error = error
+
+
+def first_turn(pace: Pace, now: float) -> Turn:
+    """Return the turn of a new ticker: its first tick comes at once.
+
+    With ``Pace.RECEIPT`` it falls due right now, else when it is first asked for.
+    """
+    return {}, 1, now if pace is Pace.RECEIPT else None, 0.0, None, 0
+
+
+def delayed(turn: Turn, delay: float | Last) -> Turn:
+    """Return the turn with its delay replaced, counted from the same origin."""
+    _, number, _, _, origin, _ = turn
+    if isinstance(delay, Last):
+        return {}, number, None, delay, None, 0
+    return {}, number, None if origin is None else origin + delay, delay, origin, 0
+
+
+def comes_at_once(turn: Turn) -> bool:
+    """Whether the tick to come follows no delay: the first, or one after an immediate reset."""
+    _, number, due, delay, origin, _ = turn
+    return origin is None and delay == 0.0 and (number == 1 or due is not None)
+
+
+def fixed(turn: Turn, pace: Pace, now: float) -> Turn:
+    """Return the turn once somebody has asked for its tick: its origin, the slots passed by."""
+    _, number, due, delay, origin, missed = turn
+    if delay.__class__ is not float:
+        return turn
+    if comes_at_once(turn):
+        return {}, number, now if due is None else due, delay, None, 0
+    if origin is None:
+        origin = now
+    due = origin + delay
+    if pace is Pace.SKIP:
+        due, missed = catch_up(due, delay, now)
+    return {}, number, due, delay, origin, missed
+
+
+def renewed(turn: Turn, now: float, delay: float | Last | None) -> Turn:
+    """Return the turn of a back-off that begins anew now; without a delay its tick is due now."""
+    if delay is None:
+        return {}, turn[1], now, 0.0, None, 0
+    return delayed(({}, turn[1], None, None, now, 0), delay)

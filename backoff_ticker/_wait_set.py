@@ -1,0 +1,160 @@
+"""Those who wait for a source, and how it wakes them: everything but the wait itself.
+
+A source (a token, a ticker's line of readers) calls ``wake()`` on whatever registered and never
+knows whether a thread or a loop waits. A wake-up carries nothing: it says "look again", and what
+is waited for stays where it is until somebody takes it.
+
+Nothing here takes a lock, so sources may be closed in signal handlers and finalizers; operations
+on dictionaries whose keys run no Python code are atomic.
+"""
+
+from __future__ import annotations
+
+from . import _fork
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Iterable
+
+__all__ = ["WaitLine", "WaitSet", "Waiter"]
+
+
+class Waiter:
+    """One registration: woken at most usefully once, by any thread or loop.
+
+    Attributes:
+        loop: The event loop in which ``fire`` must run; None: call ``wake`` anywhere.
+        relays: Whether it leaves as soon as it is woken, so that waking the others can be left
+            to it: true of threads, which would only fight for the interpreter if woken at once.
+        generation: The process that registered it; in a forked child its thread is gone.
+    """
+
+    __slots__ = ("generation",)
+
+    loop: AbstractEventLoop | None = None
+    relays = False
+
+    def __init__(self) -> None:
+        self.generation = _fork.generation
+
+    @property
+    def world(self) -> object:
+        """Those that run when it runs: its loop, or None for all threads."""
+        return self.loop
+
+    def wake(self) -> None:
+        """Have it look again. From any thread, signal handler or finalizer; raises nothing."""
+        if self.loop is not None:
+            _fire_in(self.loop, (self,))
+
+    def fire(self) -> None:
+        """Look again; called in the waiter's own loop."""
+
+
+def _fire_in(loop: AbstractEventLoop, waiters: Iterable[Waiter]) -> None:
+    try:
+        loop.call_soon_threadsafe(_fire_all, waiters)
+    except RuntimeError:
+        pass  # that loop is closed: nobody waits there any more, and the others must still wake
+
+
+def _fire_all(waiters: Iterable[Waiter]) -> None:
+    for waiter in waiters:
+        waiter.fire()
+
+
+class WaitSet:
+    """Those who wait for something that happens once and for all, such as a cancel."""
+
+    __slots__ = ("closed", "waiters")
+
+    def __init__(self) -> None:
+        self.waiters: dict[Waiter, None] = {}
+        self.closed = False
+
+    def add(self, waiter: Waiter) -> None:
+        """Register ``waiter``; it must look again afterwards."""
+        self.waiters[waiter] = None
+
+    def leave(self, waiter: Waiter) -> None:
+        """Unregister ``waiter`` and, if all are being woken, wake the next. Harmless twice."""
+        self.waiters.pop(waiter, None)
+        if self.closed and self.waiters:
+            self._wake_first()
+
+    def _wake_first(self) -> None:
+        """Wake whoever has waited longest in this process."""
+        while True:
+            try:
+                first = next(iter(self.waiters), None)
+            except RuntimeError:
+                continue  # it changed between the two calls
+            if first is None:
+                return
+            if first.generation == _fork.generation:
+                first.wake()
+                return
+            self.waiters.pop(first, None)
+
+    def close(self) -> None:
+        """Wake all, now and whoever still registers; calling it again helps a call cut short.
+
+        Coroutines are woken by one call into each loop. Of the threads the first is woken, and
+        each wakes the next as it leaves: thousands at once would fight for the interpreter.
+        """
+        self.closed = True
+        loops: dict[AbstractEventLoop, list[Waiter]] = {}
+        for waiter in list(self.waiters):
+            if waiter.loop is not None:
+                loops.setdefault(waiter.loop, []).append(waiter)
+            elif not waiter.relays:
+                waiter.wake()
+                self.waiters.pop(waiter, None)
+        for loop, waiters in loops.items():
+            _fire_in(loop, waiters)
+            for waiter in waiters:
+                self.waiters.pop(waiter, None)
+        self._wake_first()
+
+
+class WaitLine(WaitSet):
+    """Those who wait, first come first served, for things that come one by one.
+
+    The first of each world (the threads, each loop) leads it: it alone watches the time, the
+    others only wait for a wake-up. So whoever leaves wakes the first of its world, which may now
+    lead, and a loop that is blocked, stopped or closed holds up nobody but itself.
+    """
+
+    __slots__ = ()
+
+    def _in_line(self) -> list[Waiter]:
+        waiters = list(self.waiters)
+        for waiter in waiters:
+            if waiter.generation != _fork.generation:
+                self.waiters.pop(waiter, None)
+        return [waiter for waiter in waiters if waiter.generation == _fork.generation]
+
+    def leads(self, waiter: Waiter) -> bool:
+        """Whether ``waiter`` is the first of its world."""
+        for other in self._in_line():
+            if other.world is waiter.world:
+                return other is waiter
+        return True
+
+    def wake_firsts(self) -> None:
+        """Wake the first of each world."""
+        worlds: dict[object, Waiter] = {}
+        for waiter in self._in_line():
+            worlds.setdefault(waiter.world, waiter)
+        for waiter in worlds.values():
+            waiter.wake()
+
+    def leave(self, waiter: Waiter) -> None:
+        """Unregister ``waiter`` and wake whoever leads its world now. Harmless twice."""
+        self.waiters.pop(waiter, None)
+        if self.waiters:
+            for other in self._in_line():
+                if other.world is waiter.world:
+                    other.wake()
+                    return

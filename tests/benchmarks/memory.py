@@ -1,0 +1,130 @@
+"""Bytes a ticker, a child of a token, and what else waits: allocated and resident.
+
+Each subject is measured in a process of its own, by ``tracemalloc`` and by resident memory.
+Run as ``python -m tests.benchmarks.memory`` from the project's root.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import multiprocessing
+import os
+import threading
+import tracemalloc
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from backoff_ticker import (
+    AsyncTicker,
+    CancellationToken,
+    ConstantBackOff,
+    ExponentialBackOff,
+    Ticker,
+)
+from tests.benchmarks._table import interleaved, options, say, show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FAR = 3600.0
+CONSTANT = ConstantBackOff(FAR)
+EXPONENTIAL = ExponentialBackOff(FAR, max_interval=FAR, max_elapsed_time=None)
+PARENT = CancellationToken()
+
+Ticking = Ticker | AsyncTicker
+
+
+def ticked(ticker: Ticking) -> Ticking:
+    """Take the first tick."""
+    ticker.receive_nowait()
+    return ticker
+
+
+async def read(ticker: AsyncTicker) -> None:
+    """Take the first tick and wait for the next."""
+    await ticker.receive()
+    await ticker.receive()
+
+
+ALONE: dict[str, Callable[[], object]] = {
+    "threading.Event": threading.Event,
+    "Ticker, ConstantBackOff shared": lambda: ticked(Ticker(CONSTANT)),
+    "Ticker, own ExponentialBackOff": lambda: ticked(Ticker(EXPONENTIAL)),
+    "AsyncTicker, ConstantBackOff shared": lambda: ticked(AsyncTicker(CONSTANT)),
+    "AsyncTicker, own ExponentialBackOff": lambda: ticked(AsyncTicker(EXPONENTIAL)),
+    "CancellationToken()": CancellationToken,
+    "token.child()": PARENT.child,
+}
+WAITING: dict[str, Callable[[], object]] = {
+    "task in asyncio.sleep": lambda: asyncio.create_task(asyncio.sleep(FAR)),
+    "task in AsyncTicker.receive": lambda: asyncio.create_task(read(AsyncTicker(CONSTANT))),
+}
+
+
+def resident() -> int:
+    """Return the resident bytes of this process; 0 where the system does not tell."""
+    try:
+        statm = Path("/proc/self/statm").read_text(encoding="ascii")
+        return int(statm.split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
+
+
+async def _fill(make: Callable[[], object], count: int, used: Callable[[], int]) -> float:
+    things: list[object] = [None] * count
+    before = used()
+    for index in range(count):
+        things[index] = make()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    after = used()
+    for thing in things:
+        if isinstance(thing, asyncio.Task):
+            thing.cancel()
+    return (after - before) / count
+
+
+def measure(subject: str, count: int) -> dict[str, float]:
+    """Return the bytes a ``subject``; called in a process of its own."""
+    make = (ALONE | WAITING)[subject]
+    asyncio.run(_fill(make, 10, resident))
+    gc.collect()
+    held = asyncio.run(_fill(make, count, resident))
+    gc.collect()
+    tracemalloc.start()
+    allocated = asyncio.run(
+        _fill(make, min(count, 10_000), lambda: tracemalloc.get_traced_memory()[0])
+    )
+    return {"allocated B": allocated, "resident B": held}
+
+
+def in_its_own_process(subject: str, count: int) -> dict[str, float]:
+    """Return what ``measure`` returns in a fresh process."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(measure, (subject, count))
+
+
+def main() -> None:
+    """Print a table for what is not waited for, and one with the waiting tasks."""
+    chosen = options(__doc__, rounds=3, huge="100,000 of each instead of 10,000")
+    count = 200 if chosen.quick else 100_000 if chosen.huge else 10_000
+    say(f"{count:,} of each")
+    goals = {
+        (subject, figure): "<= 500; 300"
+        for subject in ALONE
+        if "Ticker" in subject and "shared" in subject
+        for figure in ("allocated B", "resident B")
+    }
+    goals["task in AsyncTicker.receive", "allocated B"] = "<= 1x; 0.85x"
+    goals["task in AsyncTicker.receive", "resident B"] = "<= 1x; 0.85x"
+    for title, subjects in (("nobody waits", ALONE), ("with a reader that waits", WAITING)):
+        runs = {
+            subject: lambda subject=subject: in_its_own_process(subject, count)
+            for subject in subjects
+        }
+        show(title, interleaved(runs, chosen.rounds), goals)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""Ticks a second without any wait: a ticker against a thread with a queue, and against asyncio.
+
+The rate of the thread with a queue differs up to fourfold between runs, and the ratio to it as
+much; the CPU a tick of the tickers is steadier.
+Run as ``python -m tests.benchmarks.zero_backoff`` from the project's root.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+import time
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from backoff_ticker import (
+    AsyncTicker,
+    CancellationToken,
+    ConstantBackOff,
+    ExponentialBackOff,
+    Ticker,
+    ZeroBackOff,
+    with_max_retries,
+    with_token,
+)
+from tests.benchmarks._table import interleaved, options, show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from backoff_ticker import BackOff
+
+ENOUGH = 1_000_000_000
+
+
+def rate(count: int, run: Callable[[], object]) -> dict[str, float]:
+    """Return how often a second, and at what cost, ``run`` did something ``count`` times."""
+    cpu, start = time.process_time(), time.perf_counter()
+    run()
+    wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+    return {"ticks/s": count / wall, "us CPU a tick": cpu / count * 1e6}
+
+
+def thread_and_queue(count: int) -> dict[str, float]:
+    """A ticker as one writes it by hand: a thread that puts each tick on a queue with one place."""
+    ticks: queue.Queue[float] = queue.Queue(maxsize=1)
+    done = threading.Event()
+    policy = ZeroBackOff()
+
+    def tick() -> None:
+        while not done.is_set():
+            ticks.put(time.time())
+            delay = policy.next_backoff()
+            if delay > 0.0:
+                done.wait(delay)
+
+    def read() -> None:
+        for _ in range(count):
+            ticks.get()
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    try:
+        return rate(count, read)
+    finally:
+        done.set()
+        while thread.is_alive():
+            with suppress(queue.Empty):
+                ticks.get(timeout=0.01)
+        thread.join()
+
+
+def thread_ticker(policy: BackOff, count: int, **kwargs: object) -> dict[str, float]:
+    """A reader of a ``Ticker``."""
+    ticker = Ticker(policy, **kwargs)
+
+    def read() -> None:
+        for _ in islice(ticker, count):
+            pass
+
+    with ticker:
+        return rate(count, read)
+
+
+def loop_ticker(policy: BackOff, count: int) -> dict[str, float]:
+    """A reader of an ``AsyncTicker``."""
+
+    async def read() -> None:
+        async with AsyncTicker(policy) as ticker:
+            async for tick in ticker:
+                if tick.number == count:
+                    return
+
+    return rate(count, lambda: asyncio.run(read()))
+
+
+def loop_sleep(count: int) -> dict[str, float]:
+    """A loop over ``asyncio.sleep(0)``."""
+
+    async def read() -> None:
+        for _ in range(count):
+            await asyncio.sleep(0)
+
+    return rate(count, lambda: asyncio.run(read()))
+
+
+def main() -> None:
+    """Print the two tables."""
+    chosen = options(__doc__, rounds=7)
+    few, many = (200, 1_000) if chosen.quick else (10_000, 200_000)
+    some = 1_000 if chosen.quick else 100_000
+    exponential = ExponentialBackOff(1e-12, max_interval=1e-12, max_elapsed_time=None)
+    policies = {
+        "ZeroBackOff()": ZeroBackOff(),
+        "ConstantBackOff(0)": ConstantBackOff(0),
+        "ExponentialBackOff(1e-12, ...)": exponential,
+        "with_max_retries(ZeroBackOff())": with_max_retries(ZeroBackOff(), ENOUGH),
+        "with_token(ZeroBackOff())": with_token(ZeroBackOff(), CancellationToken()),
+    }
+    goal = ">= 20x"
+    subjects = {"thread + queue.Queue(1)": lambda: thread_and_queue(few)}
+    for name, policy in policies.items():
+        subjects[f"Ticker({name})"] = lambda policy=policy: thread_ticker(policy, many)
+    subjects["Ticker(ZeroBackOff(), token=)"] = lambda: thread_ticker(
+        ZeroBackOff(), many, token=CancellationToken()
+    )
+    goals = {(name, "ticks/s"): goal for name in list(subjects)[1:]}
+    goals["Ticker(ZeroBackOff())", "us CPU a tick"] = "<= 1.5"
+    show("threads", interleaved(subjects, chosen.rounds), goals)
+
+    subjects = {"asyncio.sleep(0)": lambda: loop_sleep(some)}
+    for name, policy in policies.items():
+        subjects[f"AsyncTicker({name})"] = lambda policy=policy: loop_ticker(policy, some)
+    goals = {(name, "ticks/s"): ">= 1x; 5x" for name in list(subjects)[1:]}
+    show("event loop", interleaved(subjects, chosen.rounds), goals)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""Ten thousand of everything, dropped: objects, threads and entries are back to base."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import queue
+import threading
+import weakref
+from typing import Any
+
+import pytest
+
+from backoff_ticker import AsyncTicker, CancellationToken, ConstantBackOff, Ticker, any_of
+from backoff_ticker._clock import scheduler
+from tests.helpers import eventually
+from tests.stress.tools import run_loop
+
+COUNT = 10_000
+
+
+class Base:
+    """What there was before; ``check`` says whether it is so again."""
+
+    def __init__(self) -> None:
+        eventually(lambda: len(scheduler) < 100, "the scheduler is nearly empty")
+        gc.collect()
+        self.objects = len(gc.get_objects())
+        self.threads = threading.active_count()
+        self.entries = len(scheduler)
+
+    def check(self) -> None:
+        gc.collect()
+        eventually(lambda: len(scheduler) - self.entries < 200, "the entries are swept")
+        assert len(gc.get_objects()) - self.objects < 500
+        # The scheduler's thread may have come; it goes when it is idle.
+        assert threading.active_count() <= self.threads + 1
+
+
+@pytest.mark.parametrize("interval", [0.01, 3600.0])
+@pytest.mark.parametrize("with_token", [False, True])
+@pytest.mark.parametrize("cls", [Ticker, AsyncTicker])
+def test_10000_dropped_tickers_leave_nothing(
+    cls: Any,
+    with_token: bool,  # noqa: FBT001
+    interval: float,
+) -> None:
+    token = CancellationToken() if with_token else None
+    base = Base()
+    gone = []
+    for _ in range(COUNT):
+        ticker = cls(ConstantBackOff(interval), token=token)
+        ticker.receive_nowait()
+        gone.append(weakref.ref(ticker))
+    del ticker
+    assert [ref for ref in gone if ref() is not None] == []
+    gone.clear()
+    base.check()
+
+
+def test_10000_tickers_dropped_after_a_wait_that_timed_out_leave_nothing() -> None:
+    async def main() -> None:
+        token = CancellationToken()
+
+        async def use() -> None:
+            ticker = AsyncTicker(ConstantBackOff(3600), token=token.child())
+            await ticker.receive()
+            with pytest.raises(TimeoutError):
+                await ticker.receive(timeout=0.001)
+
+        for _ in range(COUNT // 500):
+            await asyncio.gather(*(use() for _ in range(500)))
+        gc.collect()
+        await asyncio.sleep(0)
+        assert len(token.wait_set().waiters) == 0
+        assert len(token._table("children")) == 0
+
+    base = Base()
+    run_loop(main())
+    base.check()
+
+
+@pytest.mark.parametrize("end", ["stop the sending", "stop the ticker", "cancel"])
+def test_10000_tickers_whose_sending_ended_leave_nothing(end: str) -> None:
+    token = CancellationToken()
+    base = Base()
+    tickers = []
+    for _ in range(COUNT // 1000):
+        started = []
+        for _ in range(1000):
+            own = token.child()
+            ticker = Ticker(ConstantBackOff(3600), token=own)
+            push = ticker.send_to(queue.SimpleQueue())
+            started.append((ticker, push, own))
+        for ticker, push, own in started:
+            if end == "stop the sending":
+                push.stop()
+            elif end == "cancel":
+                own.cancel()
+            else:
+                ticker.stop()
+            tickers.append(weakref.ref(ticker))
+        del started, ticker, push, own
+
+    def all_gone() -> bool:
+        gc.collect()
+        return all(ref() is None for ref in tickers)
+
+    eventually(all_gone, "all tickers are collected")
+    tickers.clear()
+    base.check()
+
+
+def test_10000_children_with_deadlines_whose_callbacks_are_removed_leave_nothing() -> None:
+    parent = CancellationToken()
+    base = Base()
+    for _ in range(COUNT):
+        handle = parent.child(timeout=3600).on_cancel(int)
+        assert handle.remove()
+    del handle
+    gc.collect()
+    assert (len(parent._table("children")), len(parent._table("pins"))) == (0, 0)
+    base.check()
+
+
+def test_100000_children_of_a_long_lived_parent_leave_nothing() -> None:
+    parent = CancellationToken()
+    other = CancellationToken()
+    base = Base()
+    for _ in range(50_000):
+        parent.child(timeout=3600)
+        any_of(parent, other)
+    assert len(parent._table("children")) == 0
+    base.check()
+
+
+def test_the_last_ticker_that_was_sent_is_not_kept_by_the_scheduler() -> None:
+    sink: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    ticker = Ticker(ConstantBackOff(3600))
+    push = ticker.send_to(sink)
+    sink.get(timeout=5)
+    push.stop()
+    gone = weakref.ref(ticker)
+    del ticker, push
+
+    def collected() -> bool:
+        gc.collect()
+        return gone() is None
+
+    eventually(collected, "it is collected")

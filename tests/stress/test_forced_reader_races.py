@@ -1,0 +1,269 @@
+"""Interleavings of a ticker's readers that chance seldom makes, forced by a policy or a pause."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from backoff_ticker import AsyncTicker, ConstantBackOff, SystemClock, Ticker, TickerClosed
+from tests.helpers import PATIENCE, ManualClock, eventually, in_thread
+from tests.stress.tools import Gate, Hooked, run_loop, start_threads
+
+HOUR = 3600.0
+
+
+def test_an_interrupt_in_the_policy_wakes_the_reader_who_found_the_tick_claimed(
+    clock: ManualClock,
+) -> None:
+    gate = Gate()
+
+    def interrupt_once(asked: int) -> None:
+        if asked == 1:
+            gate.stand()
+            raise KeyboardInterrupt
+
+    ticker = Ticker(Hooked(HOUR, interrupt_once), clock=clock)
+    interrupted = in_thread(ticker.receive)
+    gate.wait_until_reached()
+    other = in_thread(ticker.receive)
+    clock.wait_for_parked(1)
+    gate.open()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.result(PATIENCE)
+    assert other.result(PATIENCE).number == 1
+
+
+def test_an_interrupt_in_a_success_wakes_the_reader_who_found_the_tick_claimed(
+    clock: ManualClock,
+) -> None:
+    gate = Gate()
+
+    def interrupt() -> None:
+        if armed:
+            gate.stand()
+            armed.clear()
+            raise KeyboardInterrupt
+
+    armed: list[bool] = []
+    ticker = Ticker(Hooked(1.0, lambda _: None, on_reset=interrupt), clock=clock)
+    ticker.receive()
+    armed.append(True)
+    interrupted = in_thread(ticker.success)
+    gate.wait_until_reached()
+    other = in_thread(ticker.receive)
+    clock.wait_for_parked(1)
+    gate.open()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.result(PATIENCE)
+    clock.advance(1.0)
+    assert other.result(PATIENCE).number == 2
+
+
+def test_a_note_worked_off_by_a_reader_leaves_somebody_who_watches_the_time(
+    clock: ManualClock,
+) -> None:
+    """One thread leaves a note, a second works it off, a third finds the tick claimed and waits."""
+    left, working = Gate(), Gate()
+
+    class Paused(Ticker):
+        def _work_off(self) -> None:
+            if threading.current_thread() is author:
+                left.stand()
+            super()._work_off()
+
+    def hold() -> None:
+        if armed:
+            working.stand()
+
+    armed: list[bool] = []
+    ticker = Paused(Hooked(1.0, lambda _: None, on_reset=hold), clock=clock)
+    author = threading.Thread(target=ticker.success, daemon=True)
+    ticker.receive()
+    armed.append(True)
+    author.start()
+    left.wait_until_reached()
+    second = in_thread(ticker.receive)
+    working.wait_until_reached()
+    left.open()
+    author.join(PATIENCE)
+    third = in_thread(ticker.receive)
+    clock.wait_for_parked(1)
+    armed.clear()
+    working.open()
+    clock.wait_for_parked(2)
+    clock.advance(1.0)
+    eventually(lambda: second.done() or third.done(), "a reader has the tick")
+
+
+def test_stop_wakes_a_thread_that_waits_behind_a_sender() -> None:
+    ticks: queue.SimpleQueue[object] = queue.SimpleQueue()
+    ticker = Ticker(ConstantBackOff(HOUR))
+    push = ticker.send_to(ticks)
+    ticks.get(timeout=PATIENCE)
+    eventually(lambda: push._timer is not None, "the sender waits")
+    readers = [in_thread(list, ticker) for _ in range(3)]
+    eventually(lambda: len(ticker._readers.waiters) == 4, "the readers wait behind it")
+    ticker.stop()
+    assert [reader.result(PATIENCE) for reader in readers] == [[], [], []]
+
+
+def test_a_tick_that_meets_the_end_of_its_sending_comes_to_the_next_reader() -> None:
+    ticks: queue.SimpleQueue[object] = queue.SimpleQueue()
+    ended = threading.Event()
+
+    def end(asked: int) -> None:
+        if asked == 3:
+            push.stop()
+            ended.set()
+
+    ticker = Ticker(Hooked(0.01, end))
+    push = ticker.send_to(ticks)
+    assert ended.wait(PATIENCE)
+    third = in_thread(ticker.receive).result(PATIENCE).number
+    sent = [ticks.get(timeout=PATIENCE).number for _ in range(2)]  # type: ignore[attr-defined]
+    assert (sent, third) == ([1, 2], 3)
+
+
+def test_no_tick_that_was_due_before_a_reset_is_received_after_it() -> None:
+    gate = Gate()
+    ticker = Ticker(Hooked(0.0, lambda asked: gate.stand() if asked == 2 else None))
+    ticker.receive()
+    reader = in_thread(ticker.receive)
+    gate.wait_until_reached()
+    ticker.reset(ConstantBackOff(0.05))
+    returned = time.monotonic()
+    gate.open()
+    tick = reader.result(PATIENCE)
+    assert (tick.number, tick.delay) == (2, 0.05)
+    assert tick.due >= returned
+
+
+def test_nothing_comes_when_a_collection_stops_the_ticker_at_the_last_moment() -> None:
+    """A finalizer may run wherever an object is made, so also right before the tick is taken."""
+    import gc
+
+    class Stopper:
+        def __del__(self) -> None:
+            ticker.stop()
+            stopped_at.append(ticker._turn[1])
+
+    late = 0
+    thresholds = gc.get_threshold()
+    for threshold in range(1, 40):
+        ticker = Ticker(ConstantBackOff(0.0))
+        ticker.receive()
+        stopped_at: list[int] = []
+        gc.collect()
+        gc.disable()
+        cycle = [Stopper()]
+        cycle.append(cycle)  # type: ignore[arg-type]
+        del cycle
+        try:
+            gc.set_threshold(threshold)
+            gc.enable()
+            number = ticker.receive().number
+        except TickerClosed:
+            number = 0
+        finally:
+            gc.set_threshold(*thresholds)
+            gc.enable()
+        late += stopped_at == [number]
+        gc.collect()
+    assert late == 0
+
+
+@pytest.mark.parametrize("readers", [2, 8])
+def test_idle_threads_that_read_one_ticker_stay_idle_after_a_wake_up(readers: int) -> None:
+    ticker = Ticker(ConstantBackOff(HOUR))
+    ticker.receive()
+    threads = start_threads(readers, lambda _: list(ticker))
+    eventually(lambda: ticker._readers and len(ticker._readers.waiters) == readers, "all wait")
+    ticker.success()
+    assert _cpu_of_idling(0.5) < 0.1
+    ticker.stop()
+    for thread in threads:
+        thread.join(PATIENCE)
+
+
+@pytest.mark.parametrize("readers", [2, 8])
+def test_idle_coroutines_that_read_one_ticker_stay_idle_after_a_wake_up(readers: int) -> None:
+    async def main() -> float:
+        ticker = AsyncTicker(ConstantBackOff(HOUR))
+        await ticker.receive()
+        tasks = [asyncio.create_task(ticker.receive()) for _ in range(readers)]
+        await asyncio.sleep(0.05)
+        ticker.success()
+        before = time.process_time()
+        await asyncio.sleep(0.5)
+        used = time.process_time() - before
+        ticker.stop()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(error) for error in ended] == [TickerClosed] * readers
+        return used
+
+    assert run_loop(main()) < 0.1
+
+
+def test_threads_whose_leader_gives_up_stay_idle_and_one_watches_the_time() -> None:
+    ticker = Ticker(ConstantBackOff(1.0))
+    ticker.receive()
+    leaver = in_thread(ticker.receive, 0.2)
+    eventually(lambda: ticker._readers and len(ticker._readers.waiters) == 1, "it leads")
+    others = [in_thread(ticker.receive, 30) for _ in range(4)]
+    eventually(lambda: len(ticker._readers.waiters) == 5, "all wait")
+    with pytest.raises(TimeoutError):
+        leaver.result(PATIENCE)
+    assert _cpu_of_idling(0.4) < 0.1
+    eventually(lambda: any(other.done() for other in others), "the tick came")
+    ticker.stop()
+    for other in others:
+        assert other.exception(PATIENCE) is None or isinstance(other.exception(), TickerClosed)
+
+
+def _cpu_of_idling(seconds: float) -> float:
+    before = time.process_time()
+    time.sleep(seconds)
+    return time.process_time() - before
+
+
+def test_the_first_run_of_a_sender_may_end_before_its_start_returns() -> None:
+    """The scheduler thread takes the first tick and sets a timer while ``send_to`` still posts."""
+
+    class Overtaken:
+        def __init__(self) -> None:
+            self.monotonic = time.monotonic
+            self.time = time.time
+            self.parker = SystemClock().parker
+            self.timers: list[object] = []
+
+        def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Any:
+            timer = SystemClock().call_at(when, callback, loop=loop)
+            self.timers.append(timer)
+            if len(self.timers) == 1:
+                eventually(lambda: len(self.timers) == 2, "the first run has set its timer")
+            return timer
+
+    clock: Any = Overtaken()
+    ticker = Ticker(ConstantBackOff(HOUR), clock=clock)
+    push = ticker.send_to(queue.SimpleQueue())
+    push.stop()
+    eventually(lambda: all(timer.spent for timer in clock.timers), "no timer is left")
+
+
+def test_a_sender_that_its_own_sink_stops_leaves_the_line_at_once() -> None:
+    class Sink:
+        def put_nowait(self, _: object) -> None:
+            go_on.wait(PATIENCE)
+            pushes[0].stop()
+
+    go_on = threading.Event()
+    ticker = Ticker(ConstantBackOff(HOUR))
+    pushes = [ticker.send_to(Sink())]
+    go_on.set()
+    eventually(lambda: pushes[0]._done, "it is stopped")
+    eventually(lambda: pushes[0] not in ticker._readers.waiters, "it has left")

@@ -1,0 +1,230 @@
+"""An interrupt at every place where CPython may raise one, in turn: no tick is lost, nobody hangs.
+
+CPython runs signal handlers when a function is entered, after a call into C and at a jump back.
+A trace function finds these places in the package's code and raises at the n-th of them.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+import threading
+from itertools import islice
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import CancellationToken, ConstantBackOff, Ticker, ZeroBackOff, with_max_retries
+from tests.helpers import PATIENCE, eventually, in_thread
+from tests.stress.tools import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType, FrameType
+
+PACKAGE = str(ROOT / "backoff_ticker")
+_number = itemgetter(0)
+_opcodes: dict[CodeType, dict[int, str]] = {}
+
+
+class Interrupted(BaseException):
+    pass
+
+
+class InterruptAt:
+    """Raises ``Interrupted`` once, at the n-th place in the package where a handler may run."""
+
+    def __init__(self, place: int) -> None:
+        self.left = place
+        self.where: str | None = None
+        self._before: dict[FrameType, str] = {}
+
+    def __enter__(self) -> InterruptAt:
+        sys._getframe().f_trace_opcodes = True  # 3.12: needed before the tracing begins
+        sys.settrace(self._called)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+
+    def _called(self, frame: FrameType, event: str, arg: object) -> Any:
+        caller = frame.f_back
+        if caller in self._before:
+            # Between Python functions there is no such place after the return.
+            self._before[caller] = "python"  # type: ignore[index]
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        frame.f_trace = self._step  # 3.13: needed before opcodes are traced
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        self._before[frame] = "start"
+        return self._step
+
+    def _step(self, frame: FrameType, event: str, arg: object) -> Any:
+        if event == "return":
+            self._before.pop(frame, None)
+        if event != "opcode":
+            return self._step
+        code = frame.f_code
+        if code not in _opcodes:
+            _opcodes[code] = {i.offset: i.opname for i in dis.get_instructions(code)}
+        before = self._before.get(frame, "start")
+        self._before[frame] = _opcodes[code][frame.f_lasti]
+        if before.startswith(("start", "RESUME", "CALL", "JUMP_BACKWARD")):
+            self.left -= 1
+            if self.left == 0:
+                self.where = f"{code.co_qualname}:{frame.f_lineno}"
+                raise Interrupted
+        return self._step
+
+
+def _each_place(run: Callable[[InterruptAt], None]) -> int:
+    """Run with an interrupt at the first place, at the second, until there is none."""
+    place = 0
+    while True:
+        place += 1
+        interrupt = InterruptAt(place)
+        run(interrupt)
+        if interrupt.where is None:
+            return place - 1
+
+
+def _take(ticker: Ticker, interrupt: InterruptAt, taken: list[int]) -> None:
+    """Take ticks like C code that collects them: what ``next`` returned is in the list."""
+    try:
+        with interrupt:
+            taken.extend(map(_number, islice(ticker, 2)))
+    except Interrupted:
+        pass
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.002])
+def test_an_interrupt_loses_no_tick_of_a_lone_reader(delay: float) -> None:
+    lost: list[object] = []
+
+    def run(interrupt: InterruptAt) -> None:
+        ticker = Ticker(ConstantBackOff(delay), token=CancellationToken())
+        taken: list[int] = []
+        _take(ticker, interrupt, taken)
+        taken.append(in_thread(ticker.receive, 5).result(PATIENCE).number)
+        if taken != list(range(1, len(taken) + 1)):
+            lost.append((interrupt.where, taken))
+
+    assert _each_place(run) > 10
+    assert lost == []
+
+
+def test_an_interrupt_loses_no_tick_while_another_reader_waits() -> None:
+    """The other reader wakes for each tick, and the interrupted one gives its tick back."""
+    lost: list[object] = []
+
+    def run(interrupt: InterruptAt) -> None:
+        ticker = Ticker(ConstantBackOff(0.004))
+        taken = [ticker.receive().number]
+        others: list[int] = []
+
+        def collect() -> None:
+            others.extend(tick.number for tick in ticker)
+
+        other = threading.Thread(target=collect, daemon=True)
+        other.start()
+        eventually(lambda: ticker._readers and ticker._readers.waiters, "the other waits")
+        _take(ticker, interrupt, taken)
+        seen = len(others)
+        eventually(lambda: len(others) > seen or not other.is_alive(), "the other goes on")
+        ticker.stop()
+        other.join(PATIENCE)
+        numbers = sorted(taken + others)
+        if other.is_alive() or numbers != list(range(1, len(numbers) + 1)):
+            lost.append((interrupt.where, taken, others))
+
+    assert _each_place(run) > 10
+    assert lost == []
+
+
+def test_an_interrupt_loses_no_tick_that_was_given_back() -> None:
+    lost: list[object] = []
+
+    def run(interrupt: InterruptAt) -> None:
+        ticker = Ticker(ZeroBackOff())
+        taken: list[int] = []
+        ticker._give_back(ticker.receive())
+        _take(ticker, interrupt, taken)
+        taken.append(in_thread(ticker.receive, 5).result(PATIENCE).number)
+        if taken != list(range(1, len(taken) + 1)):
+            lost.append((interrupt.where, taken))
+
+    assert _each_place(run) > 3
+    assert lost == []
+
+
+@pytest.mark.parametrize("action", ["success", "failure", "reset", "stop"])
+def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_it_usable(action: str) -> None:
+    stuck: list[object] = []
+
+    def run(interrupt: InterruptAt) -> None:
+        ticker = Ticker(ConstantBackOff(0.002))
+        ticker.receive()
+        reader = in_thread(ticker.receive, 5)
+        eventually(lambda: reader.done() or ticker._readers, "it waits")
+        try:
+            with interrupt:
+                getattr(ticker, action)()
+        except Interrupted:
+            pass
+        if action == "stop":
+            ticker.stop()
+        outcome = reader.exception(PATIENCE)
+        if outcome is not None and action != "stop":
+            stuck.append((interrupt.where, outcome))
+
+    assert _each_place(run) > 3
+    assert stuck == []
+
+
+def test_an_interrupt_in_cancel_leaves_it_to_the_next_call_to_wake_everybody() -> None:
+    stuck: list[object] = []
+
+    def run(interrupt: InterruptAt) -> None:
+        token = CancellationToken()
+        child = token.child().child()
+        called: list[int] = []
+        handle = child.on_cancel(lambda: called.append(1))
+        waiters = [in_thread(t.wait, 5) for t in (token, child, child)]
+        eventually(lambda: len(child.wait_set().waiters) == 2, "they wait")
+        try:
+            with interrupt:
+                token.cancel("first")
+        except Interrupted:
+            pass
+        token.cancel("second")
+        for waiter in waiters:
+            if not waiter.result(PATIENCE):
+                stuck.append(interrupt.where)
+        handle.remove()
+        if not (child.cancelled and token.cause == child.cause and len(called) <= 1):
+            stuck.append((interrupt.where, child, token.cause, called))
+
+    assert _each_place(run) > 10
+    assert stuck == []
+
+
+def test_an_interrupted_wait_leaves_nobody_behind_in_the_line() -> None:
+    left: list[object] = []
+
+    def run(interrupt: InterruptAt) -> None:
+        token = CancellationToken()
+        ticker = Ticker(with_max_retries(ConstantBackOff(60.0), 3), token=token)
+        ticker.receive()
+        try:
+            with interrupt:
+                ticker.receive(0.002)
+        except (Interrupted, TimeoutError):
+            pass
+        readers = ticker._readers
+        if len(token.wait_set().waiters) or (readers is not None and len(readers.waiters)):
+            left.append(interrupt.where)
+
+    assert _each_place(run) > 10
+    assert left == []

@@ -1,0 +1,154 @@
+"""What the stress tests share: a fast-switching interpreter, policies with a hook, scripts."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.helpers import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def fast_switching(seconds: float = 1e-6) -> Iterator[None]:
+    """Have threads switch as often as the interpreter can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(seconds)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+@contextmanager
+def signal_storm(handler: Callable[[FrameType | None], object]) -> Iterator[list[int]]:
+    """Send SIGUSR1 to the main thread, each once the one before was handled; yields the tally."""
+    handled: list[int] = []
+    news: queue.SimpleQueue[bool] = queue.SimpleQueue()
+    calm = threading.Event()
+
+    def handle(_: int, frame: FrameType | None) -> None:
+        handled.append(1)
+        news.put(True)
+        if not calm.is_set():
+            handler(frame)
+
+    def send() -> None:
+        main: Any = threading.main_thread().ident
+        number = 0
+        while not calm.is_set():
+            number += 1
+            signal.pthread_kill(main, signal.SIGUSR1)
+            news.get()
+            for _ in range(number % 64):
+                pass
+
+    before = signal.signal(signal.SIGUSR1, handle)
+    sender = threading.Thread(target=send, daemon=True)
+    try:
+        with fast_switching(1e-5):
+            sender.start()
+            yield handled
+    finally:
+        calm.set()
+        news.put(True)
+        sender.join(PATIENCE)
+        signal.signal(signal.SIGUSR1, before)
+
+
+class Hooked:
+    """A shared policy of constant delay that calls ``hook(n)`` at its n-th question."""
+
+    def __init__(self, delay: float, hook: Callable[[int], object], on_reset: Any = None) -> None:
+        self.delay = delay
+        self.asked = 0
+        self._hook = hook
+        self._on_reset = on_reset
+
+    def next_backoff(self) -> float:
+        self.asked += 1
+        self._hook(self.asked)
+        return self.delay
+
+    def reset(self) -> None:
+        if self._on_reset is not None:
+            self._on_reset()
+
+    def __copy__(self) -> Hooked:
+        return self
+
+
+class Gate:
+    """Stops whoever passes until it is opened; tells that somebody stands before it."""
+
+    def __init__(self) -> None:
+        self.reached = threading.Event()
+        self._open = threading.Event()
+
+    def stand(self) -> None:
+        self.reached.set()
+        assert self._open.wait(PATIENCE)
+
+    def wait_until_reached(self) -> None:
+        assert self.reached.wait(PATIENCE)
+
+    def open(self) -> None:
+        self._open.set()
+
+
+def start_threads(count: int, run: Callable[..., object]) -> list[threading.Thread]:
+    """Start daemon threads that run ``run(index)``."""
+    threads = [threading.Thread(target=run, args=(i,), daemon=True) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def join_all(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert [thread for thread in threads if thread.is_alive()] == []
+
+
+def run_script(
+    body: str, *options: str, timeout: float = 20.0, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run Python code in a process of its own, with the package on its path."""
+    return subprocess.run(
+        [sys.executable, "-X", "faulthandler", *options, "-c", body],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def run_loop(coroutine: Any, *, debug: bool = False, eager: bool = False) -> Any:
+    """Run a coroutine in a fresh loop; whatever reaches the loop's error handler fails."""
+    errors: list[dict[str, Any]] = []
+
+    async def run() -> Any:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: errors.append(context))
+        if eager:
+            loop.set_task_factory(asyncio.eager_task_factory)  # type: ignore[attr-defined]
+        return await coroutine
+
+    result = asyncio.run(run(), debug=debug)
+    assert errors == []
+    return result

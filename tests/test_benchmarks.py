@@ -1,0 +1,32 @@
+"""Each benchmark script runs to its end at the smallest size; what it measures is not judged."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SCRIPTS = sorted(
+    path.stem
+    for path in (ROOT / "tests" / "benchmarks").glob("*.py")
+    if not path.stem.startswith("_")
+)
+
+
+def test_there_is_a_script_for_each_matter():
+    assert SCRIPTS == ["cancel", "imports", "lateness", "memory", "scale", "zero_backoff"]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_benchmark_script_prints_its_table_and_ends_well(name):
+    command = [sys.executable, "-W", "error", "-m", f"tests.benchmarks.{name}", "--quick"]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=50, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "goal; stretch" in done.stdout
+    assert "1.00x" in done.stdout
+    assert "nan" not in done.stdout

@@ -1,0 +1,315 @@
+"""System time: never early, and no wait handed to the system for longer than a day."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import pickle
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from backoff_ticker import Clock, SystemClock, _clock
+from backoff_ticker._clock import SystemParker, resolve_clock
+from tests.helpers import PATIENCE, LoopThread, ManualClock, in_thread
+
+A_DAY = 86_400.0
+
+
+@pytest.fixture
+def loop_thread():
+    """A loop in a thread; nothing may go wrong in it."""
+    thread = LoopThread()
+    yield thread
+    thread.close()
+    assert thread.errors == []
+
+
+@pytest.fixture
+def now(monkeypatch):
+    """The time that the room reads, as ``now.value``."""
+    now = SimpleNamespace(value=1000.0)
+    monkeypatch.setattr(_clock, "time", SimpleNamespace(monotonic=lambda: now.value))
+    return now
+
+
+# The clock
+
+
+def test_there_is_one_system_clock():
+    clock = SystemClock()
+    assert SystemClock() is clock
+    assert copy.copy(clock) is clock
+    assert copy.deepcopy(clock) is clock
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(clock, protocol)) is clock
+    assert repr(clock) == "SystemClock()"
+
+
+def test_it_tells_the_time_of_the_machine():
+    clock = SystemClock()
+    before = time.monotonic(), time.time()
+    told = clock.monotonic(), clock.time()
+    after = time.monotonic(), time.time()
+    assert before[0] <= told[0] <= after[0]
+    assert before[1] - 1 <= told[1] <= after[1] + 1
+
+
+def test_it_keeps_the_contract_of_a_clock():
+    assert isinstance(SystemClock(), Clock)
+
+
+def test_no_clock_means_the_current_clock():
+    assert resolve_clock(None) is SystemClock()
+
+
+def test_any_object_with_the_methods_is_a_clock(clock):
+    assert resolve_clock(clock) is clock
+
+
+@pytest.mark.parametrize("missing", ["monotonic", "time", "call_at", "parker"])
+def test_what_lacks_a_method_is_no_clock(missing):
+    methods = dict.fromkeys(("monotonic", "time", "call_at", "parker"), print)
+    half = SimpleNamespace(**{**methods, missing: 1.0})
+    with pytest.raises(TypeError) as caught:
+        resolve_clock(half)
+    assert str(caught.value).startswith("clock must be a Clock, not namespace(")
+    assert str(caught.value).endswith(f": it has no method {missing}()")
+
+
+@pytest.mark.parametrize("value", [time, 0, 1.5, "clock", time.monotonic, False], ids=repr)
+def test_what_is_no_clock_is_refused(value):
+    with pytest.raises(TypeError) as caught:
+        resolve_clock(value)
+    assert str(caught.value).startswith(f"clock must be a Clock, not {value!r}")
+
+
+@pytest.mark.parametrize("kind", [SystemClock, ManualClock])
+def test_a_class_is_no_clock(kind):
+    with pytest.raises(TypeError) as caught:
+        resolve_clock(kind)
+    assert str(caught.value).startswith("clock must be a Clock")
+
+
+# Callbacks at a time
+
+
+def test_without_a_loop_the_callback_runs_in_the_scheduler_thread():
+    ran = threading.Event()
+    threads = []
+    when = time.monotonic() + 0.01
+    timer = SystemClock().call_at(
+        when, lambda: (threads.append((time.monotonic(), threading.current_thread())), ran.set())
+    )
+    assert timer.when == when
+    assert ran.wait(PATIENCE)
+    ((at, thread),) = threads
+    assert at >= when
+    assert thread.name == "backoff_ticker-scheduler"
+    assert thread.daemon
+
+
+def test_with_a_loop_the_callback_runs_there_and_never_early(loop_thread):
+    async def fire_all():
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        start = time.monotonic()
+        fired = []
+
+        def callback(when):
+            fired.append((when, time.monotonic(), threading.current_thread()))
+            if len(fired) == 50:
+                done.set_result(None)
+
+        for step in range(50):
+            when = start + step * 0.00037
+            timer = SystemClock().call_at(when, lambda when=when: callback(when), loop=loop)
+            assert timer.when == when
+        await done
+        return fired
+
+    fired = loop_thread.run(fire_all())
+    assert [at >= when for when, at, _ in fired] == [True] * 50
+    assert {thread for _, _, thread in fired} == {loop_thread._thread}
+
+
+def test_on_a_closed_loop_no_callback_can_be_set():
+    loop = asyncio.new_event_loop()
+    loop.close()
+    with pytest.raises(RuntimeError):
+        SystemClock().call_at(time.monotonic(), print, loop=loop)
+
+
+class FakeLoop:
+    """Keeps what is armed; ``fire`` runs it, whether or not its time has come."""
+
+    def __init__(self):
+        self.delays = []
+        self.armed = None
+
+    def call_later(self, delay, callback):
+        self.delays.append(delay)
+        self.armed = callback
+        return SimpleNamespace(cancel=self.disarm)
+
+    def disarm(self):
+        self.armed = None
+
+    def fire(self):
+        armed, self.armed = self.armed, None
+        armed()
+
+
+def test_a_loop_that_fires_early_is_armed_again_for_what_is_left(now):
+    loop, ran = FakeLoop(), []
+    SystemClock().call_at(1002.0, lambda: ran.append(now.value), loop=loop)
+    now.value = 1001.5
+    loop.fire()
+    assert loop.delays == [2.0, 0.5]
+    assert ran == []
+    now.value = 1002.0
+    loop.fire()
+    assert ran == [1002.0]
+    assert loop.armed is None
+
+
+def test_a_loop_that_fires_a_little_early_does_not_spin(now):
+    loop, ran = FakeLoop(), []
+    SystemClock().call_at(1002.0, lambda: ran.append(now.value), loop=loop)
+    now.value = 1001.9999
+    loop.fire()
+    assert loop.delays == [2.0, 0.001]
+    assert ran == []
+
+
+@pytest.mark.parametrize("when", [1000.0, 999.0, -1e300])
+def test_in_a_loop_the_past_is_now(now, when):
+    loop, ran = FakeLoop(), []
+    SystemClock().call_at(when, lambda: ran.append(1), loop=loop)
+    assert loop.delays == [0.0]
+    assert ran == []
+    loop.fire()
+    assert ran == [1]
+
+
+def test_a_loop_is_never_asked_for_more_than_a_day(now):
+    loop, ran = FakeLoop(), []
+    SystemClock().call_at(1000.0 + 2.5 * A_DAY, lambda: ran.append(now.value), loop=loop)
+    for _ in range(3):
+        assert ran == []
+        now.value += loop.delays[-1]
+        loop.fire()
+    assert loop.delays == [A_DAY, A_DAY, 0.5 * A_DAY]
+    assert ran == [1000.0 + 2.5 * A_DAY]
+
+
+def test_a_far_deadline_in_a_loop_waits_day_by_day(now):
+    loop = FakeLoop()
+    timer = SystemClock().call_at(1e300, print, loop=loop)
+    for _ in range(100):
+        now.value += A_DAY
+        loop.fire()
+    assert set(loop.delays) == {A_DAY}
+    assert timer.cancel() is True
+    assert loop.armed is None
+
+
+def test_a_callback_in_a_loop_is_prevented_or_runs_exactly_once(now):
+    loop, ran = FakeLoop(), []
+    prevented = SystemClock().call_at(1001.0, lambda: ran.append("prevented"), loop=loop)
+    assert prevented.cancel() is True
+    assert prevented.cancel() is False
+    assert loop.armed is None
+    results = []
+    timer = SystemClock().call_at(1000.0, lambda: results.append(timer.cancel()), loop=loop)
+    loop.fire()
+    assert results == [False]
+    assert timer.cancel() is False
+    assert ran == []
+
+
+# Where a thread waits
+
+
+def test_a_wait_ends_with_unpark():
+    parker = SystemClock().parker("a test")
+    waits = in_thread(parker.park, None)
+    parker.unpark()
+    assert waits.result(PATIENCE) is True
+
+
+def test_an_unpark_before_the_wait_ends_it_at_once_and_once():
+    parker = SystemClock().parker()
+    parker.unpark()
+    parker.unpark()
+    assert parker.park(None) is True
+    assert parker.park(time.monotonic()) is False
+
+
+def test_an_unpark_counts_also_if_the_deadline_has_passed():
+    parker = SystemClock().parker()
+    parker.unpark()
+    assert parker.park(time.monotonic() - 1) is True
+    assert parker.park(time.monotonic() - 1) is False
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.0001, 0.003, 0.01])
+def test_a_wait_until_a_deadline_never_ends_early(delay):
+    parker = SystemClock().parker()
+    deadline = time.monotonic() + delay
+    assert parker.park(deadline) is False
+    assert time.monotonic() >= deadline
+
+
+class FakeLock:
+    """Never had in time: moves the clock on by a part of each wait and notes how long it was."""
+
+    def __init__(self, now, shares=(1.0,)):
+        self.waits = []
+        self.opens_after = 1000
+        self._now = now
+        self._shares = list(shares)
+
+    def acquire(self, blocking, timeout=-1):
+        if not blocking:
+            return False
+        self.waits.append(timeout)
+        share = self._shares.pop(0) if len(self._shares) > 1 else self._shares[0]
+        self._now.value += timeout * share
+        return len(self.waits) >= self.opens_after
+
+
+def parker_with(lock):
+    parker = SystemParker()
+    parker._lock = lock
+    return parker
+
+
+def test_a_lock_that_gives_up_early_is_waited_for_again(now):
+    lock = FakeLock(now, [0.5, 0.5, 1.0])
+    assert parker_with(lock).park(1008.0) is False
+    assert lock.waits == [8.0, 4.0, 2.0]
+    assert now.value == 1008.0
+
+
+def test_a_lock_is_never_waited_for_longer_than_a_day(now):
+    lock = FakeLock(now)
+    assert parker_with(lock).park(1000.0 + 2.5 * A_DAY) is False
+    assert lock.waits == [A_DAY, A_DAY, 0.5 * A_DAY]
+
+
+@pytest.mark.parametrize("deadline", [None, 1e300, 1.7976931348623157e308])
+def test_without_a_near_deadline_a_lock_is_waited_for_day_by_day(now, deadline):
+    lock = FakeLock(now)
+    lock.opens_after = 5
+    assert parker_with(lock).park(deadline) is True
+    assert lock.waits == [A_DAY] * 5
+
+
+def test_no_wait_for_a_deadline_that_has_passed(now):
+    lock = FakeLock(now)
+    assert parker_with(lock).park(1000.0) is False
+    assert parker_with(lock).park(-1e300) is False
+    assert lock.waits == []

@@ -1,0 +1,208 @@
+"""The import is light, and the facade offers exactly what it says."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import backoff_ticker
+
+ROOT = Path(__file__).parents[1]
+FACADE = ROOT / "backoff_ticker" / "__init__.py"
+HEAVY = {"asyncio", "dataclasses", "inspect", "janus", "logging", "typing"}
+PROTOCOLS = {"BackOff", "Clock"}
+
+PRELUDE = f"""
+import json, sys
+sys.path.insert(0, {str(ROOT)!r})
+def heavy():
+    return sorted({HEAVY!r} & set(sys.modules))
+assert heavy() == [], heavy()
+"""
+
+
+def run(script):
+    """Run a script in an interpreter that has imported nothing for its site; return its JSON."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", PRELUDE + script],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return json.loads(done.stdout)
+
+
+def declared():
+    """Return name -> room, as the type checkers are told it."""
+    tree = ast.parse(FACADE.read_text())
+    (block,) = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    names = {}
+    for node in block.body:
+        assert isinstance(node, ast.ImportFrom)
+        assert node.level == 1
+        for alias in node.names:
+            assert alias.asname == alias.name, "only `name as name` exports a name"
+            names[alias.name] = node.module
+    return names
+
+
+# Light
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    assert run("import backoff_ticker; print(json.dumps(heavy()))") == []
+
+
+def test_importing_the_package_imports_no_room_of_it():
+    script = """
+before = set(sys.modules)
+import backoff_ticker
+print(json.dumps(sorted(set(sys.modules) - before - {"__future__"})))
+"""
+    assert run(script) == ["backoff_ticker"]
+
+
+def test_only_the_protocols_import_typing_and_no_name_imports_anything_else_heavy():
+    script = """
+import backoff_ticker
+found = {}
+for name in sorted(backoff_ticker.__all__, key=lambda name: name in %r):
+    getattr(backoff_ticker, name)
+    found[name] = heavy()
+print(json.dumps(found))
+"""
+    found = run(script % PROTOCOLS)
+    assert {name: rooms for name, rooms in found.items() if name not in PROTOCOLS} == {
+        name: [] for name in set(backoff_ticker.__all__) - PROTOCOLS
+    }
+    assert [found[name] for name in sorted(PROTOCOLS)] == [["typing"], ["typing"]]
+
+
+def test_a_ticker_in_a_thread_runs_without_anything_heavy():
+    script = """
+from backoff_ticker import *
+token = CancellationToken().child(timeout=100)
+handle = token.on_cancel(print)
+backoff = with_max_retries(with_token(ExponentialBackOff(0.001), token), 2)
+with cancel_on_signals():
+    numbers = [tick.number for tick in Ticker(backoff, token=token)]
+assert numbers == [1, 2, 3]
+assert handle.remove()
+print(json.dumps(heavy()))
+"""
+    script = script.replace("import *", f"import {', '.join(set(declared()) - PROTOCOLS)}")
+    assert run(script) == []
+
+
+def test_an_async_ticker_imports_no_more_than_asyncio_does():
+    script = """
+import asyncio
+before = set(sys.modules)
+from backoff_ticker import AsyncTicker, ConstantBackOff, with_max_retries
+
+async def main():
+    backoff = with_max_retries(ConstantBackOff(0.001), 2)
+    return [tick.number async for tick in AsyncTicker(backoff)]
+
+assert asyncio.run(main()) == [1, 2, 3]
+print(json.dumps(sorted({"janus", "dataclasses"} & (set(sys.modules) - before))))
+"""
+    assert run(script) == []
+
+
+# The facade
+
+
+def test_all_names_are_what_type_checkers_are_told():
+    assert sorted(backoff_ticker.__all__) == sorted(declared())
+    assert len(set(backoff_ticker.__all__)) == len(backoff_ticker.__all__)
+
+
+@pytest.mark.parametrize(("name", "room"), declared().items())
+def test_each_name_comes_from_the_room_that_type_checkers_are_told(name, room):
+    value = getattr(backoff_ticker, name)
+    module = sys.modules[f"backoff_ticker.{room}"]
+    assert value is getattr(module, name)
+    assert name in module.__all__
+    assert backoff_ticker._ROOM_OF[name] == room
+
+
+def test_the_names_of_the_first_release_are_there():
+    assert sorted(backoff_ticker.__all__) == [
+        "AsyncTicker",
+        "BackOff",
+        "BackoffTickerError",
+        "CancellationToken",
+        "Cancelled",
+        "Clock",
+        "CloseReason",
+        "ConstantBackOff",
+        "DeadlineExceeded",
+        "ExponentialBackOff",
+        "Pace",
+        "STOP",
+        "Stop",
+        "StopBackOff",
+        "SystemClock",
+        "Tick",
+        "Ticker",
+        "TickerClosed",
+        "WouldBlock",
+        "ZeroBackOff",
+        "any_of",
+        "cancel_on_signals",
+        "delays",
+        "with_max_retries",
+        "with_token",
+    ]
+
+
+def test_a_name_is_looked_up_once():
+    script = """
+import backoff_ticker
+before = "STOP" in vars(backoff_ticker)
+first = backoff_ticker.STOP
+print(json.dumps([before, vars(backoff_ticker)["STOP"] is first]))
+"""
+    assert run(script) == [False, True]
+
+
+def test_dir_has_every_name_before_any_is_used():
+    script = """
+import backoff_ticker
+print(json.dumps([dir(backoff_ticker), backoff_ticker.__all__]))
+"""
+    names, public = run(script)
+    assert set(public) <= set(names)
+    assert names == sorted(names)
+    assert {"__doc__", "__name__", "__all__"} <= set(names)
+
+
+@pytest.mark.parametrize("name", ["Tocker", "ticker", "_nothing", "janus", "__wrapped__"])
+def test_an_unknown_name_is_an_attribute_error(name):
+    with pytest.raises(AttributeError) as caught:
+        getattr(backoff_ticker, name)
+    assert str(caught.value) == f"module 'backoff_ticker' has no attribute {name!r}"
+
+
+def test_an_unknown_name_cannot_be_imported():
+    with pytest.raises(ImportError):
+        exec("from backoff_ticker import Tocker")
+
+
+def test_a_star_import_gives_the_public_names():
+    names = {}
+    exec("from backoff_ticker import *", names)
+    del names["__builtins__"]
+    assert sorted(names) == sorted(backoff_ticker.__all__)

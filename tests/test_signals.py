@@ -1,0 +1,214 @@
+"""``cancel_on_signals``: which signals, the handlers before and after, and loops that sleep."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import CancellationToken, Cancelled, SystemClock, cancel_on_signals
+from tests.helpers import PATIENCE, ManualClock, eventually, in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(autouse=True)
+def handlers() -> Iterator[dict[int, Any]]:
+    """The handlers before the test: each test must leave them as they were."""
+    mine = signal.valid_signals() - {signal.SIGALRM}  # the limit of each test has that one
+    before = {number: signal.getsignal(number) for number in mine}
+    try:
+        yield before
+        after = {number: signal.getsignal(number) for number in before}
+        assert after == before
+    finally:
+        for number, handler in before.items():
+            if handler is not None and signal.getsignal(number) != handler:
+                signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_sigint_and_sigterm_cancel_by_default(number: signal.Signals) -> None:
+    with cancel_on_signals() as token:
+        assert token.cancelled is False
+        signal.raise_signal(number)
+        assert (token.cancelled, token.cause) == (True, number.name)
+        with pytest.raises(Cancelled, match=number.name):
+            token.raise_if_cancelled()
+
+
+def test_only_the_signals_given_are_taken() -> None:
+    others = [signal.SIGINT, signal.SIGTERM]
+    before = [signal.getsignal(number) for number in others]
+    with cancel_on_signals(signal.SIGUSR1, int(signal.SIGUSR2)) as token:
+        assert [signal.getsignal(number) for number in others] == before
+        signal.raise_signal(signal.SIGUSR2)
+    assert token.cause == "SIGUSR2"
+
+
+def test_a_second_signal_is_taken_too_and_changes_nothing() -> None:
+    with cancel_on_signals() as token:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
+        assert token.cause == "SIGTERM"
+
+
+def test_callbacks_run_in_the_main_thread_before_the_next_line() -> None:
+    runs: list[threading.Thread] = []
+    with cancel_on_signals() as token:
+        token.child().on_cancel(lambda: runs.append(threading.current_thread()))
+        signal.raise_signal(signal.SIGINT)
+        assert runs == [threading.main_thread()]
+
+
+def test_leaving_the_block_restores_the_handlers_and_leaves_the_token() -> None:
+    seen: list[int] = []
+
+    def mine(number: int, _: object) -> None:
+        seen.append(number)
+
+    before = signal.signal(signal.SIGUSR1, mine)
+    try:
+        with cancel_on_signals(signal.SIGUSR1, signal.SIGUSR2) as token:
+            assert signal.getsignal(signal.SIGUSR1) is not mine
+        assert signal.getsignal(signal.SIGUSR1) is mine
+        assert signal.getsignal(signal.SIGUSR2) == signal.SIG_DFL
+        signal.raise_signal(signal.SIGUSR1)
+        assert (seen, token.cancelled) == ([signal.SIGUSR1], False)
+        assert token.cancel() is True
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
+def test_an_ignored_signal_is_ignored_again_afterwards(handler: Any) -> None:
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with cancel_on_signals(signal.SIGUSR1) as token:
+            signal.raise_signal(signal.SIGUSR1)
+        assert (token.cancelled, signal.getsignal(signal.SIGUSR1)) == (True, handler)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_an_error_of_the_body_passes_and_the_handlers_are_restored() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(ValueError, match="body"), cancel_on_signals():
+        raise ValueError("body")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_the_same_signal_given_twice_is_restored_too() -> None:
+    before = signal.getsignal(signal.SIGUSR1)
+    with cancel_on_signals(signal.SIGUSR1, signal.SIGUSR1) as token:
+        signal.raise_signal(signal.SIGUSR1)
+        assert token.cancelled is True
+    assert signal.getsignal(signal.SIGUSR1) == before
+
+
+def test_blocks_may_be_nested_and_the_inner_one_takes_the_signal() -> None:
+    with cancel_on_signals(signal.SIGUSR1) as outer:
+        with cancel_on_signals(signal.SIGUSR1) as inner:
+            signal.raise_signal(signal.SIGUSR1)
+            assert (outer.cancelled, inner.cancelled) == (False, True)
+        signal.raise_signal(signal.SIGUSR1)
+        assert outer.cancelled is True
+
+
+def test_outside_of_the_main_thread_it_is_a_runtime_error_and_no_handler_changes() -> None:
+    def enter() -> None:
+        with cancel_on_signals():
+            raise AssertionError("entered")
+
+    with pytest.raises(RuntimeError, match="main thread"):
+        in_thread(enter).result(PATIENCE)
+
+
+@pytest.mark.parametrize("number", [-1, 0, 9999, signal.SIGKILL, signal.SIGSTOP])
+def test_what_cannot_be_handled_is_refused_and_no_handler_stays(number: int) -> None:
+    with pytest.raises((ValueError, OSError)), cancel_on_signals(signal.SIGUSR1, number):
+        raise AssertionError("entered")
+    assert signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
+
+
+def test_a_real_time_signal_without_a_name_cancels_too() -> None:
+    number = signal.SIGRTMIN + 1
+    with cancel_on_signals(number) as token:
+        signal.raise_signal(number)
+        assert token.cancelled is True
+
+
+def test_the_token_has_the_clock_that_was_given(clock: ManualClock) -> None:
+    with cancel_on_signals(clock=clock) as token:
+        assert token.clock is clock
+        assert isinstance(token, CancellationToken)
+    with cancel_on_signals() as token:
+        assert token.clock is SystemClock()
+
+
+def send_once_asleep(number: int, function: str) -> None:
+    """Send this process a signal once its main thread has slept in ``function`` for a while."""
+    seen = 0
+
+    def slept() -> bool:
+        nonlocal seen
+        frame = sys._current_frames().get(threading.main_thread().ident or 0)
+        asleep = frame is not None and frame.f_code.co_name == function
+        seen = seen + 1 if asleep else 0
+        return seen == 20
+
+    eventually(slept, f"the sleep in {function}()")
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_loop_that_sleeps_wakes_at_once(number: signal.Signals) -> None:
+    """No timer of the loop is due, so nothing but the signal can wake it."""
+
+    async def main(token: CancellationToken) -> tuple[bool, str]:
+        waiting = asyncio.create_task(token.wait_async())
+        with pytest.raises(Cancelled, match=number.name):
+            async with token.child().scope():
+                await asyncio.get_running_loop().create_future()
+        return await waiting, str(token.cause)
+
+    with cancel_on_signals() as token:
+        thread = in_thread(token.wait)
+        sender = in_thread(send_once_asleep, number, "select")
+        assert asyncio.run(main(token)) == (True, number.name)
+        assert thread.result(PATIENCE) is True
+        sender.result(PATIENCE)
+
+
+def test_a_signal_in_a_running_loop_is_seen_by_its_coroutines() -> None:
+    async def main(token: CancellationToken) -> bool:
+        asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGTERM)
+        return await token.wait_async()
+
+    with cancel_on_signals() as token:
+        assert asyncio.run(main(token)) is True
+
+
+def test_asyncio_run_leaves_the_handlers_of_the_block_alone() -> None:
+    async def main() -> Any:
+        return signal.getsignal(signal.SIGINT)
+
+    with cancel_on_signals():
+        handler = signal.getsignal(signal.SIGINT)
+        assert asyncio.run(main()) is handler
+        assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_a_main_thread_that_waits_for_the_token_is_woken_by_the_signal() -> None:
+    with cancel_on_signals() as token:
+        sender = in_thread(send_once_asleep, signal.SIGTERM, "park")
+        assert token.wait() is True
+        sender.result(PATIENCE)
+    assert token.cause == "SIGTERM"

@@ -1,0 +1,158 @@
+"""One token for crowds of threads and coroutines in several loops, closed and stopped ones too."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import CancellationToken, Cancelled
+from tests.helpers import PATIENCE, LoopThread, ManualClock, eventually, in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def loops() -> Iterator[list[LoopThread]]:
+    """Three loops, each in a thread of its own, in which nothing may go wrong."""
+    made = [LoopThread() for _ in range(3)]
+    yield made
+    for loop in made:
+        loop.close()
+    gc.collect()
+    assert [loop.errors for loop in made] == [[], [], []]
+
+
+async def start(token: CancellationToken, count: int) -> list[asyncio.Task[Any]]:
+    """Start coroutines that wait for ``token`` in the running loop, each in its own way."""
+
+    async def scoped() -> bool:
+        try:
+            async with token.scope():
+                await asyncio.get_running_loop().create_future()
+        except Cancelled:
+            return True
+        return False
+
+    ways = [token.wait_async, lambda: token.child().wait_async(3600), scoped]
+    return [asyncio.create_task(ways[number % 3]()) for number in range(count)]
+
+
+def stop(loop: LoopThread) -> None:
+    """Stop a loop as it stands, with whatever waits in it."""
+    loop.loop.call_soon_threadsafe(loop.loop.stop)
+    eventually(lambda: not loop.loop.is_running())
+
+
+def abandon(tasks: list[asyncio.Task[Any]]) -> None:
+    """Let pending tasks be collected without a word of asyncio about it."""
+    for task in tasks:
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+
+
+async def all_of(tasks: list[asyncio.Task[Any]]) -> list[Any]:
+    return await asyncio.gather(*tasks)
+
+
+@pytest.mark.parametrize("gone", [0, 1, 2])
+def test_one_cancel_wakes_100_threads_and_100_coroutines_though_a_loop_was_closed_under_them(
+    clock: ManualClock, loops: list[LoopThread], gone: int
+) -> None:
+    token = CancellationToken(clock)
+    tasks = [loop.run(start(token, count)) for loop, count in zip(loops, (34, 33, 33), strict=True)]
+    threads = [in_thread(token.wait) for _ in range(50)]
+    threads += [in_thread(token.child().wait, 3600) for _ in range(50)]
+    clock.wait_for_parked(100)
+    for loop in loops:
+        loop.settle()
+    stop(loops[gone])
+    loops[gone].loop.close()
+
+    assert token.cancel("all") is True
+
+    assert [thread.result(PATIENCE) for thread in threads] == [True] * 100
+    for number in {0, 1, 2} - {gone}:
+        assert set(loops[number].run(all_of(tasks[number]))) == {True}
+    assert [task.done() for task in tasks[gone]] == [False] * len(tasks[gone])
+    abandon(tasks[gone])
+    tasks.clear()
+    gc.collect()
+    assert token.wait_set().waiters == {}
+
+
+def test_a_loop_that_is_stopped_holds_up_nobody_and_wakes_its_own_when_it_runs_again(
+    clock: ManualClock, loops: list[LoopThread]
+) -> None:
+    token = CancellationToken(clock)
+    tasks = [loop.run(start(token, 9)) for loop in loops]
+    thread = in_thread(token.wait)
+    clock.wait_for_parked(1)
+    stop(loops[0])
+    token.cancel()
+    assert thread.result(PATIENCE) is True
+    for loop, waiting in list(zip(loops, tasks, strict=True))[1:]:
+        assert set(loop.run(all_of(waiting))) == {True}
+    resumed = in_thread(loops[0].loop.run_forever)
+    assert set(loops[0].run(all_of(tasks[0]))) == {True}
+    stop(loops[0])
+    resumed.result(PATIENCE)
+    loops[0].loop.close()
+
+
+def test_a_cancel_within_one_of_the_loops_wakes_the_others(
+    clock: ManualClock, loops: list[LoopThread]
+) -> None:
+    token = CancellationToken(clock)
+    tasks = [loop.run(start(token, 30)) for loop in loops]
+    threads = [in_thread(token.wait) for _ in range(10)]
+    clock.wait_for_parked(10)
+
+    async def cancel() -> bool:
+        return token.cancel("inside")
+
+    assert loops[1].run(cancel()) is True
+    assert [thread.result(PATIENCE) for thread in threads] == [True] * 10
+    for loop, waiting in zip(loops, tasks, strict=True):
+        assert set(loop.run(all_of(waiting))) == {True}
+
+
+def test_a_deadline_wakes_threads_and_loops_and_calls_back(
+    clock: ManualClock, loops: list[LoopThread]
+) -> None:
+    token = CancellationToken(clock).child(timeout=5)
+    waits: list[Any] = [in_thread(token.wait) for _ in range(10)]
+    waits += [loop.submit(token.wait_async()) for loop in loops[:2]]
+    clock.wait_for_timers(12)
+    runs: list[str] = []
+    token.on_cancel(lambda: runs.append("ran"))
+    clock.advance(5)
+    assert [wait.result(PATIENCE) for wait in waits] == [True] * 12
+    assert (runs, clock.timers) == (["ran"], 0)
+
+
+def test_a_token_that_was_cancelled_is_seen_by_loops_that_come_later() -> None:
+    token = CancellationToken()
+    token.cancel()
+    for _ in range(3):
+        assert asyncio.run(token.wait_async()) is True
+    assert token.wait_set().waiters == {}
+
+
+def test_a_thousand_loops_that_come_and_go_leave_nothing_with_the_token() -> None:
+    token = CancellationToken()
+
+    async def give_up() -> None:
+        task = asyncio.create_task(token.wait_async())
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    for _ in range(1_000):
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(give_up())
+        loop.close()
+    assert token.wait_set().waiters == {}
+    assert token.cancel() is True

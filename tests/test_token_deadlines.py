@@ -1,0 +1,327 @@
+"""Deadlines of tokens: the earliest counts, whoever looks sees it, the scheduler calls back."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import threading
+import weakref
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from backoff_ticker import CancellationToken, DeadlineExceeded, any_of
+from tests.helpers import PATIENCE, LoopThread, ManualClock, in_thread
+
+
+def cancelled_by_looking(token: CancellationToken) -> bool:
+    return token.cancelled
+
+
+def cancelled_by_its_cause(token: CancellationToken) -> bool:
+    return isinstance(token.cause, DeadlineExceeded)
+
+
+def cancelled_by_raising(token: CancellationToken) -> bool:
+    try:
+        token.raise_if_cancelled()
+    except DeadlineExceeded:
+        return True
+    return False
+
+
+def cancelled_by_waiting(token: CancellationToken) -> bool:
+    return token.wait(0)
+
+
+def cancelled_by_awaiting(token: CancellationToken) -> bool:
+    return asyncio.run(token.wait_async(0))
+
+
+def cancelled_by_its_child(token: CancellationToken) -> bool:
+    return isinstance(token.child().cause, DeadlineExceeded)
+
+
+def cancelled_by_any_of(token: CancellationToken) -> bool:
+    return isinstance(any_of(CancellationToken(), token).cause, DeadlineExceeded)
+
+
+def cancelled_by_its_callback(token: CancellationToken) -> bool:
+    runs: list[str] = []
+    handle = token.on_cancel(lambda: runs.append("ran"))
+    handle.remove()
+    return runs == ["ran"]
+
+
+def cancelled_by_its_repr(token: CancellationToken) -> bool:
+    return repr(token) == "<CancellationToken cancelled (DeadlineExceeded)>"
+
+
+LOOKS = [
+    cancelled_by_looking,
+    cancelled_by_its_cause,
+    cancelled_by_raising,
+    cancelled_by_waiting,
+    cancelled_by_awaiting,
+    cancelled_by_its_child,
+    cancelled_by_any_of,
+    cancelled_by_its_callback,
+    cancelled_by_its_repr,
+]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("depth", [0, 2])
+def test_whoever_looks_sees_a_deadline_that_has_passed(
+    clock: ManualClock, look: Any, depth: int
+) -> None:
+    token = CancellationToken(clock).child(timeout=5)
+    for _ in range(depth):
+        token = token.child()
+    clock.advance(4.999)
+    assert look(token) is False
+    clock.advance(0.001)
+    assert look(token) is True
+
+
+@pytest.mark.parametrize(
+    ("parent", "timeout", "deadline", "expected"),
+    [
+        (None, None, None, None),
+        (None, 5, None, 1005.0),
+        (None, None, 1007, 1007.0),
+        (None, 5, 1007, 1005.0),
+        (None, 9, 1007, 1007.0),
+        (3, 5, 1007, 1003.0),
+        (6, 5, 1007, 1005.0),
+        (8, 9, 1007, 1007.0),
+        (8, None, None, 1008.0),
+        (None, timedelta(seconds=1.5), None, 1001.5),
+        (8, None, -3, -3.0),
+    ],
+)
+def test_the_earliest_of_the_parents_deadline_timeout_and_deadline_counts(
+    clock: ManualClock, parent: Any, timeout: Any, deadline: Any, expected: Any
+) -> None:
+    token = CancellationToken(clock).child(timeout=parent)
+    assert token.child(timeout=timeout, deadline=deadline).deadline == expected
+    assert token.child(timeout=timeout, deadline=deadline).child().deadline == expected
+
+
+def test_a_childs_deadline_leaves_its_parent_alone(clock: ManualClock) -> None:
+    parent = CancellationToken(clock).child(timeout=9)
+    child = parent.child(timeout=5)
+    clock.advance(5)
+    assert (child.cancelled, parent.cancelled, parent.deadline) == (True, False, 1009.0)
+
+
+def test_the_remaining_time_runs_down_and_is_never_negative(clock: ManualClock) -> None:
+    token = CancellationToken(clock).child(timeout=5)
+    seen = []
+    for _ in range(4):
+        seen.append(token.remaining())
+        clock.advance(2)
+    assert seen == [5.0, 3.0, 1.0, 0.0]
+    assert CancellationToken(clock).child(deadline=-1).remaining() == 0.0
+    assert CancellationToken(clock).remaining() is None
+
+
+def test_a_cancel_before_the_deadline_wins_and_stays(clock: ManualClock) -> None:
+    token = CancellationToken(clock).child(timeout=5)
+    assert token.cancel("before") is True
+    clock.advance(10)
+    assert token.cause == "before"
+
+
+@pytest.mark.parametrize("upwards", [0, 1, 2])
+def test_a_cancel_after_a_passed_deadline_loses_though_nobody_looked(
+    clock: ManualClock, upwards: int
+) -> None:
+    """Cancelling an ancestor without a deadline wins there, and is too late below."""
+    tokens = [CancellationToken(clock).child()]
+    tokens.append(tokens[0].child(timeout=5))
+    tokens.append(tokens[1].child())
+    clock.advance(5)
+    target = tokens[2 - upwards]
+    assert target.cancel("late") is (upwards == 2)
+    assert isinstance(tokens[2].cause, DeadlineExceeded)
+    assert isinstance(tokens[1].cause, DeadlineExceeded)
+    assert tokens[0].cause == ("late" if upwards == 2 else None)
+
+
+def test_the_cause_of_a_passed_deadline_stays_the_same_object(clock: ManualClock) -> None:
+    token = CancellationToken(clock).child(timeout=0)
+    assert isinstance(token.cause, DeadlineExceeded)
+    assert token.cause is token.cause
+    with pytest.raises(DeadlineExceeded) as caught:
+        token.raise_if_cancelled()
+    assert caught.value is not token.cause
+
+
+def test_a_deadline_wakes_threads_and_coroutines_that_wait(clock: ManualClock) -> None:
+    token = CancellationToken(clock).child(timeout=5)
+    child = token.child()
+    loop = LoopThread()
+    waits: list[Any] = [in_thread(token.wait), in_thread(child.wait, 60)]
+    waits += [loop.submit(token.wait_async()), loop.submit(child.wait_async(60))]
+    clock.wait_for_timers(4)
+    clock.advance(4.999)
+    loop.settle()
+    assert [wait.done() for wait in waits] == [False] * 4
+    clock.advance(0.001)
+    assert [wait.result(PATIENCE) for wait in waits] == [True] * 4
+    assert clock.timers == 0
+    loop.close()
+    assert loop.errors == []
+
+
+def test_a_timeout_before_the_deadline_is_a_timeout(clock: ManualClock) -> None:
+    token = CancellationToken(clock).child(timeout=5)
+    wait = in_thread(token.wait, 3)
+    clock.wait_for_timers(1)
+    clock.advance(3)
+    assert wait.result(PATIENCE) is False
+
+
+def test_a_timeout_that_ends_with_the_deadline_finds_it_cancelled(clock: ManualClock) -> None:
+    token = CancellationToken(clock).child(timeout=5)
+    wait = in_thread(token.wait, 5)
+    clock.wait_for_timers(1)
+    clock.advance(5)
+    assert wait.result(PATIENCE) is True
+
+
+def test_a_deadline_calls_back_once_without_anybody_looking(clock: ManualClock) -> None:
+    root = CancellationToken(clock)
+    token = root.child(timeout=5)
+    below = token.child()
+    runs: list[str] = []
+    token.on_cancel(lambda: runs.append("token"))
+    below.on_cancel(lambda: runs.append("below"))
+    root.on_cancel(lambda: runs.append("root"))
+    clock.advance(4.999)
+    assert runs == []
+    clock.advance(0.001)
+    assert runs == ["token", "below"]
+    assert (root.cancelled, clock.timers) == (False, 0)
+    clock.advance(60)
+    token.cancel()
+    assert runs == ["token", "below"]
+
+
+def test_a_callback_that_ran_or_was_removed_leaves_no_timer(clock: ManualClock) -> None:
+    token = CancellationToken(clock).child(timeout=5)
+    removed = token.on_cancel(lambda: None)
+    token.child().on_cancel(lambda: None)
+    assert clock.timers == 2
+    assert removed.remove() is True
+    assert clock.timers == 1
+    token.cancel()
+    assert clock.timers == 0
+
+
+def test_a_token_without_callbacks_and_waiters_arms_no_timer(clock: ManualClock) -> None:
+    token = CancellationToken(clock).child(timeout=5).child()
+    assert (token.cancelled, token.remaining(), clock.timers) == (False, 5.0, 0)
+
+
+def test_a_callback_on_a_deadline_keeps_its_token_until_it_ran(clock: ManualClock) -> None:
+    root = CancellationToken(clock)
+    runs: list[str] = []
+    token = root.child(timeout=5)
+    token.on_cancel(lambda: runs.append("ran"))
+    link = weakref.ref(token)
+    del root, token
+    gc.collect()
+    assert link() is not None
+    clock.advance(5)
+    gc.collect()
+    assert (runs, link()) == (["ran"], None)
+
+
+def test_a_dropped_token_with_a_deadline_is_collected(clock: ManualClock) -> None:
+    root = CancellationToken(clock)
+    link = weakref.ref(root.child(timeout=5))
+    gc.collect()
+    assert link() is None
+
+
+def test_callbacks_on_a_deadline_run_in_the_scheduler_thread_of_the_system_clock() -> None:
+    names: list[str] = []
+    done = threading.Event()
+    token = CancellationToken().child(timeout=0.02)
+
+    def callback() -> None:
+        names.append(threading.current_thread().name)
+        done.set()
+
+    token.on_cancel(callback)
+    assert done.wait(PATIENCE)
+    assert names == ["backoff_ticker-scheduler"]
+    assert isinstance(token.cause, DeadlineExceeded)
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_no_error_of_a_callback_stops_the_deadlines_of_others(
+    monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    reports: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", reports.append)
+    done = threading.Event()
+    root = CancellationToken()
+
+    def fail() -> None:
+        raise error
+
+    root.child(timeout=0.01).on_cancel(fail)
+    root.child(timeout=0.02).on_cancel(done.set)
+    assert done.wait(PATIENCE)
+    assert [report.exc_type for report in reports] == [error]
+
+
+def test_a_callback_added_after_the_deadline_runs_at_once_in_the_calling_thread() -> None:
+    """The clock's own thread, if it were asked, would be there first."""
+
+    class Eager(ManualClock):
+        def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Any:
+            if when <= self.now and loop is None:
+                in_thread(callback).result(PATIENCE)
+            return super().call_at(when, callback, loop=loop)
+
+    clock = Eager()
+    token = CancellationToken(clock).child(timeout=5)
+    clock.advance(5)
+    runs: list[threading.Thread] = []
+    token.on_cancel(lambda: runs.append(threading.current_thread()))
+    assert runs == [threading.current_thread()]
+
+
+class Failing(ManualClock):
+    """A clock whose thread cannot be started."""
+
+    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Any:  # noqa: ARG002
+        raise RuntimeError("can't start new thread")
+
+
+def test_a_callback_that_no_deadline_could_call_is_refused_and_never_called() -> None:
+    root = CancellationToken(Failing())
+    token = root.child(timeout=5)
+    runs: list[str] = []
+    with pytest.raises(RuntimeError, match="can't start"):
+        token.on_cancel(lambda: runs.append("ran"))
+    link = weakref.ref(token)
+    token.cancel()
+    assert runs == []
+    del token
+    gc.collect()
+    assert link() is None
+
+
+def test_a_late_callback_on_a_deadline_needs_no_thread() -> None:
+    token = CancellationToken(Failing()).child(timeout=5)
+    token.cancel()
+    runs: list[str] = []
+    token.on_cancel(lambda: runs.append("ran"))
+    assert runs == ["ran"]

@@ -1,0 +1,88 @@
+"""Policies and small helpers that the ticker tests share."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import FIRST_COMPLETED, wait
+from typing import TYPE_CHECKING, Any
+
+from backoff_ticker import STOP, TickerClosed
+from tests.helpers import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from concurrent.futures import Future
+
+
+class Scripted:
+    """Gives its answers in turn, then ``then``: errors are raised, functions called.
+
+    It is shared on purpose, so that a test can look at it while a ticker runs it.
+    """
+
+    def __init__(self, *answers: Any, then: Any = STOP) -> None:
+        self.answers = list(answers)
+        self.then = then
+        self.asked = 0
+        self.resets = 0
+
+    def __copy__(self) -> Scripted:
+        return self
+
+    def _next(self) -> Any:
+        answer = self.answers.pop(0) if self.answers else self.then
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer() if callable(answer) else answer
+
+    def next_backoff(self) -> Any:
+        self.asked += 1
+        return self._next()
+
+    def reset(self) -> None:
+        self.resets += 1
+
+    def __repr__(self) -> str:
+        return "<the scripted policy>"
+
+
+class Counting:
+    """1 s, 2 s, 3 s, ...; with state, and copied by the generic rule."""
+
+    def __init__(self) -> None:
+        self.last = 0
+
+    def next_backoff(self) -> float:
+        self.last += 1
+        return float(self.last)
+
+    def reset(self) -> None:
+        self.last = 0
+
+
+class Blocking(Scripted):
+    """A policy that, when asked, says so by ``entered`` and waits for ``release``."""
+
+    def __init__(self, *answers: Any, then: Any = 10.0) -> None:
+        super().__init__(*answers, then=then)
+        self.entered = threading.Event()
+        self.release = threading.Event()
+
+    def next_backoff(self) -> Any:
+        self.entered.set()
+        assert self.release.wait(PATIENCE)
+        return super().next_backoff()
+
+
+def reason_of(future: Future[Any]) -> Any:
+    """Return the reason of the ``TickerClosed`` that the receive ended with."""
+    error = future.exception(PATIENCE)
+    assert isinstance(error, TickerClosed), repr(error or future.result())
+    return error.reason
+
+
+def first_done(futures: Iterable[Future[Any]]) -> Future[Any]:
+    """Wait for one of ``futures``; exactly one must be done."""
+    done, _ = wait(futures, PATIENCE, FIRST_COMPLETED)
+    assert len(done) == 1
+    return done.pop()
