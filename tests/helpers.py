@@ -48,6 +48,7 @@ class _ManualParker:
             )
         with self._clock.changed:
             self._clock.parked += 1
+            self._clock.parks += 1
             self._clock.changed.notify_all()
         try:
             self._permit.acquire()
@@ -71,6 +72,7 @@ class ManualClock:
         self._timers: list[tuple[float, int, _ManualTimer]] = []
         self._added = 0
         self.parked = 0
+        self.parks = 0
         self.changed = threading.Condition(threading.RLock())
 
     def monotonic(self) -> float:

@@ -272,7 +272,7 @@ class FakeLock:
         self._now = now
         self._shares = list(shares)
 
-    def acquire(self, blocking, timeout=-1):
+    def acquire(self, blocking=True, timeout=-1):
         if not blocking:
             return False
         self.waits.append(timeout)

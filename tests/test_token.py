@@ -206,10 +206,12 @@ def test_a_waiter_that_is_woken_for_nothing_waits_on(clock: ManualClock) -> None
     token = CancellationToken(clock)
     thread = in_thread(token.wait)
     clock.wait_for_parked(1)
-    (before,) = token.wait_set().waiters
-    before.wake()
-    eventually(lambda: [w for w in list(token.wait_set().waiters) if w is not before])
+    (waiter,) = token.wait_set().waiters
+    parks = clock.parks
+    waiter.wake()
+    eventually(lambda: clock.parks > parks, "it parks again")
     assert not thread.done()
+    assert list(token.wait_set().waiters) == [waiter]
     token.cancel()
     assert thread.result(PATIENCE) is True
 

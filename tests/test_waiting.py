@@ -9,7 +9,7 @@ import pytest
 from backoff_ticker import _fork
 from backoff_ticker._wait_set import WaitLine, WaitSet, Waiter
 from backoff_ticker._waiting import FOREVER, ThreadWaiter, park_thread
-from tests.helpers import PATIENCE, ManualClock, in_thread
+from tests.helpers import PATIENCE, ManualClock, eventually, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -282,7 +282,9 @@ def test_a_thread_registers_everywhere_before_it_looks_and_then_leaves(clock: Ma
 def test_a_wake_up_between_the_last_look_and_the_park_is_not_lost(clock: ManualClock) -> None:
     source = WaitSet()
 
-    def look(_: Waiter) -> float:
+    def look(_: Waiter) -> float | None:
+        if source.closed:
+            return None
         source.close()
         return FOREVER
 
@@ -298,6 +300,24 @@ def test_a_parked_thread_wakes_at_its_deadline(clock: ManualClock) -> None:
     clock.advance(0.001)
     done.result(PATIENCE)
     assert (len(source.waiters), clock.timers) == (0, 0)
+
+
+def test_a_thread_that_is_woken_looks_again_and_keeps_its_place_in_line(clock: ManualClock) -> None:
+    line = WaitLine()
+    looks: list[Waiter] = []
+
+    def look(waiter: Waiter) -> float | None:
+        looks.append(waiter)
+        return FOREVER if len(looks) < 3 else None
+
+    done = in_thread(park_thread, clock, "test", (line,), look)
+    for parks in (1, 2):
+        eventually(lambda parks=parks: clock.parks == parks, "it parks")
+        assert list(line.waiters) == looks[:1]
+        line.wake_firsts()
+    done.result(PATIENCE)
+    assert looks == looks[:1] * 3
+    assert line.waiters == {}
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
@@ -332,7 +352,11 @@ def test_an_interrupt_while_leaving_is_raised_once_all_is_left(clock: ManualCloc
 
 def test_ten_parked_threads_wake_each_other(clock: ManualClock) -> None:
     source = WaitSet()
-    done = [in_thread(park_thread, clock, "t", (source,), lambda _: FOREVER) for _ in range(10)]
+
+    def look(_: Waiter) -> float | None:
+        return None if source.closed else FOREVER
+
+    done = [in_thread(park_thread, clock, "t", (source,), look) for _ in range(10)]
     clock.wait_for_parked(10)
     source.close()
     for future in done:

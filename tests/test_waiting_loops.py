@@ -42,7 +42,9 @@ def test_a_parked_coroutine_is_woken_from_another_thread(
     loop: LoopThread, clock: ManualClock
 ) -> None:
     source = WaitSet()
-    done = loop.submit(park_coroutine(clock, (source,), lambda _: FOREVER))
+    done = loop.submit(
+        park_coroutine(clock, (source,), lambda _: None if source.closed else FOREVER)
+    )
     eventually(lambda: source.waiters)
     source.close()
     done.result(10)

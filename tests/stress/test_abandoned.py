@@ -14,7 +14,7 @@ import pytest
 from backoff_ticker import AsyncTicker, CancellationToken, ConstantBackOff, Ticker, any_of
 from backoff_ticker._clock import scheduler
 from tests.helpers import eventually
-from tests.stress.tools import run_loop
+from tests.stress.tools import children_of, run_loop
 
 COUNT = 10_000
 
@@ -73,7 +73,7 @@ def test_10000_tickers_dropped_after_a_wait_that_timed_out_leave_nothing() -> No
         gc.collect()
         await asyncio.sleep(0)
         assert len(token.wait_set().waiters) == 0
-        assert len(token._table("children")) == 0
+        assert children_of(token) == 0
 
     base = Base()
     run_loop(main())
@@ -119,7 +119,7 @@ def test_10000_children_with_deadlines_whose_callbacks_are_removed_leave_nothing
         assert handle.remove()
     del handle
     gc.collect()
-    assert (len(parent._table("children")), len(parent._table("pins"))) == (0, 0)
+    assert (children_of(parent), len(parent._table("pins"))) == (0, 0)
     base.check()
 
 
@@ -130,7 +130,7 @@ def test_100000_children_of_a_long_lived_parent_leave_nothing() -> None:
     for _ in range(50_000):
         parent.child(timeout=3600)
         any_of(parent, other)
-    assert len(parent._table("children")) == 0
+    assert children_of(parent) == 0
     base.check()
 
 

@@ -65,7 +65,8 @@ def in_child():
     called = threading.Event()
     token.child(timeout=0.001).on_cancel(called.set)
     assert called.wait(5)
-    woken = threads(3, token.wait) + threads(2, lambda: list(slow)) + threads(1, lambda: list(shared))
+    woken = threads(3, token.wait) + threads(2, lambda: list(slow))
+    woken += threads(1, lambda: list(shared))
     async def in_a_loop():
         waiting = asyncio.create_task(token.wait_async())
         await AsyncTicker(ConstantBackOff(0.001)).receive()
@@ -256,7 +257,8 @@ atexit.register(at_exit)
     "finalizers at shutdown": """
 class Late:
     def __init__(self):
-        self.token = CancellationToken(); self.ticker = Ticker(ConstantBackOff(0.001), token=self.token)
+        self.token = CancellationToken()
+        self.ticker = Ticker(ConstantBackOff(0.001), token=self.token)
         self.ticker.receive(); self.me = self
         self.sink = queue.SimpleQueue(); self.push = self.ticker.send_to(self.sink)
     def __del__(self):
@@ -271,7 +273,7 @@ async def read():
     for _ in range(3): await ticker.receive()
     Ticker(ConstantBackOff(0.001)).send_to(asyncio.Queue(1))
 loop.run_until_complete(read())
-sys.loop = loop; loop.close = None if False else loop.close
+sys.loop = loop
 atexit.register(loop.close)
 """,
 }

@@ -32,7 +32,6 @@ def test_5000_signals_cancel_and_stop_while_the_main_thread_does_the_same() -> N
         for token in tokens[-2:]:
             won.append(token.cancel("handler"))
         for ticker in tickers[-2:]:
-            ticker.success()
             ticker.stop()
 
     made = 0
@@ -105,7 +104,6 @@ def test_finalizers_cancel_and_stop_wherever_a_collection_runs(threshold: int) -
 
     def finalize(token: CancellationToken, ticker: Ticker) -> None:
         won.append(token.cancel("finalizer"))
-        ticker.success()
         ticker.stop()
         stopped.append(1)
 

@@ -123,6 +123,12 @@ def join_all(threads: list[threading.Thread]) -> None:
     assert [thread for thread in threads if thread.is_alive()] == []
 
 
+def children_of(token: Any) -> int:
+    """How many children a token knows, dead ones included."""
+    table: Any = token._table("children")
+    return len(table if isinstance(table, dict) else table[0])
+
+
 def run_script(
     body: str, *options: str, timeout: float = 20.0, **environment: str
 ) -> subprocess.CompletedProcess[str]:
