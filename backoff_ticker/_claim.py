@@ -77,11 +77,17 @@ class Claimable:
         if self._turn is not turn:
             return True
         claim: Claim = turn[0]
-        if claim[0][1] == _fork.generation:
+        generation = _fork.generation
+        if claim[0][1] == generation:
             return False
-        mark = (get_ident(), _fork.generation)
-        if claim.setdefault(_fork.generation, mark) is mark:
-            self._turn = ({}, *turn[1:])
+        mark = (get_ident(), generation)
+        try:
+            if claim.setdefault(generation, mark) is mark:
+                self._turn = ({}, *turn[1:])
+        except BaseException:
+            if generation in claim and claim[generation] is mark and self._turn is turn:
+                self._turn = ({}, *turn[1:])
+            raise
         return True
 
     def _leave_note(self, rule: Callable[[Any], State]) -> None:
@@ -91,7 +97,9 @@ class Claimable:
             RuntimeError: This thread has claimed it: the holder must not leave notes to itself.
         """
         if self._is_mine(self._turn):
-            raise RuntimeError(f"{self!r} is told of an outcome or reset by its own policy")
+            raise RuntimeError(
+                f"{self!r} is told of an outcome or reset by its own policy, or while it is asked"
+            )
         notes = self._facts.setdefault("notes", [])
         notes.append(rule)
         self._notes = notes

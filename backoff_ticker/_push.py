@@ -113,7 +113,7 @@ class Push(Waiter):
         self._running = True
         try:
             self._look()
-            while self._again:
+            while self._again or (self._done and self._sources):
                 self._look()
         finally:
             self._running = False
@@ -156,8 +156,11 @@ class Push(Waiter):
             if not isinstance(step, Tick):
                 if step != AGAIN:
                     return step
-            elif self._done or not self._put(step):
-                self._again = self._done
+            elif self._done:
+                ticker._give_back(step)
+                break
+            elif not self._put(step):
+                self._again = False
                 return ticker._clock.monotonic() + _LEAST_PAUSE
         self._again = False
         return ticker._clock.monotonic()

@@ -115,42 +115,35 @@ class Scheduler:
         return timer
 
     def note_cancelled(self) -> None:
-        """Count a cancelled entry; ask for a sweep when they are all, or many and over half."""
+        """Count a cancelled entry; wake the thread to sweep when they are all, or over half."""
         self._cancelled.append(None)
         cancelled, entries = len(self._cancelled), len(self)
-        if cancelled >= entries or (cancelled >= _SWEEP_FROM and cancelled * 2 > entries):
+        if cancelled >= min(_SWEEP_FROM, entries) and cancelled * 2 > entries:
             self._cancelled.clear()
             if self._role:
                 self._mailbox.put(None)
 
     def _ensure_thread(self) -> None:
-        role = self._role
-        if role:
+        if self._role:
             return
         if sys.is_finalizing():
             raise RuntimeError("the interpreter is shutting down: no scheduler thread can start")
-        thread = threading.Thread(target=self._run, name="backoff_ticker-scheduler", daemon=True)
-        try:
-            if role.setdefault("thread", thread) is thread:
-                thread.start()
-        except BaseException:
-            if thread.ident is None and role.get("thread") is thread:
-                self._role = {}
-            raise
+        # Several callers may start one at once: each thread takes the role itself, or ends.
+        threading.Thread(target=self._run, name="backoff_ticker-scheduler", daemon=True).start()
 
     def _run(self) -> None:
-        # A thread whose start was interrupted may come late, when another has the role.
-        while self._role.get("thread") is threading.current_thread():
+        me = threading.current_thread()
+        role = self._role
+        while role.setdefault("thread", me) is me:
             self._run_due()
+            if len(self._cancelled) * 2 > len(self._heap):
+                self._sweep()
             self._receive()
-            if self._heap:
-                continue
-            role: dict[str, threading.Thread] = {}
-            self._role = role
-            # Whoever posts from here on starts a thread; who posted just before may not have.
-            me = threading.current_thread()
-            if self._mailbox.empty() or role.setdefault("thread", me) is not me:
-                return
+            if not self._heap:
+                # Whoever posts from here on starts a thread; who posted just before may not have.
+                role = self._role = {}
+                if self._mailbox.empty():
+                    return
 
     def _run_due(self) -> None:
         heap = self._heap
@@ -172,8 +165,12 @@ class Scheduler:
 
     def _take_in(self, timer: Timer | None) -> None:
         if timer is None:
-            self._heap = [entry for entry in self._heap if not entry[2].spent]
-            heapq.heapify(self._heap)
+            self._sweep()
         elif not timer.spent:
             self._added += 1
             heapq.heappush(self._heap, (timer.when, self._added, timer))
+
+    def _sweep(self) -> None:
+        self._cancelled.clear()
+        self._heap = [entry for entry in self._heap if not entry[2].spent]
+        heapq.heapify(self._heap)

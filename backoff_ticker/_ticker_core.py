@@ -43,7 +43,11 @@ AGAIN = -FOREVER
 """What a poll answers when it has changed something, or somebody else has: poll again."""
 
 _new_tick = tuple.__new__
-_SKIP = Pace.SKIP  # looked up at each tick, and an enum is slow to search
+
+# Looked up at each tick, and an enum is slow to search.
+_SKIP = Pace.SKIP
+_STOPPED = CloseReason.STOPPED
+_CANCELLED = CloseReason.CANCELLED
 
 
 class TickerCore(Claimable):
@@ -52,6 +56,7 @@ class TickerCore(Claimable):
     __slots__ = (
         "__weakref__",
         "_clock",
+        "_era",
         "_given",
         "_monotonic",
         "_over",
@@ -76,6 +81,7 @@ class TickerCore(Claimable):
         self._clock = resolve_clock(clock)
         self._monotonic = self._clock.monotonic
         self._pace = pace
+        self._era: object = None
         self._over = False
         self._readers: WaitLine | None = None
         self._returned: list[Tick] | tuple[()] = ()
@@ -158,7 +164,7 @@ class TickerCore(Claimable):
 
     # Taking a tick
 
-    def _poll(self, *, fresh: bool = True) -> Tick | float:  # noqa: C901, PLR0912, PLR0915 - one look
+    def _poll(self, *, fresh: bool = True) -> Tick | float:
         """Take the tick if it is due.
 
         Args:
@@ -172,14 +178,14 @@ class TickerCore(Claimable):
             RuntimeError: The policy asks for a tick of its own ticker.
             Exception: The policy failed; once, to one reader.
         """
-        if self._notes or self._returned:
-            self._work_off()
-            returned = self._take_returned()
-            if returned is not None:
-                return returned
-        turn = claim, number, due, delay, _, missed = self._turn
-        run = self._run
-        token = run.token
+        era = self._era
+        if self._notes:
+            self._let_go()
+        turn = self._turn
+        _, number, due, _, _, _ = turn
+        token = self._run.token
+        if self._returned:
+            return self._take_returned(turn, era)
         if self._over or (token is not None and number > 1 and token.cancelled):
             self._refuse()
         if due is None:
@@ -189,6 +195,15 @@ class TickerCore(Claimable):
             return due
         if fresh and due < now and self._pace is _SKIP:
             return self._fix(turn)
+        return self._take(turn, due, now, era)
+
+    def _take(  # noqa: C901, PLR0912 - one step, from the claim to the store
+        self, turn: Turn, due: float, now: float, era: object
+    ) -> Tick | float:
+        """Claim the turn, ask the policy, and replace the turn by the next one."""
+        claim, number, _, delay, _, missed = turn
+        run = self._run
+        token = run.token
         mark = (get_ident(), _fork.generation)
         try:
             if claim.setdefault(0, mark) is not mark:
@@ -206,10 +221,13 @@ class TickerCore(Claimable):
             wall = self._clock.time() - lateness
             tick = _new_tick(Tick, (number, wall, due, delay, lateness, missed))
             after: Turn = ({}, number + 1, next_due, wait, origin, skipped)
+            same: Turn = ({}, *turn[1:])
             token = run.token
+            # From here to the return stands no call, unless somebody has to be woken.
             if (token is not None and number > 1 and token.cancelled) or self._over:
-                self._turn = ({}, *turn[1:])
-                self._refuse()
+                after = same
+            if self._era is not era:
+                after = same
             self._turn = after
         except BaseException:
             if claim and claim[0] is mark and self._turn is turn:
@@ -221,12 +239,32 @@ class TickerCore(Claimable):
                     raise
             raise
         readers = self._readers
-        if self._notes or (readers is not None and readers.waiters):
+        if after is same or self._notes or (readers is not None and readers.waiters):
             try:
-                self._let_go()
+                return self._hand_over(None if after is same else tick, era)
             except BaseException:
-                self._give_back(tick)
+                if after is not same:
+                    self._give_back(tick)
                 raise
+        return tick
+
+    def _hand_over(self, tick: Tick | None, era: object) -> Tick | float:
+        """Wake who may wait for the claim, then return the tick, if it is still to be delivered."""
+        try:
+            self._let_go()
+        except BaseException:
+            self._let_go()
+            raise
+        if tick is None:
+            return AGAIN
+        first = tick.number == 1
+        ending = self._facts.get("ending")
+        token = self._run.token
+        # As in _take: no call from here on but a look at the token.
+        if token is not None and not first and token.cancelled:
+            return AGAIN
+        if ending is _STOPPED or (ending is _CANCELLED and not first) or self._era is not era:
+            return AGAIN
         return tick
 
     def _fix(self, turn: Turn) -> float:
@@ -260,19 +298,40 @@ class TickerCore(Claimable):
             self._readers.wake_firsts()
 
     def _give_back(self, tick: Tick) -> None:
-        """Keep a tick whose reader was interrupted for the next reader."""
+        """Keep a tick whose reader was interrupted, or left, for the next reader."""
         returned = self._facts.setdefault("returned", [])
         returned.append(tick)
         self._returned = returned
-        self._let_go()
 
-    def _take_returned(self) -> Tick | None:
-        if not self._returned or self._ending() in (CloseReason.STOPPED, CloseReason.CANCELLED):
-            return None
+    def _take_returned(self, turn: Turn, era: object) -> Tick | float:
+        """Take a tick that was given back."""
+        ended = self._ending() in (CloseReason.STOPPED, CloseReason.CANCELLED)
+        claim = turn[0]
+        mark = (get_ident(), _fork.generation)
+        tick = None
         try:
-            return self._returned.pop(0)
-        except IndexError:
-            return None
+            if claim.setdefault(0, mark) is not mark:
+                return self._contend(turn)
+            same: Turn = ({}, *turn[1:])
+            returned = self._returned
+            if returned and not ended:
+                tick = returned[0]
+            if returned:
+                del returned[0]
+            self._turn = same
+        except BaseException:
+            if claim and claim[0] is mark and self._turn is turn:
+                self._turn = ({}, *turn[1:])
+            raise
+        readers = self._readers
+        if tick is None or self._notes or (readers is not None and readers.waiters):
+            try:
+                return self._hand_over(tick, era)
+            except BaseException:
+                if tick is not None:
+                    self._give_back(tick)
+                raise
+        return tick
 
     # Waiting for it
 

@@ -99,6 +99,8 @@ class TickerFace(TickerCore):
         if reason is not None:
             raise TickerClosed(reason)
         now = self._monotonic()
+        self._era = object()
+        self._returned = ()
         self._leave_note(lambda turn: self._after_reset(turn, run, now, immediately))
 
     def stop(self) -> None:

@@ -250,26 +250,25 @@ class CancellationToken(TokenNode):
         return f"<CancellationToken {state}>"
 
 
-_plain_flag = TokenNode.__dict__["cancelled"]
-
-
 class _DeadlineToken(CancellationToken):
     """A token that cancels itself: whoever looks after the deadline finds it cancelled."""
 
-    __slots__ = ()
+    __slots__ = ("_flag",)
+
+    _flag: bool
 
     @property
     def cancelled(self) -> bool:
-        if _plain_flag.__get__(self):
+        if self._flag:
             return True
         if self._clock.monotonic() < self._deadline:  # type: ignore[operator]
-            return False
+            return self._flag  # a cancel may have come meanwhile
         self._mark((DeadlineExceeded(),))
         return True
 
     @cancelled.setter
     def cancelled(self, value: bool) -> None:
-        _plain_flag.__set__(self, value)
+        self._flag = value
 
 
 def _make(

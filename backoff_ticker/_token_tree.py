@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from _thread import get_ident
 from contextvars import copy_context
 
 from ._report import report
@@ -112,10 +113,27 @@ class TokenNode:
                 waiters.close()
         interrupt: BaseException | None = None
         for token in tree:
-            for handle in list(token._facts.get("callbacks", ())):
-                interrupt = handle.run() or interrupt
+            interrupt = token._call_back() or interrupt
         if interrupt is not None:
             raise interrupt
+
+    def _call_back(self) -> BaseException | None:
+        """Run this token's callbacks, unless this very thread is about it already."""
+        callbacks = self._facts.get("callbacks")
+        if not callbacks:
+            return None
+        busy = self._facts.setdefault("busy", {})
+        ident = get_ident()
+        if ident in busy:
+            return None
+        interrupt: BaseException | None = None
+        busy[ident] = None
+        try:
+            for handle in list(callbacks):
+                interrupt = handle.run() or interrupt
+        finally:
+            busy.pop(ident, None)
+        return interrupt
 
     def expire(self) -> None:
         """Wake and call back all whom the deadline concerns, if it has passed."""

@@ -10,6 +10,8 @@ Invariants:
 
 from __future__ import annotations
 
+import threading
+
 from . import _fork
 from ._wait_set import Waiter
 
@@ -40,15 +42,23 @@ FOREVER = float("inf")
 
 
 class ThreadWaiter(Waiter):
-    """A thread in one wait."""
+    """A thread in one wait.
 
-    __slots__ = ("_parker",)
+    The main thread keeps to itself: a signal handler may hold it up for any time in the middle of
+    its wait, and nobody's wake-up should hang on that.
+    """
 
-    relays = True
+    __slots__ = ("_parker", "relays")
 
     def __init__(self, clock: Clock, what: str) -> None:
         self.generation = _fork.generation
+        self.relays = threading.current_thread() is not threading.main_thread()
         self._parker = clock.parker(what)
+
+    @property
+    def world(self) -> object:
+        """None for all threads but the main one."""
+        return None if self.relays else self
 
     def park(self, deadline: float) -> bool:
         """Wait until woken (True) or until ``deadline`` (False)."""

@@ -161,7 +161,7 @@ def in_thread(function: Callable[..., Any], *args: Any) -> Future[Any]:
     def run() -> None:
         try:
             result = function(*args)
-        except BaseException as error:  # noqa: BLE001 - handed to the test
+        except BaseException as error:
             future.set_exception(error)
         else:
             future.set_result(result)

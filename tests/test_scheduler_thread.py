@@ -162,18 +162,6 @@ def test_a_thread_that_cannot_start_is_an_error_and_the_next_call_tries_again(
     assert ran == ["accepted"]
 
 
-def test_an_interrupt_before_the_thread_starts_does_not_disable_the_scheduler(scheduler):
-    class InterruptedOnce(dict):
-        def setdefault(self, key, value):
-            dict.setdefault(self, key, value)
-            raise KeyboardInterrupt
-
-    scheduler._role = InterruptedOnce()
-    with pytest.raises(KeyboardInterrupt):
-        scheduler.call_at(soon(), print)
-    flush(scheduler)
-
-
 def test_a_thread_whose_start_was_interrupted_leaves_the_heap_to_the_next(scheduler, monkeypatch):
     """``Thread.start`` can be interrupted when the thread is on its way but has no ident yet."""
     late = []

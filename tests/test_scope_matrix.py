@@ -63,7 +63,7 @@ async def outcome(run_it: Callable[[], Awaitable[None]]) -> tuple[str, int, bool
     raised = "nothing"
     try:
         await run_it()
-    except BaseException as error:  # noqa: BLE001 - the subject of the test
+    except BaseException as error:
         raised = type(error).__name__
     count = cancelling()
     try:
@@ -232,7 +232,7 @@ def leaves(error: BaseException) -> list[str]:
 async def leaves_of(run_it: Callable[[], Awaitable[None]]) -> tuple[list[str], int]:
     try:
         await run_it()
-    except BaseException as error:  # noqa: BLE001 - the subject of the test
+    except BaseException as error:
         raised = leaves(error)
     else:
         raised = []

@@ -301,7 +301,7 @@ def test_a_callback_added_after_the_deadline_runs_at_once_in_the_calling_thread(
 class Failing(ManualClock):
     """A clock whose thread cannot be started."""
 
-    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Any:  # noqa: ARG002
+    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Any:
         raise RuntimeError("can't start new thread")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import _fork
-from backoff_ticker._wait_set import WaitLine, WaitSet, Waiter
+from backoff_ticker._wait_set import Waiter, WaitLine, WaitSet
 from backoff_ticker._waiting import FOREVER, ThreadWaiter, park_thread
 from tests.helpers import PATIENCE, ManualClock, eventually, in_thread
 

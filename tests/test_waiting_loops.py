@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from backoff_ticker._wait_set import WaitLine, WaitSet, Waiter
-from backoff_ticker._waiting import FOREVER, LoopWaiter, current_loop, current_task, give_way, park_coroutine
+from backoff_ticker._wait_set import Waiter, WaitLine, WaitSet
+from backoff_ticker._waiting import (
+    FOREVER,
+    LoopWaiter,
+    current_loop,
+    current_task,
+    give_way,
+    park_coroutine,
+)
 from tests.helpers import LoopThread, ManualClock, eventually
 
 if TYPE_CHECKING:

@@ -91,7 +91,7 @@ def test_the_defaults_are_those_of_the_sources():
 
 def test_parameters_go_in_the_published_order():
     rng = StubRandom(0.0)
-    policy = ExponentialBackOff(1, 0.25, 2, 8, 100, False, rng)  # noqa: FBT003
+    policy = ExponentialBackOff(1, 0.25, 2, 8, 100, False, rng)
     assert [policy.next_backoff() for _ in range(5)] == [0.75, 1.5, 3.0, 6.0, 6.0]
     assert policy.max_elapsed_time == 100.0
     assert policy.look_ahead is False

@@ -42,7 +42,7 @@ class Base:
 @pytest.mark.parametrize("cls", [Ticker, AsyncTicker])
 def test_10000_dropped_tickers_leave_nothing(
     cls: Any,
-    with_token: bool,  # noqa: FBT001
+    with_token: bool,
     interval: float,
 ) -> None:
     token = CancellationToken() if with_token else None

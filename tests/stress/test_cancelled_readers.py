@@ -64,7 +64,8 @@ EAGER = [False, True] if sys.version_info >= (3, 12) else [False]
 @pytest.mark.parametrize("eager", EAGER)
 @pytest.mark.parametrize("debug", [False, True])
 def test_readers_in_a_loop_that_leave_when_the_tick_is_due_lose_none(
-    debug: bool, eager: bool  # noqa: FBT001
+    debug: bool,
+    eager: bool,
 ) -> None:
     async def main() -> list[int]:
         ticker = AsyncTicker(ConstantBackOff(DELAY))

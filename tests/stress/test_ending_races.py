@@ -203,7 +203,7 @@ def test_a_stop_that_meets_another_call_ends_the_ticker(act: str) -> None:
                 getattr(this.ticker, act)()
             except TickerClosed:
                 pass
-            except BaseException as error:  # noqa: BLE001 - shown by the test
+            except BaseException as error:
                 unexpected.append(error)
             meet.wait(30)
 

@@ -174,7 +174,7 @@ def test_a_leader_whose_task_is_cancelled_passes_on(
             await asyncio.sleep(0)
         if resolved:
             clock.advance(10)
-            while not leader._fut_waiter.done():  # type: ignore[attr-defined]  # noqa: ASYNC110
+            while not leader._fut_waiter.done():  # type: ignore[attr-defined]
                 await asyncio.sleep(0)
         leader.cancel()
         await asyncio.wait([leader])
