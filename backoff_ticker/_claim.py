@@ -91,19 +91,18 @@ class Claimable:
         return True
 
     def _leave_note(self, rule: Callable[[Any], State]) -> None:
-        """Have ``rule`` applied: now, or by whoever has claimed the state.
-
-        Raises:
-            RuntimeError: This thread has claimed it: the holder must not leave notes to itself.
-        """
-        if self._is_mine(self._turn):
-            raise RuntimeError(
-                f"{self!r} is told of an outcome or reset by its own policy, or while it is asked"
-            )
+        """Have ``rule`` applied: now, or by whoever has claimed the state."""
         notes = self._facts.setdefault("notes", [])
         notes.append(rule)
         self._notes = notes
         self._let_go()
+
+    def _refuse_own(self) -> None:
+        """Raise a RuntimeError if this thread has claimed it: nobody leaves notes to himself."""
+        if self._is_mine(self._turn):
+            raise RuntimeError(
+                f"{self!r} is told of an outcome or reset by its own policy, or while it is asked"
+            )
 
     def _work_off(self) -> None:
         """Apply the rules that were left, unless somebody else will."""

@@ -68,6 +68,7 @@ class TickerFace(TickerCore):
         Before the first tick and after the end it changes nothing that is pending. Never blocks:
         while another reader asks the policy, that reader sees to it.
         """
+        self._refuse_own()
         self._leave_note(self._after_success)
 
     def failure(self) -> None:
@@ -76,6 +77,7 @@ class TickerFace(TickerCore):
         Without it the next ask for a tick counts as a failure. For other policies, and where the
         outcome is known already, it does nothing.
         """
+        self._refuse_own()
         self._leave_note(self._after_failure)
 
     def reset(self, backoff: BackOff | None = None, *, immediately: bool = False) -> None:
@@ -98,6 +100,7 @@ class TickerFace(TickerCore):
         reason = self._ending()
         if reason is not None:
             raise TickerClosed(reason)
+        self._refuse_own()
         now = self._monotonic()
         self._era = object()
         self._returned = ()

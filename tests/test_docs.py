@@ -10,8 +10,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-EXPECTED = re.compile(r"#> (.*?)(?=  #> |$)", re.MULTILINE)
-
+EXPECTED = re.compile(r"# -> (.*?)(?=  # -> |$)", re.MULTILINE)
 
 BLOCKS = [
     pytest.param(found.group(1), id=f"{page.name}-{number}")

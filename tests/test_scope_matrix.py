@@ -103,7 +103,7 @@ def test_the_outermost_that_asked_tells_it_and_a_real_cancel_always_wins(
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["together", "one by one"])
-@pytest.mark.parametrize("order", list(permutations(["outer", "inner"])) + [("outer",), ("inner",)])
+@pytest.mark.parametrize("order", [*list(permutations(["outer", "inner"])), ("outer",), ("inner",)])
 @pytest.mark.parametrize("task", [False, True])
 def test_nested_scopes_of_two_tokens(order: tuple[str, ...], together: bool, task: bool) -> None:
     async def main() -> tuple[str, str, tuple[str, int, bool]]:

@@ -201,7 +201,7 @@ def test_a_sender_that_ended_is_kept_by_no_token_it_ever_waited_for() -> None:
     ticker = Ticker(ConstantBackOff(HOUR), token=token)
     push = ticker.send_to(ticks)
     ticks.get(timeout=PATIENCE)
-    eventually(lambda: push._timer is not None, "the sender waits")
+    eventually(lambda: push._timer is not None, "the sender waits")  # noqa: F821 - deleted further down
     ticker.reset(with_token(ConstantBackOff(HOUR), CancellationToken()))
     push.stop()
     gone = weakref.ref(ticker)
@@ -225,7 +225,7 @@ def test_a_callback_added_while_its_token_is_cancelled_is_kept_by_nothing(
     pin = CallbackHandle.pin
 
     def cancel_first(handle: CallbackHandle) -> None:
-        in_thread(token.cancel).result(PATIENCE)
+        in_thread(token.cancel).result(PATIENCE)  # noqa: F821 - deleted further down
         pin(handle)
 
     monkeypatch.setattr(CallbackHandle, "pin", cancel_first)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from itertools import islice
-from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import CancellationToken, ConstantBackOff, Ticker
 from tests.helpers import PATIENCE, in_thread
 from tests.stress.tools import ROOT, join_all, signal_storm, start_threads
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 PACKAGE = str(ROOT / "backoff_ticker")
 

@@ -238,6 +238,12 @@ def test_nothing_that_is_said_meanwhile_waits_for_the_policy(
     if what == "stop":
         assert reason_of(taking) is CloseReason.STOPPED
         return
+    if what == "reset":
+        clock.wait_for_timers(1)
+        clock.advance(10)
+        tick = taking.result(PATIENCE)
+        assert (tick.number, tick.delay) == (1, 10)
+        return
     assert taking.result(PATIENCE).number == 1
     delay = 50 if what == "failure" else 10
     clock.advance(delay - 1)
