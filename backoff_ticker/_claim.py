@@ -54,17 +54,26 @@ class Claimable:
         except BaseException:
             if claim and claim[0] is mark and self._turn is turn:
                 self._turn = ({}, *turn[1:])
+                # Written out wherever it stands: an interrupt can hit the entry of a helper.
                 try:
-                    self._let_go()
+                    self._wake()
                 except BaseException:
-                    self._let_go()
+                    self._wake()
                     raise
             raise
         return True
 
     def _let_go(self) -> None:
         """After a claim was let go: do what was left for its holder, and wake who may wait."""
-        self._work_off()
+        try:
+            self._work_off()
+            self._wake()
+        except BaseException:
+            self._wake()
+            raise
+
+    def _wake(self) -> None:
+        """Wake who may wait for the claim, or for the state to change."""
 
     @staticmethod
     def _is_mine(turn: State) -> bool:
@@ -96,13 +105,6 @@ class Claimable:
         notes.append(rule)
         self._notes = notes
         self._let_go()
-
-    def _refuse_own(self) -> None:
-        """Raise a RuntimeError if this thread has claimed it: nobody leaves notes to himself."""
-        if self._is_mine(self._turn):
-            raise RuntimeError(
-                f"{self!r} is told of an outcome or reset by its own policy, or while it is asked"
-            )
 
     def _work_off(self) -> None:
         """Apply the rules that were left, unless somebody else will."""

@@ -48,10 +48,12 @@ class SystemClock:
         """Have ``callback()`` called at ``when``: in ``loop``, else in the scheduler thread.
 
         Raises:
-            TypeError, ValueError: ``when`` is no finite number.
+            TypeError, ValueError: ``when`` is no finite number, or ``callback`` not callable.
             RuntimeError: The scheduler thread cannot be started (no threads left, or the
                 interpreter is shutting down), or the loop is closed.
         """
+        if not callable(callback):
+            raise TypeError(f"callback must be callable, not {shown(callback)}")
         if when.__class__ is not float or not -LARGEST <= when <= LARGEST:
             when = as_number("when", when, "a finite number of monotonic seconds")
         if loop is None:

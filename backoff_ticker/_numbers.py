@@ -48,14 +48,17 @@ def as_number(name: str, value: object, expected: str = "a finite number") -> fl
     return number
 
 
-def as_seconds(name: str, value: float | timedelta) -> float:
+def as_seconds(
+    name: str,
+    value: float | timedelta,
+    expected: str = "a finite number of seconds >= 0 or a timedelta",
+) -> float:
     """Return a duration, seconds or a ``datetime.timedelta``, as finite seconds of at least 0.
 
     Raises:
         TypeError: It is neither an int, a float nor a timedelta, or is a bool.
         ValueError: It is NaN, infinite, negative or too big for a float.
     """
-    expected = "a finite number of seconds >= 0 or a timedelta"
     total_seconds = getattr(type(value), "total_seconds", None)  # so datetime is not imported
     number = as_number(name, total_seconds(value) if total_seconds else value, expected)
     if number < 0.0:

@@ -74,7 +74,7 @@ class Push(Waiter):
         """Begin to send; see ``TickerFace.send_to``."""
         if isinstance(sink, type) or not callable(getattr(sink, "put_nowait", None)):
             raise TypeError(f"sink must have a method put_nowait(tick), not {sink!r}")
-        push = cls(ticker, sink, current_loop() if _belongs_to_a_loop(sink) else None)
+        push = cls(ticker, sink, _loop_of(sink))
         ticker._clock.call_at(ticker._clock.monotonic(), push.fire, loop=push.loop)
         return push
 
@@ -99,6 +99,9 @@ class Push(Waiter):
             return  # the run that is under way looks again before it ends
         if self.loop is not None:
             super().wake()
+            if self.loop.is_closed():
+                self._done = True
+                self._leave()
             return
         try:
             self._ticker._clock.call_at(self._ticker._clock.monotonic(), self.fire)
@@ -131,17 +134,13 @@ class Push(Waiter):
             return
         self._register()
         try:
-            next_look = self._send_due()
+            self._set_timer(self._send_due())
         except TickerClosed:
             self._end()
         except BaseException as error:  # noqa: BLE001 - there is no reader to raise it to
             self._ticker.stop()
             report(error, "Exception in a ticker that is sent to a queue", self._ticker)
             self._end()
-        else:
-            # Even where only a wake-up can bring news there is a timer: it keeps the scheduler
-            # thread, so that no wake-up from a signal handler has to start one.
-            self._set_timer(min(next_look, self._ticker._clock.monotonic() + LONGEST_WAIT))
 
     def _send_due(self) -> float:
         """Send what is due, within measure; return when to look again without a wake-up.
@@ -152,12 +151,13 @@ class Push(Waiter):
         ticker = self._ticker
         for _ in range(_MOST_IN_A_ROW):
             self._again = False
+            era = ticker._era
             step = ticker._poll(fresh=False)
             if not isinstance(step, Tick):
                 if step != AGAIN:
                     return step
             elif self._done:
-                ticker._give_back(step)
+                ticker._give_back(step, era)
                 break
             elif not self._put(step):
                 self._again = False
@@ -187,6 +187,9 @@ class Push(Waiter):
         return True
 
     def _set_timer(self, when: float) -> None:
+        # Even where only a wake-up can bring news there is a timer: it keeps the scheduler thread,
+        # so that no wake-up from a signal handler has to start one.
+        when = min(when, self._ticker._clock.monotonic() + LONGEST_WAIT)
         self._timer = self._ticker._clock.call_at(when, self.fire, loop=self.loop)
 
     def _register(self) -> None:
@@ -223,9 +226,16 @@ def _is_janus(sink: object) -> bool:
     return type(sink).__module__.partition(".")[0] == "janus"
 
 
-def _belongs_to_a_loop(sink: object) -> bool:
-    """Whether only its own event loop may touch ``sink``; imports nothing to find out."""
+def _loop_of(sink: object) -> AbstractEventLoop | None:
+    """Return the loop that runs here, if only a loop may touch ``sink``; imports nothing for it."""
     asyncio, janus = sys.modules.get("asyncio"), sys.modules.get("janus")
-    if asyncio is not None and isinstance(sink, asyncio.Queue):
-        return True
-    return janus is not None and janus.AsyncQueue in type(sink).__mro__
+    if (asyncio is None or not isinstance(sink, asyncio.Queue)) and (
+        janus is None or janus.AsyncQueue not in type(sink).__mro__
+    ):
+        return None
+    try:
+        return current_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            f"sink {sink!r} belongs to an event loop: call send_to() in that loop"
+        ) from None

@@ -6,7 +6,9 @@ Nothing here takes a lock that a caller could meet: work comes through a ``Simpl
 finalizers.
 
 Invariants:
-    * The heap belongs to the thread; nobody else touches it.
+    * The heap belongs to the thread that has the role; others read its length at the most.
+    * Of several threads started at once one takes the role. Who gives it up looks for mail after
+      that; who posts mail looks for the role after that. One of the two sees the other.
     * A callback has one owner: whoever pops it from its timer's box, to run or to cancel it.
     * While the heap holds an entry the thread lives, so who has an entry can post another
       without starting a thread.
@@ -133,17 +135,19 @@ class Scheduler:
 
     def _run(self) -> None:
         me = threading.current_thread()
-        role = self._role
-        while role.setdefault("thread", me) is me:
-            self._run_due()
-            if len(self._cancelled) * 2 > len(self._heap):
-                self._sweep()
-            self._receive()
-            if not self._heap:
-                # Whoever posts from here on starts a thread; who posted just before may not have.
-                role = self._role = {}
-                if self._mailbox.empty():
-                    return
+        try:
+            while self._role.setdefault("thread", me) is me:
+                self._run_due()
+                if len(self._cancelled) * 2 > len(self._heap):
+                    self._sweep()
+                if not self._receive() and not self._heap:
+                    # Whoever posts from here on starts a thread; who posted before may not have.
+                    self._role = {}
+                    if self._mailbox.empty():
+                        return
+        finally:
+            if self._role.get("thread") is me:
+                self._role = {}
 
     def _run_due(self) -> None:
         heap = self._heap
@@ -151,17 +155,19 @@ class Scheduler:
         while heap and heap[0][0] <= now:
             heapq.heappop(heap)[2].run()
 
-    def _receive(self) -> None:
-        """Wait for mail, at most until the next due time or the end of patience."""
+    def _receive(self) -> bool:
+        """Wait for mail, at most until the next due time or the end of patience; False: none."""
         timeout = self._idle_seconds
         if self._heap:
             timeout = max(0.0, min(self._heap[0][0] - self._monotonic(), LONGEST_WAIT))
         try:
-            self._take_in(self._mailbox.get(timeout=timeout))
-            while True:
-                self._take_in(self._mailbox.get_nowait())
+            first = self._mailbox.get(timeout=timeout)
         except queue.Empty:
-            pass
+            return False
+        self._take_in(first)
+        while not self._mailbox.empty():
+            self._take_in(self._mailbox.get_nowait())
+        return True
 
     def _take_in(self, timer: Timer | None) -> None:
         if timer is None:

@@ -35,7 +35,7 @@ def cancel_on_signals(*signals: int, clock: Clock | None = None) -> Iterator[Can
 
     Raises:
         RuntimeError: It is not entered in the main thread.
-        ValueError, OSError: Not a signal that can be handled.
+        TypeError, ValueError, OSError: Not the number of a signal that can be handled.
     """
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("cancel_on_signals() must be entered in the main thread")

@@ -40,6 +40,7 @@ class Ticker(TickerFace):
     Raises:
         TypeError: A parameter is not what it should be.
         ValueError: The token has a deadline on another clock.
+        Exception: What the policy's ``reset()`` raised.
     """
 
     __slots__ = ()
@@ -51,19 +52,19 @@ class Ticker(TickerFace):
             timeout: Seconds >= 0 or a timedelta; 0 does not wait; None: no limit.
 
         Raises:
+            TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
             TimeoutError: No tick fell due in time; it stays for the next reader.
             TickerClosed: No tick comes any more.
             RuntimeError: Called by the ticker's own policy.
             Exception: What the policy failed with; once, to one reader.
         """
-        limit = FOREVER
-        if timeout is not None:
-            limit = self._monotonic() + as_seconds("timeout", timeout)
+        seconds = FOREVER if timeout is None else as_seconds("timeout", timeout)
+        limit = self._monotonic() + seconds
         step = self._poll()
         while step.__class__ is not Tick:
             if step != AGAIN:
                 if limit != FOREVER and self._monotonic() >= limit:
-                    raise TimeoutError(f"no tick within {timeout} s")
+                    raise TimeoutError(f"no tick within {seconds} s")
                 sources = self._sources()
                 look = self._look_for(sources, limit)
                 park_thread(self._clock, "Ticker.receive()", sources, look)

@@ -22,7 +22,7 @@ from ._clock import resolve_clock
 from ._errors import TickerClosed
 from ._policy_run import PolicyRun
 from ._schedule import CloseReason, Pace, Tick
-from ._turn import Last, comes_at_once, delayed, first_turn, fixed, renewed
+from ._turn import Last, comes_at_once, delayed, first_turn, fixed, renewed, uncounted
 from ._wait_set import WaitLine
 from ._waiting import FOREVER
 from .policies._running import start_policy
@@ -84,7 +84,7 @@ class TickerCore(Claimable):
         self._era: object = None
         self._over = False
         self._readers: WaitLine | None = None
-        self._returned: list[Tick] | tuple[()] = ()
+        self._returned: list[tuple[object, Tick]] | tuple[()] = ()
         self._given = () if token is None else (token,)
         self._run = self._start(backoff)
         super().__init__(first_turn(pace, self._monotonic()))
@@ -96,11 +96,11 @@ class TickerCore(Claimable):
 
     def _seen_ending(self) -> CloseReason | None:
         """Why the ticker has ended without anybody having said so yet."""
-        _, number, _, delay, _, _ = self._turn
+        _, number, _, delay, origin, _ = self._turn
         if delay.__class__ is Last:
             return delay.reason
         token = self._run.token
-        if token is not None and number > 1 and token.cancelled:
+        if token is not None and (number > 1 or origin is not None) and token.cancelled:
             return CloseReason.CANCELLED
         return None
 
@@ -119,7 +119,8 @@ class TickerCore(Claimable):
             if reason is None:
                 return None
             self._end(reason)
-        return self._facts["ending"]  # type: ignore[no-any-return]
+        ending: CloseReason = self._facts["ending"]
+        return ending
 
     def _refuse(self) -> NoReturn:
         """Raise why there is no tick: a failing policy's error once, else ``TickerClosed``."""
@@ -129,6 +130,7 @@ class TickerCore(Claimable):
             mark = (get_ident(),)
             if self._facts.setdefault("told", mark) is mark:
                 raise last.error
+            raise TickerClosed(reason) from last.error
         raise TickerClosed(reason)  # type: ignore[arg-type]
 
     # Rules that ask the policy; applied with the claim
@@ -182,11 +184,12 @@ class TickerCore(Claimable):
         if self._notes:
             self._let_go()
         turn = self._turn
-        _, number, due, _, _, _ = turn
+        _, number, due, _, origin, _ = turn
         token = self._run.token
+        exempt = number == 1 and origin is None  # the first tick comes in spite of any cancel
         if self._returned:
-            return self._take_returned(turn, era)
-        if self._over or (token is not None and number > 1 and token.cancelled):
+            return self._take_returned(turn)
+        if self._over or (token is not None and not exempt and token.cancelled):
             self._refuse()
         if due is None:
             return self._fix(turn)
@@ -201,7 +204,8 @@ class TickerCore(Claimable):
         self, turn: Turn, due: float, now: float, era: object
     ) -> Tick | float:
         """Claim the turn, ask the policy, and replace the turn by the next one."""
-        claim, number, _, delay, _, missed = turn
+        claim, number, _, delay, origin, missed = turn
+        exempt = number == 1 and origin is None
         run = self._run
         token = run.token
         mark = (get_ident(), _fork.generation)
@@ -213,18 +217,18 @@ class TickerCore(Claimable):
             else:
                 wait = None if run.feedback else run.ask()
             if wait.__class__ is float:
-                next_due, origin, skipped = self._pace.due_after(due, now, wait)
+                next_due, start, skipped = self._pace.due_after(due, now, wait)
             else:
-                _, origin, skipped = self._pace.due_after(due, now, 0.0)
+                _, start, skipped = self._pace.due_after(due, now, 0.0)
                 next_due = None
             lateness = now - due
             wall = self._clock.time() - lateness
             tick = _new_tick(Tick, (number, wall, due, delay, lateness, missed))
-            after: Turn = ({}, number + 1, next_due, wait, origin, skipped)
+            after: Turn = ({}, number + 1, next_due, wait, start, skipped)
             same: Turn = ({}, *turn[1:])
             token = run.token
             # From here to the return stands no call, unless somebody has to be woken.
-            if (token is not None and number > 1 and token.cancelled) or self._over:
+            if (token is not None and not exempt and token.cancelled) or self._over:
                 after = same
             if self._era is not era:
                 after = same
@@ -233,9 +237,9 @@ class TickerCore(Claimable):
             if claim and claim[0] is mark and self._turn is turn:
                 self._turn = ({}, *turn[1:])
                 try:
-                    self._let_go()
+                    self._wake()
                 except BaseException:
-                    self._let_go()
+                    self._wake()
                     raise
             raise
         readers = self._readers
@@ -244,27 +248,27 @@ class TickerCore(Claimable):
                 return self._hand_over(None if after is same else tick, era)
             except BaseException:
                 if after is not same:
-                    self._give_back(tick)
+                    self._give_back(tick, era)
                 raise
         return tick
 
     def _hand_over(self, tick: Tick | None, era: object) -> Tick | float:
         """Wake who may wait for the claim, then return the tick, if it is still to be delivered."""
-        try:
-            self._let_go()
-        except BaseException:
-            self._let_go()
-            raise
+        self._let_go()
         if tick is None:
             return AGAIN
-        first = tick.number == 1
-        ending = self._facts.get("ending")
+        first = tick.number == 1 and not tick.delay
         token = self._run.token
-        # As in _take: no call from here on but a look at the token.
         if token is not None and not first and token.cancelled:
             return AGAIN
-        if ending is _STOPPED or (ending is _CANCELLED and not first) or self._era is not era:
+        # As in _take: no call from here on, for a tick that is delivered.
+        if self._era is not era:
+            self._leave_note(lambda turn: uncounted(turn, tick.number))
             return AGAIN
+        if self._over:
+            ending = self._facts["ending"]
+            if ending is _STOPPED or (ending is _CANCELLED and not first):
+                return AGAIN
         return tick
 
     def _fix(self, turn: Turn) -> float:
@@ -274,11 +278,7 @@ class TickerCore(Claimable):
         now = self._monotonic()
         if not self._apply(turn, lambda turn: self._after_ask(turn, now)):
             return self._contend(turn)
-        try:
-            self._let_go()
-        except BaseException:
-            self._let_go()
-            raise
+        self._let_go()
         return AGAIN
 
     def _contend(self, turn: Turn) -> float:
@@ -287,61 +287,72 @@ class TickerCore(Claimable):
             return AGAIN
         if self._is_mine(turn):
             raise RuntimeError(f"{self!r} is asked for a tick by its own policy")
+        token = self._run.token
+        if token is not None and token.cancelled:
+            raise TickerClosed(CloseReason.CANCELLED)  # the tick that is being taken is not for us
         return FOREVER
 
-    def _let_go(self) -> None:
-        super()._let_go()
+    def _wake(self) -> None:
         last = self._turn[3]
         if isinstance(last, Last):
             self._end(last.reason)
         elif self._readers is not None:
             self._readers.wake_firsts()
 
-    def _give_back(self, tick: Tick) -> None:
+    def _give_back(self, tick: Tick, era: object) -> None:
         """Keep a tick whose reader was interrupted, or left, for the next reader."""
         returned = self._facts.setdefault("returned", [])
-        returned.append(tick)
+        returned.append((era, tick))
         self._returned = returned
+        if self._readers is not None:
+            self._readers.wake_firsts()
 
-    def _take_returned(self, turn: Turn, era: object) -> Tick | float:
-        """Take a tick that was given back."""
-        ended = self._ending() in (CloseReason.STOPPED, CloseReason.CANCELLED)
+    def _take_returned(self, turn: Turn) -> Tick | float:
+        """Take a tick that was given back, unless the ticker was reset since."""
+        ending = self._ending()
+        if ending is _STOPPED or (ending is _CANCELLED and self._turn[1] > 2):
+            self._refuse()  # later ticks are not to be delivered; the first is
         claim = turn[0]
         mark = (get_ident(), _fork.generation)
-        tick = None
+        era, tick = None, None
         try:
             if claim.setdefault(0, mark) is not mark:
                 return self._contend(turn)
             same: Turn = ({}, *turn[1:])
             returned = self._returned
-            if returned and not ended:
-                tick = returned[0]
             if returned:
+                era, tick = returned[0]
                 del returned[0]
             self._turn = same
         except BaseException:
             if claim and claim[0] is mark and self._turn is turn:
                 self._turn = ({}, *turn[1:])
+                try:
+                    self._wake()
+                except BaseException:
+                    self._wake()
+                    raise
             raise
-        readers = self._readers
-        if tick is None or self._notes or (readers is not None and readers.waiters):
-            try:
-                return self._hand_over(tick, era)
-            except BaseException:
-                if tick is not None:
-                    self._give_back(tick)
-                raise
-        return tick
+        try:
+            return self._hand_over(tick, era)
+        except BaseException:
+            if tick is not None:
+                self._give_back(tick, era)
+            raise
 
     # Waiting for it
 
+    def _line(self) -> WaitLine:
+        """Return the line of readers; made with the first of them."""
+        line = self._readers
+        if line is None:
+            line = self._readers = self._facts.setdefault("readers", WaitLine())
+        return line
+
     def _sources(self) -> tuple[WaitSet, ...]:
         """Return all that can wake a reader."""
-        readers = self._readers
-        if readers is None:
-            readers = self._readers = self._facts.setdefault("readers", WaitLine())
         token = self._run.token
-        return (readers,) if token is None else (readers, token.wait_set())
+        return (self._line(),) if token is None else (self._line(), token.wait_set())
 
     def _look_for(
         self, sources: tuple[WaitSet, ...], limit: float
@@ -353,12 +364,12 @@ class TickerCore(Claimable):
         """
 
         def look(waiter: Waiter) -> float | None:
-            claim, number, due, _, _, _ = self._turn
+            claim, number, due, _, origin, _ = self._turn
             token = self._run.token
             if self._over or (token is not None and token.wait_set() not in sources):
                 return None
             until = limit
-            if token is not None and number > 1:
+            if token is not None and (number > 1 or origin is not None or claim):
                 if token.cancelled:
                     return None
                 if token.deadline is not None:
@@ -367,6 +378,6 @@ class TickerCore(Claimable):
                 return until  # its holder wakes those who lead
             if self._notes or self._returned or due is None or due <= self._monotonic():
                 return None
-            return min(until, due) if sources[0].leads(waiter) else until  # type: ignore[attr-defined]
+            return min(until, due) if self._line().leads(waiter) else until
 
         return look

@@ -38,7 +38,11 @@ class TickerFace(TickerCore):
 
     @property
     def closed(self) -> bool:
-        """Whether the ticker has ended: nothing comes but, after a failure, the policy's error."""
+        """Whether the ticker has ended.
+
+        Nothing comes any more but a tick that an interrupted reader left, or, after a failure,
+        the policy's error.
+        """
         return self.close_reason is not None
 
     @property
@@ -67,6 +71,10 @@ class TickerFace(TickerCore):
         that is pending is replaced at once, counted from the moment the old one was counted from.
         Before the first tick and after the end it changes nothing that is pending. Never blocks:
         while another reader asks the policy, that reader sees to it.
+
+        Raises:
+            RuntimeError: Called by the ticker's own policy, or by a signal handler or finalizer
+                that interrupted it.
         """
         self._refuse_own()
         self._leave_note(self._after_success)
@@ -76,6 +84,10 @@ class TickerFace(TickerCore):
 
         Without it the next ask for a tick counts as a failure. For other policies, and where the
         outcome is known already, it does nothing.
+
+        Raises:
+            RuntimeError: Called by the ticker's own policy, or by a signal handler or finalizer
+                that interrupted it.
         """
         self._refuse_own()
         self._leave_note(self._after_failure)
@@ -92,7 +104,10 @@ class TickerFace(TickerCore):
 
         Raises:
             TickerClosed: The ticker has ended.
-            TypeError: ``backoff`` is no policy.
+            TypeError: ``backoff`` is no policy or cannot be copied, or ``immediately`` is no bool.
+            RuntimeError: Called by the ticker's own policy, or by a signal handler or finalizer
+                that interrupted it.
+            Exception: What the ``reset()`` of the new policy raised.
         """
         if not isinstance(immediately, bool):
             raise TypeError(f"immediately must be a bool, not {immediately!r}")
@@ -103,8 +118,15 @@ class TickerFace(TickerCore):
         self._refuse_own()
         now = self._monotonic()
         self._era = object()
-        self._returned = ()
         self._leave_note(lambda turn: self._after_reset(turn, run, now, immediately))
+
+    def _refuse_own(self) -> None:
+        """Raise a RuntimeError if this thread has claimed it: nobody leaves notes to himself."""
+        if self._is_mine(self._turn):
+            raise RuntimeError(
+                f"success(), failure() or reset() of {self!r} called by its own policy, "
+                f"or by what interrupted it"
+            )
 
     def stop(self) -> None:
         """End the ticker: who waits for a tick wakes, and none is received after this returns.
@@ -161,6 +183,7 @@ class TickerFace(TickerCore):
 
         Raises:
             TypeError, ValueError: ``maxsize`` is no int >= 0.
+            RuntimeError: The scheduler thread cannot be started.
         """
         import janus
 

@@ -45,7 +45,8 @@ class CancellationToken(TokenNode):
     def cancel(self, cause: BaseException | str | None = None) -> bool:
         """Cancel this token and all its descendants, and wake everyone who waits for them.
 
-        Callbacks run in the calling thread before it returns. Never blocks.
+        Callbacks run in the calling thread before it returns; those that another call, or an outer
+        one in this thread, is running already are left to it. Never blocks.
 
         Args:
             cause: Why: an exception or a text. The first cause stays.
@@ -56,6 +57,7 @@ class CancellationToken(TokenNode):
 
         Raises:
             TypeError: ``cause`` is something else.
+            BaseException: A ``KeyboardInterrupt`` or the like out of a callback, once all is done.
         """
         if cause is not None and not isinstance(cause, (BaseException, str)):
             raise TypeError(f"cause must be an exception, a str or None, not {cause!r}")
@@ -141,7 +143,8 @@ class CancellationToken(TokenNode):
     async def wait_async(self, timeout: float | timedelta | None = None) -> bool:
         """Wait in a coroutine as ``wait()`` does in a thread, in any number of event loops.
 
-        If it is cancelled itself, ``asyncio.CancelledError`` passes and nothing stays behind.
+        Takes, returns and raises what ``wait()`` does. If it is cancelled itself,
+        ``asyncio.CancelledError`` passes and nothing stays behind.
         """
         limit = self._limit(timeout)
         while not self.cancelled:
@@ -298,7 +301,8 @@ def any_of(*tokens: CancellationToken) -> CancellationToken:
     for token in timed:
         if token._clock is not clock:
             raise ValueError(f"any_of() mixes deadlines on {clock!r} and {token._clock!r}")
-    return _make(clock, tokens, min((token.deadline for token in timed), default=None))  # type: ignore[type-var]
+    deadlines = [token.deadline for token in timed if token.deadline is not None]
+    return _make(clock, tokens, min(deadlines, default=None))
 
 
 def require_token(name: str, value: object) -> None:

@@ -4,7 +4,8 @@ Invariants:
     * The first cause stays: it is what ``setdefault`` stored, whoever called it.
     * Mark first, wake later: once ``finish()`` returns to anybody, every descendant is marked. All
       its steps may be done twice, by several callers at once.
-    * A callback runs once: whoever pops it from the token's table runs it, or has removed it.
+    * A callback runs once: whoever stores its mark in the handle's claim runs it, or has removed
+      it. Until it has run it stays in the token's table, so that another cancel finds it.
     * No lock: everything is single operations on dictionaries, so a cancel may interrupt another
       one, in a signal handler or a finalizer.
 
@@ -168,12 +169,13 @@ def _links(facts: dict[str, Any]) -> tuple[dict[Any, None], Callable[[Any], None
 class CallbackHandle:
     """A callback registered with ``on_cancel``; ``remove()`` prevents the call."""
 
-    __slots__ = ("_callback", "_context", "_pins", "_timer", "_token")
+    __slots__ = ("_callback", "_claim", "_context", "_pins", "_timer", "_token")
 
     def __init__(self, token: TokenNode, callback: Callable[[], object]) -> None:
         self._token = token
         self._callback = callback
         self._context = copy_context()
+        self._claim: dict[int, object] = {}
         self._timer: TimerHandle | None = None
         self._pins: list[dict[Any, None]] = []
 
@@ -203,25 +205,38 @@ class CallbackHandle:
         if self._timer is not None:
             self._timer.cancel()
 
+    def _forget(self) -> None:
+        self._token._table("callbacks").pop(self, None)
+        self._unpin()
+
     def remove(self) -> bool:
         """Unregister the callback; True only if this prevented the call.
 
         Callable from any thread, signal handler or finalizer; False also while it runs.
         """
-        if self._token._table("callbacks").pop(self, self) is self:
-            return False
-        self._unpin()
-        return True
+        mark = object()
+        removed = self._claim.setdefault(0, mark) is mark
+        if removed:
+            self._forget()
+        return removed
 
     def run(self) -> BaseException | None:
         """Call back unless it was done or prevented; return an interrupt that cut it short."""
-        if self.remove():
-            try:
+        mark = object()
+        begun = False
+        try:
+            if self._claim.setdefault(0, mark) is mark:
+                begun = True
                 self._context.run(self._callback)
-            except Exception as error:  # noqa: BLE001 - no callback stops the others
-                report(error, "Exception in a callback of a cancellation token", self._callback)
-            except BaseException as interrupt:  # noqa: BLE001 - raised once all is done
+        except Exception as error:  # noqa: BLE001 - no callback stops the others
+            report(error, "Exception in a callback of a cancellation token", self._callback)
+        except BaseException as interrupt:  # noqa: BLE001 - raised once all is done
+            if not begun and self._claim and self._claim[0] is mark:
+                self._claim = {}  # it came before the call: the next cancel makes it
                 return interrupt
+            self._forget()
+            return interrupt
+        self._forget()
         return None
 
     def __repr__(self) -> str:

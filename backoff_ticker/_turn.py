@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Turn = tuple[Claim, int, float | None, "float | Last | None", float | None, int]
 
-__all__ = ["Last", "comes_at_once", "delayed", "first_turn", "fixed", "renewed"]
+__all__ = ["Last", "comes_at_once", "delayed", "first_turn", "fixed", "renewed", "uncounted"]
 
 
 class Last:
@@ -81,3 +81,8 @@ def renewed(turn: Turn, now: float, delay: float | Last | None) -> Turn:
     if delay is None:
         return {}, turn[1], now, 0.0, None, 0
     return delayed(({}, turn[1], None, None, now, 0), delay)
+
+
+def uncounted(turn: Turn, number: int) -> Turn:
+    """Return the turn as if tick ``number`` had not been taken, if it was the last that was."""
+    return ({}, number, *turn[2:]) if turn[1] == number + 1 else turn

@@ -21,12 +21,13 @@ __all__ = ["WaitLine", "WaitSet", "Waiter"]
 
 
 class Waiter:
-    """One registration: woken at most usefully once, by any thread or loop.
+    """One registration; may be woken any number of times, by any thread or loop.
 
     Attributes:
         loop: The event loop in which ``fire`` must run; None: call ``wake`` anywhere.
         relays: Whether it leaves as soon as it is woken, so that waking the others can be left
-            to it: true of threads, which would only fight for the interpreter if woken at once.
+            to it: true of all threads but the main one, which would only fight for the
+            interpreter if woken at once.
         generation: The process that registered it; in a forked child its thread is gone.
     """
 
@@ -40,7 +41,10 @@ class Waiter:
 
     @property
     def world(self) -> object:
-        """Those that run when it runs: its loop, or None for all threads."""
+        """Those of whom one is enough to watch the time.
+
+        Its loop; None for threads; itself if it stands alone.
+        """
         return self.loop
 
     def wake(self) -> None:
@@ -100,13 +104,15 @@ class WaitSet:
     def close(self) -> None:
         """Wake all, now and whoever still registers; calling it again helps a call cut short.
 
-        Coroutines are woken by one call into each loop. Of the threads the first is woken, and
-        each wakes the next as it leaves: thousands at once would fight for the interpreter.
+        Coroutines are woken by one call into each loop. Of the threads that relay the first is
+        woken, and each wakes the next as it leaves.
         """
         self.closed = True
         loops: dict[AbstractEventLoop, list[Waiter]] = {}
         for waiter in list(self.waiters):
-            if waiter.loop is not None:
+            if waiter.generation != _fork.generation:
+                self.waiters.pop(waiter, None)
+            elif waiter.loop is not None:
                 loops.setdefault(waiter.loop, []).append(waiter)
             elif not waiter.relays:
                 waiter.wake()
@@ -121,7 +127,7 @@ class WaitSet:
 class WaitLine(WaitSet):
     """Those who wait, first come first served, for things that come one by one.
 
-    The first of each world (the threads, each loop) leads it: it alone watches the time, the
+    The first of each world (see ``Waiter.world``) leads it: it alone watches the time, the
     others only wait for a wake-up. So whoever leaves wakes the first of its world, which may now
     lead, and a loop that is blocked, stopped or closed holds up nobody but itself.
     """
@@ -129,18 +135,22 @@ class WaitLine(WaitSet):
     __slots__ = ()
 
     def _in_line(self) -> list[Waiter]:
-        waiters = list(self.waiters)
-        for waiter in waiters:
-            if waiter.generation != _fork.generation:
+        """Return those who can still be woken; forget the others."""
+        waiters = []
+        for waiter in list(self.waiters):
+            loop = waiter.loop
+            if waiter.generation == _fork.generation and (loop is None or not loop.is_closed()):
+                waiters.append(waiter)
+            else:
                 self.waiters.pop(waiter, None)
-        return [waiter for waiter in waiters if waiter.generation == _fork.generation]
+        return waiters
+
+    def _first(self, world: object) -> Waiter | None:
+        return next((other for other in self._in_line() if other.world is world), None)
 
     def leads(self, waiter: Waiter) -> bool:
         """Whether ``waiter`` is the first of its world."""
-        for other in self._in_line():
-            if other.world is waiter.world:
-                return other is waiter
-        return True
+        return self._first(waiter.world) in (waiter, None)
 
     def wake_firsts(self) -> None:
         """Wake the first of each world."""
@@ -154,7 +164,6 @@ class WaitLine(WaitSet):
         """Unregister ``waiter`` and wake whoever leads its world now. Harmless twice."""
         self.waiters.pop(waiter, None)
         if self.waiters:
-            for other in self._in_line():
-                if other.world is waiter.world:
-                    other.wake()
-                    return
+            first = self._first(waiter.world)
+            if first is not None:
+                first.wake()

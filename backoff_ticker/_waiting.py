@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 
 from . import _fork
+from ._report import report
 from ._wait_set import Waiter
 
 TYPE_CHECKING = False
@@ -52,7 +53,7 @@ class ThreadWaiter(Waiter):
 
     def __init__(self, clock: Clock, what: str) -> None:
         self.generation = _fork.generation
-        self.relays = threading.current_thread() is not threading.main_thread()
+        self.relays = threading.get_ident() != threading.main_thread().ident
         self._parker = clock.parker(what)
 
     @property
@@ -66,7 +67,10 @@ class ThreadWaiter(Waiter):
 
     def wake(self) -> None:
         """Unpark the thread."""
-        self._parker.unpark()
+        try:
+            self._parker.unpark()
+        except Exception as error:  # noqa: BLE001 - a clock's error must not leave others waiting
+            report(error, "Exception in unpark() of a clock's parker", self._parker)
 
 
 class LoopWaiter(Waiter):

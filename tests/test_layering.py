@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parents[1] / "backoff_ticker"
 # Each room may import from any floor above it in this list, never from its own or one below.
 FLOORS = [
     ["_announce", "_errors", "_fork", "_numbers", "_protocols", "_schedule", "_stop"],
-    ["_claim", "_report", "_turn", "_wait_set", "policies.__init__"],
+    ["_claim", "_report", "_turn", "_wait_set", "policies.__init__", "policies._copying"],
     ["_scheduler", "policies._constant", "policies._random"],
     ["_clock", "_waiting"],
     ["_scope", "_token_tree", "policies._running"],

@@ -115,6 +115,17 @@ def test_catch_up_finds_the_first_slot_of_the_grid(due: float, delay: float, now
         assert missed == 0 or due + (missed - 1) * delay < now
 
 
+@given(st.floats(0, 1e6), st.floats(1e-3, 1e3), st.integers(0, 10**6))
+@example(0.0, 0.1, 3)
+@example(0.0, 0.1, 7)
+def test_catch_up_takes_a_slot_whose_time_is_now(due: float, delay: float, place: int) -> None:
+    """Whatever a division makes of it."""
+    now = due + place * delay
+    caught, missed = catch_up(due, delay, now)
+    assert caught == now
+    assert missed <= place
+
+
 @given(st.integers(0, 10**6), st.integers(1, 10**4), st.integers(0, 10**9))
 def test_catch_up_is_exact_where_floats_are(due: int, delay: int, now: int) -> None:
     steps = max(0, math.ceil(Fraction(now - due, delay)))

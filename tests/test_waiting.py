@@ -22,6 +22,9 @@ class FakeLoop:
         self.calls: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         self.closed = False
 
+    def is_closed(self) -> bool:
+        return self.closed
+
     def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> None:
         if self.closed:
             raise RuntimeError("Event loop is closed")

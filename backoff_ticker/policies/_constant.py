@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._numbers import as_seconds
 from .._stop import STOP
+from ._copying import copied
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class ConstantBackOff:
         """Do nothing: there is no state."""
 
     def __copy__(self) -> ConstantBackOff:
-        return self
+        return self if type(self) is ConstantBackOff else copied(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._interval!r})"
@@ -66,7 +67,7 @@ class ZeroBackOff:
         """Do nothing: there is no state."""
 
     def __copy__(self) -> ZeroBackOff:
-        return self
+        return self if type(self) is ZeroBackOff else copied(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -88,7 +89,7 @@ class StopBackOff:
         """Do nothing: there is no state."""
 
     def __copy__(self) -> StopBackOff:
-        return self
+        return self if type(self) is StopBackOff else copied(self)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from .._clock import resolve_clock
 from .._numbers import LARGEST, as_number, as_seconds
 from .._stop import STOP
+from ._copying import copied
 from ._random import as_rng, shared_random
-from ._running import attributes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -144,13 +144,7 @@ class ExponentialBackOff:
             self._clock = clock
 
     def __copy__(self) -> Self:
-        twin = type(self).__new__(type(self))
-        for name in ExponentialBackOff.__slots__:
-            setattr(twin, name, getattr(self, name))
-        if type(self) is not ExponentialBackOff:
-            for name, value in attributes(self):
-                setattr(twin, name, value)
-        return twin
+        return copied(self)
 
     def __repr__(self) -> str:
         return (

@@ -7,16 +7,16 @@ from collections import deque
 from .._clock import resolve_clock
 from .._numbers import as_seconds, shown
 from .._stop import STOP
+from ._copying import attributes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
     from .._protocols import BackOff, Clock
 
 __all__ = [
-    "attributes",
     "checked_delay",
     "copy_policy",
     "delays",
@@ -56,22 +56,12 @@ def checked_delay(policy: object, value: object) -> float:
     Raises:
         TypeError, ValueError: It is no finite duration of at least 0; the policy is named.
     """
-    try:
-        return as_seconds(f"what {shown(policy)} returns", value)  # type: ignore[arg-type]
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{error}, or STOP") from None
+    expected = "a finite number of seconds >= 0, a timedelta or STOP"
+    return as_seconds(f"what {shown(policy)} returns", value, expected)  # type: ignore[arg-type]
 
 
-def attributes(thing: object) -> Iterator[tuple[str, object]]:
-    """Yield the name and value of each instance attribute, in ``__dict__`` or in slots."""
-    yield from getattr(thing, "__dict__", {}).items()
-    for cls in type(thing).__mro__:
-        slots = cls.__dict__.get("__slots__", ())
-        for slot in (slots,) if isinstance(slots, str) else slots:
-            private = slot.startswith("__") and not slot.endswith("__")
-            name = f"_{cls.__name__.lstrip('_')}{slot}" if private else slot
-            if name not in ("__dict__", "__weakref__") and hasattr(thing, name):
-                yield name, getattr(thing, name)
+class _CannotBeCopied(TypeError):
+    """Says which policy it was, however deep; to users a TypeError."""
 
 
 class _Copier:
@@ -81,34 +71,35 @@ class _Copier:
         self._name = name
         self._clock = clock
         self._copies: dict[int, BackOff] = {}
+        self._visited: dict[int, Any] = {}
 
     def policy(self, original: BackOff) -> BackOff:
         known = self._copies.get(id(original))
         if known is not None:
             return known
         try:
-            twin = self._plain_copy(original)
+            twin: BackOff = self._plain_copy(original)
+            self._copies[id(original)] = twin
+            own_copy = getattr(type(original), "__copy__", None)
+            if twin is not original and (own_copy is None or _is_ours(own_copy)):
+                for name, value in list(attributes(twin)):
+                    copied = self._held(value)
+                    if copied is not value:
+                        object.__setattr__(twin, name, copied)
+        except _CannotBeCopied:
+            raise
         except Exception as error:
-            raise TypeError(
+            raise _CannotBeCopied(
                 f"{self._name} must be a BackOff that can be copied, not {shown(original)}"
             ) from error
-        self._copies[id(original)] = twin
-        if twin is original:
-            return twin
-        own_copy = getattr(type(original), "__copy__", None)
-        if own_copy is None or own_copy.__module__.partition(".")[0] == _PACKAGE:
-            for name, value in list(attributes(twin)):
-                copied = self._held(value)
-                if copied is not value:
-                    object.__setattr__(twin, name, copied)
         bind_clock = getattr(twin, "_bind_clock", None)
-        if bind_clock is not None and self._clock is not None:
+        if bind_clock is not None and self._clock is not None and twin is not original:
             bind_clock(self._clock)
         return twin
 
     @staticmethod
-    def _plain_copy(original: BackOff) -> BackOff:
-        plain: Callable[[BackOff], BackOff] | None = getattr(type(original), "__copy__", None)
+    def _plain_copy(original: Any) -> Any:  # noqa: ANN401 - anything a policy may hold
+        plain = getattr(type(original), "__copy__", None)
         if plain is None:
             import copy
 
@@ -119,18 +110,33 @@ class _Copier:
         """Return ``value`` with the policies in it copied: itself if there are none."""
         if _is_policy(value):
             return self.policy(value)
+        if not isinstance(value, (dict, tuple, list, deque, set, frozenset)):
+            return value
+        if id(value) in self._visited:
+            return self._visited[id(value)]
+        self._visited[id(value)] = value  # while it is looked through: it may hold itself
+        items = list(value.values() if isinstance(value, dict) else value)
+        copied = [self._held(item) for item in items]
+        if any(new is not old for new, old in zip(copied, items, strict=True)):
+            self._visited[id(value)] = self._refilled(value, copied)
+        return self._visited[id(value)]
+
+    def _refilled(self, value: Any, items: list[Any]) -> Any:  # noqa: ANN401
+        """Return a copy of the container with other items."""
+        if isinstance(value, (tuple, frozenset)):
+            base: Any = tuple if isinstance(value, tuple) else frozenset
+            return base.__new__(type(value), items)
+        twin = self._plain_copy(value)
         if isinstance(value, dict):
-            items = {key: self._held(item) for key, item in value.items()}
-            changed = any(items[key] is not item for key, item in value.items())
-            return type(value)(items) if changed else value
-        if not isinstance(value, (tuple, list, deque, set, frozenset)):
-            return value
-        copied = [self._held(item) for item in value]
-        if all(new is old for new, old in zip(copied, value, strict=True)):
-            return value
-        if isinstance(value, tuple):
-            return tuple.__new__(type(value), copied)
-        return type(value)(copied)
+            twin.update(zip(value, items, strict=True))
+        else:
+            twin.clear()
+            (twin.update if isinstance(value, set) else twin.extend)(items)
+        return twin
+
+
+def _is_ours(method: object) -> bool:
+    return getattr(method, "__module__", "").partition(".")[0] == _PACKAGE
 
 
 def copy_policy(name: str, policy: BackOff, clock: Clock | None = None) -> BackOff:
@@ -156,9 +162,14 @@ def start_policy(name: str, policy: BackOff, clock: Clock) -> BackOff:
 
     Raises:
         TypeError: It is no policy, or cannot be copied.
+        Exception: What its ``reset()`` raised.
     """
     run = copy_policy(name, policy, clock)
-    run.reset()
+    try:
+        run.reset()
+    except Exception as error:
+        error.add_note(f"This came from reset() of the policy given as {name}: {shown(policy)}")
+        raise
     return run
 
 

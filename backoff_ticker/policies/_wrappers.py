@@ -6,6 +6,7 @@ from .._announce import announce
 from .._numbers import as_count, shown
 from .._stop import STOP
 from ._constant import ConstantBackOff, StopBackOff, ZeroBackOff
+from ._copying import copied
 from ._exponential import ExponentialBackOff
 from ._running import is_feedback, require_policy
 
@@ -53,11 +54,7 @@ class _Wrapper:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __copy__(self) -> Self:
-        twin = type(self).__new__(type(self))
-        for cls in type(self).__mro__:
-            for slot in cls.__dict__.get("__slots__", ()):
-                setattr(twin, slot, getattr(self, slot))
-        return twin
+        return copied(self)
 
 
 class MaxRetriesBackOff(_Wrapper):

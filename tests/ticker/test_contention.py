@@ -12,8 +12,10 @@ from backoff_ticker import (
     AsyncTicker,
     CancellationToken,
     CloseReason,
+    ConstantBackOff,
     Pace,
     WouldBlock,
+    with_token,
 )
 from tests.helpers import PATIENCE, LoopThread, ManualClock, in_thread
 from tests.ticker.made_policies import Blocking, first_done, reason_of
@@ -266,3 +268,20 @@ def test_waiting_readers_follow_a_success_said_meanwhile(
     assert taking.result(PATIENCE).number == 1
     clock.advance(10)
     assert first_done(waiting).result().due == 1010
+
+
+def test_waiting_readers_hear_of_a_token_that_the_policy_announces_meanwhile(
+    face: Any, clock: ManualClock, asking: Any
+) -> None:
+    token = CancellationToken()
+    guarded = with_token(ConstantBackOff(300), token)
+    policy = Blocking(guarded.next_backoff)
+    ticker = face.ticker(policy, clock=clock)
+    taking = asking(ticker)
+    waiting = [face.start_receive(ticker) for _ in range(3)]
+    face.wait_for_waiting(clock, 3)
+    policy.release.set()
+    assert taking.result(PATIENCE).number == 1
+    clock.wait_for_timers(1)
+    token.cancel()
+    assert [reason_of(future) for future in waiting] == [CloseReason.CANCELLED] * 3

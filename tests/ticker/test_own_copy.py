@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -106,6 +106,12 @@ WRAPPERS = {
     "nested": holding("Nested", lambda it: [({"x": [it]},)], lambda held: held[0][0]["x"][0]),
     "namedtuple": holding("InPair", lambda it: Pair("x", it), lambda held: held.policy),
     "deque": holding("InDeque", lambda it: deque([it]), lambda held: held[0]),
+    "bounded deque": holding(
+        "InBounded", lambda it: deque(["x", it], 2), lambda held: held[1] if held.maxlen == 2 else 0
+    ),
+    "defaultdict": holding(
+        "InDefault", lambda it: defaultdict(list, {"x": it}), lambda held: held["x"]
+    ),
     "max retries": lambda inner: with_max_retries(inner, 10**6),
     "token": lambda inner: with_token(inner, CancellationToken()),
 }

@@ -11,7 +11,14 @@ from typing import Any
 import janus
 import pytest
 
-from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker, WouldBlock
+from backoff_ticker import (
+    AsyncTicker,
+    CancellationToken,
+    ConstantBackOff,
+    Ticker,
+    WouldBlock,
+    with_token,
+)
 from tests.helpers import PATIENCE, ManualClock, in_thread
 from tests.ticker.made_policies import Blocking, Scripted, first_done
 from tests.ticker.test_push import EITHER, ShutdownSink, Sink
@@ -129,6 +136,28 @@ def test_readers_and_senders_share_the_ticks(face: Any, clock: ManualClock) -> N
     total = len(read) + len(sent)
     assert sorted(read + sent) == list(range(1, total + 1))
     assert total >= 20
+
+
+@EITHER
+def test_a_token_inside_the_policy_ends_the_sending_at_once(clock: ManualClock, kind: Any) -> None:
+    token = CancellationToken()
+    sink = ShutdownSink()
+    ticker = kind(with_token(ConstantBackOff(300), token), clock=clock)
+    ticker.send_to(sink)
+    assert (sink.numbers, sink.ended) == ([1], [])
+    token.cancel()
+    assert (sink.numbers, sink.ended) == ([1], ["shutdown"])
+    assert clock.timers == 0
+
+
+def test_a_token_of_a_policy_given_by_reset_ends_the_sending_at_once(clock: ManualClock) -> None:
+    token = CancellationToken()
+    sink = ShutdownSink()
+    ticker = Ticker(ConstantBackOff(300), clock=clock)
+    ticker.send_to(sink)
+    ticker.reset(with_token(ConstantBackOff(300), token))
+    token.cancel()
+    assert sink.ended == ["shutdown"]
 
 
 def test_a_reset_is_followed_by_a_sender(clock: ManualClock) -> None:

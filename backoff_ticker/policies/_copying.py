@@ -1,0 +1,32 @@
+"""Copies of policies, attribute by attribute: for subclasses that add state of their own."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TypeVar
+
+    Thing = TypeVar("Thing")
+
+__all__ = ["attributes", "copied"]
+
+
+def attributes(thing: object) -> Iterator[tuple[str, object]]:
+    """Yield the name and value of each instance attribute, in ``__dict__`` or in slots."""
+    yield from getattr(thing, "__dict__", {}).items()
+    for cls in type(thing).__mro__:
+        slots = cls.__dict__.get("__slots__", ())
+        for slot in (slots,) if isinstance(slots, str) else slots:
+            private = slot.startswith("__") and not slot.endswith("__")
+            name = f"_{cls.__name__.lstrip('_')}{slot}" if private else slot
+            if name not in ("__dict__", "__weakref__") and hasattr(thing, name):
+                yield name, getattr(thing, name)
+
+
+def copied(thing: Thing) -> Thing:
+    """Return a new object of the same class with the same attributes."""
+    twin = type(thing).__new__(type(thing))
+    for name, value in attributes(thing):
+        object.__setattr__(twin, name, value)
+    return twin
