@@ -9,7 +9,6 @@ from ._schedule import CloseReason
 from ._stop import STOP
 from ._token import any_of, require_token
 from ._turn import Last
-from ._waiting import FOREVER
 from .policies._running import checked_delay, is_feedback
 from .policies._wrappers import announces
 
@@ -30,10 +29,12 @@ class PolicyRun:
     Attributes:
         backoff: The policy: the ticker's own copy.
         feedback: Whether it wants to hear how the work went before it says a delay.
+        straight: Whether it can simply be asked: an own policy that neither announces tokens nor
+            wants feedback. A reader then asks it without a detour, which doubles its speed.
         token: What cancels the ticker: the token it was given and those the policy announced.
     """
 
-    __slots__ = ("_clock", "_listens", "_tokens", "backoff", "feedback", "token")
+    __slots__ = ("_clock", "_listens", "_tokens", "backoff", "feedback", "straight", "token")
 
     def __init__(
         self, backoff: BackOff, clock: Clock, tokens: tuple[CancellationToken, ...]
@@ -46,6 +47,7 @@ class PolicyRun:
         self.backoff = backoff
         self.feedback = is_feedback(backoff)
         self._listens = announces(backoff)
+        self.straight = not self._listens and not self.feedback
 
     def _hear(self, token: CancellationToken) -> None:
         if token in self._tokens:
@@ -61,16 +63,7 @@ class PolicyRun:
 
     def ask(self) -> float | Last:
         """Return the next delay, checked, or how the policy ends."""
-        if self._listens:
-            return self._answer(self.backoff.next_backoff)
-        # The straight path: no listener, and no check that is not needed.
-        try:
-            delay = self.backoff.next_backoff()
-        except Exception as error:  # noqa: BLE001 - raised to the next reader
-            return self._failed(error)
-        if delay.__class__ is float and 0.0 <= delay < FOREVER:
-            return delay
-        return self._answer(lambda: delay)
+        return self._answer(self.backoff.next_backoff)
 
     def success(self) -> float | Last:
         """Return the delay after a success: a feedback policy's answer, else a first delay."""
@@ -89,22 +82,29 @@ class PolicyRun:
         try:
             self.backoff.reset()
         except Exception as error:  # noqa: BLE001 - raised to the next reader
-            return self._failed(error)
+            return self.failed(error)
         return None
 
     def _answer(self, ask: Callable[[], float | Stop]) -> float | Last:
         try:
             delay = listening(ask, self._hear) if self._listens else ask()
-            if delay.__class__ is float and 0.0 <= delay < FOREVER:
-                return delay
-            if delay is STOP:
-                cancelled = self.token is not None and self.token.cancelled
-                return Last(CloseReason.CANCELLED if cancelled else CloseReason.EXHAUSTED)
+        except Exception as error:  # noqa: BLE001 - raised to the next reader
+            return self.failed(error)
+        return self.judged(delay)
+
+    def judged(self, delay: object) -> float | Last:
+        """Return what the policy answered as a delay, checked, or as how the policy ends."""
+        if isinstance(delay, Last):
+            return delay
+        if delay is STOP:
+            cancelled = self.token is not None and self.token.cancelled
+            return Last(CloseReason.CANCELLED if cancelled else CloseReason.EXHAUSTED)
+        try:
             return checked_delay(self.backoff, delay)
         except Exception as error:  # noqa: BLE001 - raised to the next reader
-            return self._failed(error)
+            return self.failed(error)
 
-    def _failed(self, error: Exception) -> Last:
+    def failed(self, error: Exception) -> Last:
         """Return the end with an error that names the policy, in a form that no loop mistakes."""
         if isinstance(error, (StopIteration, StopAsyncIteration, TickerClosed)):
             wrapped = RuntimeError(f"{shown(self.backoff)} raised {type(error).__name__}")

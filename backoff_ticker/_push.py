@@ -135,6 +135,8 @@ class Push(Waiter):
         self._register()
         try:
             self._set_timer(self._send_due())
+            if self._ticker._sources() != self._sources:
+                self._again = True  # a token was heard meanwhile: register with it, look again
         except TickerClosed:
             self._end()
         except BaseException as error:  # noqa: BLE001 - there is no reader to raise it to

@@ -214,6 +214,13 @@ class TickerCore(Claimable):
                 return self._contend(turn)
             if token is not None and token.cancelled:
                 wait: float | Last | None = Last(CloseReason.CANCELLED)
+            elif run.straight:
+                try:
+                    wait = run.backoff.next_backoff()  # type: ignore[assignment]
+                except Exception as error:  # noqa: BLE001 - raised to the next reader
+                    wait = run.failed(error)
+                if wait.__class__ is not float or not 0.0 <= wait < FOREVER:
+                    wait = run.judged(wait)
             else:
                 wait = None if run.feedback else run.ask()
             if wait.__class__ is float:
@@ -225,13 +232,12 @@ class TickerCore(Claimable):
             wall = self._clock.time() - lateness
             tick = _new_tick(Tick, (number, wall, due, delay, lateness, missed))
             after: Turn = ({}, number + 1, next_due, wait, start, skipped)
-            same: Turn = ({}, *turn[1:])
             token = run.token
+            withdrawn = token is not None and not exempt and token.cancelled
             # From here to the return stands no call, unless somebody has to be woken.
-            if (token is not None and not exempt and token.cancelled) or self._over:
-                after = same
-            if self._era is not era:
-                after = same
+            if withdrawn or self._over or self._era is not era:
+                withdrawn = True
+                after = ({}, *turn[1:])
             self._turn = after
         except BaseException:
             if claim and claim[0] is mark and self._turn is turn:
@@ -243,11 +249,11 @@ class TickerCore(Claimable):
                     raise
             raise
         readers = self._readers
-        if after is same or self._notes or (readers is not None and readers.waiters):
+        if withdrawn or self._notes or (readers is not None and readers.waiters):
             try:
-                return self._hand_over(None if after is same else tick, era)
+                return self._hand_over(None if withdrawn else tick, era)
             except BaseException:
-                if after is not same:
+                if not withdrawn:
                     self._give_back(tick, era)
                 raise
         return tick
@@ -308,10 +314,14 @@ class TickerCore(Claimable):
             self._readers.wake_firsts()
 
     def _take_returned(self, turn: Turn) -> Tick | float:
-        """Take a tick that was given back, unless the ticker was reset since."""
+        """Take a tick that was given back, unless the ticker was reset since.
+
+        Of those, too, only the first comes in spite of a cancel.
+        """
         ending = self._ending()
-        if ending is _STOPPED or (ending is _CANCELLED and self._turn[1] > 2):
-            self._refuse()  # later ticks are not to be delivered; the first is
+        is_first = turn[1] - 1 == 1
+        if ending is _STOPPED or (ending is _CANCELLED and not is_first):
+            self._refuse()
         claim = turn[0]
         mark = (get_ident(), _fork.generation)
         era, tick = None, None

@@ -125,7 +125,7 @@ class WaitSet:
 
 
 class WaitLine(WaitSet):
-    """Those who wait, first come first served, for things that come one by one.
+    """Those who wait for things that come one by one.
 
     The first of each world (see ``Waiter.world``) leads it: it alone watches the time, the
     others only wait for a wake-up. So whoever leaves wakes the first of its world, which may now
