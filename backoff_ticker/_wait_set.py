@@ -146,7 +146,10 @@ class WaitLine(WaitSet):
         return waiters
 
     def _first(self, world: object) -> Waiter | None:
-        return next((other for other in self._in_line() if other.world is world), None)
+        for waiter in self._in_line():
+            if waiter.world is world:
+                return waiter
+        return None
 
     def leads(self, waiter: Waiter) -> bool:
         """Whether ``waiter`` is the first of its world."""
