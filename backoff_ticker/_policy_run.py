@@ -34,7 +34,7 @@ class PolicyRun:
         token: What cancels the ticker: the token it was given and those the policy announced.
     """
 
-    __slots__ = ("_clock", "_listens", "_tokens", "backoff", "feedback", "straight", "token")
+    __slots__ = ("_clock", "_tokens", "backoff", "feedback", "straight", "token")
 
     def __init__(
         self, backoff: BackOff, clock: Clock, tokens: tuple[CancellationToken, ...]
@@ -46,8 +46,7 @@ class PolicyRun:
             self._hear(token)
         self.backoff = backoff
         self.feedback = is_feedback(backoff)
-        self._listens = announces(backoff)
-        self.straight = not self._listens and not self.feedback
+        self.straight = not self.feedback and not announces(backoff)
 
     def _hear(self, token: CancellationToken) -> None:
         if token in self._tokens:
@@ -87,7 +86,7 @@ class PolicyRun:
 
     def _answer(self, ask: Callable[[], float | Stop]) -> float | Last:
         try:
-            delay = listening(ask, self._hear) if self._listens else ask()
+            delay = ask() if self.straight else listening(ask, self._hear)
         except Exception as error:  # noqa: BLE001 - raised to the next reader
             return self.failed(error)
         return self.judged(delay)

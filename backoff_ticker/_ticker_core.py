@@ -57,7 +57,6 @@ class TickerCore(Claimable):
         "__weakref__",
         "_clock",
         "_era",
-        "_given",
         "_monotonic",
         "_over",
         "_pace",
@@ -85,12 +84,14 @@ class TickerCore(Claimable):
         self._over = False
         self._readers: WaitLine | None = None
         self._returned: list[tuple[object, Tick]] | tuple[()] = ()
-        self._given = () if token is None else (token,)
-        self._run = self._start(backoff)
         super().__init__(first_turn(pace, self._monotonic()))
+        if token is not None:
+            self._facts["given"] = (token,)
+        self._run = self._start(backoff)
 
     def _start(self, backoff: BackOff) -> PolicyRun:
-        return PolicyRun(start_policy("backoff", backoff, self._clock), self._clock, self._given)
+        given: tuple[CancellationToken, ...] = self._facts.get("given", ())
+        return PolicyRun(start_policy("backoff", backoff, self._clock), self._clock, given)
 
     # Endings
 
