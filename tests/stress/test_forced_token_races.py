@@ -118,7 +118,7 @@ def test_a_cancel_in_a_handler_wakes_the_others_though_the_main_thread_waits_too
 
     on_usr1(cancel_and_join)
     threading.Thread(target=join_the_line, daemon=True).start()
-    _signal_when(lambda: len(token.wait_set().waiters) == 4)
+    _signal_when(lambda: len(workers) == 3 and len(token.wait_set().waiters) == 4)
     assert token.wait(PATIENCE)
     assert ended == [[False, False, False]]
 
@@ -142,7 +142,7 @@ def test_a_cancel_from_a_thread_wakes_the_others_though_a_handler_holds_up_the_m
 
     on_usr1(join_workers)
     threading.Thread(target=join_the_line, daemon=True).start()
-    _signal_when(lambda: len(token.wait_set().waiters) == 4)
+    _signal_when(lambda: len(workers) == 3 and len(token.wait_set().waiters) == 4)
     assert token.wait(PATIENCE)
     assert ended == [[False, False, False]]
 
