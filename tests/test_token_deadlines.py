@@ -275,8 +275,9 @@ def test_no_error_of_a_callback_stops_the_deadlines_of_others(
     def fail() -> None:
         raise error
 
-    root.child(timeout=0.01).on_cancel(fail)
-    root.child(timeout=0.02).on_cancel(done.set)
+    # Far enough away to be registered before; late, the first would run, and raise, right here.
+    root.child(timeout=1.0).on_cancel(fail)
+    root.child(timeout=1.1).on_cancel(done.set)
     assert done.wait(PATIENCE)
     assert [report.exc_type for report in reports] == [error]
 
