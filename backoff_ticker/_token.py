@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
     from types import TracebackType
-    from typing import Self
+    from typing import NoReturn, Self
 
     from ._protocols import Clock
     from ._scope import Scope
@@ -243,6 +243,15 @@ class CancellationToken(TokenNode):
     ) -> None:
         if self._armed:
             self.cancel()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a CancellationToken belongs to its process and cannot be pickled")
 
     def __repr__(self) -> str:
         state = "cancelled" if self.cancelled else "open"

@@ -330,3 +330,11 @@ def test_a_guard_keeps_the_cause_of_a_cancel_inside() -> None:
     with CancellationToken() as token:
         token.cancel("inside")
     assert token.cause == "inside"
+
+
+def test_a_copy_of_a_token_is_the_token_and_none_can_be_pickled() -> None:
+    for token in (CancellationToken(), CancellationToken().child(timeout=60)):
+        assert copy.copy(token) is token
+        assert copy.deepcopy([token]) == [token]
+        with pytest.raises(TypeError, match="cannot be pickled"):
+            pickle.dumps(token)
