@@ -32,8 +32,8 @@ class SystemClock:
 
     __slots__ = ()
 
-    monotonic = staticmethod(time.monotonic)
-    time = staticmethod(time.time)
+    monotonic: staticmethod[[], float] = staticmethod(time.monotonic)
+    time: staticmethod[[], float] = staticmethod(time.time)
 
     def __new__(cls) -> SystemClock:  # noqa: PYI034 - there is one
         return _SYSTEM

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["after_fork", "generation"]
 
-generation = 0
+generation: int = 0
 
 
 def after_fork(callback: Callable[[], object]) -> None:

@@ -58,8 +58,8 @@ class Push(Waiter):
 
     def __init__(self, ticker: TickerFace, sink: Sink, loop: AbstractEventLoop | None) -> None:
         super().__init__()
-        self.loop = loop
-        self.dropped = 0
+        self.loop: AbstractEventLoop | None = loop
+        self.dropped: int = 0
         self._ticker = ticker
         self._sink = sink
         self._timer: TimerHandle | None = None

@@ -43,7 +43,7 @@ class Scope(Waiter):
         """
         if self._task is not None:
             raise RuntimeError("a scope can be entered once; call token.scope() again")
-        self.loop = current_loop()
+        self.loop: asyncio.AbstractEventLoop | None = current_loop()
         self._task = current_task()
         self._cancelling = self._task.cancelling()
         if self._cancelling:

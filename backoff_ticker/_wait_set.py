@@ -37,7 +37,7 @@ class Waiter:
     relays = False
 
     def __init__(self) -> None:
-        self.generation = _fork.generation
+        self.generation: int = _fork.generation
 
     @property
     def world(self) -> object:
@@ -75,7 +75,7 @@ class WaitSet:
 
     def __init__(self) -> None:
         self.waiters: dict[Waiter, None] = {}
-        self.closed = False
+        self.closed: bool = False
 
     def add(self, waiter: Waiter) -> None:
         """Register ``waiter``; it must look again afterwards."""

@@ -76,12 +76,12 @@ class ExponentialBackOff:
         rng: Random | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.initial_interval = as_seconds("initial_interval", initial_interval)
-        self.randomization_factor = as_number("randomization_factor", randomization_factor)
-        self.multiplier = as_number("multiplier", multiplier)
-        self.max_interval = as_seconds("max_interval", max_interval)
+        self.initial_interval: float = as_seconds("initial_interval", initial_interval)
+        self.randomization_factor: float = as_number("randomization_factor", randomization_factor)
+        self.multiplier: float = as_number("multiplier", multiplier)
+        self.max_interval: float = as_seconds("max_interval", max_interval)
         limit = 0.0 if max_elapsed_time is None else max_elapsed_time
-        self.max_elapsed_time = as_seconds("max_elapsed_time", limit) or None
+        self.max_elapsed_time: float | None = as_seconds("max_elapsed_time", limit) or None
         if self.initial_interval == 0.0:
             raise ValueError(f"initial_interval must be > 0, not {initial_interval!r}")
         if not 0.0 <= self.randomization_factor < 1.0:
@@ -97,7 +97,7 @@ class ExponentialBackOff:
             )
         if not isinstance(look_ahead, bool):
             raise TypeError(f"look_ahead must be a bool, not {look_ahead!r}")
-        self.look_ahead = look_ahead
+        self.look_ahead: bool = look_ahead
         self._rng = as_rng("rng", rng)
         self._clock = clock if clock is None else resolve_clock(clock)
         self._interval = self.initial_interval

@@ -28,7 +28,7 @@ class _Wrapper:
 
     def __init__(self, backoff: BackOff) -> None:
         require_policy("backoff", backoff)
-        self.backoff = backoff
+        self.backoff: BackOff = backoff
 
     def _may_ask(self) -> bool:
         """Whether the policy inside may be asked once more; counts the question."""
@@ -70,8 +70,8 @@ class MaxRetriesBackOff(_Wrapper):
 
     def __init__(self, backoff: BackOff, max_retries: int) -> None:
         super().__init__(backoff)
-        self.max_retries = as_count("max_retries", max_retries)
-        self.retries = 0
+        self.max_retries: int = as_count("max_retries", max_retries)
+        self.retries: int = 0
 
     def _may_ask(self) -> bool:
         if self.retries >= self.max_retries:
@@ -106,7 +106,7 @@ class TokenBackOff(_Wrapper):
         super().__init__(backoff)
         if not callable(getattr(token, "wait_set", None)) or isinstance(token, type):
             raise TypeError(f"token must be a CancellationToken, not {shown(token)}")
-        self.token = token
+        self.token: CancellationToken = token
 
     def _may_ask(self) -> bool:
         announce(self.token)
