@@ -30,7 +30,7 @@ class PolicyRun:
         backoff: The policy: the ticker's own copy.
         feedback: Whether it wants to hear how the work went before it says a delay.
         straight: Whether it can simply be asked: an own policy that neither announces tokens nor
-            wants feedback. A reader then asks it without a detour, which doubles its speed.
+            wants feedback. A reader then asks it without a detour.
         token: What cancels the ticker: the token it was given and those the policy announced.
     """
 
