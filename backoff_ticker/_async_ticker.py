@@ -66,12 +66,14 @@ class AsyncTicker(TickerFace):
         if self._turn[1] % _GIVE_WAY_EACH == 0:
             await give_way
         step = self._poll()
+        return step if step.__class__ is Tick else await self._receive(step, limit, seconds)
+
+    async def _receive(self, step: Tick | float, limit: float, seconds: float) -> Tick:
         while step.__class__ is not Tick:
             if step != AGAIN:
                 if limit != FOREVER and self._monotonic() >= limit:
                     raise TimeoutError(f"no tick within {seconds} s")
-                sources = self._sources()
-                await park_coroutine(self._clock, sources, self._look_for(sources, limit))
+                await park_coroutine(self._clock, self._sources(), self._look, limit)
             step = self._poll(fresh=False)
         return step
 
@@ -80,11 +82,12 @@ class AsyncTicker(TickerFace):
 
     async def __anext__(self) -> Tick:
         try:
-            if self._turn[1] % _GIVE_WAY_EACH:
-                step = self._poll()
-                if step.__class__ is Tick:
-                    return step
-            return await self.receive()
+            if self._turn[1] % _GIVE_WAY_EACH == 0:
+                await give_way
+            step = self._poll()
+            if step.__class__ is Tick:
+                return step
+            return await self._receive(step, FOREVER, FOREVER)
         except TickerClosed:
             raise StopAsyncIteration from None
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 
-from ._numbers import LARGEST, as_number, shown
-from ._scheduler import LONGEST_WAIT, Scheduler
+from ._loop_timers import LoopTimers
+from ._numbers import LARGEST, LONGEST_WAIT, as_number, shown
+from ._scheduler import Scheduler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, TimerHandle as LoopHandle
+    from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
     from ._protocols import Clock, TimerHandle
@@ -20,7 +21,8 @@ __all__ = ["SystemClock", "resolve_clock", "scheduler"]
 scheduler = Scheduler(time.monotonic)
 """The one scheduler of the process."""
 
-_LEAST_REARM = 0.001
+loop_timers = LoopTimers(time.monotonic)
+"""The timers of all event loops."""
 
 
 class SystemClock:
@@ -58,7 +60,7 @@ class SystemClock:
             when = as_number("when", when, "a finite number of monotonic seconds")
         if loop is None:
             return scheduler.call_at(when, callback)
-        return _LoopTimer(when, callback, loop)
+        return loop_timers.call_at(when, callback, loop)
 
     def parker(self, what: str = "") -> SystemParker:  # noqa: ARG002 - a virtual clock names waits
         """Return a place to wait for the calling thread."""
@@ -100,38 +102,6 @@ class SystemParker:
             self._lock.release()
         except RuntimeError:
             pass  # unparked already
-
-
-class _LoopTimer:
-    """A callback in a loop, never early: a loop may round down, and takes a day at the most."""
-
-    __slots__ = ("_callback", "_handle", "_loop", "when")
-
-    def __init__(
-        self, when: float, callback: Callable[[], object], loop: AbstractEventLoop
-    ) -> None:
-        self.when = when
-        self._callback: Callable[[], object] | None = callback
-        self._loop = loop
-        self._handle: LoopHandle = self._arm(when - time.monotonic())
-
-    def _arm(self, delay: float) -> LoopHandle:
-        return self._loop.call_later(max(0.0, min(delay, LONGEST_WAIT)), self._fire)
-
-    def _fire(self) -> None:
-        remaining = self.when - time.monotonic()
-        if remaining > 0.0:
-            self._handle = self._arm(max(remaining, _LEAST_REARM))
-            return
-        callback, self._callback = self._callback, None
-        if callback is not None:
-            callback()
-
-    def cancel(self) -> bool:
-        pending = self._callback is not None
-        self._callback = None
-        self._handle.cancel()
-        return pending
 
 
 _SYSTEM: SystemClock = object.__new__(SystemClock)

@@ -11,10 +11,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
 
-__all__ = ["LARGEST", "as_count", "as_number", "as_seconds", "shown"]
+__all__ = ["LARGEST", "LONGEST_WAIT", "as_count", "as_number", "as_seconds", "shown"]
 
 LARGEST = 1.7976931348623157e308
 """The largest finite float: where a delay without a cap saturates."""
+
+LONGEST_WAIT = 86_400.0
+"""Seconds: no wait is handed to the system for longer; a longer one is begun again."""
 
 _LONGEST_SHOWN = 200
 

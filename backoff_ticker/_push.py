@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 from ._errors import TickerClosed
+from ._numbers import LONGEST_WAIT
 from ._report import report
 from ._schedule import Tick
-from ._scheduler import LONGEST_WAIT
 from ._ticker_core import AGAIN
 from ._wait_set import Waiter
 from ._waiting import current_loop

@@ -23,16 +23,14 @@ import threading
 from collections import deque
 
 from ._fork import after_fork
+from ._numbers import LONGEST_WAIT
 from ._report import report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["LONGEST_WAIT", "Scheduler", "Timer"]
-
-LONGEST_WAIT = 86_400.0
-"""Seconds: no wait is handed to the system for longer; a longer one is begun again."""
+__all__ = ["Scheduler", "Timer"]
 
 _IDLE_SECONDS = 5.0
 _SWEEP_FROM = 64

@@ -61,13 +61,15 @@ class Ticker(TickerFace):
         seconds = FOREVER if timeout is None else as_seconds("timeout", timeout)
         limit = self._monotonic() + seconds
         step = self._poll()
+        return step if step.__class__ is Tick else self._receive(step, limit, seconds)
+
+    def _receive(self, step: Tick | float, limit: float, seconds: float) -> Tick:
         while step.__class__ is not Tick:
             if step != AGAIN:
                 if limit != FOREVER and self._monotonic() >= limit:
                     raise TimeoutError(f"no tick within {seconds} s")
-                sources = self._sources()
-                look = self._look_for(sources, limit)
-                park_thread(self._clock, "Ticker.receive()", sources, look)
+                what = "Ticker.receive()"
+                park_thread(self._clock, what, self._sources(), self._look, limit)
             step = self._poll(fresh=False)
         return step
 
@@ -77,6 +79,6 @@ class Ticker(TickerFace):
     def __next__(self) -> Tick:
         try:
             step = self._poll()
-            return step if step.__class__ is Tick else self.receive()
+            return step if step.__class__ is Tick else self._receive(step, FOREVER, FOREVER)
         except TickerClosed:
             raise StopIteration from None

@@ -29,13 +29,13 @@ from .policies._running import start_policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import NoReturn
 
     from ._protocols import BackOff, Clock
     from ._token import CancellationToken
     from ._turn import Turn
-    from ._wait_set import Waiter, WaitSet
+    from ._wait_set import WaitSet
+    from ._waiting import LoopWaiter, ThreadWaiter
 
 __all__ = ["AGAIN", "TickerCore"]
 
@@ -365,30 +365,23 @@ class TickerCore(Claimable):
         token = self._run.token
         return (self._line(),) if token is None else (self._line(), token.wait_set())
 
-    def _look_for(
-        self, sources: tuple[WaitSet, ...], limit: float
-    ) -> Callable[[Waiter], float | None]:
-        """Return what tells a reader, registered with ``sources``, until when to wait.
+    def _look(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
+        """Tell a reader that is registered until when to wait; None: not at all.
 
-        ``limit`` at the most; None: not at all. A reader that is not registered with a token that
-        was heard since does not wait on.
+        A reader that is not registered with a token that was heard since does not wait on.
         """
-
-        def look(waiter: Waiter) -> float | None:
-            claim, number, due, _, origin, _ = self._turn
-            token = self._run.token
-            if self._over or (token is not None and token.wait_set() not in sources):
+        claim, number, due, _, origin, _ = self._turn
+        until = waiter.limit
+        token = self._run.token
+        if self._over or (token is not None and token.wait_set() not in waiter.sources):
+            return None
+        if token is not None and (number > 1 or origin is not None or claim):
+            if token.cancelled:
                 return None
-            until = limit
-            if token is not None and (number > 1 or origin is not None or claim):
-                if token.cancelled:
-                    return None
-                if token.deadline is not None:
-                    until = min(until, token.deadline)
-            if claim and claim[0][1] == _fork.generation:
-                return until  # its holder wakes those who lead
-            if self._notes or self._returned or due is None or due <= self._monotonic():
-                return None
-            return min(until, due) if self._line().leads(waiter) else until
-
-        return look
+            if token.deadline is not None:
+                until = min(until, token.deadline)
+        if claim and claim[0][1] == _fork.generation:
+            return until  # its holder wakes those who lead
+        if self._notes or self._returned or due is None or due <= self._monotonic():
+            return None
+        return due if due < until and self._line().leads(waiter) else until

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from ._protocols import Clock
     from ._scope import Scope
+    from ._waiting import LoopWaiter, ThreadWaiter
 
 __all__ = ["CancellationToken", "any_of", "require_token"]
 
@@ -132,12 +133,8 @@ class CancellationToken(TokenNode):
         while not self.cancelled:
             if limit != FOREVER and self._clock.monotonic() >= limit:
                 return False
-            park_thread(
-                self._clock,
-                "CancellationToken.wait()",
-                (self.wait_set(),),
-                lambda _: self._look(limit),
-            )
+            what = "CancellationToken.wait()"
+            park_thread(self._clock, what, (self.wait_set(),), self._look, limit)
         return True
 
     async def wait_async(self, timeout: float | timedelta | None = None) -> bool:
@@ -150,7 +147,7 @@ class CancellationToken(TokenNode):
         while not self.cancelled:
             if limit != FOREVER and self._clock.monotonic() >= limit:
                 return False
-            await park_coroutine(self._clock, (self.wait_set(),), lambda _: self._look(limit))
+            await park_coroutine(self._clock, (self.wait_set(),), self._look, limit)
         return True
 
     def _limit(self, timeout: float | timedelta | None) -> float:
@@ -158,9 +155,10 @@ class CancellationToken(TokenNode):
             return FOREVER
         return self._clock.monotonic() + as_seconds("timeout", timeout)
 
-    def _look(self, limit: float) -> float | None:
+    def _look(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
         if self.cancelled:
             return None
+        limit = waiter.limit
         return limit if self._deadline is None else min(limit, self._deadline)
 
     def child(

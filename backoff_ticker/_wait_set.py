@@ -153,6 +153,11 @@ class WaitLine(WaitSet):
 
     def leads(self, waiter: Waiter) -> bool:
         """Whether ``waiter`` is the first of its world."""
+        try:
+            if next(iter(self.waiters), None) is waiter:
+                return True
+        except RuntimeError:
+            pass  # it changed between the two calls
         return self._first(waiter.world) in (waiter, None)
 
     def wake_firsts(self) -> None:

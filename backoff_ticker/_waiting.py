@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from ._protocols import Clock, TimerHandle
+    from ._protocols import Clock
     from ._wait_set import WaitSet
 
     Sources = tuple[WaitSet, ...]
@@ -42,7 +42,21 @@ FOREVER = float("inf")
 """What a look answers when only a wake-up can bring news."""
 
 
-class ThreadWaiter(Waiter):
+class _Parked(Waiter):
+    """A waiter that waits for itself.
+
+    Attributes:
+        sources: Where it is registered.
+        limit: Until when it waits at the most.
+    """
+
+    __slots__ = ("limit", "sources")
+
+    sources: Sources
+    limit: float
+
+
+class ThreadWaiter(_Parked):
     """A thread in one wait.
 
     The main thread keeps to itself: a signal handler may hold it up for any time in the middle of
@@ -51,8 +65,12 @@ class ThreadWaiter(Waiter):
 
     __slots__ = ("_parker", "relays")
 
-    def __init__(self, clock: Clock, what: str) -> None:
+    def __init__(
+        self, clock: Clock, what: str, sources: Sources = (), limit: float = FOREVER
+    ) -> None:
         self.generation = _fork.generation
+        self.sources = sources
+        self.limit = limit
         self.relays = threading.get_ident() != threading.main_thread().ident
         self._parker = clock.parker(what)
 
@@ -73,33 +91,24 @@ class ThreadWaiter(Waiter):
             report(error, "Exception in unpark() of a clock's parker", self._parker)
 
 
-class LoopWaiter(Waiter):
+class LoopWaiter(_Parked):
     """A coroutine in one wait."""
 
-    __slots__ = ("_future", "loop")
+    __slots__ = ("future", "loop")
 
-    def __init__(self) -> None:
+    loop: asyncio.AbstractEventLoop  # type: ignore[mutable-override]  # it always has one
+
+    def __init__(self, sources: Sources = (), limit: float = FOREVER) -> None:
         self.generation = _fork.generation
-        loop = current_loop()
-        self.loop = loop
-        self._future: asyncio.Future[None] = loop.create_future()
+        self.sources = sources
+        self.limit = limit
+        self.loop = current_loop()
+        self.future: asyncio.Future[None] | None = None
 
     def fire(self) -> None:
-        """Resolve the future, unless the coroutine was cancelled or woken before."""
-        if not self._future.done():
-            self._future.set_result(None)
-
-    async def park(self, clock: Clock, deadline: float) -> bool:
-        """Wait until woken (True) or until ``deadline`` (False)."""
-        timer: TimerHandle | None = None
-        if deadline != FOREVER:
-            timer = clock.call_at(deadline, self.fire, loop=self.loop)
-        try:
-            await self._future
-        finally:
-            woken = timer is None or timer.cancel()
-        self._future = self._future.get_loop().create_future()
-        return woken
+        """Resolve the future it is parked on, unless it was cancelled or woken before."""
+        if self.future is not None and not self.future.done():
+            self.future.set_result(None)
 
 
 def _leave_all(waiter: Waiter, sources: Sources) -> None:
@@ -111,7 +120,8 @@ def park_thread(
     clock: Clock,
     what: str,
     sources: Sources,
-    look: Callable[[Waiter], float | None],
+    look: Callable[[ThreadWaiter], float | None],
+    limit: float = FOREVER,
 ) -> None:
     """Wait in this thread until ``look`` says that there is no need to, or a time it said comes.
 
@@ -121,8 +131,9 @@ def park_thread(
         sources: Where to register.
         look: Called once registered, and after each wake-up: returns None if there is no need to
             wait, ``FOREVER``, or a deadline on ``clock``.
+        limit: Until when to wait at the most, for ``look`` to find in the waiter.
     """
-    waiter = ThreadWaiter(clock, what)
+    waiter = ThreadWaiter(clock, what, sources, limit)
     try:
         for source in sources:
             source.add(waiter)
@@ -141,15 +152,27 @@ def park_thread(
 async def park_coroutine(
     clock: Clock,
     sources: Sources,
-    look: Callable[[Waiter], float | None],
+    look: Callable[[LoopWaiter], float | None],
+    limit: float = FOREVER,
 ) -> None:
     """Wait in this coroutine as ``park_thread`` does in a thread."""
-    waiter = LoopWaiter()
+    waiter = LoopWaiter(sources, limit)
+    loop = waiter.loop
     try:
         for source in sources:
             source.add(waiter)
-        while (deadline := look(waiter)) is not None and await waiter.park(clock, deadline):
-            pass
+        woken = True
+        while woken and (deadline := look(waiter)) is not None:
+            # Nothing runs in this loop before the await, so no wake-up comes before the future.
+            waiter.future = loop.create_future()
+            if deadline == FOREVER:
+                await waiter.future
+                continue
+            timer = clock.call_at(deadline, waiter.fire, loop=loop)
+            try:
+                await waiter.future
+            finally:
+                woken = timer.cancel()
     finally:
         _leave_all(waiter, sources)
 
