@@ -1,11 +1,11 @@
-"""All timers of one event loop, under one timer of the loop's own.
+"""All timers of one event loop, under a timer of the loop's own.
 
 A loop keeps its timers in a heap too, but compares them in Python and runs each by itself.
 
 Invariants:
     * The heap is touched only where the loop runs. Elsewhere, in signal handlers and finalizers,
       a timer may be marked as cancelled, no more.
-    * While an entry is pending, the loop's own timer is armed for the earliest, or for before.
+    * While an entry is pending, a timer of the loop's own is armed for the earliest, or before.
     * No callback runs early, whatever the loop rounds to.
 """
 
@@ -20,12 +20,11 @@ from ._numbers import LONGEST_WAIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop, TimerHandle as LoopHandle
+    from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
 __all__ = ["LoopTimer", "LoopTimers"]
 
-_NEVER = float("inf")
 _LEAST_REARM = 0.001
 
 
@@ -63,21 +62,16 @@ class LoopTimer:
 class _Timers:
     """The timers of one loop.
 
+    Those of the loop's own are never cancelled, nor kept here, where they would keep the loop
+    alive. They are armed each for an earlier moment than the one before, so they fire the last
+    first, and there are never more of them than there were entries.
+
     Attributes:
         loop: The loop, as long as it lives.
         cancelled: About how many entries are dead: says when a sweep is worth while.
     """
 
-    __slots__ = (
-        "_added",
-        "_armed",
-        "_context",
-        "_handle",
-        "_heap",
-        "_monotonic",
-        "cancelled",
-        "loop",
-    )
+    __slots__ = ("_added", "_armed", "_context", "_heap", "_monotonic", "cancelled", "loop")
 
     def __init__(self, loop: AbstractEventLoop, monotonic: Callable[[], float]) -> None:
         self.loop = weakref.ref(loop)
@@ -86,8 +80,7 @@ class _Timers:
         self._context = Context()  # the loop's timer belongs to nobody who sets one here
         self._heap: list[tuple[float, int, LoopTimer]] = []
         self._added = 0
-        self._armed = _NEVER
-        self._handle: LoopHandle | None = None
+        self._armed: list[float] = []
 
     def add(
         self, loop: AbstractEventLoop, when: float, callback: Callable[[], object]
@@ -97,8 +90,7 @@ class _Timers:
         timer = LoopTimer(when, callback, self)
         self._added += 1
         heappush(self._heap, (when, self._added, timer))
-        if when < self._armed:
-            self._arm(loop, when - self._monotonic())
+        self._arm(loop, 0.0)
         return timer
 
     def _sweep(self) -> None:
@@ -106,19 +98,20 @@ class _Timers:
         self._heap[:] = [entry for entry in self._heap if not entry[2].spent]
         heapify(self._heap)
 
-    def _arm(self, loop: AbstractEventLoop, delay: float) -> None:
-        if self._handle is not None:
-            self._handle.cancel()
-        delay = max(0.0, min(delay, LONGEST_WAIT))
-        self._handle = loop.call_later(delay, self._fire, loop, context=self._context)
-        self._armed = self._heap[0][0]
+    def _arm(self, loop: AbstractEventLoop, least: float) -> None:
+        """See to it that the loop fires for the earliest entry, in ``least`` seconds or later."""
+        armed, heap = self._armed, self._heap
+        if heap and (not armed or heap[0][0] < armed[-1]):
+            now = self._monotonic()
+            delay = min(max(heap[0][0] - now, least), LONGEST_WAIT)
+            loop.call_later(delay, self._fire, loop, context=self._context)
+            armed.append(now + delay)
 
     def _fire(self, loop: AbstractEventLoop) -> None:
         heap = self._heap
         least = _LEAST_REARM
         try:
-            self._handle = None
-            self._armed = _NEVER
+            del self._armed[-1:]
             now = self._monotonic()
             while heap and heap[0][0] <= now:
                 least = 0.0
@@ -128,14 +121,10 @@ class _Timers:
         finally:
             # As in park_thread: an interrupt can hit the first call of a finally clause.
             try:
-                self._rearm(loop, least)
+                self._arm(loop, least)
             except BaseException:
-                self._rearm(loop, least)
+                self._arm(loop, least)
                 raise
-
-    def _rearm(self, loop: AbstractEventLoop, least: float) -> None:
-        if self._heap and self._heap[0][0] < self._armed:
-            self._arm(loop, max(self._heap[0][0] - self._monotonic(), least))
 
 
 class LoopTimers(threading.local):

@@ -10,7 +10,7 @@ from ._stop import STOP
 from ._token import any_of, require_token
 from ._turn import Last
 from .policies._running import checked_delay, is_feedback
-from .policies._wrappers import announces
+from .policies._wrappers import tokens_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ class PolicyRun:
     Attributes:
         backoff: The policy: the ticker's own copy.
         feedback: Whether it wants to hear how the work went before it says a delay.
-        straight: Whether it can simply be asked: an own policy that neither announces tokens nor
-            wants feedback. A reader then asks it without a detour.
+        straight: Whether it can simply be asked: it wants no feedback, and all tokens inside are
+            known. A reader then asks it without a detour.
         token: What cancels the ticker: the token it was given and those the policy announced.
     """
 
@@ -42,11 +42,12 @@ class PolicyRun:
         self._clock = clock
         self._tokens: tuple[CancellationToken, ...] = ()
         self.token: CancellationToken | None = None
-        for token in tokens:
+        inside = tokens_inside(backoff)
+        for token in (*tokens, *(inside or ())):
             self._hear(token)
         self.backoff = backoff
         self.feedback = is_feedback(backoff)
-        self.straight = not self.feedback and not announces(backoff)
+        self.straight = inside is not None and not self.feedback
 
     def _hear(self, token: CancellationToken) -> None:
         if token in self._tokens:

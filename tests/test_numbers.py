@@ -143,7 +143,10 @@ def give_to_queue(face):
 class IdleLoop:
     """An event loop that keeps what it is given."""
 
-    def call_later(self, delay, callback):
+    def is_closed(self):
+        return False
+
+    def call_later(self, delay, callback, *args, context):
         assert delay <= 86_400
 
 

@@ -9,7 +9,14 @@ if TYPE_CHECKING:
 
     Thing = TypeVar("Thing")
 
-__all__ = ["attributes", "copied"]
+__all__ = ["attributes", "copied", "is_ours"]
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def is_ours(thing: object) -> bool:
+    """Whether a class or function is of this package, so that it is known what it does."""
+    return getattr(thing, "__module__", "").partition(".")[0] == _PACKAGE
 
 
 def attributes(thing: object) -> Iterator[tuple[str, object]]:

@@ -7,7 +7,7 @@ from collections import deque
 from .._clock import resolve_clock
 from .._numbers import as_seconds, shown
 from .._stop import STOP
-from ._copying import attributes
+from ._copying import attributes, is_ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ __all__ = [
     "require_policy",
     "start_policy",
 ]
-
-_PACKAGE = __name__.partition(".")[0]
 
 
 def _is_policy(value: object) -> bool:
@@ -81,7 +79,7 @@ class _Copier:
             twin: BackOff = self._plain_copy(original)
             self._copies[id(original)] = twin
             own_copy = getattr(type(original), "__copy__", None)
-            if twin is not original and (own_copy is None or _is_ours(own_copy)):
+            if twin is not original and (own_copy is None or is_ours(own_copy)):
                 for name, value in list(attributes(twin)):
                     copied = self._held(value)
                     if copied is not value:
@@ -133,10 +131,6 @@ class _Copier:
             twin.clear()
             (twin.update if isinstance(value, set) else twin.extend)(items)
         return twin
-
-
-def _is_ours(method: object) -> bool:
-    return getattr(method, "__module__", "").partition(".")[0] == _PACKAGE
 
 
 def copy_policy(name: str, policy: BackOff, clock: Clock | None = None) -> BackOff:

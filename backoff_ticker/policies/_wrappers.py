@@ -5,9 +5,7 @@ from __future__ import annotations
 from .._announce import announce
 from .._numbers import as_count, shown
 from .._stop import STOP
-from ._constant import ConstantBackOff, StopBackOff, ZeroBackOff
-from ._copying import copied
-from ._exponential import ExponentialBackOff
+from ._copying import copied, is_ours
 from ._running import is_feedback, require_policy
 
 TYPE_CHECKING = False
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
     from .._stop import Stop
     from .._token import CancellationToken
 
-__all__ = ["MaxRetriesBackOff", "TokenBackOff", "announces", "with_max_retries", "with_token"]
+__all__ = ["MaxRetriesBackOff", "TokenBackOff", "tokens_inside", "with_max_retries", "with_token"]
 
 
 class _Wrapper:
@@ -148,11 +146,13 @@ def with_token(backoff: BackOff, token: CancellationToken) -> TokenBackOff:
     return TokenBackOff(backoff, token)
 
 
-_SILENT = frozenset([ConstantBackOff, ExponentialBackOff, StopBackOff, ZeroBackOff])
-
-
-def announces(policy: BackOff) -> bool:
-    """Whether ``policy`` may announce a token, so that whoever asks it has to listen."""
-    while type(policy) is MaxRetriesBackOff:
+def tokens_inside(policy: BackOff) -> tuple[CancellationToken, ...] | None:
+    """Return the tokens that ``policy`` holds at any depth; None if only asking it can tell."""
+    tokens: tuple[CancellationToken, ...] = ()
+    while is_ours(type(policy)):
+        if isinstance(policy, TokenBackOff):
+            tokens = (policy.token, *tokens)
+        if not isinstance(policy, _Wrapper):
+            return tokens
         policy = policy.backoff
-    return type(policy) not in _SILENT
+    return None

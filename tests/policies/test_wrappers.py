@@ -22,7 +22,7 @@ from backoff_ticker import (
 )
 from backoff_ticker._announce import announce, listening
 from backoff_ticker.policies._running import is_feedback
-from backoff_ticker.policies._wrappers import announces
+from backoff_ticker.policies._wrappers import TokenBackOff, tokens_inside
 
 
 class Recording:
@@ -219,22 +219,31 @@ def test_the_outer_listener_hears_again_after_an_inner_one_even_if_that_failed()
     assert (inner, outer) == ([first], [second])
 
 
+FIRST, SECOND = CancellationToken(), CancellationToken()
+
+
 @pytest.mark.parametrize(
-    ("policy", "may"),
+    ("policy", "tokens"),
     [
-        (ZeroBackOff(), False),
-        (StopBackOff(), False),
-        (ConstantBackOff(1), False),
-        (ExponentialBackOff(), False),
-        (with_max_retries(with_max_retries(ZeroBackOff(), 1), 1), False),
-        (with_token(ZeroBackOff(), CancellationToken()), True),
-        (with_max_retries(with_token(ZeroBackOff(), CancellationToken()), 1), True),
-        (with_max_retries(Recording(), 1), True),
-        (type("Own", (ConstantBackOff,), {})(1), True),
+        (ZeroBackOff(), ()),
+        (StopBackOff(), ()),
+        (ConstantBackOff(1), ()),
+        (ExponentialBackOff(), ()),
+        (with_max_retries(with_max_retries(ZeroBackOff(), 1), 1), ()),
+        (with_token(ZeroBackOff(), FIRST), (FIRST,)),
+        (with_max_retries(with_token(ZeroBackOff(), FIRST), 1), (FIRST,)),
+        (
+            with_token(with_max_retries(with_token(ZeroBackOff(), FIRST), 1), SECOND),
+            (FIRST, SECOND),
+        ),
+        (with_max_retries(Recording(), 1), None),
+        (with_token(Recording(), FIRST), None),
+        (type("Own", (ConstantBackOff,), {})(1), None),
+        (type("Own", (TokenBackOff,), {})(ZeroBackOff(), FIRST), None),
     ],
 )
-def test_only_policies_without_a_token_for_sure_are_asked_without_listening(policy, may):
-    assert announces(policy) is may
+def test_the_tokens_inside_are_known_where_no_policy_of_a_user_is(policy, tokens):
+    assert tokens_inside(policy) == tokens
 
 
 # What both share

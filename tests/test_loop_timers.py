@@ -1,0 +1,321 @@
+"""The timers of a loop: under one of the loop's own, never early, each run or prevented."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import random
+import threading
+import weakref
+
+import pytest
+
+from backoff_ticker import SystemClock
+from backoff_ticker._loop_timers import LoopTimers
+from tests.helpers import PATIENCE, LoopThread
+
+A_DAY = 86_400.0
+
+
+class FakeLoop:
+    """Keeps what is armed; ``fire`` runs the last, whether or not its time has come."""
+
+    def __init__(self):
+        self.delays = []
+        self.armed = []
+
+    def is_closed(self):
+        return False
+
+    def call_later(self, delay, callback, *args, context):
+        self.delays.append(delay)
+        self.armed.append(lambda: context.run(callback, *args))
+
+    def fire(self):
+        self.armed.pop()()
+
+
+class Rig:
+    """A fake loop, its timers, the time, and the names of the callbacks that ran."""
+
+    def __init__(self):
+        self.now = 1000.0
+        self.loop = FakeLoop()
+        self.timers = LoopTimers(lambda: self.now)
+        self.ran = []
+
+    def call_at(self, when, name="it"):
+        return self.timers.call_at(when, lambda: self.ran.append(name), self.loop)
+
+
+@pytest.fixture
+def rig():
+    return Rig()
+
+
+def test_a_loop_that_fires_early_is_armed_again_for_what_is_left(rig):
+    rig.call_at(1002.0)
+    rig.now = 1001.5
+    rig.loop.fire()
+    assert rig.loop.delays == [2.0, 0.5]
+    assert rig.ran == []
+    rig.now = 1002.0
+    rig.loop.fire()
+    assert rig.ran == ["it"]
+    assert rig.loop.armed == []
+
+
+def test_a_loop_that_fires_a_little_early_does_not_spin(rig):
+    rig.call_at(1002.0)
+    rig.now = 1001.9999
+    rig.loop.fire()
+    assert rig.loop.delays == [2.0, 0.001]
+    assert rig.ran == []
+
+
+@pytest.mark.parametrize("when", [1000.0, 999.0, -1e300])
+def test_the_past_is_now_but_not_at_once(rig, when):
+    rig.call_at(when)
+    assert rig.loop.delays == [0.0]
+    assert rig.ran == []
+    rig.loop.fire()
+    assert rig.ran == ["it"]
+
+
+def test_a_loop_is_never_asked_for_more_than_a_day(rig):
+    rig.call_at(1000.0 + 2.5 * A_DAY)
+    for _ in range(3):
+        assert rig.ran == []
+        rig.now += rig.loop.delays[-1]
+        rig.loop.fire()
+    assert rig.loop.delays == [A_DAY, A_DAY, 0.5 * A_DAY]
+    assert rig.ran == ["it"]
+
+
+def test_a_far_deadline_waits_day_by_day_until_it_is_cancelled(rig):
+    timer = rig.call_at(1e300)
+    for _ in range(100):
+        rig.now += A_DAY
+        rig.loop.fire()
+    assert set(rig.loop.delays) == {A_DAY}
+    assert timer.cancel() is True
+    rig.loop.fire()
+    assert rig.loop.armed == []
+
+
+def test_a_callback_is_prevented_or_runs_exactly_once(rig):
+    prevented = rig.call_at(1001.0)
+    assert prevented.cancel() is True
+    assert prevented.cancel() is False
+    results = []
+    timer = rig.timers.call_at(1000.0, lambda: results.append(timer.cancel()), rig.loop)
+    rig.loop.fire()
+    assert results == [False]
+    assert timer.cancel() is False
+    rig.now = 1001.0
+    rig.loop.fire()
+    assert rig.loop.armed == []
+    assert rig.ran == []
+
+
+def test_what_is_due_runs_in_the_order_of_time_then_of_setting(rig):
+    for when, name in [(1002, "c"), (1001, "a"), (1003, "e"), (1001, "b"), (1002, "d")]:
+        rig.call_at(when, name)
+    rig.now = 1002.0
+    rig.loop.fire()
+    assert rig.ran == ["a", "b", "c", "d"]
+    assert rig.loop.delays[-1] == 1.0
+
+
+def test_only_an_earlier_one_arms_the_loop_anew(rig):
+    for when in (1005, 1007, 1003, 1004, 1003):
+        rig.call_at(when)
+    assert rig.loop.delays == [5.0, 3.0]
+    ran = []
+    for now in (1003, 1004, 1005, 1007):
+        rig.now = now
+        rig.loop.fire()
+        ran.append(len(rig.ran))
+    assert ran == [2, 3, 4, 5]
+    assert rig.loop.delays[2:] == [1.0, 2.0]
+
+
+def test_an_earlier_one_again_and_again_arms_nothing_more_for_a_later_one(rig):
+    rig.call_at(1000 + A_DAY / 2, "last")
+    for _ in range(100):
+        rig.call_at(rig.now + 1)
+        rig.now += 1
+        rig.loop.fire()
+        assert len(rig.loop.armed) == 1
+    rig.now += A_DAY
+    rig.loop.fire()
+    assert rig.ran == ["it"] * 100 + ["last"]
+    assert rig.loop.armed == []
+
+
+def test_one_set_by_a_callback_for_now_runs_too(rig):
+    rig.timers.call_at(1001, lambda: rig.call_at(rig.now, "inner"), rig.loop)
+    rig.now = 1001.0
+    rig.loop.fire()
+    while rig.loop.armed:
+        rig.loop.fire()
+    assert rig.ran == ["inner"]
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_an_error_of_a_callback_goes_to_the_loop_and_the_others_run(rig, error):
+    def fail():
+        raise error
+
+    rig.timers.call_at(1000, fail, rig.loop)
+    rig.call_at(1000, "after")
+    with pytest.raises(error):
+        rig.loop.fire()
+    assert rig.ran == []
+    rig.loop.fire()
+    assert rig.ran == ["after"]
+    assert rig.loop.armed == []
+
+
+def test_an_interrupt_while_it_is_armed_again_leaves_it_armed(rig):
+    rig.call_at(1001)
+    rig.call_at(1002, "after")
+    arm, interrupts = rig.loop.call_later, [KeyboardInterrupt]
+
+    def interrupted(*args, **options):
+        if interrupts:
+            raise interrupts.pop()
+        return arm(*args, **options)
+
+    rig.loop.call_later = interrupted
+    rig.now = 1001.0
+    with pytest.raises(KeyboardInterrupt):
+        rig.loop.fire()
+    rig.now = 1002.0
+    rig.loop.fire()
+    assert rig.ran == ["it", "after"]
+
+
+def test_cancelled_ones_are_swept_out(rig):
+    rig.call_at(1000 + A_DAY / 2, "kept")
+    alive = []
+    for _ in range(1000):
+        timer = rig.call_at(1000 + A_DAY / 4)
+        alive.append(weakref.ref(timer._context))
+        timer.cancel()
+    del timer
+    assert sum(ref() is not None for ref in alive) <= 3
+    assert len(rig.loop.delays) == 2
+    rig.now += A_DAY
+    rig.loop.fire()
+    assert rig.ran == ["kept"]
+
+
+def test_it_runs_in_the_context_it_was_set_in(rig):
+    who = contextvars.ContextVar("who", default="nobody")
+    seen = []
+    for name in ("first", "second"):
+        who.set(name)
+        rig.timers.call_at(1000, lambda: seen.append(who.get()), rig.loop)
+    who.set("third")
+    rig.loop.fire()
+    assert seen == ["first", "second"]
+
+
+def test_a_loop_keeps_its_timers_while_another_runs_in_the_same_thread():
+    clock = SystemClock()
+    loops = [asyncio.new_event_loop() for _ in range(2)]
+    ran = []
+
+    async def begin(number):
+        loop = asyncio.get_running_loop()
+        clock.call_at(clock.monotonic() + 0.01, lambda: ran.append(number), loop=loop)
+
+    async def wait(number):
+        while ran.count(number) < 3:
+            await asyncio.sleep(0.001)
+
+    for _ in range(3):
+        for number, loop in enumerate(loops):
+            loop.run_until_complete(begin(number))
+    for number, loop in enumerate(loops):
+        loop.run_until_complete(asyncio.wait_for(wait(number), PATIENCE))
+        loop.close()
+    assert sorted(ran) == [0, 0, 0, 1, 1, 1]
+
+
+def test_a_loop_may_move_to_another_thread_and_back():
+    clock = SystemClock()
+    loop = asyncio.new_event_loop()
+
+    async def wait():
+        done = loop.create_future()
+        clock.call_at(clock.monotonic() + 0.001, lambda: done.set_result(None), loop=loop)
+        await asyncio.wait_for(done, PATIENCE)
+
+    for _ in range(3):
+        loop.run_until_complete(wait())
+        thread = threading.Thread(target=lambda: loop.run_until_complete(wait()))
+        thread.start()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    loop.close()
+
+
+def test_a_new_loop_does_not_inherit_the_timers_of_a_dead_one():
+    """Even if it lies at the same address."""
+    clock = SystemClock()
+
+    async def leave_one_behind():
+        clock.call_at(clock.monotonic() + 0.001, print, loop=asyncio.get_running_loop())
+
+    async def wait():
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        clock.call_at(clock.monotonic() + 0.002, lambda: done.set_result(None), loop=loop)
+        await asyncio.wait_for(done, PATIENCE)
+
+    for _ in range(20):
+        asyncio.run(leave_one_behind())
+        gc.collect()
+        asyncio.run(wait())
+
+
+def test_a_loop_is_not_kept_alive():
+    async def main():
+        clock = SystemClock()
+        clock.call_at(clock.monotonic() + 1000, print, loop=asyncio.get_running_loop())
+        return weakref.ref(asyncio.get_running_loop())
+
+    ref = asyncio.run(main())
+    gc.collect()
+    assert ref() is None
+
+
+def test_timers_may_be_cancelled_in_other_threads_while_the_loop_runs():
+    thread = LoopThread()
+    clock = SystemClock()
+    draw = random.Random(7)
+    ran, prevented = [], []
+
+    async def set_some():
+        loop, now = asyncio.get_running_loop(), clock.monotonic()
+        return [
+            clock.call_at(now + draw.random() * 0.005, lambda n=n: ran.append(n), loop=loop)
+            for n in range(200)
+        ]
+
+    async def all_done():
+        while len(ran) + len(prevented) < 2000:
+            await asyncio.sleep(0.001)
+
+    for turn in range(10):
+        for number, timer in enumerate(thread.run(set_some())):
+            if number % 2 and timer.cancel():
+                prevented.append((turn, number))
+    thread.run(asyncio.wait_for(all_done(), PATIENCE))
+    thread.close()
+    assert thread.errors == []
+    assert len(ran) + len(prevented) == 2000
+    assert len(ran) >= 1000
