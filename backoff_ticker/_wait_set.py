@@ -108,19 +108,24 @@ class WaitSet:
         woken, and each wakes the next as it leaves.
         """
         self.closed = True
+        generation, forget = _fork.generation, self.waiters.pop
         loops: dict[AbstractEventLoop, list[Waiter]] = {}
         for waiter in list(self.waiters):
-            if waiter.generation != _fork.generation:
-                self.waiters.pop(waiter, None)
-            elif waiter.loop is not None:
-                loops.setdefault(waiter.loop, []).append(waiter)
+            loop = waiter.loop
+            if waiter.generation != generation:
+                forget(waiter, None)
+            elif loop is not None:
+                if loop in loops:
+                    loops[loop].append(waiter)
+                else:
+                    loops[loop] = [waiter]
             elif not waiter.relays:
                 waiter.wake()
-                self.waiters.pop(waiter, None)
+                forget(waiter, None)
         for loop, waiters in loops.items():
             _fire_in(loop, waiters)
             for waiter in waiters:
-                self.waiters.pop(waiter, None)
+                forget(waiter, None)
         self._wake_first()
 
 

@@ -107,8 +107,9 @@ class LoopWaiter(_Parked):
 
     def fire(self) -> None:
         """Resolve the future it is parked on, unless it was cancelled or woken before."""
-        if self.future is not None and not self.future.done():
-            self.future.set_result(None)
+        future = self.future
+        if future is not None and not future.done():
+            future.set_result(None)
 
 
 def _leave_all(waiter: Waiter, sources: Sources) -> None:
@@ -174,7 +175,8 @@ async def park_coroutine(
             finally:
                 woken = timer.cancel()
     finally:
-        _leave_all(waiter, sources)
+        for source in sources:
+            source.leave(waiter)
 
 
 def current_loop() -> asyncio.AbstractEventLoop:
