@@ -24,14 +24,51 @@ if TYPE_CHECKING:
     from ._stop import STOP as STOP, Stop as Stop
     from ._ticker import Ticker as Ticker
     from ._token import CancellationToken as CancellationToken, any_of as any_of
+    from .policies._chain import (
+        chain as chain,
+    )
     from .policies._constant import (
         ConstantBackOff as ConstantBackOff,
         StopBackOff as StopBackOff,
         ZeroBackOff as ZeroBackOff,
     )
-    from .policies._exponential import ExponentialBackOff as ExponentialBackOff
-    from .policies._running import delays as delays
-    from .policies._wrappers import with_max_retries as with_max_retries, with_token as with_token
+    from .policies._exponential import (
+        ExponentialBackOff as ExponentialBackOff,
+    )
+    from .policies._feedback_adaptive import (
+        LILDBackOff as LILDBackOff,
+        LIMDBackOff as LIMDBackOff,
+        MILDBackOff as MILDBackOff,
+        MIMDBackOff as MIMDBackOff,
+    )
+    from .policies._feedback_fixed import (
+        ConstantFeedbackBackOff as ConstantFeedbackBackOff,
+        ExponentialFeedbackBackOff as ExponentialFeedbackBackOff,
+        FibonacciBackOff as FibonacciBackOff,
+    )
+    from .policies._jitter import (
+        DecorrelatedJitterBackOff as DecorrelatedJitterBackOff,
+        EqualJitterBackOff as EqualJitterBackOff,
+        FullJitterBackOff as FullJitterBackOff,
+    )
+    from .policies._limits import (
+        with_max_elapsed_time as with_max_elapsed_time,
+        with_max_interval as with_max_interval,
+    )
+    from .policies._named import (
+        POLICIES as POLICIES,
+        named_policy as named_policy,
+    )
+    from .policies._running import (
+        delays as delays,
+    )
+    from .policies._truncated import (
+        TruncatedExponentialBackOff as TruncatedExponentialBackOff,
+    )
+    from .policies._wrappers import (
+        with_max_retries as with_max_retries,
+        with_token as with_token,
+    )
 
 _ROOM_OF = {
     "AsyncTicker": "_async_ticker",
@@ -42,8 +79,19 @@ _ROOM_OF = {
     "Clock": "_protocols",
     "CloseReason": "_schedule",
     "ConstantBackOff": "policies._constant",
+    "ConstantFeedbackBackOff": "policies._feedback_fixed",
     "DeadlineExceeded": "_errors",
+    "DecorrelatedJitterBackOff": "policies._jitter",
+    "EqualJitterBackOff": "policies._jitter",
     "ExponentialBackOff": "policies._exponential",
+    "ExponentialFeedbackBackOff": "policies._feedback_fixed",
+    "FibonacciBackOff": "policies._feedback_fixed",
+    "FullJitterBackOff": "policies._jitter",
+    "LILDBackOff": "policies._feedback_adaptive",
+    "LIMDBackOff": "policies._feedback_adaptive",
+    "MILDBackOff": "policies._feedback_adaptive",
+    "MIMDBackOff": "policies._feedback_adaptive",
+    "POLICIES": "policies._named",
     "Pace": "_schedule",
     "STOP": "_stop",
     "Stop": "_stop",
@@ -52,16 +100,22 @@ _ROOM_OF = {
     "Tick": "_schedule",
     "Ticker": "_ticker",
     "TickerClosed": "_errors",
+    "TruncatedExponentialBackOff": "policies._truncated",
     "WouldBlock": "_errors",
     "ZeroBackOff": "policies._constant",
     "any_of": "_token",
     "cancel_on_signals": "_signals",
+    "chain": "policies._chain",
     "delays": "policies._running",
+    "named_policy": "policies._named",
+    "with_max_elapsed_time": "policies._limits",
+    "with_max_interval": "policies._limits",
     "with_max_retries": "policies._wrappers",
     "with_token": "policies._wrappers",
 }
 
 __all__ = [
+    "POLICIES",
     "STOP",
     "AsyncTicker",
     "BackOff",
@@ -71,8 +125,18 @@ __all__ = [
     "Clock",
     "CloseReason",
     "ConstantBackOff",
+    "ConstantFeedbackBackOff",
     "DeadlineExceeded",
+    "DecorrelatedJitterBackOff",
+    "EqualJitterBackOff",
     "ExponentialBackOff",
+    "ExponentialFeedbackBackOff",
+    "FibonacciBackOff",
+    "FullJitterBackOff",
+    "LILDBackOff",
+    "LIMDBackOff",
+    "MILDBackOff",
+    "MIMDBackOff",
     "Pace",
     "Stop",
     "StopBackOff",
@@ -80,11 +144,16 @@ __all__ = [
     "Tick",
     "Ticker",
     "TickerClosed",
+    "TruncatedExponentialBackOff",
     "WouldBlock",
     "ZeroBackOff",
     "any_of",
     "cancel_on_signals",
+    "chain",
     "delays",
+    "named_policy",
+    "with_max_elapsed_time",
+    "with_max_interval",
     "with_max_retries",
     "with_token",
 ]

@@ -11,7 +11,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
 
-__all__ = ["LARGEST", "LONGEST_WAIT", "as_count", "as_number", "as_seconds", "shown"]
+__all__ = [
+    "LARGEST",
+    "LONGEST_WAIT",
+    "as_count",
+    "as_difference",
+    "as_number",
+    "as_seconds",
+    "shown",
+]
 
 LARGEST = 1.7976931348623157e308
 """The largest finite float: where a delay without a cap saturates."""
@@ -51,6 +59,21 @@ def as_number(name: str, value: object, expected: str = "a finite number") -> fl
     return number
 
 
+def as_difference(
+    name: str,
+    value: float | timedelta,
+    expected: str = "a finite number of seconds or a timedelta",
+) -> float:
+    """Return a difference of times, of either sign, as finite seconds.
+
+    Raises:
+        TypeError: It is neither an int, a float nor a timedelta, or is a bool.
+        ValueError: It is NaN, infinite or too big for a float.
+    """
+    total_seconds = getattr(type(value), "total_seconds", None)  # so datetime is not imported
+    return as_number(name, total_seconds(value) if total_seconds else value, expected)
+
+
 def as_seconds(
     name: str,
     value: float | timedelta,
@@ -62,8 +85,7 @@ def as_seconds(
         TypeError: It is neither an int, a float nor a timedelta, or is a bool.
         ValueError: It is NaN, infinite, negative or too big for a float.
     """
-    total_seconds = getattr(type(value), "total_seconds", None)  # so datetime is not imported
-    number = as_number(name, total_seconds(value) if total_seconds else value, expected)
+    number = as_difference(name, value, expected)
     if number < 0.0:
         raise ValueError(f"{name} must be {expected}, not {shown(value)}")
     return number + 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import math
 import sys
 import time
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import (
+    POLICIES,
     AsyncTicker,
     CancellationToken,
     ConstantBackOff,
@@ -24,6 +26,9 @@ from backoff_ticker import (
     Ticker,
     ZeroBackOff,
     _clock,
+    named_policy,
+    with_max_elapsed_time,
+    with_max_interval,
     with_max_retries,
 )
 from backoff_ticker._numbers import LARGEST, as_count, as_number, as_seconds
@@ -66,6 +71,7 @@ DURATIONS = [0, 0.0, -0.0, 1, 1.5, Celsius(2), Weight.HEAVY, LARGEST, timedelta(
 # By rule: what raises a TypeError, what raises a ValueError, what is accepted.
 RULES = {
     "seconds": ([*NO_NUMBERS, timedelta], [*NOT_FINITE, *NEGATIVE], DURATIONS),
+    "duration": ([*NO_NUMBERS, timedelta, None], [*NOT_FINITE, *NEGATIVE], DURATIONS),
     "interval": (
         [*NO_NUMBERS, timedelta],
         [*NOT_FINITE, *NEGATIVE, 0, -0.0, timedelta(0)],
@@ -85,6 +91,26 @@ RULES = {
         [*NO_NUMBERS, timedelta(1), None],
         [*NOT_FINITE, -1, 0, 0.999],
         [1, 1.0, 2, Weight.HEAVY, LARGEST],
+    ),
+    "base cap": (
+        [*NO_NUMBERS, timedelta],
+        [*NOT_FINITE, *NEGATIVE, 0, 0.9, timedelta(0)],
+        [1, 60, timedelta.max, LARGEST],
+    ),
+    "growth": (
+        [*NO_NUMBERS, timedelta(1), None],
+        [*NOT_FINITE, -1, -5e-324],
+        [0, 0.5, 1, 2, Weight.HEAVY, LARGEST],
+    ),
+    "difference": (
+        [*NO_NUMBERS, timedelta, None],
+        NOT_FINITE,
+        [0, -1.5, 2, -LARGEST, LARGEST, timedelta(-1), Weight.HEAVY],
+    ),
+    "call": (
+        [*NO_NUMBERS, 1.0, math.nan, timedelta(1), None],
+        [0, -1, -HUGE, -UNPRINTABLE],
+        [1, 2, 10**9, 10**18, HUGE, Weight.HEAVY],
     ),
     "moment": (
         [*NO_NUMBERS, timedelta(1)],
@@ -114,6 +140,31 @@ class Parameter:
 
 def exponential(name):
     return lambda value: ExponentialBackOff(**{name: value})
+
+
+NEEDED = {
+    "interval": 1,
+    "base": 1,
+    "cap": None,
+    "delay": 1,
+    "initial_delay": 1,
+    "initial_delay1": 1,
+    "initial_delay2": 1,
+    "delay_increment_on_failure": 1,
+    "delay_increment_on_success": 1,
+    "delay_multiple_on_failure": 1,
+    "delay_multiple_on_success": 1,
+}
+
+
+def needed(name):
+    """Return a value for each parameter that the policy of that name must be given."""
+    parameters = inspect.signature(POLICIES[name]).parameters.values()
+    return {p.name: NEEDED[p.name] for p in parameters if p.default is p.empty}
+
+
+def feedback():
+    return named_policy("limd", **needed("limd"), clock=ManualClock())
 
 
 def cancelled_token():
@@ -161,6 +212,64 @@ PARAMETERS = [
             ("max_interval", "cap"),
             ("max_elapsed_time", "seconds"),
         ]
+    ),
+    *(
+        Parameter(
+            name,
+            parameter,
+            rule,
+            lambda v, n=name, p=parameter: named_policy(n, **{**needed(n), p: v}),
+        )
+        for name, parameter, rule in [
+            ("truncated-exponential", "maximum_backoff", "duration"),
+            ("truncated-exponential", "max_jitter", "duration"),
+            ("full-jitter", "base", "duration"),
+            ("full-jitter", "cap", "base cap"),
+            ("equal-jitter", "base", "duration"),
+            ("equal-jitter", "cap", "base cap"),
+            ("decorrelated-jitter", "base", "duration"),
+            ("decorrelated-jitter", "cap", "base cap"),
+            ("constant-feedback", "delay", "duration"),
+            ("constant-feedback", "delay_on_success", "duration"),
+            ("constant-feedback", "max_actual_duration", "duration"),
+            ("constant-feedback", "max_attempts", "count"),
+            ("constant-feedback", "jitter_factor", "fraction"),
+            ("constant-feedback", "min_delay", "duration"),
+            ("constant-feedback", "max_delay", "seconds"),
+            ("exponential-feedback", "initial_delay", "duration"),
+            ("exponential-feedback", "exponent_base", "growth"),
+            ("fibonacci", "initial_delay1", "duration"),
+            ("fibonacci", "initial_delay2", "duration"),
+            ("lild", "initial_delay", "duration"),
+            ("lild", "delay_increment_on_failure", "difference"),
+            ("lild", "delay_increment_on_success", "difference"),
+            ("limd", "delay_increment_on_failure", "difference"),
+            ("limd", "delay_multiple_on_success", "growth"),
+            ("mild", "delay_multiple_on_failure", "growth"),
+            ("mild", "delay_increment_on_success", "difference"),
+            ("mimd", "delay_multiple_on_failure", "growth"),
+            ("mimd", "delay_multiple_on_success", "growth"),
+        ]
+    ),
+    *(
+        Parameter(
+            f"{name}.bounds", "n", "call", lambda v, n=name: named_policy(n, **needed(n)).bounds(v)
+        )
+        for name in POLICIES
+    ),
+    Parameter("LIMDBackOff.failure", "timestamp", "moment", lambda v: feedback().failure(v)),
+    Parameter("LIMDBackOff.success", "timestamp", "moment", lambda v: feedback().success(v)),
+    Parameter(
+        "with_max_elapsed_time",
+        "max_elapsed_time",
+        "seconds",
+        lambda value: with_max_elapsed_time(ZeroBackOff(), value),
+    ),
+    Parameter(
+        "with_max_interval",
+        "max_interval",
+        "duration",
+        lambda value: with_max_interval(ZeroBackOff(), value),
     ),
     Parameter(
         "with_max_retries",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .._numbers import as_seconds
 from .._stop import STOP
+from ._base import Policy
 from ._copying import copied
 
 TYPE_CHECKING = False
@@ -11,11 +12,12 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from .._stop import Stop
+    from ._base import Bounds
 
 __all__ = ["ConstantBackOff", "StopBackOff", "ZeroBackOff"]
 
 
-class ConstantBackOff:
+class ConstantBackOff(Policy):
     """Wait the same time before each attempt, for ever.
 
     Source: ``ConstantBackOff`` of cenkalti/backoff v4. Immutable, so its copy is itself.
@@ -44,6 +46,9 @@ class ConstantBackOff:
     def reset(self) -> None:
         """Do nothing: there is no state."""
 
+    def _at(self, n: int) -> Bounds:  # noqa: ARG002 - each call is like the others
+        return self._interval, self._interval
+
     def __copy__(self) -> ConstantBackOff:
         return self if type(self) is ConstantBackOff else copied(self)
 
@@ -51,7 +56,7 @@ class ConstantBackOff:
         return f"{type(self).__name__}({self._interval!r})"
 
 
-class ZeroBackOff:
+class ZeroBackOff(Policy):
     """Try again at once, for ever.
 
     Source: ``ZeroBackOff`` of cenkalti/backoff v4, ``ZERO_BACKOFF`` of Google's Java client.
@@ -66,14 +71,14 @@ class ZeroBackOff:
     def reset(self) -> None:
         """Do nothing: there is no state."""
 
+    def _at(self, n: int) -> Bounds:  # noqa: ARG002 - each call is like the others
+        return 0.0, 0.0
+
     def __copy__(self) -> ZeroBackOff:
         return self if type(self) is ZeroBackOff else copied(self)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
 
-
-class StopBackOff:
+class StopBackOff(Policy):
     """Never try again.
 
     Source: ``StopBackOff`` of cenkalti/backoff v4, ``STOP_BACKOFF`` of Google's Java client.
@@ -88,8 +93,11 @@ class StopBackOff:
     def reset(self) -> None:
         """Do nothing: there is no state."""
 
+    def _at(self, n: int) -> None:
+        """Return None: there is no delay."""
+
+    def _calls(self) -> tuple[float, float]:
+        return 0.0, 0.0
+
     def __copy__(self) -> StopBackOff:
         return self if type(self) is StopBackOff else copied(self)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"

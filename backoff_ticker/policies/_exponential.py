@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from .._clock import resolve_clock
 from .._numbers import LARGEST, as_number, as_seconds
 from .._stop import STOP
-from ._copying import copied
-from ._random import as_rng, shared_random
+from ._base import Policy, power
+from ._random import as_rng, draw_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
     from random import Random
-    from typing import Self
+    from typing import ClassVar
 
     from .._protocols import Clock
     from .._stop import Stop
+    from ._base import Bounds
 
 __all__ = ["ExponentialBackOff"]
 
 
-class ExponentialBackOff:
+class ExponentialBackOff(Policy):
     """Wait longer each time, around an interval that grows by a factor up to a maximum.
 
-    Each call draws a delay uniformly from ``interval * (1 - randomization_factor)`` to
-    ``interval * (1 + randomization_factor)`` and then advances the interval to
-    ``min(interval * multiplier, max_interval)``. So ``max_interval`` caps the interval, not the
-    jittered delay, which can be ``max_interval * (1 + randomization_factor)``.
+    Call number ``n`` (from 0) draws a delay uniformly from ``interval * (1 - factor)`` to
+    ``interval * (1 + factor)``, where ``factor`` is the ``randomization_factor`` and ``interval``
+    is ``min(initial_interval * multiplier**n, max_interval)``. So ``max_interval`` caps the
+    interval, not the jittered delay, which can be ``max_interval * (1 + factor)``.
 
     Source: ``ExponentialBackOff`` of Google's HTTP Client Library for Java (formula, defaults,
     validation) and of cenkalti/backoff v4 (``look_ahead``).
@@ -57,12 +60,22 @@ class ExponentialBackOff:
         "_interval",
         "_rng",
         "_start",
+        "_step",
         "initial_interval",
         "look_ahead",
         "max_elapsed_time",
         "max_interval",
         "multiplier",
         "randomization_factor",
+    )
+
+    _shown: ClassVar[tuple[str, ...]] = (
+        "initial_interval",
+        "randomization_factor",
+        "multiplier",
+        "max_interval",
+        "max_elapsed_time",
+        "look_ahead",
     )
 
     def __init__(  # noqa: PLR0913, PLR0917 - the parameters of the source
@@ -100,6 +113,7 @@ class ExponentialBackOff:
         self.look_ahead: bool = look_ahead
         self._rng = as_rng("rng", rng)
         self._clock = clock if clock is None else resolve_clock(clock)
+        self._step = 0
         self._interval = self.initial_interval
         self._start = resolve_clock(clock).monotonic()
 
@@ -123,33 +137,37 @@ class ExponentialBackOff:
         spread = interval * self.randomization_factor
         delay = interval
         if spread:
-            draw = shared_random if self._rng is None else self._rng.random
-            delay = min(interval + spread * (2.0 * draw() - 1.0), LARGEST)
-        if interval >= self.max_interval / self.multiplier:
-            self._interval = self.max_interval
-        else:
-            self._interval = interval * self.multiplier
+            delay = min(interval + spread * (2.0 * draw_from(self._rng) - 1.0), LARGEST)
+        if interval < self.max_interval:
+            self._step += 1
+            self._interval = self._interval_at(self._step)
         if limit is not None and self.look_ahead and elapsed + delay > limit:
             return STOP
         return delay
 
     def reset(self) -> None:
         """Begin anew: the first interval, and elapsed time from now."""
+        self._step = 0
         self._interval = self.initial_interval
         self._start = resolve_clock(self._clock).monotonic()
+
+    def _interval_at(self, step: int) -> float:
+        return min(power(self.initial_interval, self.multiplier, step), self.max_interval)
+
+    def _at(self, n: int) -> Bounds | None:
+        interval = self._interval_at(n - 1)
+        spread = interval * self.randomization_factor
+        least, greatest = interval - spread, min(interval + spread, LARGEST)
+        if self.max_elapsed_time is None or not self.look_ahead:
+            return least, greatest
+        if least > self.max_elapsed_time:
+            return None
+        return least, min(greatest, self.max_elapsed_time)
+
+    def _calls(self) -> tuple[float, float]:
+        return (inf if self.max_elapsed_time is None else 0.0), inf
 
     def _bind_clock(self, clock: Clock) -> None:
         """Measure elapsed time on ``clock``, if none was given to the constructor."""
         if self._clock is None:
             self._clock = clock
-
-    def __copy__(self) -> Self:
-        return copied(self)
-
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(initial_interval={self.initial_interval!r}, "
-            f"randomization_factor={self.randomization_factor!r}, "
-            f"multiplier={self.multiplier!r}, max_interval={self.max_interval!r}, "
-            f"max_elapsed_time={self.max_elapsed_time!r}, look_ahead={self.look_ahead!r})"
-        )

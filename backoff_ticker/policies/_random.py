@@ -10,7 +10,7 @@ import random
 
 from .._fork import after_fork
 
-__all__ = ["as_rng", "shared_random"]
+__all__ = ["as_rng", "draw_from", "shared_random"]
 
 _shared = random.Random()  # noqa: S311 - jitter is no secret
 after_fork(_shared.seed)
@@ -28,3 +28,8 @@ def as_rng(name: str, value: object) -> random.Random | None:
     if value is None or isinstance(value, random.Random):
         return value
     raise TypeError(f"{name} must be a random.Random or None, not {value!r}")
+
+
+def draw_from(rng: random.Random | None) -> float:
+    """Return a number from [0, 1): of ``rng``, or of the generator of the package for None."""
+    return shared_random() if rng is None else rng.random()

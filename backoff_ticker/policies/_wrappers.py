@@ -5,57 +5,21 @@ from __future__ import annotations
 from .._announce import announce
 from .._numbers import as_count, shown
 from .._stop import STOP
-from ._copying import copied, is_ours
-from ._running import is_feedback, require_policy
+from ._base import Policy
+from ._copying import is_ours
+from ._wrapper import Wrapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Self
-
     from .._protocols import BackOff
     from .._stop import Stop
     from .._token import CancellationToken
+    from ._base import Bounds
 
 __all__ = ["MaxRetriesBackOff", "TokenBackOff", "tokens_inside", "with_max_retries", "with_token"]
 
 
-class _Wrapper:
-    """What wrappers share: the policy inside, its feedback if it takes any, and copying."""
-
-    __slots__ = ("backoff",)
-
-    def __init__(self, backoff: BackOff) -> None:
-        require_policy("backoff", backoff)
-        self.backoff: BackOff = backoff
-
-    def _may_ask(self) -> bool:
-        """Whether the policy inside may be asked once more; counts the question."""
-        return True
-
-    def next_backoff(self) -> float | Stop:
-        """Return what the policy inside returns, or ``STOP`` without asking it."""
-        return self.backoff.next_backoff() if self._may_ask() else STOP
-
-    def reset(self) -> None:
-        """Begin anew, the policy inside too."""
-        self.backoff.reset()
-
-    def _failure(self, timestamp: float | None = None) -> float | Stop:
-        return self.backoff.failure(timestamp) if self._may_ask() else STOP  # type: ignore[attr-defined]
-
-    def _success(self, timestamp: float | None = None) -> float | Stop:
-        return self.backoff.success(timestamp)  # type: ignore[attr-defined, no-any-return]
-
-    def __getattr__(self, name: str) -> object:
-        if name in ("failure", "success") and is_feedback(self.backoff):
-            return getattr(self, f"_{name}")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def __copy__(self) -> Self:
-        return copied(self)
-
-
-class MaxRetriesBackOff(_Wrapper):
+class MaxRetriesBackOff(Wrapper):
     """Another policy's delays, a limited number of times. Made by ``with_max_retries``.
 
     Attributes:
@@ -77,6 +41,15 @@ class MaxRetriesBackOff(_Wrapper):
         self.retries += 1
         return True
 
+    def _span(self, first: int, last: int) -> Bounds | None:
+        if first > self.max_retries:
+            return None
+        return super()._span(first, min(last, self.max_retries))
+
+    def _calls(self) -> tuple[float, float]:
+        least, most = super()._calls()
+        return min(least, self.max_retries), min(most, self.max_retries)
+
     def reset(self) -> None:
         """Count from 0 again, and begin the policy inside anew."""
         self.retries = 0
@@ -90,7 +63,7 @@ class MaxRetriesBackOff(_Wrapper):
         return f"with_max_retries({self.backoff!r}, {self.max_retries!r})"
 
 
-class TokenBackOff(_Wrapper):
+class TokenBackOff(Wrapper):
     """Another policy's delays until a token is cancelled. Made by ``with_token``.
 
     Attributes:
@@ -109,6 +82,9 @@ class TokenBackOff(_Wrapper):
     def _may_ask(self) -> bool:
         announce(self.token)
         return not self.token.cancelled
+
+    def _calls(self) -> tuple[float, float]:
+        return 0.0, super()._calls()[1]
 
     def _success(self, timestamp: float | None = None) -> float | Stop:
         return super()._success(timestamp) if self._may_ask() else STOP
@@ -146,13 +122,14 @@ def with_token(backoff: BackOff, token: CancellationToken) -> TokenBackOff:
     return TokenBackOff(backoff, token)
 
 
-def tokens_inside(policy: BackOff) -> tuple[CancellationToken, ...] | None:
+def tokens_inside(policy: object) -> tuple[CancellationToken, ...] | None:
     """Return the tokens that ``policy`` holds at any depth; None if only asking it can tell."""
+    if not (isinstance(policy, Policy) and is_ours(type(policy))):
+        return None
     tokens: tuple[CancellationToken, ...] = ()
-    while is_ours(type(policy)):
-        if isinstance(policy, TokenBackOff):
-            tokens = (policy.token, *tokens)
-        if not isinstance(policy, _Wrapper):
-            return tokens
-        policy = policy.backoff
-    return None
+    for inner in policy._inside():
+        held = tokens_inside(inner)
+        if held is None:
+            return None
+        tokens += held
+    return (*tokens, policy.token) if isinstance(policy, TokenBackOff) else tokens

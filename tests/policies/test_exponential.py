@@ -299,7 +299,7 @@ def test_every_draw_is_within_its_bounds_and_the_interval_grows_to_its_cap(
         assert interval * (1 - factor) - rounding <= delay <= interval * (1 + factor) + rounding
         assert delay >= 0.0
         assert interval <= policy.current_interval <= cap
-        assert policy.current_interval in (interval * multiplier, cap)
+        assert policy.current_interval == pytest.approx(min(interval * multiplier, cap), rel=1e-12)
 
 
 @given(

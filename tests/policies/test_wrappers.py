@@ -17,6 +17,8 @@ from backoff_ticker import (
     StopBackOff,
     ZeroBackOff,
     delays,
+    with_max_elapsed_time,
+    with_max_interval,
     with_max_retries,
     with_token,
 )
@@ -249,13 +251,15 @@ def test_the_tokens_inside_are_known_where_no_policy_of_a_user_is(policy, tokens
 # What both share
 
 
-@pytest.fixture(params=["max_retries", "token"])
+@pytest.fixture(params=["max_retries", "token", "max_elapsed_time", "max_interval"])
 def wrap(request):
-    """Each of the two wrappers as a function of the policy inside."""
+    """Each of the wrappers as a function of the policy inside."""
     token = CancellationToken()
     wrappers = {
         "max_retries": lambda inner: with_max_retries(inner, 3),
         "token": lambda inner: with_token(inner, token),
+        "max_elapsed_time": lambda inner: with_max_elapsed_time(inner, 3),
+        "max_interval": lambda inner: with_max_interval(inner, 3),
     }
     return wrappers[request.param]
 

@@ -1,0 +1,117 @@
+"""What the policies of the package share: bounds, copies, how they are shown."""
+
+from __future__ import annotations
+
+from math import exp, inf, log
+
+from .._numbers import LARGEST, as_count
+from ._copying import copied
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar, Self
+
+    from .._protocols import BackOff
+
+    Bounds = tuple[float, float]
+
+__all__ = ["Policy", "calls_of", "either", "power", "span_of"]
+
+_LARGEST_SIZE = log(LARGEST)
+_LAST_CALL = 10**300  # a float can still hold it
+
+
+class Policy:
+    """A policy of this package. It asks a subclass for ``_at(n)``, the bounds of one call."""
+
+    __slots__ = ()
+
+    _shown: ClassVar[tuple[str, ...]] = ()
+    """The parameters that ``repr`` shows, in the order of the constructor."""
+    _shown_unless: ClassVar[dict[str, object]] = {}
+    """Those that it shows only where they have another value."""
+
+    def bounds(self, n: int) -> Bounds | None:
+        """Return the least and the greatest delay that a call can return, in seconds.
+
+        The cost does not depend on ``n``.
+
+        Args:
+            n: Which call of ``next_backoff()`` since ``reset()``, from 1.
+
+        Returns:
+            The least and the greatest delay; None if that call can only return ``STOP``.
+
+        Raises:
+            TypeError, ValueError: ``n`` is no int of at least 1.
+        """
+        if as_count("n", n) == 0:
+            raise ValueError(f"n must be an int >= 1, not {n!r}")
+        call = min(n, _LAST_CALL)
+        return self._span(call, call)
+
+    def _at(self, n: int) -> Bounds | None:
+        """Return the bounds of call ``n``. They only ever rise, or only ever fall, then None."""
+        raise NotImplementedError
+
+    def _span(self, first: int, last: int) -> Bounds | None:
+        """Return the bounds of all calls from ``first`` to ``last`` together."""
+        start = self._at(first)
+        if start is None or first == last:
+            return start
+        end = self._at(last)
+        if end is None:
+            delays, stops = first, last
+            while stops - delays > 1:
+                middle = (delays + stops) // 2
+                if self._at(middle) is None:
+                    stops = middle
+                else:
+                    delays = middle
+            end = self._at(delays)
+        return either(start, end)
+
+    def _calls(self) -> tuple[float, float]:
+        """Return how many calls return a delay, from the first on: at least, and at most."""
+        return inf, inf
+
+    def _inside(self) -> tuple[BackOff, ...]:
+        """Return the policies that it asks."""
+        return ()
+
+    def __copy__(self) -> Self:
+        return copied(self)
+
+    def __repr__(self) -> str:
+        unusual = (n for n, usual in self._shown_unless.items() if getattr(self, n) != usual)
+        names = (*self._shown, *unusual)
+        parameters = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{type(self).__name__}({parameters})"
+
+
+def either(one: Bounds | None, other: Bounds | None) -> Bounds | None:
+    """Return the bounds of what is within ``one`` or ``other``."""
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def span_of(policy: BackOff, first: int, last: int) -> Bounds | None:
+    """Return the bounds of calls of any policy; of a user's own, nothing is known."""
+    return policy._span(first, last) if isinstance(policy, Policy) else (0.0, LARGEST)
+
+
+def calls_of(policy: BackOff) -> tuple[float, float]:
+    """Return how many calls of any policy return a delay, at least and at most."""
+    return policy._calls() if isinstance(policy, Policy) else (0.0, inf)
+
+
+def power(first: float, factor: float, steps: int) -> float:
+    """Return ``first * factor**steps``, at most the largest float; for numbers of at least 0."""
+    if first == 0.0:
+        return 0.0
+    try:
+        return min(first * factor**steps, LARGEST)
+    except OverflowError:
+        size = log(first) + steps * log(factor)
+        return exp(size) if size < _LARGEST_SIZE else LARGEST

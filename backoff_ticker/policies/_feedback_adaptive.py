@@ -1,0 +1,231 @@
+"""Feedback policies that raise and lower the delay they returned last."""
+
+from __future__ import annotations
+
+from .._numbers import as_difference, as_number, as_seconds
+from ._feedback import FeedbackBackOff
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from typing import ClassVar, Unpack
+
+    from ._base import Bounds
+    from ._feedback import FeedbackOptions
+
+__all__ = ["LILDBackOff", "LIMDBackOff", "MILDBackOff", "MIMDBackOff"]
+
+
+class _Adaptive(FeedbackBackOff):
+    """The first delay is the initial one, after a failure or a success alike.
+
+    From then on each is the last one times a factor plus a summand.
+    """
+
+    __slots__ = ("_failure", "_success", "initial_delay")
+
+    def __init__(
+        self,
+        initial_delay: float | timedelta,
+        failure: Bounds,
+        success: Bounds,
+        options: FeedbackOptions,
+    ) -> None:
+        self.initial_delay: float = as_seconds("initial_delay", initial_delay)
+        self._failure = failure
+        self._success = success
+        super().__init__(**options)
+
+    def _next(self, rule: Bounds, last: float | None) -> float:
+        return self.initial_delay if last is None else last * rule[0] + rule[1]
+
+    def _on_failure(self) -> float:
+        return self._next(self._failure, self.last_delay)
+
+    def _on_success(self) -> float:
+        return self._next(self._success, self.last_delay)
+
+    def _before_first(self) -> float:
+        return self.initial_delay
+
+    def _raw_bounds(self, n: int, last: Bounds | None) -> Bounds:  # noqa: ARG002 - see _Fixed
+        least, greatest = (None, None) if last is None else last
+        return self._next(self._failure, least), self._next(self._failure, greatest)
+
+    def _growth(self) -> Bounds:
+        return self._failure
+
+
+def _factor(name: str, value: float) -> float:
+    number = as_number(name, value, "a finite number >= 0")
+    if number < 0.0:
+        raise ValueError(f"{name} must be >= 0, not {value!r}")
+    return number
+
+
+class LILDBackOff(_Adaptive):
+    """Add seconds to the delay after each failure, take seconds off after each success.
+
+    The first delay is the initial one, after a failure or a success alike.
+
+    Source: ``Algorithm::Backoff::LILD`` of Perl: linear increment, linear decrement.
+
+    Args:
+        initial_delay: The first delay: seconds >= 0, or a ``datetime.timedelta``.
+        delay_increment_on_failure: Added after a failure: seconds of either sign, or a timedelta.
+        delay_increment_on_success: Added after a success: seconds, mostly negative, or a timedelta.
+        options: See ``FeedbackBackOff``.
+
+    Raises:
+        TypeError, ValueError: A parameter is no number in its range.
+    """
+
+    __slots__ = ("delay_increment_on_failure", "delay_increment_on_success")
+
+    _shown: ClassVar[tuple[str, ...]] = ("initial_delay", *__slots__)
+
+    def __init__(
+        self,
+        initial_delay: float | timedelta,
+        delay_increment_on_failure: float | timedelta,
+        delay_increment_on_success: float | timedelta,
+        **options: Unpack[FeedbackOptions],
+    ) -> None:
+        self.delay_increment_on_failure: float = as_difference(
+            "delay_increment_on_failure", delay_increment_on_failure
+        )
+        self.delay_increment_on_success: float = as_difference(
+            "delay_increment_on_success", delay_increment_on_success
+        )
+        failure, success = (
+            (1.0, self.delay_increment_on_failure),
+            (1.0, self.delay_increment_on_success),
+        )
+        super().__init__(initial_delay, failure, success, options)
+
+
+class LIMDBackOff(_Adaptive):
+    """Add seconds to the delay after each failure, divide it after each success.
+
+    The first delay is the initial one, after a failure or a success alike.
+
+    Source: ``Algorithm::Backoff::LIMD`` of Perl: linear increment, multiplicative decrement.
+
+    Args:
+        initial_delay: The first delay: seconds >= 0, or a ``datetime.timedelta``.
+        delay_increment_on_failure: Added after a failure: seconds of either sign, or a timedelta.
+        delay_multiple_on_success: The factor after a success, >= 0, mostly below 1.
+        options: See ``FeedbackBackOff``.
+
+    Raises:
+        TypeError, ValueError: A parameter is no number in its range.
+    """
+
+    __slots__ = ("delay_increment_on_failure", "delay_multiple_on_success")
+
+    _shown: ClassVar[tuple[str, ...]] = ("initial_delay", *__slots__)
+
+    def __init__(
+        self,
+        initial_delay: float | timedelta,
+        delay_increment_on_failure: float | timedelta,
+        delay_multiple_on_success: float,
+        **options: Unpack[FeedbackOptions],
+    ) -> None:
+        self.delay_increment_on_failure: float = as_difference(
+            "delay_increment_on_failure", delay_increment_on_failure
+        )
+        self.delay_multiple_on_success: float = _factor(
+            "delay_multiple_on_success", delay_multiple_on_success
+        )
+        failure, success = (
+            (1.0, self.delay_increment_on_failure),
+            (self.delay_multiple_on_success, 0.0),
+        )
+        super().__init__(initial_delay, failure, success, options)
+
+
+class MILDBackOff(_Adaptive):
+    """Multiply the delay after each failure, take seconds off after each success.
+
+    The first delay is the initial one, after a failure or a success alike.
+
+    Source: ``Algorithm::Backoff::MILD`` of Perl: multiplicative increment, linear decrement.
+
+    Args:
+        initial_delay: The first delay: seconds >= 0, or a ``datetime.timedelta``.
+        delay_multiple_on_failure: The factor after a failure, >= 0.
+        delay_increment_on_success: Added after a success: seconds, mostly negative, or a timedelta.
+        options: See ``FeedbackBackOff``.
+
+    Raises:
+        TypeError, ValueError: A parameter is no number in its range.
+    """
+
+    __slots__ = ("delay_increment_on_success", "delay_multiple_on_failure")
+
+    _shown: ClassVar[tuple[str, ...]] = (
+        "initial_delay",
+        "delay_multiple_on_failure",
+        "delay_increment_on_success",
+    )
+
+    def __init__(
+        self,
+        initial_delay: float | timedelta,
+        delay_multiple_on_failure: float,
+        delay_increment_on_success: float | timedelta,
+        **options: Unpack[FeedbackOptions],
+    ) -> None:
+        self.delay_multiple_on_failure: float = _factor(
+            "delay_multiple_on_failure", delay_multiple_on_failure
+        )
+        self.delay_increment_on_success: float = as_difference(
+            "delay_increment_on_success", delay_increment_on_success
+        )
+        failure, success = (
+            (self.delay_multiple_on_failure, 0.0),
+            (1.0, self.delay_increment_on_success),
+        )
+        super().__init__(initial_delay, failure, success, options)
+
+
+class MIMDBackOff(_Adaptive):
+    """Multiply the delay after each failure, divide it after each success.
+
+    The first delay is the initial one, after a failure or a success alike.
+
+    Source: ``Algorithm::Backoff::MIMD`` of Perl: both multiplicative.
+
+    Args:
+        initial_delay: The first delay: seconds >= 0, or a ``datetime.timedelta``.
+        delay_multiple_on_failure: The factor after a failure, >= 0.
+        delay_multiple_on_success: The factor after a success, >= 0, mostly below 1.
+        options: See ``FeedbackBackOff``.
+
+    Raises:
+        TypeError, ValueError: A parameter is no number in its range.
+    """
+
+    __slots__ = ("delay_multiple_on_failure", "delay_multiple_on_success")
+
+    _shown: ClassVar[tuple[str, ...]] = ("initial_delay", *__slots__)
+
+    def __init__(
+        self,
+        initial_delay: float | timedelta,
+        delay_multiple_on_failure: float,
+        delay_multiple_on_success: float,
+        **options: Unpack[FeedbackOptions],
+    ) -> None:
+        self.delay_multiple_on_failure: float = _factor(
+            "delay_multiple_on_failure", delay_multiple_on_failure
+        )
+        self.delay_multiple_on_success: float = _factor(
+            "delay_multiple_on_success", delay_multiple_on_success
+        )
+        failure, success = (
+            (self.delay_multiple_on_failure, 0.0),
+            (self.delay_multiple_on_success, 0.0),
+        )
+        super().__init__(initial_delay, failure, success, options)

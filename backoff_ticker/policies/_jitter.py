@@ -1,0 +1,138 @@
+"""Exponential back-off with the three jitters of the AWS Architecture Blog."""
+
+from __future__ import annotations
+
+from .._numbers import LARGEST, as_seconds
+from ._base import Policy, power
+from ._random import as_rng, draw_from
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from random import Random
+    from typing import ClassVar
+
+    from ._base import Bounds
+
+__all__ = ["DecorrelatedJitterBackOff", "EqualJitterBackOff", "FullJitterBackOff"]
+
+
+class _Jitter(Policy):
+    __slots__ = ("_rng", "base", "cap", "retries")
+
+    _shown: ClassVar[tuple[str, ...]] = ("base", "cap")
+
+    def __init__(
+        self, base: float | timedelta, cap: float | timedelta | None, rng: Random | None = None
+    ) -> None:
+        self.base: float = as_seconds("base", base)
+        self.cap: float | None = None if cap is None else as_seconds("cap", cap)
+        if self.cap is not None and self.cap < self.base:
+            raise ValueError(f"cap must be >= base ({base!r}), not {cap!r}")
+        self.retries: int = 0
+        self._rng = as_rng("rng", rng)
+
+    def _capped(self, factor: float, steps: int) -> float:
+        """Return ``min(cap, base * factor**steps)``."""
+        value = power(self.base, factor, steps)
+        return value if self.cap is None else min(value, self.cap)
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self.retries = 0
+
+
+class FullJitterBackOff(_Jitter):
+    """Wait any time from 0 up to a limit that doubles each time.
+
+    Call number ``n`` (from 0) draws uniformly from 0 to ``min(cap, base * 2**n)``.
+
+    Source: "Exponential Backoff And Jitter", AWS Architecture Blog, "Full Jitter"; ``n`` from 0 as
+    in its formula. The simulator published with it counts failures from 1: its base 5 is 10 here.
+
+    Args:
+        base: The first limit: seconds >= 0, or a ``datetime.timedelta``.
+        cap: The greatest limit, seconds >= ``base``; None: the largest float.
+        rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
+            own, which no seed fixes and a forked child seeds anew.
+
+    Attributes:
+        retries: Delays returned since ``reset()``.
+
+    Raises:
+        TypeError, ValueError: A parameter is no finite duration in its range.
+
+    Not to be called by several threads at once; whoever runs a policy runs a copy of its own.
+    """
+
+    __slots__ = ()
+
+    def next_backoff(self) -> float:
+        """Return the next delay in seconds."""
+        limit = self._capped(2.0, self.retries)
+        self.retries += 1
+        return limit * draw_from(self._rng)
+
+    def _at(self, n: int) -> Bounds:
+        return 0.0, self._capped(2.0, n - 1)
+
+
+class EqualJitterBackOff(_Jitter):
+    """Wait half of a limit that doubles each time, and any part of the other half.
+
+    Call number ``n`` (from 0) returns ``v / 2`` and a uniform draw from 0 to ``v / 2`` on top,
+    where ``v = min(cap, base * 2**n)``.
+
+    Source: as ``FullJitterBackOff``, "Equal Jitter"; parameters, attributes and errors too.
+    """
+
+    __slots__ = ()
+
+    def next_backoff(self) -> float:
+        """Return the next delay in seconds."""
+        half = self._capped(2.0, self.retries) / 2.0
+        self.retries += 1
+        return half + half * draw_from(self._rng)
+
+    def _at(self, n: int) -> Bounds:
+        half = self._capped(2.0, n - 1) / 2.0
+        return half, half + half
+
+
+class DecorrelatedJitterBackOff(_Jitter):
+    """Wait any time from a base up to three times the delay before.
+
+    Each call draws uniformly from ``base`` to three times the last delay (at first: ``base``) and
+    returns that, or ``cap`` if it is more.
+
+    Source: as ``FullJitterBackOff``, "Decorrelated Jitter"; parameters and errors too.
+
+    Attributes:
+        retries: Delays returned since ``reset()``.
+        last_delay: The delay returned last; ``base`` before the first.
+    """
+
+    __slots__ = ("last_delay",)
+
+    def __init__(
+        self, base: float | timedelta, cap: float | timedelta | None, rng: Random | None = None
+    ) -> None:
+        super().__init__(base, cap, rng)
+        self.last_delay: float = self.base
+
+    def next_backoff(self) -> float:
+        """Return the next delay in seconds."""
+        self.retries += 1
+        spread = min(3.0 * self.last_delay, LARGEST) - self.base
+        drawn = self.base + spread * draw_from(self._rng)
+        # The limit is that of the formula, free of the rounding of each step.
+        self.last_delay = min(drawn, self._capped(3.0, self.retries))
+        return self.last_delay
+
+    def reset(self) -> None:
+        """Begin anew from the base."""
+        super().reset()
+        self.last_delay = self.base
+
+    def _at(self, n: int) -> Bounds:
+        return self.base, self._capped(3.0, n)

@@ -1,0 +1,153 @@
+"""Policies around a policy: a limit of elapsed time, a greatest delay."""
+
+from __future__ import annotations
+
+from .._clock import resolve_clock
+from .._numbers import as_seconds
+from .._stop import STOP
+from ._running import checked_delay
+from ._wrapper import Wrapper
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from .._protocols import BackOff, Clock
+    from .._stop import Stop
+    from ._base import Bounds
+
+__all__ = [
+    "MaxElapsedTimeBackOff",
+    "MaxIntervalBackOff",
+    "with_max_elapsed_time",
+    "with_max_interval",
+]
+
+
+class MaxElapsedTimeBackOff(Wrapper):
+    """Another policy's delays while time remains. Made by ``with_max_elapsed_time``.
+
+    Attributes:
+        backoff: The policy inside.
+        max_elapsed_time: The limit in seconds; None: none.
+    """
+
+    __slots__ = ("_clock", "_start", "max_elapsed_time")
+
+    def __init__(
+        self,
+        backoff: BackOff,
+        max_elapsed_time: float | timedelta | None,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(backoff)
+        limit = 0.0 if max_elapsed_time is None else max_elapsed_time
+        self.max_elapsed_time: float | None = as_seconds("max_elapsed_time", limit) or None
+        self._clock = clock if clock is None else resolve_clock(clock)
+        self._start = resolve_clock(clock).monotonic()
+
+    @property
+    def elapsed_time(self) -> float:
+        """Seconds since construction or the last ``reset()``."""
+        return resolve_clock(self._clock).monotonic() - self._start
+
+    def _changed(self, delay: float | Stop) -> float | Stop:
+        limit = self.max_elapsed_time
+        if limit is None or delay is STOP:
+            return delay
+        return STOP if self.elapsed_time + checked_delay(self.backoff, delay) > limit else delay
+
+    def reset(self) -> None:
+        """Begin anew: elapsed time from now, and the policy inside."""
+        super().reset()
+        self._start = resolve_clock(self._clock).monotonic()
+
+    def _span(self, first: int, last: int) -> Bounds | None:
+        bounds, limit = super()._span(first, last), self.max_elapsed_time
+        if bounds is None or limit is None:
+            return bounds
+        return None if bounds[0] > limit else (bounds[0], min(bounds[1], limit))
+
+    def _calls(self) -> tuple[float, float]:
+        least, most = super()._calls()
+        return (least if self.max_elapsed_time is None else 0.0), most
+
+    def _bind_clock(self, clock: Clock) -> None:
+        """Measure elapsed time on ``clock``, if none was given to the constructor."""
+        if self._clock is None:
+            self._clock = clock
+
+    def __repr__(self) -> str:
+        return f"with_max_elapsed_time({self.backoff!r}, {self.max_elapsed_time!r})"
+
+
+class MaxIntervalBackOff(Wrapper):
+    """Another policy's delays, none greater than a limit. Made by ``with_max_interval``.
+
+    Attributes:
+        backoff: The policy inside.
+        max_interval: The limit in seconds.
+    """
+
+    __slots__ = ("max_interval",)
+
+    def __init__(self, backoff: BackOff, max_interval: float | timedelta) -> None:
+        super().__init__(backoff)
+        self.max_interval: float = as_seconds("max_interval", max_interval)
+
+    def _changed(self, delay: float | Stop) -> float | Stop:
+        return (
+            delay if delay is STOP else min(checked_delay(self.backoff, delay), self.max_interval)
+        )
+
+    def _success(self, timestamp: float | None = None) -> float | Stop:
+        return self._changed(super()._success(timestamp))
+
+    def _span(self, first: int, last: int) -> Bounds | None:
+        bounds = super()._span(first, last)
+        if bounds is None:
+            return None
+        return min(bounds[0], self.max_interval), min(bounds[1], self.max_interval)
+
+    def __repr__(self) -> str:
+        return f"with_max_interval({self.backoff!r}, {self.max_interval!r})"
+
+
+def with_max_elapsed_time(
+    backoff: BackOff, max_elapsed_time: float | timedelta | None, clock: Clock | None = None
+) -> MaxElapsedTimeBackOff:
+    """Return a policy that gives ``STOP`` where a delay of ``backoff`` would end too late.
+
+    It looks ahead: ``STOP`` when the time since construction or ``reset()`` plus the delay would
+    pass the limit; equality passes. A feedback policy's delay after a success is not limited, and
+    a success does not begin the time anew.
+
+    Source: ``MaxElapsedTime`` of cenkalti/backoff v4, for any policy.
+
+    Args:
+        backoff: The policy.
+        max_elapsed_time: Seconds, or a ``datetime.timedelta``; None or 0: no limit.
+        clock: What measures the elapsed time. None: the clock of the ticker that runs the policy;
+            where nobody runs it, the current clock.
+
+    Raises:
+        TypeError: ``backoff`` is no policy, ``max_elapsed_time`` no duration or ``clock`` no clock.
+        ValueError: ``max_elapsed_time`` is NaN, infinite or negative.
+    """
+    return MaxElapsedTimeBackOff(backoff, max_elapsed_time, clock)
+
+
+def with_max_interval(backoff: BackOff, max_interval: float | timedelta) -> MaxIntervalBackOff:
+    """Return a policy whose delays are those of ``backoff``, but ``max_interval`` at the most.
+
+    Unlike the ``max_interval`` of an exponential policy this is a hard cap, jitter included.
+
+    Args:
+        backoff: The policy.
+        max_interval: Seconds >= 0, or a ``datetime.timedelta``.
+
+    Raises:
+        TypeError: ``backoff`` is no policy, or ``max_interval`` no duration.
+        ValueError: ``max_interval`` is NaN, infinite or negative.
+    """
+    return MaxIntervalBackOff(backoff, max_interval)

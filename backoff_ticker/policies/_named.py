@@ -1,0 +1,174 @@
+"""Every policy by its name: one table for the command line, the documentation, integrations."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+from ._chain import chain
+from ._constant import ConstantBackOff, StopBackOff, ZeroBackOff
+from ._exponential import ExponentialBackOff
+from ._feedback import FeedbackBackOff
+from ._feedback_adaptive import LILDBackOff, LIMDBackOff, MILDBackOff, MIMDBackOff
+from ._feedback_fixed import ConstantFeedbackBackOff, ExponentialFeedbackBackOff, FibonacciBackOff
+from ._jitter import DecorrelatedJitterBackOff, EqualJitterBackOff, FullJitterBackOff
+from ._truncated import TruncatedExponentialBackOff
+from ._wrappers import with_max_retries
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from inspect import Signature
+    from random import Random
+
+    from .._protocols import BackOff, Clock
+
+__all__ = ["POLICIES", "NamedPolicy", "named_policy"]
+
+
+class NamedPolicy:
+    """One entry of ``POLICIES``; called with options, it makes the policy.
+
+    ``inspect.signature`` lists the options.
+
+    Attributes:
+        name: Its name.
+        source: Where its rule and its defaults come from, in one line.
+        preset: Whether it stands for published defaults rather than for a class.
+    """
+
+    __slots__ = ("_make", "name", "preset", "source")
+
+    def __init__(
+        self, name: str, make: Callable[..., BackOff], source: str, *, preset: bool = False
+    ) -> None:
+        self.name = name
+        self.source = source
+        self.preset = preset
+        self._make = make
+
+    @property
+    def __signature__(self) -> Signature:
+        from inspect import Parameter, signature
+
+        found = signature(self._make)
+        parameters = list(found.parameters.values())
+        if parameters and parameters[-1].kind is Parameter.VAR_KEYWORD:
+            parameters[-1:] = signature(FeedbackBackOff).parameters.values()
+        return found.replace(parameters=parameters)
+
+    def __call__(self, **options: object) -> BackOff:
+        """Make the policy.
+
+        Raises:
+            TypeError: An option is missing, unknown or of a wrong type.
+            ValueError: An option is out of its range.
+        """
+        try:
+            self.__signature__.bind(**options)
+        except TypeError as error:
+            raise TypeError(f"options of {self.name}: {error}") from None
+        return self._make(**options)
+
+    @property
+    def make(self) -> NamedPolicy:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<NamedPolicy {self.name}: {self.source}>"
+
+
+def _java(rng: Random | None = None, clock: Clock | None = None) -> BackOff:
+    return ExponentialBackOff(look_ahead=False, rng=rng, clock=clock)
+
+
+def _go(rng: Random | None = None, clock: Clock | None = None) -> BackOff:
+    return ExponentialBackOff(rng=rng, clock=clock)
+
+
+def _cloud_storage(rng: Random | None = None) -> BackOff:
+    return TruncatedExponentialBackOff(rng=rng)
+
+
+def _grpc(rng: Random | None = None) -> BackOff:
+    first = with_max_retries(ConstantBackOff(1.0), 1)
+    return chain(first, ExponentialBackOff(1.6, 0.2, 1.6, 120.0, None, rng=rng))
+
+
+def _aws(rng: Random | None = None) -> BackOff:
+    return with_max_retries(FullJitterBackOff(1.0, 20.0, rng=rng), 2)
+
+
+_PERL = "Algorithm::Backoff of Perl"
+_AWS_BLOG = '"Exponential Backoff And Jitter", AWS Architecture Blog'
+
+_TABLE = (
+    NamedPolicy("constant", ConstantBackOff, "ConstantBackOff of cenkalti/backoff v4"),
+    NamedPolicy("zero", ZeroBackOff, "ZeroBackOff of cenkalti/backoff v4"),
+    NamedPolicy("stop", StopBackOff, "StopBackOff of cenkalti/backoff v4"),
+    NamedPolicy(
+        "exponential",
+        ExponentialBackOff,
+        "ExponentialBackOff of Google's HTTP Client Library for Java and of cenkalti/backoff v4",
+    ),
+    NamedPolicy(
+        "truncated-exponential",
+        TruncatedExponentialBackOff,
+        "exponential backoff in the documentation of Google Cloud Storage",
+    ),
+    NamedPolicy("full-jitter", FullJitterBackOff, _AWS_BLOG),
+    NamedPolicy("equal-jitter", EqualJitterBackOff, _AWS_BLOG),
+    NamedPolicy("decorrelated-jitter", DecorrelatedJitterBackOff, _AWS_BLOG),
+    NamedPolicy("constant-feedback", ConstantFeedbackBackOff, f"Constant in {_PERL}"),
+    NamedPolicy("exponential-feedback", ExponentialFeedbackBackOff, f"Exponential in {_PERL}"),
+    NamedPolicy("fibonacci", FibonacciBackOff, f"Fibonacci in {_PERL}"),
+    NamedPolicy("lild", LILDBackOff, f"LILD in {_PERL}"),
+    NamedPolicy("limd", LIMDBackOff, f"LIMD in {_PERL}"),
+    NamedPolicy("mild", MILDBackOff, f"MILD in {_PERL}"),
+    NamedPolicy("mimd", MIMDBackOff, f"MIMD in {_PERL}"),
+    NamedPolicy(
+        "go",
+        _go,
+        "NewExponentialBackOff() of cenkalti/backoff v4: 0.5 s, x1.5, 50 %, 60 s, 15 min ahead",
+        preset=True,
+    ),
+    NamedPolicy(
+        "java",
+        _java,
+        "ExponentialBackOff.Builder of Google's HTTP Client Library for Java: as go, 15 min passed",
+        preset=True,
+    ),
+    NamedPolicy(
+        "cloud-storage",
+        _cloud_storage,
+        "documentation of Google Cloud Storage: 1 s, x2, up to 1 s on top, 64 s",
+        preset=True,
+    ),
+    NamedPolicy(
+        "grpc",
+        _grpc,
+        "gRPC connection backoff protocol: first 1 s plain, then x1.6, 20 %, 120 s",
+        preset=True,
+    ),
+    NamedPolicy(
+        "aws",
+        _aws,
+        "standard retry mode of the AWS SDK for Python: full jitter, 1 s, x2, 20 s, 3 attempts",
+        preset=True,
+    ),
+)
+
+POLICIES: Mapping[str, NamedPolicy] = MappingProxyType({entry.name: entry for entry in _TABLE})
+"""All of them, by name."""
+
+
+def named_policy(name: str, **options: object) -> BackOff:
+    """Return a new policy by its name, such as ``named_policy("constant", interval=2)``.
+
+    Raises:
+        ValueError: No policy has that name, or an option is out of its range.
+        TypeError: An option is missing, unknown or of a wrong type.
+    """
+    entry = POLICIES.get(name)
+    if entry is None:
+        raise ValueError(f"name must be one of {', '.join(POLICIES)}, not {name!r}")
+    return entry(**options)

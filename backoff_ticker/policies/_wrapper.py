@@ -1,0 +1,75 @@
+"""What the policies around another policy share."""
+
+from __future__ import annotations
+
+from .._stop import STOP
+from ._base import Policy, calls_of, span_of
+from ._running import is_feedback, require_policy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .._protocols import BackOff
+    from .._stop import Stop
+    from ._base import Bounds
+
+__all__ = ["FeedbackIfInside", "Wrapper"]
+
+
+class FeedbackIfInside(Policy):
+    """Takes feedback if a policy inside does: ``failure()`` and ``success()`` are there then."""
+
+    __slots__ = ()
+
+    def _failure(self, timestamp: float | None = None) -> float | Stop:
+        raise NotImplementedError
+
+    def _success(self, timestamp: float | None = None) -> float | Stop:
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> object:
+        if name in ("failure", "success") and any(map(is_feedback, self._inside())):
+            return getattr(self, f"_{name}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+class Wrapper(FeedbackIfInside):
+    """A policy around one other."""
+
+    __slots__ = ("backoff",)
+
+    def __init__(self, backoff: BackOff) -> None:
+        require_policy("backoff", backoff)
+        self.backoff: BackOff = backoff
+
+    def _may_ask(self) -> bool:
+        """Whether the policy inside may be asked once more; counts the question."""
+        return True
+
+    def _changed(self, delay: float | Stop) -> float | Stop:
+        """Return what becomes of an answer of the policy inside."""
+        return delay
+
+    def next_backoff(self) -> float | Stop:
+        """Return what becomes of the delay of the policy inside, or ``STOP`` without asking it."""
+        return self._changed(self.backoff.next_backoff()) if self._may_ask() else STOP
+
+    def reset(self) -> None:
+        """Begin anew, the policy inside too."""
+        self.backoff.reset()
+
+    def _failure(self, timestamp: float | None = None) -> float | Stop:
+        if not self._may_ask():
+            return STOP
+        return self._changed(self.backoff.failure(timestamp))  # type: ignore[attr-defined]
+
+    def _success(self, timestamp: float | None = None) -> float | Stop:
+        return self.backoff.success(timestamp)  # type: ignore[attr-defined, no-any-return]
+
+    def _span(self, first: int, last: int) -> Bounds | None:
+        return span_of(self.backoff, first, last)
+
+    def _calls(self) -> tuple[float, float]:
+        return calls_of(self.backoff)
+
+    def _inside(self) -> tuple[BackOff, ...]:
+        return (self.backoff,)

@@ -1,0 +1,147 @@
+"""The three jitters of AWS and the truncated back-off of Cloud Storage."""
+
+from __future__ import annotations
+
+import copy
+import random
+import sys
+
+import pytest
+
+from backoff_ticker import (
+    DecorrelatedJitterBackOff,
+    EqualJitterBackOff,
+    FullJitterBackOff,
+    TruncatedExponentialBackOff,
+)
+from tests.policies.test_exponential import StubRandom
+
+LARGEST = sys.float_info.max
+NEARLY_ONE = 1 - 2**-53
+
+JITTERS = [FullJitterBackOff, EqualJitterBackOff, DecorrelatedJitterBackOff]
+
+
+def sequence(policy, count):
+    return [policy.next_backoff() for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("cls", "drawn", "expected"),
+    [
+        (FullJitterBackOff, 0.0, [0, 0, 0, 0, 0]),
+        (FullJitterBackOff, 0.5, [0.5, 1, 2, 4, 5]),
+        (EqualJitterBackOff, 0.0, [0.5, 1, 2, 4, 5]),
+        (EqualJitterBackOff, 0.5, [0.75, 1.5, 3, 6, 7.5]),
+        (DecorrelatedJitterBackOff, 0.0, [1, 1, 1, 1, 1]),
+        (DecorrelatedJitterBackOff, 0.5, [2, 3.5, 5.75, 9.125, 10]),
+    ],
+)
+def test_the_formula_with_base_1_and_cap_10(cls, drawn, expected):
+    assert sequence(cls(1, 10, rng=StubRandom(drawn)), 5) == expected
+
+
+def test_the_next_draw_of_the_decorrelated_jitter_builds_on_the_capped_delay():
+    rng = StubRandom(NEARLY_ONE)
+    policy = DecorrelatedJitterBackOff(1, 10, rng=rng)
+    sequence(policy, 9)
+    assert policy.last_delay == 10.0
+    rng.drawn = 0.5
+    assert policy.next_backoff() == 10.0
+    rng.drawn = 0.0
+    assert policy.next_backoff() == 1.0
+    assert policy.last_delay == 1.0
+
+
+@pytest.mark.parametrize("cls", JITTERS)
+def test_reset_begins_anew(cls):
+    policy = cls(1, 10, rng=StubRandom(0.5))
+    first = sequence(policy, 5)
+    assert policy.retries == 5
+    policy.reset()
+    assert policy.retries == 0
+    assert sequence(policy, 5) == first
+
+
+@pytest.mark.parametrize("cls", JITTERS)
+def test_a_base_of_zero_never_waits(cls):
+    assert sequence(cls(0, None), 2000) == [0.0] * 2000
+
+
+@pytest.mark.parametrize("cls", JITTERS)
+def test_without_a_cap_delays_saturate_at_the_largest_float(cls):
+    policy = cls(1, None, rng=StubRandom(NEARLY_ONE))
+    last = sequence(policy, 3000)[-1]
+    assert last <= LARGEST
+    assert last == pytest.approx(LARGEST, rel=1e-9)
+    assert policy.bounds(10**9)[1] == LARGEST
+
+
+@pytest.mark.parametrize("cls", JITTERS)
+def test_a_cap_below_the_base_is_refused(cls):
+    with pytest.raises(ValueError, match=r"cap must be >= base \(2\), not 1.5"):
+        cls(2, 1.5)
+
+
+@pytest.mark.parametrize("cls", JITTERS)
+def test_what_is_no_generator_is_refused(cls):
+    with pytest.raises(TypeError, match=r"rng must be a random.Random or None, not 7"):
+        cls(1, 2, rng=7)
+
+
+@pytest.mark.parametrize(
+    ("policy", "shown"),
+    [
+        (FullJitterBackOff(1, 10), "FullJitterBackOff(base=1.0, cap=10.0)"),
+        (EqualJitterBackOff(1, None), "EqualJitterBackOff(base=1.0, cap=None)"),
+        (
+            TruncatedExponentialBackOff(32),
+            "TruncatedExponentialBackOff(maximum_backoff=32.0, max_jitter=1.0)",
+        ),
+    ],
+)
+def test_repr_shows_the_parameters(policy, shown):
+    assert repr(policy) == shown
+
+
+def test_copies_share_a_generator_but_not_their_place():
+    rng = random.Random(1)
+    for policy in [*(cls(1, 10, rng=rng) for cls in JITTERS), TruncatedExponentialBackOff(rng=rng)]:
+        policy.next_backoff()
+        twin = copy.copy(policy)
+        policy.next_backoff()
+        assert (twin.retries, policy.retries) == (1, 2)
+        assert twin._rng is policy._rng is rng
+
+
+def test_copies_without_a_seed_do_not_draw_in_step():
+    policy = FullJitterBackOff(1, 1)
+    twin = copy.copy(policy)
+    assert sequence(policy, 5) != sequence(twin, 5)
+
+
+@pytest.mark.parametrize(
+    ("drawn", "expected"),
+    [
+        (0.0, [1, 2, 4, 8, 16, 32, 32]),
+        (0.5, [1.5, 2.5, 4.5, 8.5, 16.5, 32, 32]),
+    ],
+)
+def test_cloud_storage_adds_before_the_cap(drawn, expected):
+    policy = TruncatedExponentialBackOff(32, rng=StubRandom(drawn))
+    assert sequence(policy, 7) == expected
+    policy.reset()
+    assert sequence(policy, 7) == expected
+
+
+def test_cloud_storage_without_jitter_draws_nothing():
+    rng = StubRandom(0.5)
+    assert sequence(TruncatedExponentialBackOff(max_jitter=0, rng=rng), 3) == [1, 2, 4]
+    assert rng.draws == 0
+
+
+def test_cloud_storage_bounds_as_published():
+    policy = TruncatedExponentialBackOff(32)
+    bounds = [policy.bounds(n) for n in range(1, 8)]
+    assert bounds == [(1, 2), (2, 3), (4, 5), (8, 9), (16, 17), (32, 32), (32, 32)]
+    assert TruncatedExponentialBackOff(LARGEST).bounds(5000) == (LARGEST, LARGEST)
