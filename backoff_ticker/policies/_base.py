@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["Policy", "calls_of", "either", "power", "span_of"]
 
 _LARGEST_SIZE = log(LARGEST)
+_DOUBLE = 2.0
+_MOST_DOUBLINGS = 2098  # from the least float to the largest
 _LAST_CALL = 10**300  # a float can still hold it
 
 
@@ -34,7 +36,7 @@ class Policy:
     def bounds(self, n: int) -> Bounds | None:
         """Return the least and the greatest delay that a call can return, in seconds.
 
-        The cost does not depend on ``n``.
+        The cost has a limit, however great ``n`` is.
 
         Args:
             n: Which call of ``next_backoff()`` since ``reset()``, from 1.
@@ -110,6 +112,8 @@ def power(first: float, factor: float, steps: int) -> float:
     """Return ``first * factor**steps``, at most the largest float; for numbers of at least 0."""
     if first == 0.0:
         return 0.0
+    if steps > _MOST_DOUBLINGS and factor >= _DOUBLE:
+        return LARGEST
     try:
         return min(first * factor**steps, LARGEST)
     except OverflowError:
