@@ -1,7 +1,8 @@
 """How a token deep inside a policy reaches the run that asks the policy.
 
-A policy may hold others at any depth, inside classes that this package has never seen. So the
-run does not search: while it asks, it listens, and a policy that holds a token announces it.
+A policy may hold others at any depth, inside classes that this package has never seen, where a
+run cannot search. While it asks such a policy, it listens, and a policy inside that holds a token
+announces it.
 """
 
 from __future__ import annotations

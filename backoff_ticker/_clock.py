@@ -1,4 +1,4 @@
-"""System time: the only room that reads it, sleeps, or arms a timer of the system's."""
+"""System time: the only room that reads it; where threads wait for it."""
 
 from __future__ import annotations
 

@@ -1,11 +1,13 @@
-"""All timers of one event loop, under a timer of the loop's own.
+"""All timers of one event loop, under one or few of the loop's own.
 
 A loop keeps its timers in a heap too, but compares them in Python and runs each by itself.
 
 Invariants:
     * The heap is touched only where the loop runs. Elsewhere, in signal handlers and finalizers,
       a timer may be marked as cancelled, no more.
-    * While an entry is pending, a timer of the loop's own is armed for the earliest, or before.
+    * While an entry is pending, a handle of the loop's own is armed for the earliest, or before.
+    * An interrupt in the loop's own code can lose a handle as it fires. So one that is overdue
+      counts for nothing: no new entry depends on it, and it is replaced when one is set.
     * No callback runs early, whatever the loop rounds to.
 """
 
@@ -20,12 +22,14 @@ from ._numbers import LONGEST_WAIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
+    from asyncio import AbstractEventLoop, TimerHandle as LoopHandle
     from collections.abc import Callable
 
 __all__ = ["LoopTimer", "LoopTimers"]
 
 _LEAST_REARM = 0.001
+_SPARE = 16
+_TRUST = 0.05
 
 
 class LoopTimer:
@@ -36,7 +40,7 @@ class LoopTimer:
     def __init__(self, when: float, callback: Callable[[], object], timers: _Timers) -> None:
         self.when = when
         self._callback: Callable[[], object] | None = callback
-        self._context = copy_context()
+        self._context: Context | None = copy_context()
         self._timers = timers
 
     @property
@@ -49,38 +53,48 @@ class LoopTimer:
         if self._callback is None:
             return False
         self._callback = None
+        self._context = None
         self._timers.cancelled += 1
         return True
 
     def run(self) -> None:
         """Call back, unless cancelled."""
-        callback, self._callback = self._callback, None
-        if callback is not None:
-            self._context.run(callback)
+        callback, context = self._callback, self._context
+        self._callback = self._context = None
+        if callback is not None and context is not None:
+            context.run(callback)
 
 
 class _Timers:
     """The timers of one loop.
 
-    Those of the loop's own are never cancelled, nor kept here, where they would keep the loop
-    alive. They are armed each for an earlier moment than the one before, so they fire the last
-    first, and there are never more of them than there were entries.
+    Whoever waits here is kept alive by the loop, whose own timers hold on to ``_fire``, and by
+    nothing else: a loop that is dropped takes its timers with it.
 
     Attributes:
         loop: The loop, as long as it lives.
         cancelled: About how many entries are dead: says when a sweep is worth while.
     """
 
-    __slots__ = ("_added", "_armed", "_context", "_heap", "_monotonic", "cancelled", "loop")
+    __slots__ = (
+        "__weakref__",
+        "_added",
+        "_armed",
+        "_heap",
+        "_monotonic",
+        "_trusted",
+        "cancelled",
+        "loop",
+    )
 
     def __init__(self, loop: AbstractEventLoop, monotonic: Callable[[], float]) -> None:
         self.loop = weakref.ref(loop)
         self.cancelled = 0
         self._monotonic = monotonic
-        self._context = Context()  # the loop's timer belongs to nobody who sets one here
         self._heap: list[tuple[float, int, LoopTimer]] = []
         self._added = 0
-        self._armed: list[float] = []
+        self._armed: list[tuple[float, LoopHandle]] = []  # the next to fire comes last
+        self._trusted = 0.0  # until then, what is overdue is not armed for once more
 
     def add(
         self, loop: AbstractEventLoop, when: float, callback: Callable[[], object]
@@ -90,53 +104,86 @@ class _Timers:
         timer = LoopTimer(when, callback, self)
         self._added += 1
         heappush(self._heap, (when, self._added, timer))
-        self._arm(loop, 0.0)
+        try:
+            self._see_to(loop, when)
+        except BaseException:
+            timer.cancel()
+            raise
         return timer
+
+    def _see_to(self, loop: AbstractEventLoop, when: float) -> None:
+        """See to it that the loop fires for a new entry, and for those that are overdue."""
+        now = self._monotonic()
+        first = self._heap[0][0]
+        if first <= now:
+            # The loop is late, or an interrupt took a handle out of it: who knows.
+            if now >= self._trusted:
+                self._trusted = now + _TRUST
+                self._arm(loop, 0.0, now)
+                if when <= now:
+                    return
+            first = max(when, self._trusted)
+        self._arm(loop, first - now, now)
 
     def _sweep(self) -> None:
         self.cancelled = 0
         self._heap[:] = [entry for entry in self._heap if not entry[2].spent]
         heapify(self._heap)
+        if len(self._armed) > len(self._heap) + _SPARE:
+            for _, handle in self._armed:
+                handle.cancel()
+            self._armed.clear()
 
-    def _arm(self, loop: AbstractEventLoop, least: float) -> None:
-        """See to it that the loop fires for the earliest entry, in ``least`` seconds or later."""
-        armed, heap = self._armed, self._heap
-        if heap and (not armed or heap[0][0] < armed[-1]):
-            now = self._monotonic()
-            delay = min(max(heap[0][0] - now, least), LONGEST_WAIT)
-            loop.call_later(delay, self._fire, loop, context=self._context)
-            armed.append(now + delay)
+    def _arm(self, loop: AbstractEventLoop, delay: float, now: float) -> None:
+        """Have the loop fire in so many seconds, unless it is to do so before."""
+        armed = self._armed
+        while armed and armed[-1][0] <= now:
+            armed.pop()
+        delay = min(delay, LONGEST_WAIT)
+        at = now + delay
+        if armed and armed[-1][0] <= at:
+            return
+        # A context of its own: the handle belongs to nobody who sets a timer here.
+        armed.append((at, loop.call_later(delay, self._fire, loop, at, context=Context())))
 
-    def _fire(self, loop: AbstractEventLoop) -> None:
+    def _fire(self, loop: AbstractEventLoop, at: float) -> None:
+        """Run what is due, but nothing that is set meanwhile; arm for what is left."""
         heap = self._heap
         least = _LEAST_REARM
         try:
-            del self._armed[-1:]
+            self._armed[:] = [handle for handle in self._armed if handle[0] != at]
             now = self._monotonic()
-            while heap and heap[0][0] <= now:
+            if now >= at:
                 least = 0.0
+            last = self._added
+            while heap and heap[0][0] <= now and heap[0][1] <= last:
                 heappop(heap)[2].run()
             if self.cancelled * 2 > len(heap):
                 self._sweep()
         finally:
             # As in park_thread: an interrupt can hit the first call of a finally clause.
             try:
-                self._arm(loop, least)
+                self._go_on(loop, least)
             except BaseException:
-                self._arm(loop, least)
+                self._go_on(loop, least)
                 raise
+
+    def _go_on(self, loop: AbstractEventLoop, least: float) -> None:
+        if self._heap:
+            now = self._monotonic()
+            self._arm(loop, max(self._heap[0][0] - now, least), now)
 
 
 class LoopTimers(threading.local):
     """The timers of all loops; in each thread, those of the loop that set one there last.
 
-    Earlier ones, and those of a loop that moved on to another thread, live on under the timer of
+    Earlier ones, and those of a loop that moved on to another thread, live on under the timers of
     their loop until they are empty.
     """
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
-        self._last: _Timers | None = None
+        self._last: weakref.ref[_Timers] | None = None
 
     def call_at(
         self, when: float, callback: Callable[[], object], loop: AbstractEventLoop
@@ -146,9 +193,10 @@ class LoopTimers(threading.local):
         Raises:
             RuntimeError: The loop is closed.
         """
-        timers = self._last
+        timers = None if self._last is None else self._last()
         if timers is None or timers.loop() is not loop:
-            timers = self._last = _Timers(loop, self._monotonic)
+            timers = _Timers(loop, self._monotonic)
+            self._last = weakref.ref(timers)
         if loop.is_closed():
             raise RuntimeError(f"{loop!r} is closed: no callback can be set in it")
         return timers.add(loop, when, callback)

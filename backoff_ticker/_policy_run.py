@@ -1,4 +1,4 @@
-"""A policy while a ticker runs it: the copy, what it answers, the tokens it announces."""
+"""A policy while a ticker runs it: the copy, what it answers, the tokens that it holds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._stop import STOP
 from ._token import any_of, require_token
 from ._turn import Last
 from .policies._running import checked_delay, is_feedback
-from .policies._wrappers import tokens_inside
+from .policies._wrappers import token_policies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ class PolicyRun:
         feedback: Whether it wants to hear how the work went before it says a delay.
         straight: Whether it can simply be asked: it wants no feedback, and all tokens inside are
             known. A reader then asks it without a detour.
-        token: What cancels the ticker: the token it was given and those the policy announced.
+        token: What cancels the ticker: the token it was given, those found inside the policy, and
+            those that the policy announced.
     """
 
     __slots__ = ("_clock", "_tokens", "backoff", "feedback", "straight", "token")
@@ -42,9 +43,12 @@ class PolicyRun:
         self._clock = clock
         self._tokens: tuple[CancellationToken, ...] = ()
         self.token: CancellationToken | None = None
-        inside = tokens_inside(backoff)
-        for token in (*tokens, *(inside or ())):
+        for token in tokens:
             self._hear(token)
+        inside = token_policies(backoff)
+        for policy in inside or ():
+            self._hear(policy.token)
+            policy.announces = False
         self.backoff = backoff
         self.feedback = is_feedback(backoff)
         self.straight = inside is not None and not self.feedback

@@ -105,17 +105,18 @@ class TickerFace(TickerCore):
         Raises:
             TickerClosed: The ticker has ended.
             TypeError: ``backoff`` is no policy or cannot be copied, or ``immediately`` is no bool.
+            ValueError: A token inside ``backoff`` has a deadline on another clock.
             RuntimeError: Called by the ticker's own policy, or by a signal handler or finalizer
                 that interrupted it.
             Exception: What the ``reset()`` of the new policy raised.
         """
         if not isinstance(immediately, bool):
             raise TypeError(f"immediately must be a bool, not {immediately!r}")
-        run = None if backoff is None else self._start(backoff)
         reason = self._ending()
         if reason is not None:
             raise TickerClosed(reason)
         self._refuse_own()
+        run = None if backoff is None else self._start(backoff)
         now = self._monotonic()
         self._era = object()
         self._leave_note(lambda turn: self._after_reset(turn, run, now, immediately))

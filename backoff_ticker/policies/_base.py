@@ -53,7 +53,7 @@ class Policy:
         return self._span(call, call)
 
     def _at(self, n: int) -> Bounds | None:
-        """Return the bounds of call ``n``. They only ever rise, or only ever fall, then None."""
+        """Return the bounds of call ``n``: each only rises, or only falls, until they are None."""
         raise NotImplementedError
 
     def _span(self, first: int, last: int) -> Bounds | None:

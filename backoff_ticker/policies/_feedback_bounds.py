@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf, isfinite
+from math import expm1, inf, isfinite, log1p
 
 from .._numbers import LARGEST
 
@@ -16,6 +16,7 @@ __all__ = ["failure_bounds"]
 _EXACT_STEPS = 1000
 _ROUNDING = 2.0**-52
 _WHOLE = 2.0**53
+_CLOSE = 0.5
 
 
 def failure_bounds(policy: FeedbackBackOff, n: int) -> Bounds:
@@ -46,7 +47,7 @@ def _settled(policy: FeedbackBackOff, raw: Bounds, last: Bounds | None) -> Bound
             greatest += policy._before_first()
         else:
             least, greatest = -LARGEST, greatest + last[1]
-    greatest = min(greatest, LARGEST)
+    least, greatest = min(least, LARGEST), min(greatest, LARGEST)
     if policy.jitter_factor:
         least, greatest = min(policy._jittered(least)), max(policy._jittered(greatest))
     return policy._limited(least), policy._limited(greatest)
@@ -60,37 +61,38 @@ def _later(policy: FeedbackBackOff, last: Bounds, growth: Bounds | None, steps: 
     less, more = 1.0 - policy.jitter_factor, 1.0 + policy.jitter_factor
     least = last[0]
     if not policy.consider_actual_delay:
-        least = _repeated(least, factor * less, summand * less, steps)
+        least = _repeated(least, factor * less, summand * less, steps)[0]
     else:
         factor += 1.0
-    greatest = _repeated(last[1], factor * more, summand * more, steps)
-    width = steps * _ROUNDING
-    if (
-        factor * more == 1.0
-        and summand.is_integer()
-        and greatest.is_integer()
-        and greatest < _WHOLE
-    ):
-        width = 0.0  # sums of whole numbers are not rounded
-    if (
-        factor * more == 1.0
-        and summand.is_integer()
-        and greatest.is_integer()
-        and greatest < _WHOLE
-    ):
-        width = 0.0  # sums of whole numbers are not rounded
-    return policy._limited(least * (1.0 - width)), policy._limited(greatest * (1.0 + width))
+    greatest = _repeated(last[1], factor * more, summand * more, steps)[1]
+    return policy._limited(least), policy._limited(greatest)
 
 
-def _repeated(value: float, factor: float, summand: float, steps: int) -> float:
-    """Return ``value`` after so many times ``value = value * factor + summand``."""
-    if factor == 1.0:
-        return value + summand * steps
-    rest = summand / (1.0 - factor)
+def _repeated(value: float, factor: float, summand: float, steps: int) -> Bounds:
+    """Return between what ``value`` is after so many times ``value = value * factor + summand``."""
+    if summand.is_integer() and factor == 1.0 and value.is_integer():
+        result = value + summand * steps
+        if abs(result) < _WHOLE:
+            return result, result  # sums of whole numbers are not rounded
     try:
         growth = factor**steps
+        times = _sum_of_powers(factor, growth, steps)
     except OverflowError:
-        growth = inf
-    away = value - rest
-    result = rest + away * growth if away else rest
-    return result if isfinite(result) else (LARGEST if away > 0.0 else 0.0)
+        growth = times = inf
+    grown, added = value * growth if value else 0.0, summand * times if summand else 0.0
+    margin = (abs(grown) + abs(added)) * steps * _ROUNDING
+    if isfinite(margin):
+        return grown + added - margin, grown + added + margin
+    rest = value * (factor - 1.0)  # what one step adds, beside the summand
+    margin = (abs(rest) + abs(summand)) * _ROUNDING
+    rising, falling = rest + summand > margin, rest + summand < -margin
+    return (LARGEST if rising else 0.0), (0.0 if falling else LARGEST)
+
+
+def _sum_of_powers(factor: float, growth: float, steps: int) -> float:
+    """Return ``1 + factor + ... + factor**(steps - 1)``."""
+    if factor == 1.0:
+        return float(steps)
+    if abs(factor - 1.0) < _CLOSE:  # where the plain quotient would lose its digits
+        return expm1(steps * log1p(factor - 1.0)) / (factor - 1.0)
+    return (growth - 1.0) / (factor - 1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._numbers import LARGEST, as_number, as_seconds
-from ._base import power
+from ._base import either, power
 from ._feedback import FeedbackBackOff
 
 TYPE_CHECKING = False
@@ -144,6 +144,11 @@ class FibonacciBackOff(_Fixed):
         self.initial_delay1: float = as_seconds("initial_delay1", initial_delay1)
         self.initial_delay2: float = as_seconds("initial_delay2", initial_delay2)
         super().__init__(delay_on_success, options)
+
+    def _span(self, first: int, last: int) -> Bounds | None:
+        if first > 1 or last == 1:
+            return super()._span(first, last)
+        return either(self._at(1), super()._span(2, last))  # the second can be the least of all
 
     def _raw(self, n: int) -> float:
         if n == 1:

@@ -11,12 +11,14 @@ from ._wrapper import Wrapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Self
+
     from .._protocols import BackOff
     from .._stop import Stop
     from .._token import CancellationToken
     from ._base import Bounds
 
-__all__ = ["MaxRetriesBackOff", "TokenBackOff", "tokens_inside", "with_max_retries", "with_token"]
+__all__ = ["MaxRetriesBackOff", "TokenBackOff", "token_policies", "with_max_retries", "with_token"]
 
 
 class MaxRetriesBackOff(Wrapper):
@@ -69,19 +71,27 @@ class TokenBackOff(Wrapper):
     Attributes:
         backoff: The policy inside.
         token: The token.
+        announces: Whether it tells the run that asks of its token, because the run cannot know.
     """
 
-    __slots__ = ("token",)
+    __slots__ = ("announces", "token")
 
     def __init__(self, backoff: BackOff, token: CancellationToken) -> None:
         super().__init__(backoff)
         if not callable(getattr(token, "wait_set", None)) or isinstance(token, type):
             raise TypeError(f"token must be a CancellationToken, not {shown(token)}")
         self.token: CancellationToken = token
+        self.announces: bool = True
 
     def _may_ask(self) -> bool:
-        announce(self.token)
+        if self.announces:
+            announce(self.token)
         return not self.token.cancelled
+
+    def __copy__(self) -> Self:
+        twin = super().__copy__()
+        twin.announces = True
+        return twin
 
     def _calls(self) -> tuple[float, float]:
         return 0.0, super()._calls()[1]
@@ -112,7 +122,8 @@ def with_token(backoff: BackOff, token: CancellationToken) -> TokenBackOff:
     """Return a policy that gives ``STOP``, without asking ``backoff``, once ``token`` is cancelled.
 
     A ticker that runs it, inside whatever other policies, waits for the token as if it had been
-    given to the ticker: a cancel ends a running wait at once.
+    given to the ticker: a cancel ends a running wait at once, also in a part of a chain whose turn
+    has not come. Inside a policy class of your own it counts from the first time it is asked.
 
     Source: ``WithContext`` of cenkalti/backoff v4.
 
@@ -122,14 +133,17 @@ def with_token(backoff: BackOff, token: CancellationToken) -> TokenBackOff:
     return TokenBackOff(backoff, token)
 
 
-def tokens_inside(policy: object) -> tuple[CancellationToken, ...] | None:
-    """Return the tokens that ``policy`` holds at any depth; None if only asking it can tell."""
+def token_policies(policy: object) -> list[TokenBackOff] | None:
+    """Return the policies with a token inside ``policy``, at any depth, itself included.
+
+    None if only asking it can tell, because there is a class of a user's own.
+    """
     if not (isinstance(policy, Policy) and is_ours(type(policy))):
         return None
-    tokens: tuple[CancellationToken, ...] = ()
+    found = [policy] if isinstance(policy, TokenBackOff) else []
     for inner in policy._inside():
-        held = tokens_inside(inner)
-        if held is None:
+        deeper = token_policies(inner)
+        if deeper is None:
             return None
-        tokens += held
-    return (*tokens, policy.token) if isinstance(policy, TokenBackOff) else tokens
+        found += deeper
+    return found

@@ -28,7 +28,7 @@ from backoff_ticker import (
     with_token,
 )
 from backoff_ticker.policies._running import is_feedback
-from backoff_ticker.policies._wrappers import tokens_inside
+from backoff_ticker.policies._wrappers import token_policies
 from tests.policies.test_wrappers import Feedback, Recording, ask
 
 LARGEST = sys.float_info.max
@@ -206,13 +206,13 @@ def test_a_ticker_copies_every_part():
 def test_a_token_in_a_part_is_known_and_ends_a_ticker():
     token = CancellationToken()
     policy = chain(constant(0, 1), with_token(ConstantBackOff(300), token))
-    assert tokens_inside(policy) == (token,)
+    assert [inner.token for inner in token_policies(policy)] == [token]
     ticker = Ticker(policy)
     ticker.receive()
     ticker.receive()
     token.cancel()
     assert list(ticker) == []
-    assert tokens_inside(chain(ZeroBackOff(), Recording())) is None
+    assert token_policies(chain(ZeroBackOff(), Recording())) is None
 
 
 def test_repr_of_a_chain():

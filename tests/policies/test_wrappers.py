@@ -24,7 +24,7 @@ from backoff_ticker import (
 )
 from backoff_ticker._announce import announce, listening
 from backoff_ticker.policies._running import is_feedback
-from backoff_ticker.policies._wrappers import TokenBackOff, tokens_inside
+from backoff_ticker.policies._wrappers import TokenBackOff, token_policies
 
 
 class Recording:
@@ -236,7 +236,7 @@ FIRST, SECOND = CancellationToken(), CancellationToken()
         (with_max_retries(with_token(ZeroBackOff(), FIRST), 1), (FIRST,)),
         (
             with_token(with_max_retries(with_token(ZeroBackOff(), FIRST), 1), SECOND),
-            (FIRST, SECOND),
+            (SECOND, FIRST),
         ),
         (with_max_retries(Recording(), 1), None),
         (with_token(Recording(), FIRST), None),
@@ -245,7 +245,8 @@ FIRST, SECOND = CancellationToken(), CancellationToken()
     ],
 )
 def test_the_tokens_inside_are_known_where_no_policy_of_a_user_is(policy, tokens):
-    assert tokens_inside(policy) == tokens
+    found = token_policies(policy)
+    assert (None if found is None else tuple(inner.token for inner in found)) == tokens
 
 
 # What both share

@@ -14,6 +14,9 @@ from backoff_ticker import (
     CloseReason,
     ConstantBackOff,
     Pace,
+    Ticker,
+    ZeroBackOff,
+    chain,
     with_max_retries,
     with_token,
 )
@@ -300,11 +303,61 @@ def test_a_token_that_comes_with_a_later_delay_is_heard_from_then_on(
     assert [reason_of(future) for future in waiting] == [CloseReason.CANCELLED] * 2
 
 
+def test_a_token_of_a_ticker_that_a_policy_reads_is_not_the_policys(
+    face: Any, clock: ManualClock
+) -> None:
+    token = CancellationToken()
+    inner = Ticker(with_token(ZeroBackOff(), token))
+
+    class Reading(Counting):
+        def next_backoff(self) -> Any:
+            next(inner, None)
+            return super().next_backoff()
+
+    ticker = face.ticker(Reading(), clock=clock)
+    face.receive(ticker)
+    waiting = face.start_receive(ticker)
+    face.wait_for_waiting(clock)
+    token.cancel()
+    clock.advance(100)
+    assert waiting.result(PATIENCE).number == 2
+
+
+def test_the_policy_of_a_run_announces_its_token_again_where_it_is_used_elsewhere(
+    face: Any, clock: ManualClock
+) -> None:
+    token = CancellationToken()
+    first = face.ticker(with_token(ConstantBackOff(300), token), clock=clock)
+    ticker = face.ticker(Plain(first.backoff), clock=clock)
+    face.receive(ticker)
+    waiting = face.start_receive(ticker)
+    face.wait_for_waiting(clock)
+    token.cancel()
+    assert reason_of(waiting) is CloseReason.CANCELLED
+
+
+def test_a_token_in_a_later_part_of_a_chain_counts_from_the_beginning(
+    face: Any, clock: ManualClock
+) -> None:
+    token = CancellationToken()
+    policy = chain(ConstantBackOff(300), with_token(ConstantBackOff(1), token))
+    ticker = face.ticker(policy, clock=clock)
+    face.receive(ticker)
+    waiting = face.start_receive(ticker)
+    face.wait_for_waiting(clock)
+    token.cancel()
+    assert reason_of(waiting) is CloseReason.CANCELLED
+
+
 def test_a_token_with_a_deadline_on_another_clock_is_refused(face: Any, clock: ManualClock) -> None:
     token = CancellationToken().child(timeout=100)
     with pytest.raises(ValueError, match=r"token.*clock"):
         face.ticker(ConstantBackOff(1), token=token, clock=clock)
+    with pytest.raises(ValueError, match=r"token.*clock"):
+        face.ticker(with_token(ConstantBackOff(1), token), clock=clock)
     ticker = face.ticker(Plain(with_token(ConstantBackOff(1), token)), clock=clock)
+    with pytest.raises(ValueError, match=r"token.*clock"):
+        ticker.reset(with_token(ConstantBackOff(1), token))
     face.receive(ticker)
     error = face.start_receive(ticker).exception(PATIENCE)
     assert isinstance(error, ValueError)
