@@ -1,0 +1,152 @@
+"""One attempt of `run`: the command, its terminal and its output, from its start to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import TYPE_CHECKING
+
+from .._errors import DeadlineExceeded
+from .._token import CancellationToken, any_of
+from ._child import Child
+from ._handlers import handling
+from ._outcome import Outcome
+from ._output import Output
+from ._terminal import stop_ourselves
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._output import Pattern
+    from ._terminal import Terminal
+
+__all__ = ["Attempt"]
+
+_TERMINAL_STOPS = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+
+
+class Attempt:
+    """A command that runs once.
+
+    Args:
+        command: The program and its arguments.
+        terminal: What to lend it.
+        until_output: What its stdout must match; None: it must exit with 0.
+        timeout: Seconds until it is ended; None: no limit.
+        grace: Seconds that its processes have to end after each signal.
+
+    Raises:
+        OSError: It cannot be executed.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        terminal: Terminal,
+        until_output: Pattern | None,
+        timeout: float | None,
+        grace: float,
+    ) -> None:
+        self._terminal = terminal
+        self._timeout = timeout
+        self._grace = grace
+        self._hung_up = False
+        self._ending = False
+        self._output: Output | None = None
+        self._child = Child(command, piped=until_output is not None, on_stop=self._stopped)
+        if until_output is not None and self._child.stdout is not None:
+            self._output = Output(self._child.stdout, until_output)
+        terminal.offer(self._child.group)
+
+    # What signals tell, called by the event loop
+
+    def collect(self) -> None:
+        """Find out what has become of the command."""
+        self._child.collect()
+
+    def send(self, number: int) -> None:
+        """Pass a signal on to the command's group."""
+        self._child.send(number)
+
+    def suspend(self) -> None:
+        """Stop, the command too: Ctrl-Z was typed and the terminal is ours."""
+        self._child.send(signal.SIGTSTP)
+        self._stop(signal.SIGTSTP, group=False)
+
+    def resume(self) -> None:
+        """Continue the command after somebody has continued us."""
+        self._terminal.offer(self._child.group)
+        self._child.send(signal.SIGCONT)
+
+    def _stopped(self, number: int) -> None:
+        """Do as the shell that waits for us expects when the terminal has stopped the command."""
+        if number not in _TERMINAL_STOPS or not self._terminal.exists:
+            return  # whoever stopped it will continue it
+        asks = number != signal.SIGTSTP
+        if asks and self._terminal.lend(self._child.group):
+            self._child.send(signal.SIGCONT)
+        elif (asks or self._terminal.lent) and not self._ending:
+            self._stop(number, group=True)
+
+    def _stop(self, number: int, *, group: bool) -> None:
+        self._terminal.take_back()
+        loop = asyncio.get_running_loop()
+        handled = loop.remove_signal_handler(signal.SIGTSTP)
+        continued = stop_ourselves(number, group=group)
+        if handled:
+            loop.add_signal_handler(signal.SIGTSTP, self.suspend)
+        if not continued:
+            # Without a shell Ctrl-Z does nothing, and nobody will ever give us the terminal: what
+            # is stopped then gets what the kernel sends to stopped groups that were orphaned.
+            if number != signal.SIGTSTP:
+                self._child.send(signal.SIGKILL if self._hung_up else signal.SIGHUP)
+                self._hung_up = True
+            self.resume()
+
+    # From its start to its end
+
+    async def run(self, token: CancellationToken) -> Outcome:
+        """Wait until it has ended, or end it.
+
+        Whoever is left of its group is ended with it where it took too long or was interrupted,
+        and left alone where it ended by itself.
+
+        Args:
+            token: Ends it. If the cause is the name of a signal, that was passed on already.
+        """
+        child = self._child
+        limit = token if self._timeout is None else token.child(timeout=self._timeout)
+        copying = None
+        if self._output is not None:
+            copying = asyncio.ensure_future(self._output.pass_on(child.exited))
+        try:
+            with handling({signal.SIGTSTP: self.suspend, signal.SIGCONT: self.resume}):
+                await any_of(child.exited, limit).wait_async()
+                in_time = child.exited.cancelled
+                timed_out = not in_time and isinstance(limit.cause, DeadlineExceeded)
+                if in_time:
+                    self._terminal.take_back(repair=child.killed_by != 0)
+                self._ending = True
+                if timed_out:
+                    await child.end(None, self._grace)
+                elif isinstance(limit.cause, str):
+                    await child.end(signal.Signals[limit.cause], self._grace)
+                elif self._outcome().interrupted:
+                    await child.end(signal.SIGINT, self._grace)
+                if self._output is not None:
+                    # Not for ever, should the run have to end while nobody reads.
+                    patience = CancellationToken().child(timeout=self._grace)
+                    limit = patience if token.cancelled else token
+                    await any_of(self._output.done, limit).wait_async()
+        finally:
+            if not child.exited.cancelled:
+                child.send(signal.SIGKILL)
+            self._terminal.take_back(repair=True)
+            if copying is not None:
+                copying.cancel()
+                await asyncio.wait({copying})
+        return Outcome.timed_out() if timed_out else self._outcome()
+
+    def _outcome(self) -> Outcome:
+        matched = None if self._output is None else self._output.search.matched
+        return Outcome.ended(self._child.code, self._child.killed_by, matched=matched)

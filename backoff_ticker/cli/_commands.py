@@ -1,0 +1,156 @@
+"""Commands as this program has them: groups that know near names, help in sections."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import click
+
+from .._numbers import shown
+from ._policy_options import PolicyOption
+from ._text import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+__all__ = ["Group", "PolicyCommand", "PolicyGroup", "unknown"]
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> click.UsageError:
+    """Return the error for a name that is none of ``known``; a near one is suggested."""
+    names = [*known]
+    said = name.lower()
+    near = get_close_matches(said, names, n=1)
+    near += [known for known in names if said and known.startswith(said)]
+    advice = f"did you mean {near[0]}? " if near else ""
+    return click.UsageError(f"no such {kind}: {shown(name)} ({advice}there are {listed(names)})")
+
+
+class Group(click.Group):
+    """Commands in the order in which they were added, each with its whole line of help."""
+
+    kind = "command"
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names of the commands."""
+        return [*self.commands]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the arguments in.
+
+        Raises:
+            click.UsageError: There are none.
+        """
+        if not args:
+            names = listed(self.list_commands(ctx))
+            raise click.UsageError(f"missing {self.kind}: {names} (see {ctx.command_path} --help)")
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the first argument names.
+
+        Raises:
+            click.UsageError: There is none of that name.
+        """
+        if self.get_command(ctx, args[0]) is None:
+            raise self.no_such_command(ctx, args[0])
+        return super().resolve_command(ctx, args)
+
+    def no_such_command(self, ctx: click.Context, name: str) -> click.UsageError:
+        """Return the error for a name that no command has."""
+        return unknown(self.kind, name, self.list_commands(ctx))
+
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        formatter: click.HelpFormatter,
+    ) -> None:
+        """Write a list of the commands."""
+        with formatter.section("Policies" if self.kind == "policy" else "Commands"):
+            formatter.write_dl(
+                [(name, command.short_help or "") for name, command in self.commands.items()]
+            )
+
+
+class PolicyGroup(Group):
+    """A command for each of some policies; those of the others are refused by name.
+
+    Args:
+        name: Of the group.
+        help: The help of the group.
+        short_help: The line of help of the group.
+        elsewhere: The names of other policies, and what to say of them.
+    """
+
+    kind = "policy"
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        help: str,  # noqa: A002 - click's name
+        short_help: str,
+        elsewhere: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(
+            name,
+            help=help,
+            short_help=short_help,
+            subcommand_metavar="POLICY [OPTIONS]...",
+        )
+        self._elsewhere = elsewhere or {}
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the arguments in.
+
+        Raises:
+            click.UsageError: There is an option before the policy.
+        """
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise click.UsageError(
+                f"option {error.option_name} must stand after the name of the policy"
+            ) from error
+
+    def no_such_command(self, ctx: click.Context, name: str) -> click.UsageError:
+        """Return the error for a name that no policy here has."""
+        if name in self._elsewhere:
+            return click.UsageError(self._elsewhere[name])
+        return super().no_such_command(ctx, name)
+
+
+class PolicyCommand(click.Command):
+    """A command whose help tells the options of the policy apart from its own."""
+
+    def __init__(
+        self,
+        name: str,
+        callback: Callable[..., int],
+        params: list[click.Parameter],
+        *,
+        help: str,  # noqa: A002 - click's name
+        short_help: str,
+    ) -> None:
+        super().__init__(name, callback=callback, params=params, help=help, short_help=short_help)
+
+    def shown_policy(self, ctx: click.Context) -> list[PolicyOption]:  # noqa: ARG002 - see RunCommand
+        """Return the options of the policy that the help tells of."""
+        return [option for option in self.params if isinstance(option, PolicyOption)]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, those of the policy first."""
+        policy = [option.get_help_record(ctx) for option in self.shown_policy(ctx)]
+        others = [
+            option.get_help_record(ctx)
+            for option in self.get_params(ctx)
+            if isinstance(option, click.Option) and not isinstance(option, PolicyOption)
+        ]
+        for title, records in (("Options of the policy", policy), ("Options", others)):
+            told = [record for record in records if record is not None]
+            if told:
+                with formatter.section(title):
+                    formatter.write_dl(told)

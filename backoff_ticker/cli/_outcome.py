@@ -1,0 +1,93 @@
+"""What came of an attempt, and whether another follows: rules without a process."""
+
+from __future__ import annotations
+
+import signal
+
+__all__ = ["NO_MATCH", "SIGNAL_BASE", "TIMED_OUT", "Outcome", "Rules", "name_of"]
+
+NO_MATCH = 1
+"""Of an attempt that exited with 0 but did not print what was waited for; as ``grep``."""
+
+TIMED_OUT = 124
+"""Of an attempt or a run that took too long; as ``timeout`` of the GNU core utilities."""
+
+SIGNAL_BASE = 128
+"""What shells add to the number of the signal that ended a command."""
+
+_INTERRUPTED = (SIGNAL_BASE + signal.SIGINT, SIGNAL_BASE + signal.SIGQUIT)
+
+
+class Outcome:
+    """What came of an attempt.
+
+    Attributes:
+        code: The exit status of the run if this is its last attempt.
+        how: What happened, after "attempt 1".
+        succeeded: Whether no other attempt is needed.
+        incomplete: Whether it is no verdict of the command's: it was ended because it took too
+            long, or it exited with 0 but did not print what was waited for.
+    """
+
+    def __init__(
+        self, code: int, how: str, *, succeeded: bool = False, incomplete: bool = False
+    ) -> None:
+        self.code = code
+        self.how = how
+        self.succeeded = succeeded
+        self.incomplete = incomplete
+
+    @classmethod
+    def ended(cls, code: int, killed_by: int, *, matched: bool | None) -> Outcome:
+        """Return that of a command that ended by itself.
+
+        Args:
+            code: Its exit code as shells say it.
+            killed_by: The signal that ended it; 0: none did.
+            matched: Whether its output matched; None: nobody asked.
+        """
+        if matched is False and code == 0:
+            return cls(NO_MATCH, "printed no match", incomplete=True)
+        how = f"was killed by {name_of(killed_by)}" if killed_by else f"exited with {code}"
+        return cls(code, how, succeeded=code == 0 if matched is None else matched)
+
+    @classmethod
+    def timed_out(cls) -> Outcome:
+        """Return that of a command that was ended because it took too long."""
+        return cls(TIMED_OUT, "timed out", incomplete=True)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether SIGINT or SIGQUIT ended it, as from a keyboard, or it says so as shells do."""
+        return not self.incomplete and self.code in _INTERRUPTED
+
+
+class Rules:
+    """Which failed attempt is the last one.
+
+    Args:
+        max_attempts: How many there may be; None: any number.
+        on_exit_code: The exit codes after which there is another; None: all but interrupts.
+    """
+
+    def __init__(self, max_attempts: int | None, on_exit_code: frozenset[int] | None) -> None:
+        self._max_attempts = max_attempts
+        self._on_exit_code = on_exit_code
+
+    def why_last(self, outcome: Outcome, number: int) -> str | None:
+        """Return why no attempt follows the failed one of this number; None if one does."""
+        codes = self._on_exit_code
+        if not outcome.incomplete and (codes is None or outcome.code not in codes):
+            if outcome.interrupted:
+                return "interrupted"
+            if codes is not None:
+                return "not to be repeated"
+        return "giving up" if number == self._max_attempts else None
+
+
+def name_of(number: int) -> str:
+    """Return the name of a signal; real-time signals have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

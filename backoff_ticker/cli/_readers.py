@@ -1,0 +1,88 @@
+"""What reads the values of options; what one refuses is told as click tells it, by option."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from math import isfinite
+from typing import TYPE_CHECKING
+
+import click
+
+from .._numbers import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["exit_codes", "number", "regex", "seconds", "whole_number"]
+
+_CODES = frozenset(range(1, 256))
+
+
+def number(text: str) -> float:
+    """Return a number, be it NaN or infinite.
+
+    Raises:
+        click.BadParameter: ``text`` is none.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise click.BadParameter(f"{shown(text)} is not a number") from None
+
+
+def whole_number(least: int | None = None, greatest: int | None = None) -> Callable[[str], int]:
+    """Return what reads a whole number in a range, and raises click.BadParameter for another."""
+    expected = "a whole number"
+    if least is not None:
+        expected += f" >= {least}" if greatest is None else f" from {least} to {greatest}"
+
+    def read(text: str) -> int:
+        try:
+            found = int(text)
+        except ValueError:
+            raise click.BadParameter(f"{shown(text)} is not {expected}") from None
+        if (least is not None and found < least) or (greatest is not None and found > greatest):
+            raise click.BadParameter(f"{shown(text)} is not {expected}")
+        return found
+
+    return read
+
+
+def seconds(text: str) -> float:
+    """Return a finite number of seconds > 0.
+
+    Raises:
+        click.BadParameter: ``text`` is none.
+    """
+    found = number(text)
+    if not (isfinite(found) and found > 0.0):
+        raise click.BadParameter(f"{shown(text)} is not a finite number of seconds > 0")
+    return found
+
+
+def exit_codes(text: str) -> frozenset[int]:
+    """Return exit codes of failures, written with commas between.
+
+    Raises:
+        click.BadParameter: ``text`` is something else.
+    """
+    words = [word.strip(" ") for word in text.split(",")]
+    codes = frozenset(int(word) if re.fullmatch("[0-9]{1,3}", word) else 0 for word in words)
+    if not codes <= _CODES:
+        raise click.BadParameter(f"{shown(text)} is not a list of exit codes, 1 to 255, as in 1,75")
+    return codes
+
+
+def regex(text: str) -> re.Pattern[str]:
+    """Return a regular expression of Python.
+
+    Raises:
+        click.BadParameter: ``text`` is none.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what a later Python may read in another way
+            return re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise click.BadParameter(f"{shown(text)} is not a regular expression: {error}") from None

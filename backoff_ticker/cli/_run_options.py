@@ -1,0 +1,126 @@
+"""The command ``run``: its options, and those of the policy that it names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ..policies._named import POLICIES
+from ._commands import PolicyCommand, unknown
+from ._policy_options import PolicyOption, build_policy, options_of, policy_options, seed_option
+from ._readers import exit_codes, regex, seconds, whole_number
+
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Sequence
+
+__all__ = ["run_command"]
+
+_DEFAULT = "exponential"
+_TAKEN = frozenset({"max_attempts"})
+"""Options of ``run`` that a policy has too: here they are those of ``run``."""
+
+
+def _policy(name: str) -> str:
+    if name not in POLICIES:
+        raise unknown("policy", name, POLICIES)
+    return name
+
+
+class _RunCommand(PolicyCommand):
+    """Takes the options of every policy; its help shows those of the one that is chosen."""
+
+    def shown_policy(self, ctx: click.Context) -> list[PolicyOption]:
+        """Return the options of the policy that ``--policy`` names."""
+        known = options_of(POLICIES[ctx.params.get("policy") or _DEFAULT])
+        return [option for option in super().shown_policy(ctx) if option.name in known]
+
+
+def _run(  # noqa: PLR0913 - the options of the command
+    command: Sequence[str],
+    *,
+    policy: str,
+    seed: int | None,
+    max_attempts: int | None,
+    timeout: float | None,
+    attempt_timeout: float | None,
+    on_exit_code: frozenset[int] | None,
+    until_output: re.Pattern[str] | None,
+    quiet: bool,
+    **given: object,
+) -> int:
+    backoff = build_policy(policy, given, seed)
+    from ._run import run
+
+    return run(
+        command,
+        backoff,
+        max_attempts=max_attempts,
+        timeout=timeout,
+        attempt_timeout=attempt_timeout,
+        on_exit_code=on_exit_code,
+        until_output=until_output,
+        quiet=quiet,
+    )
+
+
+def run_command() -> click.Command:
+    """Return the command ``run``."""
+    params: list[click.Parameter] = [
+        click.Argument(["command"], nargs=-1, required=True, metavar="COMMAND [ARGUMENTS]..."),
+        click.Option(
+            ["--policy"],
+            type=_policy,
+            default=_DEFAULT,
+            is_eager=True,
+            metavar="NAME",
+            help=f"What says how long to wait; --policy NAME --help shows its options. "
+            f"[default: {_DEFAULT}; one of {', '.join(POLICIES)}]",
+        ),
+        *policy_options(POLICIES.values(), _TAKEN),
+        seed_option(),
+        click.Option(
+            ["--max-attempts"],
+            type=whole_number(1),
+            metavar="N",
+            help="Give up after so many attempts. [default: never]",
+        ),
+        click.Option(
+            ["--timeout"],
+            type=seconds,
+            metavar="SECONDS",
+            help="End everything after so long, with exit code 124. [default: never]",
+        ),
+        click.Option(
+            ["--attempt-timeout"],
+            type=seconds,
+            metavar="SECONDS",
+            help="End an attempt after so long; it has failed then. [default: never]",
+        ),
+        click.Option(
+            ["--on-exit-code"],
+            type=exit_codes,
+            metavar="CODES",
+            help="Retry after these exit codes only, as in 1,75. [default: all but 0]",
+        ),
+        click.Option(
+            ["--until-output"],
+            type=regex,
+            metavar="REGEX",
+            help="An attempt succeeds only if a line of its stdout matches.",
+        ),
+        click.Option(["-q", "--quiet"], is_flag=True, help="Show no progress."),
+    ]
+    command = _RunCommand(
+        "run",
+        _run,
+        params,
+        short_help="Run a command until it succeeds.",
+        help="Run COMMAND until it succeeds, waiting between attempts as the policy says.\n\n"
+        "Put -- before COMMAND. It is run as it stands, without a shell; its exit code is passed "
+        "on, or 124 time-out, 126 not executable, 127 not found, 128+N ended by signal N, "
+        "130 interrupted, 2 bad options.",
+    )
+    command.context_settings["allow_interspersed_args"] = False
+    return command

@@ -1,0 +1,310 @@
+"""The command as a whole: help, bad input, extras that are missing, pipes that break."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+import subprocess
+import sys
+from importlib import metadata
+from inspect import signature
+from pathlib import Path
+from types import SimpleNamespace
+
+import click
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from backoff_ticker.cli._errors import NoAnswer, run_guarded
+from backoff_ticker.cli._text import HELP
+from backoff_ticker.policies._named import POLICIES
+
+from .calling import LIMD, ROOT, call, environment, finish, start
+
+FEEDBACK = [
+    "constant-feedback",
+    "exponential-feedback",
+    "fibonacci",
+    "lild",
+    "limd",
+    "mild",
+    "mimd",
+]
+FULL = Path("/dev/full")
+VOCABULARY = """
+delays feedback run retry-after exponential limd constant zero aws --interval --json --csv --seed
+-n --policy --help -h --version --initial-delay --max-delay --look-ahead -- --plot --timeout
+--delay-increment-on-failure=4 --delay-multiple-on-success=.5 --on-exit-code 0 1 0:+2 -1 3 nan
+none x 1,75 -x
+"""
+
+
+# Help and version
+
+
+@pytest.mark.parametrize("line", ["--help", "-h"])
+def test_help_lists_the_commands(capsys, line):
+    said = call(capsys, line)
+    assert (said.status, said.err) == (0, "")
+    assert said.out.startswith("Usage: backoff-ticker [OPTIONS] COMMAND")
+    listed = re.findall(r"^  ([a-z-]+)  ", said.out.partition("Commands:")[2], re.MULTILINE)
+    assert listed == ["delays", "feedback", "run", "retry-after"]
+
+
+@pytest.mark.parametrize(("command", "names"), [("delays", list(POLICIES)), ("feedback", FEEDBACK)])
+def test_help_lists_the_policies_with_their_sources(capsys, command, names):
+    said = call(capsys, f"{command} --help")
+    assert said.status == 0
+    listed = re.findall(r"^  ([a-z-]+)  +\S", said.out.partition("Policies:")[2], re.MULTILINE)
+    assert listed == names
+    told = " ".join(said.out.split())
+    for name in names:
+        assert f"{name} {POLICIES[name].source}" in told
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_help_tells_every_option_of_a_policy(capsys, name):
+    told = " ".join(call(capsys, f"delays {name} --help").out.split())
+    assert POLICIES[name].source in told
+    for parameter in signature(POLICIES[name].make).parameters.values():
+        spelled = f"--{parameter.name.replace('_', '-')}"
+        assert (spelled in told) == (parameter.name not in ("rng", "clock"))
+
+
+def test_help_has_a_sentence_for_every_option_and_no_more():
+    options = {
+        name
+        for policy in POLICIES.values()
+        for name in signature(policy.make).parameters
+        if name not in ("rng", "clock")
+    }
+    assert set(HELP) == options
+
+
+def test_help_gives_units_and_defaults(capsys):
+    told = " ".join(call(capsys, "delays exponential --help").out.split())
+    for text in (
+        "--initial-interval SECONDS The first interval. [default: 0.5]",
+        "--multiplier NUMBER Each interval is so many times the one before, >= 1. [default: 1.5]",
+        "[default: 60]",
+        "--look-ahead / --no-look-ahead",
+        "as if each delay had been waited for",
+    ):
+        assert text in told
+    told = " ".join(call(capsys, f"feedback {LIMD} --help").out.split())
+    assert "--max-attempts N" in told
+    assert "--initial-delay SECONDS The first delay. [required]" in told
+
+
+def test_version(capsys, monkeypatch):
+    monkeypatch.setattr(metadata, "version", lambda name: f"1.2.3 of {name}")
+    assert call(capsys, "--version") == (0, "backoff-ticker 1.2.3 of backoff-ticker\n", "")
+
+    def missing(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    assert call(capsys, "--version").out == "backoff-ticker (not installed)\n"
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("", "missing command: delays, feedback, run and retry-after (see backoff-ticker --help)"),
+        ("delayz", "no such command: 'delayz' (did you mean delays? there are delays, feedback,"),
+        ("xyz", "no such command: 'xyz' (there are delays, feedback, run and retry-after)"),
+        ("--foo", "no such option: --foo"),
+        ("delays", "missing policy: constant, zero, stop, exponential, "),
+        ("delays expo", "no such policy: 'expo' (did you mean exponential? there are constant,"),
+        ("delays LIMD", "no such policy: 'LIMD' (did you mean limd? there are constant,"),
+        ("delays xyz", "no such policy: 'xyz' (there are constant, zero, "),
+        ("delays -n 5 go", "option -n must stand after the name of the policy"),
+        ("delays go 5", "got unexpected extra argument (5)"),
+        ("delays go --multiplier 2", "no such option: --multiplier"),
+        (
+            "delays exponential --initial 1",
+            "no such option: --initial (did you mean --initial-interval?)",
+        ),
+        ("delays exponential --seed", "option '--seed' requires an argument"),
+        ("delays exponential --look-ahead=3", "option '--look-ahead' does not take a value"),
+        ("delays full-jitter", "full-jitter needs --base and --cap"),
+        ("delays constant", "constant needs --interval"),
+        (
+            "delays constant --interval -1",
+            "--interval must be a finite number of seconds >= 0, not -1.0",
+        ),
+        ("delays constant --interval 1e999", "must be a finite number of seconds >= 0, not inf"),
+        ("delays constant --interval x", "invalid value for '--interval': 'x' is not a number"),
+        ("delays constant --interval none", "'none' is not a number"),
+        (
+            "delays exponential --initial-interval nan",
+            "--initial-interval must be a finite number of seconds >= 0, not nan",
+        ),
+        (
+            "delays exponential --max-interval 0.1",
+            "--max-interval must be >= --initial-interval (0.5), not 0.1",
+        ),
+        ("delays full-jitter --base 2 --cap 1", "--cap must be >= --base (2.0), not 1.0"),
+        ("delays go --json --csv", "--json and --csv exclude each other"),
+        ("delays go -n 0", "invalid value for '-n': '0' is not a whole number from 1 to 10000"),
+        ("delays go -n 1000000000", "'1000000000' is not a whole number from 1 to 10000"),
+        ("delays go -n x", "'x' is not a whole number from 1 to 10000"),
+        ("delays go --seed -1", "'-1' is not a whole number >= 0"),
+        ("delays go --seed 1.5", "'1.5' is not a whole number >= 0"),
+    ],
+)
+def test_bad_input_is_told_in_one_line(capsys, line, expected):
+    assert expected in call(capsys, line).complaint
+
+
+@pytest.mark.parametrize(
+    "value", ["a\nb", "\x1b[31m", "\udcff", "9" * 10_000, "x" * 10_000, "\u2028", ""]
+)
+@pytest.mark.parametrize("line", ["", "delays", "delays go", "delays go --seed", "feedback limd"])
+def test_no_text_breaks_the_line(capsys, line, value):
+    said = call(capsys, line, value).complaint
+    assert said.removesuffix("...").isprintable()
+    assert len(said) < 1100
+
+
+WORDS = st.sampled_from(VOCABULARY.split()) | st.text(max_size=5)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(WORDS, max_size=7))
+def test_no_arguments_raise_and_what_is_bad_prints_nothing_else(capsys, monkeypatch, words):
+    double = SimpleNamespace(run=lambda command, backoff, **options: 0)
+    monkeypatch.setitem(sys.modules, "backoff_ticker.cli._run", double)
+    if "--plot" in words:
+        words = words[: words.index("--plot")]
+    said = call(capsys, "", *words)
+    if said.status == 0:
+        assert said.err == ""
+    else:
+        assert said.status == 2 or (said.status == 1 and words[0] == "retry-after")
+        assert said.out == ""
+        assert said.err.startswith("backoff-ticker: ")
+        assert said.err.count("\n") == 1
+
+
+# Extras
+
+
+@pytest.mark.parametrize("package", ["click", "rich"])
+def test_without_the_extra_the_command_says_what_to_install(package):
+    said = finish(start("delays", "go", before=f"sys.modules[{package!r}] = None"))
+    assert said.complaint == ("the command needs more packages: pip install 'backoff-ticker[cli]'")
+
+
+def test_another_missing_module_is_not_taken_for_the_extra():
+    said = finish(start("delays", "go", before="sys.modules['inspect'] = None"))
+    assert said.status == 1
+    assert "import of inspect halted" in said.err
+
+
+def test_the_core_works_without_the_extra():
+    script = (
+        "import sys; sys.modules['click'] = sys.modules['rich'] = None; import backoff_ticker.cli"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=50, env=environment())
+
+
+def test_python_m_is_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "backoff_ticker", "delays", "zero", "-n", "1", "--csv"],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=True,
+        cwd=ROOT,
+        env=environment(),
+    )
+    assert done.stdout.splitlines()[1:] == ["1,0.0,0.0,0.0,0.0,0.0"]
+    assert done.stderr == ""
+
+
+# Pipes, full disks, Ctrl-C
+
+
+def test_a_reader_that_leaves_ends_the_command_quietly():
+    read, write = os.pipe()
+    os.close(read)
+    for args in (["delays", "go"], ["delays", "go", "--csv"], ["--help"], ["retry-after", "5"]):
+        said = finish(start(*args, stdout=write))
+        assert (said.status, said.err) == (141, "")
+    os.close(write)
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
+def test_a_full_disk_is_told():
+    with FULL.open("wb") as full:
+        for args in (["delays", "go"], ["--help"]):
+            said = finish(start(*args, stdout=full))
+            told = os.strerror(errno.ENOSPC)
+            assert (said.status, said.err) == (1, f"backoff-ticker: cannot go on: {told}\n")
+
+
+@pytest.mark.parametrize(
+    ("closed", "args", "status"), [(">&-", "delays zero", 0), ("2>&-", "delays x", 2)]
+)
+def test_closed_streams_are_no_error(closed, args, status):
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -m backoff_ticker {args} {closed}', sys.executable],
+        capture_output=True,
+        timeout=50,
+        check=False,
+        env=environment(),
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (status, b"", b"")
+
+
+def test_ctrl_c_ends_the_command_quietly():
+    interrupt = """
+import os, signal
+import backoff_ticker.cli._delays as room
+def delays_of(*ignored):
+    os.kill(os.getpid(), signal.SIGINT)
+    signal.pause()
+room.delays_of = delays_of
+"""
+    said = finish(start("delays", "go", before=interrupt))
+    assert said == (128 + signal.SIGINT, "", "")
+
+
+def test_ctrl_c_while_modules_are_loaded():
+    interrupt = """
+class Finder:
+    def find_spec(self, name, *ignored):
+        if name == "click":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Finder())
+"""
+    assert finish(start("delays", "go", before=interrupt)) == (130, "", "")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "told"),
+    [
+        (click.UsageError("Such a thing."), 2, "such a thing"),
+        (click.ClickException("Such\n  a\tthing"), 2, "such a thing"),
+        (NoAnswer("no answer"), 1, "no answer"),
+        (BrokenPipeError(), 141, None),
+        (KeyboardInterrupt(), 130, None),
+        (click.Abort(), 130, None),
+        (OSError("odd"), 1, "cannot go on: odd"),
+        (OSError(errno.EIO, "Input/output error"), 1, "cannot go on: Input/output error"),
+    ],
+)
+def test_what_an_error_becomes(capsys, monkeypatch, error, status, told):
+    monkeypatch.setattr("backoff_ticker.cli._errors._drop_output", lambda: None)
+
+    def body():
+        raise error
+
+    assert run_guarded(body) == status
+    assert capsys.readouterr() == ("", f"backoff-ticker: {told}\n" if told else "")

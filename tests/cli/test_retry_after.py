@@ -1,0 +1,65 @@
+"""``backoff-ticker retry-after``: the parser has tests of its own."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from .calling import call
+
+
+@pytest.mark.parametrize(
+    ("value", "printed"),
+    [
+        ("120", "120"),
+        ("0", "0"),
+        ("007", "7"),
+        (" 120\t", "120"),
+        ("120\r\n", "120"),
+        ("9" * 400, "1.7976931348623157e+308"),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", "0"),
+        ("Sunday, 06-Nov-94 08:49:37 GMT", "0"),
+        ("Sun Nov  6 08:49:37 1994", "0"),
+    ],
+)
+def test_seconds_from_now(capsys, value, printed):
+    assert call(capsys, "retry-after", value) == (0, f"{printed}\n", "")
+
+
+def test_a_date_to_come_in_whole_milliseconds(capsys):
+    date = (datetime.now(UTC) + timedelta(hours=1)).replace(microsecond=0)
+    said = call(capsys, "retry-after", format_datetime(date, usegmt=True))
+    assert (said.status, said.err) == (0, "")
+    assert 3500 < float(said.out) <= 3600
+    assert len(said.out.strip().partition(".")[2]) <= 3
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["", "soon", "-5", "+5", "1.5", "Sun, 06 Nov 1994 08:49:37 EST", "\udcff", "a\nb"],
+)
+def test_what_is_neither_fails_with_1(capsys, value):
+    said = call(capsys, "retry-after", value)
+    assert (said.status, said.out) == (1, "")
+    text = f"neither a number of seconds nor an HTTP date: {value!r}"
+    assert said.err == f"backoff-ticker: {text}\n"
+
+
+def test_what_stands_after_two_dashes_is_no_option(capsys):
+    assert call(capsys, "retry-after -- --help").status == 1
+    assert call(capsys, "retry-after -- 5").out == "5\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("", "missing argument 'VALUE'"),
+        ("1 2", "got unexpected extra argument (2)"),
+        ("--foo", "no such option: --foo"),
+        ("-x", "no such option: -x"),
+    ],
+)
+def test_bad_input_fails_with_2(capsys, line, expected):
+    assert call(capsys, f"retry-after {line}").complaint == expected

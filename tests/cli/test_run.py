@@ -1,0 +1,275 @@
+"""`run` with real commands: how often, how long, what comes through, what it exits with."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from backoff_ticker import ZeroBackOff
+from backoff_ticker.cli._run import run
+from tests.cli.running import ROOT, SOON, Running, talks
+
+NAME = "backoff-ticker"
+
+
+def shell(script, *args, **options):
+    return Running("sh", "-c", script, "sh", *args, **options)
+
+
+def flaky(path, failures, code=3):
+    """Return a command that fails so many times before it succeeds."""
+    return f"echo x >>{path}; [ $(wc -l <{path}) -gt {failures} ] || exit {code}"
+
+
+# How often
+
+
+def test_a_flaky_command_is_repeated_until_it_succeeds(tmp_path):
+    with shell(flaky(tmp_path / "runs", 3)) as running:
+        status, out, err = running.finish()
+    assert (status, out) == (0, "")
+    assert err.splitlines() == [
+        f"{NAME}: attempt 1 exited with 3; next attempt in 0 s",
+        f"{NAME}: attempt 2",
+        f"{NAME}: attempt 2 exited with 3; next attempt in 0 s",
+        f"{NAME}: attempt 3",
+        f"{NAME}: attempt 3 exited with 3; next attempt in 0 s",
+        f"{NAME}: attempt 4",
+        f"{NAME}: attempt 4 succeeded",
+    ]
+
+
+def test_a_command_that_succeeds_runs_once(tmp_path):
+    with shell(flaky(tmp_path / "runs", 0)) as running:
+        assert running.finish() == (0, "", f"{NAME}: attempt 1 succeeded\n")
+    assert (tmp_path / "runs").read_text() == "x\n"
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+@pytest.mark.parametrize("options", [{"max_attempts": 0}, {"retries": -1}])
+def test_the_last_exit_code_is_passed_on_when_attempts_run_out(limit, options):
+    options = {name: limit + less for name, less in options.items()}
+    with shell("echo x; exit 7", **options) as running:
+        status, out, err = running.finish()
+    assert (status, out) == (7, "x\n" * limit)
+    assert err.splitlines()[-1] == f"{NAME}: attempt {limit} exited with 7; giving up"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_a_command_that_a_signal_killed_counts_as_128_and_its_number(number):
+    with shell(f"kill -{number:d} $$", max_attempts=2) as running:
+        status, _, err = running.finish()
+    assert status == 128 + number
+    text = f"was killed by {number.name}"
+    assert err.splitlines()[0] == f"{NAME}: attempt 1 {text}; next attempt in 0 s"
+    assert err.splitlines()[-1] == f"{NAME}: attempt 2 {text}; giving up"
+
+
+@pytest.mark.parametrize(
+    ("codes", "attempts", "status"),
+    [([1, 75], 4, 2), ([1], 2, 75), ([75], 1, 1), ([1, 75, 2], 5, 0), ([0], 1, 1)],
+)
+def test_only_the_exit_codes_that_are_listed_are_repeated(tmp_path, codes, attempts, status):
+    script = f'echo x >>{tmp_path}/runs; shift $(wc -l <{tmp_path}/runs); exit "$1"'
+    with shell(script, "", "1", "75", "1", "2", "0", on_exit_code=codes) as running:
+        got, _, err = running.finish()
+    # The first word is shifted away once for each run, so the codes come in turn.
+    runs = (tmp_path / "runs").read_text().count("x")
+    assert (got, runs) == (status, attempts)
+    if status:
+        text = f"{NAME}: attempt {attempts} exited with {status}; not to be repeated"
+        assert err.splitlines()[-1] == text
+
+
+def test_a_signal_can_be_listed_as_exit_code():
+    with shell("kill -KILL $$", on_exit_code=[137], max_attempts=2) as running:
+        assert running.wait() == 137
+        assert b"attempt 2" in running.err.rest()
+
+
+def test_a_feedback_policy_hears_of_each_failure():
+    script = f"""
+import os, sys
+sys.path.insert(0, {str(ROOT)!r})
+from backoff_ticker.cli._run import run
+class Feedback:
+    def __copy__(self):
+        return self
+    def reset(self):
+        print("reset")
+    def failure(self, timestamp=None):
+        print("failure")
+        return 0
+    def success(self, timestamp=None):
+        print("success")
+        return 0
+    next_backoff = failure
+code = 'import sys, pathlib; f = pathlib.Path(sys.argv[1]); f.write_text(f.read_text() + "x");'
+code += 'sys.exit(len(f.read_text()) < 3)'
+import tempfile
+with tempfile.NamedTemporaryFile() as file:
+    status = run([sys.executable, "-c", code, file.name], Feedback(), quiet=True)
+print(status)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.stderr == ""
+    assert done.stdout.split() == ["reset", "failure", "failure", "success", "0"]
+
+
+# How long
+
+
+def test_an_attempt_that_never_ends_is_cut_and_repeated():
+    with shell("sleep 1000; :", attempt_timeout=SOON, max_attempts=2) as running:
+        status, out, err = running.finish()
+        assert running.nobody_left()
+    assert (status, out) == (124, "")
+    assert err.splitlines() == [
+        f"{NAME}: attempt 1 timed out; next attempt in 0 s",
+        f"{NAME}: attempt 2 of 2",
+        f"{NAME}: attempt 2 timed out; giving up",
+    ]
+
+
+def test_an_attempt_that_was_cut_is_repeated_whatever_codes_are_listed(tmp_path):
+    script = flaky(tmp_path / "runs", 1).replace("exit 3", "sleep 1000")
+    with shell(script, attempt_timeout=0.5, on_exit_code=[75]) as running:
+        assert running.wait() == 0
+        assert b"attempt 1 timed out; next attempt" in running.err.rest()
+
+
+def test_a_command_that_ends_well_when_it_is_cut_has_timed_out_all_the_same():
+    command = talks("hears(signal.SIGTERM)()")
+    with Running(*command, attempt_timeout=1, max_attempts=1) as running:
+        assert running.wait() == 124
+
+
+def test_the_time_for_everything_ends_a_running_attempt():
+    with shell("sleep 1000; :", timeout=SOON) as running:
+        assert running.finish() == (124, "", f"{NAME}: timed out\n")
+        assert running.nobody_left()
+
+
+def test_the_time_for_everything_counts_more_than_that_for_an_attempt():
+    with shell("sleep 1000; :", timeout=SOON, attempt_timeout=1000) as running:
+        assert running.finish() == (124, "", f"{NAME}: timed out\n")
+
+
+def test_a_delay_counts_from_the_end_of_an_attempt():
+    script = """
+tell("%f\\n" % time.monotonic())
+time.sleep(0.4)
+tell("%f\\n" % time.monotonic())
+raise SystemExit(3)
+"""
+    with Running(*talks(script), delay=0.3, max_attempts=2) as running:
+        assert running.wait() == 3
+        _, end, start, _ = map(float, running.told.rest().split())
+        assert start - end >= 0.3
+
+
+def test_no_wait_is_begun_that_would_pass_the_time_for_everything():
+    with shell("exit 3", timeout=100, delay=1000) as running:
+        text = f"{NAME}: attempt 1 exited with 3; no time for another attempt\n"
+        assert running.finish() == (124, "", text)
+
+
+def test_attempts_in_a_row_end_with_the_time_for_everything():
+    with shell("exit 3", timeout=0.5, delay=0.01, quiet=True) as running:
+        assert running.finish() == (124, "", "")
+
+
+def test_no_time_at_all_runs_nothing():
+    with shell("echo x >&9", timeout=0) as running:
+        assert running.finish() == (124, "", f"{NAME}: timed out\n")
+        assert running.told.rest() == b""
+
+
+def test_a_time_for_everything_that_suffices_changes_nothing():
+    with shell("exit 3", timeout=1000, attempt_timeout=1000, max_attempts=2) as running:
+        assert running.wait() == 3
+
+
+# What cannot be executed
+
+
+@pytest.fixture
+def unusable(tmp_path):
+    (tmp_path / "plain").write_text("#!/bin/sh\n")
+    (tmp_path / "broken").write_bytes(b"\x7fELF nonsense")
+    (tmp_path / "broken").chmod(0o755)
+    (tmp_path / "lost").write_text("#!/no/such/interpreter\n")
+    (tmp_path / "lost").chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "reason"),
+    [
+        ("no-such-command-anywhere", 127, "command not found"),
+        ("{}/missing", 127, "command not found"),
+        ("{}/lost", 127, "command not found"),
+        ("{}/plain", 126, "Permission denied"),
+        ("{}", 126, "Permission denied"),
+        ("{}/broken", 126, "Exec format error"),
+        ("{}/plain/below", 126, "Not a directory"),
+    ],
+)
+@pytest.mark.parametrize("quiet", [False, True])
+def test_what_cannot_be_executed_is_not_repeated(unusable, name, status, reason, quiet):
+    name = name.format(unusable)
+    with Running(name, delay=1000, quiet=quiet) as running:
+        assert running.finish() == (status, "", f"{NAME}: cannot run {name}: {reason}\n")
+
+
+def test_a_command_that_vanishes_between_two_attempts_ends_the_run(tmp_path):
+    command = tmp_path / "once"
+    command.write_text('#!/bin/sh\nrm -- "$0"\nexit 3\n')
+    command.chmod(0o755)
+    with Running(str(command)) as running:
+        status, _, err = running.finish()
+    assert status == 127
+    assert err.splitlines()[-1] == f"{NAME}: cannot run {command}: command not found"
+
+
+def test_a_process_that_cannot_even_be_begun_is_an_error_too():
+    """Here because there may be no more descriptors than the run itself needs."""
+    prelude = """
+import resource, subprocess
+begin = subprocess.Popen
+def limited(*args, **options):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+    return begin(*args, **options)
+subprocess.Popen = limited
+"""
+    with Running("true", how={"prelude": prelude}) as running:
+        text = f"{NAME}: cannot run a command: Too many open files\n"
+        assert running.finish() == (126, "", text)
+
+
+# In the same process
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"command": []}, r"command must be a program and its arguments, not \[\]"),
+        ({"command": "ls"}, "command must be a program and its arguments, not 'ls'"),
+        ({"max_attempts": 0}, "max_attempts must be an int >= 1 or None, not 0"),
+        ({"max_attempts": 1.5}, "max_attempts must be an int >= 0, not 1.5"),
+        ({"timeout": -1}, "timeout must be a finite number of seconds >= 0"),
+        ({"timeout": float("nan")}, "timeout must be a finite number of seconds >= 0"),
+        ({"attempt_timeout": "1"}, "attempt_timeout must be a finite number of seconds >= 0"),
+        ({"grace": -1}, "grace must be a finite number of seconds >= 0"),
+        ({"backoff": 1}, "backoff must be a BackOff"),
+    ],
+)
+def test_bad_arguments_raise_before_anything_runs(options, message):
+    options = {"command": ["false"], "backoff": ZeroBackOff(), **options}
+    with pytest.raises((TypeError, ValueError), match=f"^{message}"):
+        run(**options)

@@ -1,0 +1,257 @@
+"""`run --until-output`: what counts as a match, and that the output passes as it comes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from backoff_ticker.cli._output import LineSearch
+from tests.cli.running import ROOT, SOON, Running, on_terminal, talks
+
+NAME = "backoff-ticker"
+
+
+def shell(script, *args, **options):
+    return Running("sh", "-c", script, "sh", *args, **options)
+
+
+def test_a_command_is_repeated_until_its_output_matches(tmp_path):
+    script = f"echo x >>{tmp_path}/runs; echo run $(wc -l <{tmp_path}/runs)"
+    with shell(script, until_output=r"^run\s+3$") as running:
+        status, out, err = running.finish()
+    assert (status, out.split()) == (0, ["run", "1", "run", "2", "run", "3"])
+    assert err.splitlines() == [
+        f"{NAME}: attempt 1 printed no match; next attempt in 0 s",
+        f"{NAME}: attempt 2",
+        f"{NAME}: attempt 2 printed no match; next attempt in 0 s",
+        f"{NAME}: attempt 3",
+        f"{NAME}: attempt 3 succeeded",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("script", "status", "attempts"),
+    [
+        ("echo ready", 0, 1),
+        ("echo ready; exit 3", 3, 1),
+        ("echo no", 1, 2),
+        ("echo no; exit 3", 3, 2),
+        ("echo ready >&2", 1, 2),
+        (":", 1, 2),
+    ],
+)
+def test_the_match_decides_and_the_exit_code_is_passed_on(script, status, attempts):
+    with shell(f"echo x >&9; {script}", until_output="ready", max_attempts=2) as running:
+        assert running.wait() == status
+        assert running.told.rest() == b"x\n" * attempts
+
+
+@pytest.mark.parametrize(("code", "attempts"), [(0, 2), (75, 2), (5, 1)])
+def test_without_a_match_listed_codes_and_success_are_repeated(code, attempts):
+    options = {"until_output": "ready", "on_exit_code": [75], "max_attempts": 2}
+    with shell(f"echo x >&9; exit {code}", **options) as running:
+        assert running.wait() == (code or 1)
+        assert running.told.rest() == b"x\n" * attempts
+
+
+def test_an_attempt_that_was_cut_is_repeated_even_if_it_matched():
+    options = {"until_output": "ready", "attempt_timeout": 1, "max_attempts": 2}
+    with shell("echo ready; sleep 1000; :", **options) as running:
+        assert running.wait() == 124
+        assert running.out.rest() == b"ready\n" * 2
+
+
+@pytest.mark.parametrize("how", ["until_output", "until_bytes"])
+def test_a_match_may_come_in_parts_and_nothing_is_held_back(how):
+    read, write = os.pipe()
+    script = "printf re; read x <&$GO; printf ady; read x <&$GO; exit 1".replace("<&", "</dev/fd/")
+    with shell(script, how={"also": {"GO": read}}, **{how: "^ready$"}) as running:
+        os.close(read)
+        running.out.until("re")
+        os.write(write, b"\n")
+        running.out.until("ady")
+        os.write(write, b"\n")
+        assert running.finish()[::2] == (1, f"{NAME}: attempt 1 succeeded\n")
+    os.close(write)
+
+
+def test_a_match_at_the_end_of_much_output_is_found_and_all_of_it_passes():
+    with shell("seq 100000; printf '%s' ready", until_output="ready") as running:
+        status, out, _ = running.finish()
+    assert status == 0
+    assert out == "".join(f"{number}\n" for number in range(1, 100_001)) + "ready"
+
+
+def test_what_is_left_behind_with_the_output_open_is_not_waited_for():
+    with shell("sleep 1000 & echo ready $!", until_output="ready") as running:
+        left = int(running.out.until(r"ready (\d+)\n")[1])
+        assert running.wait() == 0
+        os.kill(left, signal.SIGKILL)
+
+
+def test_a_reader_that_is_gone_is_for_the_command_to_notice():
+    """As without a pipe between: it gets SIGPIPE."""
+    read, write = os.pipe()
+    os.close(read)
+    with shell("exec yes", how={"stdout": write}, until_output="never", max_attempts=2) as running:
+        assert running.wait() == 141
+        text = "attempt 2 was killed by SIGPIPE; giving up"
+        assert running.err.rest().decode().splitlines()[-1] == f"{NAME}: {text}"
+    os.close(write)
+
+
+def test_a_reader_that_does_not_read_holds_up_no_time_out():
+    options = {"until_output": "never", "timeout": 1, "grace": SOON}
+    with shell("echo first; exec yes", **options) as running:
+        assert running.wait() == 124
+        assert running.nobody_left()
+        assert running.out.rest().startswith(b"first\ny\ny\n")
+
+
+def test_what_is_still_in_the_pipe_when_a_command_ends_is_passed_on():
+    script = "echo first; head -c 100000 /dev/zero; echo done >&9"
+    with shell(script, until_output="first") as running:
+        running.until("done")
+        assert running.out.rest() == b"first\n" + bytes(100_000)
+        assert running.wait() == 0
+
+
+def test_the_loop_lives_while_output_never_pauses():
+    script = """
+import asyncio, re
+from backoff_ticker import CancellationToken
+from backoff_ticker.cli._output import Output
+async def main():
+    exited = CancellationToken()
+    asyncio.get_running_loop().call_soon(exited.cancel)
+    with open("/dev/zero", "rb", buffering=0) as endless:
+        await Output(endless, re.compile("x")).pass_on(exited)
+asyncio.run(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 0
+
+
+def test_a_command_that_has_ended_while_nobody_reads_holds_up_no_time_out():
+    """Its last output waits for room that never comes."""
+    script = "echo ready >&9; head -c 100000 /dev/zero"
+    with shell(script, until_output="never", timeout=1, grace=SOON) as running:
+        assert running.wait() == 124
+
+
+def test_an_output_that_never_pauses_holds_up_no_signal():
+    options = {"until_output": "never", "how": {"stdout": subprocess.DEVNULL}}
+    with shell("echo ready >&9; exec yes", **options) as running:
+        running.until("ready")
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 143
+
+
+def test_stdout_may_be_a_file(tmp_path):
+    with (tmp_path / "out").open("wb") as file:
+        how = {"stdout": file}
+        with shell("seq 50000", how=how, until_output="^50000$") as running:
+            assert running.wait() == 0
+    assert (tmp_path / "out").read_text().split()[-1] == "50000"
+
+
+def test_stdout_may_be_non_blocking():
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    with shell("seq 50000", how={"stdout": write}, until_output="^50000$") as running:
+        os.close(write)
+        with os.fdopen(read, "rb") as reader:
+            out = reader.read()
+        assert running.wait() == 0
+    assert out == b"".join(b"%d\n" % number for number in range(1, 50_001))
+
+
+def test_on_a_terminal_it_is_found_too():
+    with on_terminal(*talks("print('rea' + 'dy')"), until_output="ready") as (running, screen):
+        screen.until("ready")
+        assert running.wait() == 0
+
+
+# The search itself
+
+
+def matches(pattern, *parts):
+    search = LineSearch(re.compile(pattern))
+    for part in parts:
+        search.feed(part)
+    search.close()
+    return search.matched
+
+
+TEXT = b"first\nsecond line\n\nlast"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("first", True),
+        ("^second", True),
+        ("line$", True),
+        ("^$", True),
+        ("last$", True),
+        (r"\Asecond", True),
+        (r"first\s+second", False),
+        ("first$(?s:.*)", True),
+        ("nd li", True),
+        ("third", False),
+        ("^line", False),
+        (r"\n", False),
+        ("first(?!$)", False),
+    ],
+)
+@pytest.mark.parametrize("kind", [str, bytes])
+def test_it_looks_at_each_line_however_the_parts_fall(pattern, expected, kind):
+    if kind is bytes:
+        pattern = pattern.encode()
+    assert matches(pattern, TEXT) is expected
+    assert matches(pattern, *(TEXT[at : at + 1] for at in range(len(TEXT)))) is expected
+    for cut in range(len(TEXT)):
+        assert matches(pattern, TEXT[:cut], TEXT[cut:]) is expected
+
+
+def test_an_end_of_output_is_no_line():
+    assert matches("^$", b"") is False
+    assert matches("^$", b"x\n") is False
+    assert matches("^$", b"x\n\n") is True
+
+
+def test_text_is_decoded_as_arguments_are_and_a_letter_may_come_in_parts():
+    letters = os.fsencode("naïve")
+    assert matches("^na.ve$", letters[:3], letters[3:])
+    assert matches("^\udcff$", b"\xff\n")
+
+
+def test_a_line_without_end_takes_no_more_memory():
+    search = LineSearch(re.compile("ready"))
+    largest = 0
+    for _ in range(300):
+        search.feed(b"x" * 10_007)
+        largest = max(largest, len(search._rest))
+    assert largest < 80_000
+    search.feed(b"rea")
+    search.feed(b"dy")
+    search.close()
+    assert search.matched
+
+
+def test_a_match_in_a_line_without_end_is_found_wherever_it_falls():
+    for before in range(65_000, 66_000, 97):
+        line = b"x" * before + b"ready" + b"x" * 100_000
+        parts = [line[at : at + 1000] for at in range(0, len(line), 1000)]
+        assert matches("ready", *parts)
