@@ -37,6 +37,16 @@ class TickerFace(TickerCore):
         return self._pace
 
     @property
+    def next_delay(self) -> float | None:
+        """The back-off before the tick to come, in seconds.
+
+        None where it is not known yet, because the policy has still to be asked or told how the
+        work went, and where no tick comes.
+        """
+        delay = self._turn[3]
+        return delay if isinstance(delay, float) and self.close_reason is None else None
+
+    @property
     def closed(self) -> bool:
         """Whether the ticker has ended.
 

@@ -157,7 +157,7 @@ def _delays_command(policy: NamedPolicy) -> click.Command:
 def _feedback_group() -> click.Group:
     common = signature(FeedbackBackOff).parameters.keys()
     hearing = [
-        policy for policy in POLICIES.values() if common <= signature(policy.make).parameters.keys()
+        policy for policy in POLICIES.values() if common <= signature(policy).parameters.keys()
     ]
     names = [policy.name for policy in hearing]
     group = PolicyGroup(

@@ -22,7 +22,7 @@ __all__ = ["Child"]
 _LOOKS = ExponentialBackOff(
     0.001, randomization_factor=0.0, max_interval=0.1, max_elapsed_time=None
 )
-"""How often to look whether others of the group are gone: no event tells of other's children."""
+"""How often to look whether others of the group are gone: no event tells of others' children."""
 
 
 class Child:

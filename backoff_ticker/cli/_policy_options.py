@@ -70,7 +70,7 @@ def flag(name: str) -> str:
 
 def options_of(policy: NamedPolicy) -> dict[str, _Parameter]:
     """Return what can be said of a policy on the command line, in the constructor's order."""
-    parameters = inspect.signature(policy.make).parameters.values()
+    parameters = inspect.signature(policy).parameters.values()
     return {
         found.name: _Parameter(found.name, found.default, str(found.annotation))
         for found in parameters
@@ -133,13 +133,13 @@ def build_policy(
     missing = [flag(option) for option in known if known[option].required and option not in options]
     if missing:
         raise click.UsageError(f"{name} needs {listed(missing)}")
-    parameters = inspect.signature(policy.make).parameters
+    parameters = inspect.signature(policy).parameters
     if seed is not None and "rng" in parameters:
         options["rng"] = random.Random(seed)  # noqa: S311 - jitter is no secret
     if clock is not None and "clock" in parameters:
         options["clock"] = clock
     try:
-        return policy.make(**options)
+        return policy(**options)
     except (TypeError, ValueError) as error:
         raise click.UsageError(_spelled(str(error), known)) from error
 

@@ -173,7 +173,9 @@ class _Attempts:
         self._ticker.failure()
         status = outcome.code
         why = self._rules.why_last(outcome, number)
-        delay, left = self._delay(), self._token.remaining()
+        delay, left = self._ticker.next_delay or 0.0, self._token.remaining()
+        if why is None and self._ticker.close_reason is CloseReason.FAILED:
+            return None  # asked for the next tick, the ticker raises what the policy raised
         if why is None and self._ticker.close_reason is CloseReason.EXHAUSTED:
             why = "giving up"
         if why is None and left is not None and delay > left:
@@ -184,14 +186,9 @@ class _Attempts:
         self._progress.gave_up(number, outcome.how, why)
         return status
 
-    def _delay(self) -> float:
-        """Return the seconds that the ticker will wait."""
-        delay = self._ticker._turn[3]
-        return delay if isinstance(delay, float) else 0.0
-
     async def _next(self) -> Tick:
         monotonic = self._token.clock.monotonic
-        due = monotonic() + self._delay()
+        due = monotonic() + (self._ticker.next_delay or 0.0)
         while True:
             try:
                 return await self._ticker.receive(self._progress.waiting(due - monotonic()))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import ClassVar, Self
 
     from .._protocols import BackOff
+    from .._stop import Stop
 
     Bounds = tuple[float, float]
 
@@ -24,7 +25,11 @@ _LAST_CALL = 10**300  # a float can still hold it
 
 
 class Policy:
-    """A policy of this package. It asks a subclass for ``_at(n)``, the bounds of one call."""
+    """A policy of this package.
+
+    A subclass defines ``_at``, if its bounds only rise or only fall from call to call until they
+    are None for good; else it overrides ``_span``.
+    """
 
     __slots__ = ()
 
@@ -32,6 +37,14 @@ class Policy:
     """The parameters that ``repr`` shows, in the order of the constructor."""
     _shown_unless: ClassVar[dict[str, object]] = {}
     """Those that it shows only where they have another value."""
+
+    def next_backoff(self) -> float | Stop:
+        """Return the seconds to wait (finite, >= 0), or ``STOP``."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Begin anew."""
+        raise NotImplementedError
 
     def bounds(self, n: int) -> Bounds | None:
         """Return the least and the greatest delay that a call can return, in seconds.
@@ -53,7 +66,7 @@ class Policy:
         return self._span(call, call)
 
     def _at(self, n: int) -> Bounds | None:
-        """Return the bounds of call ``n``: each only rises, or only falls, until they are None."""
+        """Return the bounds of call ``n``."""
         raise NotImplementedError
 
     def _span(self, first: int, last: int) -> Bounds | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._stop import STOP
 from ._base import calls_of, either, span_of
-from ._running import is_feedback, require_policy
+from ._running import is_feedback, require_policy, tell
 from ._wrapper import FeedbackIfInside
 
 TYPE_CHECKING = False
@@ -60,9 +60,6 @@ class ChainBackOff(FeedbackIfInside):
     def _success(self, timestamp: float | None = None) -> float | Stop:
         return self._ask(lambda backoff: _succeeded(backoff, timestamp))
 
-    def _at(self, n: int) -> Bounds | None:
-        return self._span(n, n)
-
     def _span(self, first: int, last: int) -> Bounds | None:
         found: Bounds | None = None
         start, end = float(first), float(last)  # counted from the first call of the part
@@ -88,13 +85,13 @@ class ChainBackOff(FeedbackIfInside):
 
 def _failed(backoff: BackOff, timestamp: float | None) -> float | Stop:
     if is_feedback(backoff):
-        return backoff.failure(timestamp)  # type: ignore[attr-defined, no-any-return]
+        return tell(backoff, "failure", timestamp)
     return backoff.next_backoff()
 
 
 def _succeeded(backoff: BackOff, timestamp: float | None) -> float | Stop:
     if is_feedback(backoff):
-        return backoff.success(timestamp)  # type: ignore[attr-defined, no-any-return]
+        return tell(backoff, "success", timestamp)
     backoff.reset()
     return backoff.next_backoff()
 

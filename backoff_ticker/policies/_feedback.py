@@ -79,6 +79,7 @@ class FeedbackBackOff(Policy):
 
     __slots__ = (
         "_clock",
+        "_lent",
         "_rng",
         "_start",
         "_timestamp",
@@ -127,6 +128,7 @@ class FeedbackBackOff(Policy):
         )
         self._rng = as_rng("rng", rng)
         self._clock = clock if clock is None else resolve_clock(clock)
+        self._lent = False
         self._begin()
 
     def _begin(self) -> None:
@@ -169,7 +171,8 @@ class FeedbackBackOff(Policy):
         """Tell that an attempt failed; return the seconds until the next, or ``STOP``.
 
         Args:
-            timestamp: When, in any seconds that do not go back; None: ``clock.time()``.
+            timestamp: When, in any seconds that do not go back. None: ``clock.time()``; in a ticker
+                that lends its clock, a time that was set back is taken to stand still.
 
         Raises:
             TypeError, ValueError: ``timestamp`` is no finite number, or less than the one before;
@@ -206,7 +209,8 @@ class FeedbackBackOff(Policy):
 
     def _moment(self, timestamp: float | None) -> float:
         if timestamp is None:
-            return resolve_clock(self._clock).time()
+            now = resolve_clock(self._clock).time()
+            return max(now, self._timestamp) if self._lent and self._timestamp is not None else now
         return as_number("timestamp", timestamp)
 
     def _check(self, now: float) -> None:
@@ -256,3 +260,4 @@ class FeedbackBackOff(Policy):
         """Take times from ``clock``, if none was given to the constructor."""
         if self._clock is None:
             self._clock = clock
+            self._lent = True

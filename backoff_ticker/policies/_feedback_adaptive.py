@@ -13,47 +13,48 @@ if TYPE_CHECKING:
     from ._base import Bounds
     from ._feedback import FeedbackOptions
 
+    Step = tuple[float, float]
+
 __all__ = ["LILDBackOff", "LIMDBackOff", "MILDBackOff", "MIMDBackOff"]
 
 
 class _Adaptive(FeedbackBackOff):
     """The first delay is the initial one, after a failure or a success alike.
 
-    From then on each is the last one times a factor plus a summand.
+    From then on each is the last one times a factor plus a summand: a step.
     """
 
-    __slots__ = ("_failure", "_success", "initial_delay")
+    __slots__ = ("initial_delay",)
 
-    def __init__(
-        self,
-        initial_delay: float | timedelta,
-        failure: Bounds,
-        success: Bounds,
-        options: FeedbackOptions,
-    ) -> None:
+    def __init__(self, initial_delay: float | timedelta, options: FeedbackOptions) -> None:
         self.initial_delay: float = as_seconds("initial_delay", initial_delay)
-        self._failure = failure
-        self._success = success
         super().__init__(**options)
 
-    def _next(self, rule: Bounds, last: float | None) -> float:
-        return self.initial_delay if last is None else last * rule[0] + rule[1]
+    def _failure_step(self) -> Step:
+        raise NotImplementedError
+
+    def _success_step(self) -> Step:
+        raise NotImplementedError
+
+    def _after(self, last: float | None, step: Step) -> float:
+        return self.initial_delay if last is None else last * step[0] + step[1]
 
     def _on_failure(self) -> float:
-        return self._next(self._failure, self.last_delay)
+        return self._after(self.last_delay, self._failure_step())
 
     def _on_success(self) -> float:
-        return self._next(self._success, self.last_delay)
+        return self._after(self.last_delay, self._success_step())
 
     def _before_first(self) -> float:
         return self.initial_delay
 
     def _raw_bounds(self, n: int, last: Bounds | None) -> Bounds:  # noqa: ARG002 - see _Fixed
         least, greatest = (None, None) if last is None else last
-        return self._next(self._failure, least), self._next(self._failure, greatest)
+        step = self._failure_step()
+        return self._after(least, step), self._after(greatest, step)
 
-    def _growth(self) -> Bounds:
-        return self._failure
+    def _growth(self) -> Step:
+        return self._failure_step()
 
 
 def _factor(name: str, value: float) -> float:
@@ -97,11 +98,13 @@ class LILDBackOff(_Adaptive):
         self.delay_increment_on_success: float = as_difference(
             "delay_increment_on_success", delay_increment_on_success
         )
-        failure, success = (
-            (1.0, self.delay_increment_on_failure),
-            (1.0, self.delay_increment_on_success),
-        )
-        super().__init__(initial_delay, failure, success, options)
+        super().__init__(initial_delay, options)
+
+    def _failure_step(self) -> Step:
+        return 1.0, self.delay_increment_on_failure
+
+    def _success_step(self) -> Step:
+        return 1.0, self.delay_increment_on_success
 
 
 class LIMDBackOff(_Adaptive):
@@ -138,11 +141,13 @@ class LIMDBackOff(_Adaptive):
         self.delay_multiple_on_success: float = _factor(
             "delay_multiple_on_success", delay_multiple_on_success
         )
-        failure, success = (
-            (1.0, self.delay_increment_on_failure),
-            (self.delay_multiple_on_success, 0.0),
-        )
-        super().__init__(initial_delay, failure, success, options)
+        super().__init__(initial_delay, options)
+
+    def _failure_step(self) -> Step:
+        return 1.0, self.delay_increment_on_failure
+
+    def _success_step(self) -> Step:
+        return self.delay_multiple_on_success, 0.0
 
 
 class MILDBackOff(_Adaptive):
@@ -183,11 +188,13 @@ class MILDBackOff(_Adaptive):
         self.delay_increment_on_success: float = as_difference(
             "delay_increment_on_success", delay_increment_on_success
         )
-        failure, success = (
-            (self.delay_multiple_on_failure, 0.0),
-            (1.0, self.delay_increment_on_success),
-        )
-        super().__init__(initial_delay, failure, success, options)
+        super().__init__(initial_delay, options)
+
+    def _failure_step(self) -> Step:
+        return self.delay_multiple_on_failure, 0.0
+
+    def _success_step(self) -> Step:
+        return 1.0, self.delay_increment_on_success
 
 
 class MIMDBackOff(_Adaptive):
@@ -224,8 +231,10 @@ class MIMDBackOff(_Adaptive):
         self.delay_multiple_on_success: float = _factor(
             "delay_multiple_on_success", delay_multiple_on_success
         )
-        failure, success = (
-            (self.delay_multiple_on_failure, 0.0),
-            (self.delay_multiple_on_success, 0.0),
-        )
-        super().__init__(initial_delay, failure, success, options)
+        super().__init__(initial_delay, options)
+
+    def _failure_step(self) -> Step:
+        return self.delay_multiple_on_failure, 0.0
+
+    def _success_step(self) -> Step:
+        return self.delay_multiple_on_success, 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from .._numbers import shown
 from ._chain import chain
 from ._constant import ConstantBackOff, StopBackOff, ZeroBackOff
 from ._exponential import ExponentialBackOff
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from inspect import Signature
     from random import Random
 
-    from .._protocols import BackOff, Clock
+    from .._protocols import Clock
+    from ._base import Policy
 
 __all__ = ["POLICIES", "NamedPolicy", "named_policy"]
 
@@ -39,7 +41,7 @@ class NamedPolicy:
     __slots__ = ("_make", "name", "preset", "source")
 
     def __init__(
-        self, name: str, make: Callable[..., BackOff], source: str, *, preset: bool = False
+        self, name: str, make: Callable[..., Policy], source: str, *, preset: bool = False
     ) -> None:
         self.name = name
         self.source = source
@@ -56,7 +58,7 @@ class NamedPolicy:
             parameters[-1:] = signature(FeedbackBackOff).parameters.values()
         return found.replace(parameters=parameters)
 
-    def __call__(self, **options: object) -> BackOff:
+    def __call__(self, **options: object) -> Policy:
         """Make the policy.
 
         Raises:
@@ -69,32 +71,28 @@ class NamedPolicy:
             raise TypeError(f"options of {self.name}: {error}") from None
         return self._make(**options)
 
-    @property
-    def make(self) -> NamedPolicy:
-        return self
-
     def __repr__(self) -> str:
         return f"<NamedPolicy {self.name}: {self.source}>"
 
 
-def _java(rng: Random | None = None, clock: Clock | None = None) -> BackOff:
+def _java(rng: Random | None = None, clock: Clock | None = None) -> Policy:
     return ExponentialBackOff(look_ahead=False, rng=rng, clock=clock)
 
 
-def _go(rng: Random | None = None, clock: Clock | None = None) -> BackOff:
+def _go(rng: Random | None = None, clock: Clock | None = None) -> Policy:
     return ExponentialBackOff(rng=rng, clock=clock)
 
 
-def _cloud_storage(rng: Random | None = None) -> BackOff:
+def _cloud_storage(rng: Random | None = None) -> Policy:
     return TruncatedExponentialBackOff(rng=rng)
 
 
-def _grpc(rng: Random | None = None) -> BackOff:
+def _grpc(rng: Random | None = None) -> Policy:
     first = with_max_retries(ConstantBackOff(1.0), 1)
     return chain(first, ExponentialBackOff(1.6, 0.2, 1.6, 120.0, None, rng=rng))
 
 
-def _aws(rng: Random | None = None) -> BackOff:
+def _aws(rng: Random | None = None) -> Policy:
     return with_max_retries(FullJitterBackOff(1.0, 20.0, rng=rng), 2)
 
 
@@ -161,13 +159,15 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType({entry.name: entry for en
 """All of them, by name."""
 
 
-def named_policy(name: str, **options: object) -> BackOff:
+def named_policy(name: str, **options: object) -> Policy:
     """Return a new policy by its name, such as ``named_policy("constant", interval=2)``.
 
     Raises:
         ValueError: No policy has that name, or an option is out of its range.
-        TypeError: An option is missing, unknown or of a wrong type.
+        TypeError: An option is missing, unknown or of a wrong type, or ``name`` is no str.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a str, not {shown(name)}")
     entry = POLICIES.get(name)
     if entry is None:
         raise ValueError(f"name must be one of {', '.join(POLICIES)}, not {name!r}")

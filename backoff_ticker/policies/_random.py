@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 
 from .._fork import after_fork
+from .._numbers import shown
 
 __all__ = ["as_rng", "draw_from", "shared_random"]
 
@@ -27,7 +28,7 @@ def as_rng(name: str, value: object) -> random.Random | None:
     """
     if value is None or isinstance(value, random.Random):
         return value
-    raise TypeError(f"{name} must be a random.Random or None, not {value!r}")
+    raise TypeError(f"{name} must be a random.Random or None, not {shown(value)}")
 
 
 def draw_from(rng: random.Random | None) -> float:

@@ -11,10 +11,11 @@ from ._copying import attributes, is_ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from .._protocols import BackOff, Clock
+    from .._stop import Stop
 
 __all__ = [
     "checked_delay",
@@ -23,6 +24,7 @@ __all__ = [
     "is_feedback",
     "require_policy",
     "start_policy",
+    "tell",
 ]
 
 
@@ -46,6 +48,15 @@ def require_policy(name: str, value: object) -> None:
 def is_feedback(policy: object) -> bool:
     """Whether ``policy`` wants to hear how the work went: it has ``success`` and ``failure``."""
     return callable(getattr(policy, "success", None)) and callable(getattr(policy, "failure", None))
+
+
+def tell(policy: BackOff, outcome: str, timestamp: float | None) -> float | Stop:
+    """Return what a feedback policy answers to ``"success"`` or ``"failure"``.
+
+    It is given a timestamp only where there is one: a class of a user's own may take none.
+    """
+    answer: Callable[..., float | Stop] = getattr(policy, outcome)
+    return answer() if timestamp is None else answer(timestamp)
 
 
 def checked_delay(policy: object, value: object) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._stop import STOP
 from ._base import Policy, calls_of, span_of
-from ._running import is_feedback, require_policy
+from ._running import is_feedback, require_policy, tell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,10 +26,13 @@ class FeedbackIfInside(Policy):
     def _success(self, timestamp: float | None = None) -> float | Stop:
         raise NotImplementedError
 
-    def __getattr__(self, name: str) -> object:
-        if name in ("failure", "success") and any(map(is_feedback, self._inside())):
-            return getattr(self, f"_{name}")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    if not TYPE_CHECKING:  # or checkers would take any name
+
+        def __getattr__(self, name: str) -> object:
+            if name in ("failure", "success") and any(map(is_feedback, self._inside())):
+                return getattr(self, f"_{name}")
+            message = f"{type(self).__name__!r} object has no attribute {name!r}"
+            raise AttributeError(message, name=name, obj=self)
 
 
 class Wrapper(FeedbackIfInside):
@@ -60,10 +63,10 @@ class Wrapper(FeedbackIfInside):
     def _failure(self, timestamp: float | None = None) -> float | Stop:
         if not self._may_ask():
             return STOP
-        return self._changed(self.backoff.failure(timestamp))  # type: ignore[attr-defined]
+        return self._changed(tell(self.backoff, "failure", timestamp))
 
     def _success(self, timestamp: float | None = None) -> float | Stop:
-        return self.backoff.success(timestamp)  # type: ignore[attr-defined, no-any-return]
+        return tell(self.backoff, "success", timestamp)
 
     def _span(self, first: int, last: int) -> Bounds | None:
         return span_of(self.backoff, first, last)

@@ -175,6 +175,12 @@ def talks(script: str) -> tuple[str, ...]:
     return sys.executable, "-I", "-S", "-c", TALKS + script
 
 
+def state(process: str) -> str:
+    """Return what ``ps`` says of a process: T stopped, Z dead, nothing if it is gone."""
+    command = ["ps", "-o", "stat=", "-p", process]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
 class Running:
     """A run under way.
 

@@ -68,7 +68,7 @@ def test_help_lists_the_policies_with_their_sources(capsys, command, names):
 def test_help_tells_every_option_of_a_policy(capsys, name):
     told = " ".join(call(capsys, f"delays {name} --help").out.split())
     assert POLICIES[name].source in told
-    for parameter in signature(POLICIES[name].make).parameters.values():
+    for parameter in signature(POLICIES[name]).parameters.values():
         spelled = f"--{parameter.name.replace('_', '-')}"
         assert (spelled in told) == (parameter.name not in ("rng", "clock"))
 
@@ -77,7 +77,7 @@ def test_help_has_a_sentence_for_every_option_and_no_more():
     options = {
         name
         for policy in POLICIES.values()
-        for name in signature(policy.make).parameters
+        for name in signature(policy).parameters
         if name not in ("rng", "clock")
     }
     assert set(HELP) == options

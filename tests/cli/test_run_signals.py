@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from backoff_ticker.cli._child import _all_zombies
-from tests.cli.running import SOON, Running, talks
+from tests.cli.running import SOON, Running, state, talks
 from tests.helpers import eventually
 
 SIGNALS = {
@@ -139,10 +139,6 @@ def test_a_stopped_command_is_ended_too():
 
 
 def test_a_command_that_somebody_stops_is_waited_for():
-    def state(process):
-        command = ["ps", "-o", "stat=", "-p", process]
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
-
     with shell("echo $$ >&9; kill -STOP $$; echo on >&9") as running:
         child = running.until(r"(\d+)\n")[1].decode()
         eventually(lambda: state(child).startswith("T"), "the stop")

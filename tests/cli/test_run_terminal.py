@@ -10,7 +10,7 @@ import termios
 
 import pytest
 
-from tests.cli.running import CONTROLLING, ORPHANAGE, SOON, on_terminal, talks, under_shell
+from tests.cli.running import CONTROLLING, ORPHANAGE, SOON, on_terminal, state, talks, under_shell
 from tests.helpers import eventually
 
 CTRL_C, CTRL_Z, CTRL_BACKSLASH = b"\x03", b"\x1a", b"\x1c"
@@ -28,11 +28,6 @@ def command_in_front(running, screen):
     group = int(running.until(r"ready (\d+)\n")[1])
     eventually(lambda: screen.foreground() == group, "the command's turn")
     return group
-
-
-def state(process):
-    command = ["ps", "-o", "stat=", "-p", process]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
 # Who has the terminal

@@ -76,6 +76,32 @@ def test_the_clock_gives_the_timestamp(make, clock):
     assert first > 0
 
 
+def test_a_clock_that_is_set_back_is_refused_as_in_the_source(make, clock):
+    policy = make()
+    policy.failure()
+    clock._offset -= 60
+    with pytest.raises(ValueError, match="timestamp must not be less"):
+        policy.failure()
+
+
+def test_a_clock_that_is_set_back_does_not_end_a_ticker(make, clock):
+    ticker = Ticker(make(clock=None), clock=clock)
+    for number in (1, 2, 3):
+        clock.advance(100)
+        assert ticker.receive_nowait().number == number
+        ticker.failure()
+        last = ticker.backoff._timestamp
+        clock._offset -= 60 + 100 * number
+    assert last == ticker.backoff._timestamp
+
+
+def test_after_a_timestamp_that_was_given_the_clock_must_not_be_behind(make, clock):
+    policy = make()
+    policy.failure(clock.time() + 5)
+    with pytest.raises(ValueError, match="timestamp must not be less"):
+        policy.failure()
+
+
 def test_attempts_count_failures_in_a_row(make):
     policy = make(max_attempts=3)
     assert [policy.failure() is STOP for _ in range(4)] == [False, False, True, True]

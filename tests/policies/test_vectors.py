@@ -50,7 +50,7 @@ class Replay:
         self.clock = ManualClock(start, epoch=start)
         self.rng = Draws(vector["draws"]) if "draws" in vector else None
         given = {"clock": self.clock, "rng": self.rng}
-        known = inspect.signature(POLICIES[vector["policy"]].make).parameters
+        known = inspect.signature(POLICIES[vector["policy"]]).parameters
         given = {name: value for name, value in given.items() if name in known}
         self.policy = self.inner = named_policy(vector["policy"], **options, **given)
         self.tokens = []

@@ -12,7 +12,9 @@ from backoff_ticker import (
     CloseReason,
     ConstantBackOff,
     ExponentialBackOff,
+    LIMDBackOff,
     Pace,
+    StopBackOff,
     WouldBlock,
     with_max_retries,
     with_token,
@@ -349,3 +351,33 @@ def test_a_token_in_a_feedback_policy_is_heard_after_a_success(
     face.wait_for_waiting(clock)
     token.cancel()
     assert reason_of(waiting) is CloseReason.CANCELLED
+
+
+# The delay to come
+
+
+def test_the_next_delay_is_told_once_it_is_known(face: Any, clock: ManualClock) -> None:
+    ticker = face.ticker(ConstantBackOff(5), clock=clock)
+    assert ticker.next_delay == 0.0
+    face.receive(ticker)
+    assert ticker.next_delay == 5.0
+    ticker.stop()
+    assert ticker.next_delay is None
+
+
+def test_the_next_delay_of_a_feedback_policy_is_known_when_it_was_told(
+    face: Any, clock: ManualClock
+) -> None:
+    ticker = face.ticker(LIMDBackOff(2, 4, 0.5), clock=clock)
+    face.receive(ticker)
+    assert ticker.next_delay is None
+    ticker.failure()
+    assert ticker.next_delay == 2.0
+    ticker.success()
+    assert ticker.next_delay == 1.0
+
+
+def test_after_the_last_tick_there_is_no_next_delay(face: Any, clock: ManualClock) -> None:
+    ticker = face.ticker(StopBackOff(), clock=clock)
+    face.receive(ticker)
+    assert ticker.next_delay is None
