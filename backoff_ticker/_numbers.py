@@ -91,17 +91,17 @@ def as_seconds(
     return number + 0.0
 
 
-def as_count(name: str, value: object) -> int:
-    """Return ``value`` as an int of at least 0.
+def as_count(name: str, value: object, least: int = 0) -> int:
+    """Return ``value`` as an int of at least ``least``.
 
     Raises:
         TypeError: It is not an int, or is a bool.
-        ValueError: It is negative.
+        ValueError: It is less.
     """
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(
-            f"{name} must be an int >= 0, not {shown(value)} of type {type(value).__name__}"
+            f"{name} must be an int >= {least}, not {shown(value)} of type {type(value).__name__}"
         )
-    if value < 0:
-        raise ValueError(f"{name} must be an int >= 0, not {shown(value)}")
+    if value < least:
+        raise ValueError(f"{name} must be an int >= {least}, not {shown(value)}")
     return value

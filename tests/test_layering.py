@@ -75,7 +75,7 @@ LAZY_STANDARD = {
     ("_report", "traceback"),
     ("_schedule", "datetime"),
     ("policies._named", "inspect"),
-    ("policies._running", "copy"),
+    ("policies._copying", "copy"),
 }
 
 

@@ -68,7 +68,7 @@ def delays_of(policy: BackOff, count: int, clock: StillClock) -> list[Delay]:
 
 def _delays(run: BackOff, count: int, clock: StillClock) -> Iterator[Delay]:
     for retry in range(1, count + 1):
-        current: float | None = getattr(run, "current_interval", None)
+        current = _interval_of(run)
         bounds = run.bounds(retry)  # type: ignore[attr-defined]
         answer = run.next_backoff()
         if answer is STOP:
@@ -78,6 +78,14 @@ def _delays(run: BackOff, count: int, clock: StillClock) -> Iterator[Delay]:
         least, greatest = bounds
         interval = least + (greatest - least) / 2.0 if current is None else current
         yield Delay(retry, interval, least, greatest, drawn, clock.now)
+
+
+def _interval_of(policy: BackOff) -> float | None:
+    """Return the interval of a policy, or of the one inside its limits; None: it has none."""
+    while (inner := getattr(policy, "backoff", None)) is not None:
+        policy = inner
+    interval: float | None = getattr(policy, "current_interval", None)
+    return interval
 
 
 def as_json(name: str, delays: list[Delay]) -> str:
@@ -134,8 +142,11 @@ def as_table(delays: list[Delay], count: int, console: Console) -> str:
         for row, delay in zip(rows, delays, strict=True):
             table.add_row(*map(Text, row), picture.bar(delay))
         notes.append(picture.legend())
+    seen = console.width
+    console.width = needed + max(room, 0)  # or columns that find no room are left out
     with console.capture() as capture:
-        console.print(table, width=needed + max(room, 0), crop=False)
+        console.print(table)
         for note in notes:
             console.print(note, soft_wrap=True)
+    console.width = seen
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())

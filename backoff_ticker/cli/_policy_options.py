@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from ..policies._limits import with_max_elapsed_time, with_max_interval
 from ..policies._named import POLICIES
+from ..policies._wrappers import with_max_retries
 from ._readers import number, whole_number
 from ._text import HELP, as_text, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from .._protocols import BackOff, Clock
     from ..policies._named import NamedPolicy
@@ -22,6 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["PolicyOption", "build_policy", "flag", "options_of", "policy_options", "seed_option"]
 
 _NOT_ON_THE_COMMAND_LINE = ("rng", "clock")
+_LIMITS: dict[str, Callable[[BackOff, Any], BackOff]] = {
+    "max_interval": with_max_interval,
+    "max_elapsed_time": with_max_elapsed_time,
+    "max_retries": with_max_retries,
+}
+"""What can be put around any policy, unless it has a parameter of that name, the inmost first."""
+
 _NONE = object()
 """What the word ``none`` stands for until the policy is built; None means not given."""
 
@@ -70,11 +79,19 @@ def flag(name: str) -> str:
 
 def options_of(policy: NamedPolicy) -> dict[str, _Parameter]:
     """Return what can be said of a policy on the command line, in the constructor's order."""
-    parameters = inspect.signature(policy).parameters.values()
+    own = inspect.signature(policy).parameters
+    around = [inspect.signature(wrap).parameters[name] for name, wrap in _LIMITS.items()]
     return {
-        found.name: _Parameter(found.name, found.default, str(found.annotation))
-        for found in parameters
-        if found.name not in _NOT_ON_THE_COMMAND_LINE
+        **{
+            found.name: _Parameter(found.name, found.default, str(found.annotation))
+            for found in own.values()
+            if found.name not in _NOT_ON_THE_COMMAND_LINE
+        },
+        **{
+            found.name: _Parameter(found.name, None, str(found.annotation))
+            for found in around
+            if found.name not in own
+        },
     }
 
 
@@ -138,10 +155,17 @@ def build_policy(
         options["rng"] = random.Random(seed)  # noqa: S311 - jitter is no secret
     if clock is not None and "clock" in parameters:
         options["clock"] = clock
+    around = {name: options.pop(name) for name in _LIMITS if name in options.keys() - parameters}
     try:
-        return policy(**options)
+        return _limited(policy(**options), around)
     except (TypeError, ValueError) as error:
         raise click.UsageError(_spelled(str(error), known)) from error
+
+
+def _limited(backoff: BackOff, limits: Mapping[str, object]) -> BackOff:
+    for name, limit in limits.items():
+        backoff = _LIMITS[name](backoff, limit)
+    return backoff
 
 
 def _spelled(message: str, known: Iterable[str]) -> str:

@@ -19,6 +19,11 @@ __all__ = ["exit_codes", "number", "regex", "seconds", "whole_number"]
 _CODES = frozenset(range(1, 256))
 
 
+def _is_plain(text: str) -> bool:
+    """Whether it is free of what only Python reads as part of a number: ``1_0``, other digits."""
+    return text.isascii() and "_" not in text
+
+
 def number(text: str) -> float:
     """Return a number, be it NaN or infinite.
 
@@ -26,9 +31,11 @@ def number(text: str) -> float:
         click.BadParameter: ``text`` is none.
     """
     try:
-        return float(text)
+        if _is_plain(text):
+            return float(text)
     except ValueError:
-        raise click.BadParameter(f"{shown(text)} is not a number") from None
+        pass
+    raise click.BadParameter(f"{shown(text)} is not a number")
 
 
 def whole_number(least: int | None = None, greatest: int | None = None) -> Callable[[str], int]:
@@ -39,7 +46,7 @@ def whole_number(least: int | None = None, greatest: int | None = None) -> Calla
 
     def read(text: str) -> int:
         try:
-            found = int(text)
+            found = int(text if _is_plain(text) else "")
         except ValueError:
             raise click.BadParameter(f"{shown(text)} is not {expected}") from None
         if (least is not None and found < least) or (greatest is not None and found > greatest):

@@ -65,6 +65,12 @@ def _run(  # noqa: PLR0913 - the options of the command
     )
 
 
+def _all_of(
+    _context: click.Context, _option: click.Parameter, given: tuple[frozenset[int], ...]
+) -> frozenset[int] | None:
+    return frozenset().union(*given) if given else None
+
+
 def run_command() -> click.Command:
     """Return the command ``run``."""
     params: list[click.Parameter] = [
@@ -101,8 +107,11 @@ def run_command() -> click.Command:
         click.Option(
             ["--on-exit-code"],
             type=exit_codes,
+            multiple=True,
+            callback=_all_of,
             metavar="CODES",
-            help="Retry after these exit codes only, as in 1,75. [default: all but 0]",
+            help="Retry after these exit codes only, as in 1,75; may be repeated. [default: all "
+            "but 0]",
         ),
         click.Option(
             ["--until-output"],

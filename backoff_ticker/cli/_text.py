@@ -14,7 +14,8 @@ HELP = {
     "initial_interval": "The first interval.",
     "randomization_factor": "By what part of its interval a delay may differ from it, 0 to < 1.",
     "multiplier": "Each interval is so many times the one before, >= 1.",
-    "max_interval": "The greatest interval; a delay drawn around it can be longer.",
+    "max_interval": "The greatest interval, around which a delay can be longer; of a policy that "
+    "draws around none, the greatest delay.",
     "max_elapsed_time": "Stop so long after the start; 0 or none: never.",
     "look_ahead": "Whether to stop before a delay that would pass the limit of elapsed time (Go), "
     "or only once it has passed (Java).",
@@ -34,6 +35,7 @@ HELP = {
     "delay_multiple_on_success": "By what a success multiplies the delay.",
     "consider_actual_delay": "Whether the time between two calls counts as waited.",
     "max_actual_duration": "Give up so long after the start; 0: never.",
+    "max_retries": "Stop after so many delays.",
     "max_attempts": "Give up at so many failures in a row; 0: never.",
     "jitter_factor": "By what part a delay may differ from what the rule gives, 0 to < 1.",
     "min_delay": "The least delay.",

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
     Bounds = tuple[float, float]
 
-__all__ = ["Policy", "calls_of", "either", "power", "span_of"]
+__all__ = ["Policy", "calls_of", "either", "power", "span_of", "too_late"]
 
 _LARGEST_SIZE = log(LARGEST)
 _DOUBLE = 2.0
 _MOST_DOUBLINGS = 2098  # from the least float to the largest
+_HALF_A_NANOSECOND = 5e-10
 _LAST_CALL = 10**300  # a float can still hold it
 
 
@@ -60,9 +61,7 @@ class Policy:
         Raises:
             TypeError, ValueError: ``n`` is no int of at least 1.
         """
-        if as_count("n", n) == 0:
-            raise ValueError(f"n must be an int >= 1, not {n!r}")
-        call = min(n, _LAST_CALL)
+        call = min(as_count("n", n, 1), _LAST_CALL)
         return self._span(call, call)
 
     def _at(self, n: int) -> Bounds | None:
@@ -94,14 +93,26 @@ class Policy:
         """Return the policies that it asks."""
         return ()
 
-    def __copy__(self) -> Self:
+    def _twin(self) -> Self:
+        """Return a copy that holds the same policies inside; of one without state, itself."""
         return copied(self)
+
+    def __copy__(self) -> Self:
+        return self._twin()
 
     def __repr__(self) -> str:
         unusual = (n for n, usual in self._shown_unless.items() if getattr(self, n) != usual)
         names = (*self._shown, *unusual)
         parameters = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
         return f"{type(self).__name__}({parameters})"
+
+
+def too_late(elapsed: float, delay: float, limit: float) -> bool:
+    """Whether a delay that begins after ``elapsed`` would end after ``limit``; equality is not.
+
+    A sum of floats can miss an equal limit by its rounding, so half a nanosecond is let pass.
+    """
+    return delay > limit or elapsed + delay > limit + _HALF_A_NANOSECOND
 
 
 def either(one: Bounds | None, other: Bounds | None) -> Bounds | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from .._stop import STOP
 from ._base import calls_of, either, span_of
+from ._copying import plain_copy
 from ._running import is_feedback, require_policy, tell
 from ._wrapper import FeedbackIfInside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Self
 
     from .._protocols import BackOff
     from .._stop import Stop
@@ -78,6 +80,11 @@ class ChainBackOff(FeedbackIfInside):
 
     def _inside(self) -> tuple[BackOff, ...]:
         return self.backoffs
+
+    def __copy__(self) -> Self:
+        twin = self._twin()
+        twin.backoffs = tuple(map(plain_copy, self.backoffs))
+        return twin
 
     def __repr__(self) -> str:
         return f"chain({', '.join(map(repr, self.backoffs))})"

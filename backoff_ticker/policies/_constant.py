@@ -10,6 +10,7 @@ from ._copying import copied
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
+    from typing import Self
 
     from .._stop import Stop
     from ._base import Bounds
@@ -49,7 +50,7 @@ class ConstantBackOff(Policy):
     def _at(self, n: int) -> Bounds:  # noqa: ARG002 - each call is like the others
         return self._interval, self._interval
 
-    def __copy__(self) -> ConstantBackOff:
+    def _twin(self) -> Self:
         return self if type(self) is ConstantBackOff else copied(self)
 
     def __repr__(self) -> str:
@@ -74,7 +75,7 @@ class ZeroBackOff(Policy):
     def _at(self, n: int) -> Bounds:  # noqa: ARG002 - each call is like the others
         return 0.0, 0.0
 
-    def __copy__(self) -> ZeroBackOff:
+    def _twin(self) -> Self:
         return self if type(self) is ZeroBackOff else copied(self)
 
 
@@ -99,5 +100,5 @@ class StopBackOff(Policy):
     def _calls(self) -> tuple[float, float]:
         return 0.0, 0.0
 
-    def __copy__(self) -> StopBackOff:
+    def _twin(self) -> Self:
         return self if type(self) is StopBackOff else copied(self)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
     Thing = TypeVar("Thing")
 
-__all__ = ["attributes", "copied", "is_ours"]
+__all__ = ["attributes", "copied", "is_ours", "plain_copy"]
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -36,4 +36,15 @@ def copied(thing: Thing) -> Thing:
     twin = type(thing).__new__(type(thing))
     for name, value in attributes(thing):
         object.__setattr__(twin, name, value)
+    return twin
+
+
+def plain_copy(thing: Thing) -> Thing:
+    """Return ``copy.copy(thing)``; without that module where a class copies itself."""
+    own = getattr(type(thing), "__copy__", None)
+    if own is None:
+        from copy import copy
+
+        return copy(thing)
+    twin: Thing = own(thing)
     return twin

@@ -7,7 +7,7 @@ from math import inf
 from .._clock import resolve_clock
 from .._numbers import LARGEST, as_number, as_seconds
 from .._stop import STOP
-from ._base import Policy, power
+from ._base import Policy, power, too_late
 from ._random import as_rng, draw_from
 
 TYPE_CHECKING = False
@@ -132,7 +132,7 @@ class ExponentialBackOff(Policy):
         interval = self._interval
         limit = self.max_elapsed_time
         elapsed = 0.0 if limit is None else self.elapsed_time
-        if limit is not None and not self.look_ahead and elapsed > limit:
+        if limit is not None and not self.look_ahead and too_late(elapsed, 0.0, limit):
             return STOP
         spread = interval * self.randomization_factor
         delay = interval
@@ -141,7 +141,7 @@ class ExponentialBackOff(Policy):
         if interval < self.max_interval:
             self._step += 1
             self._interval = self._interval_at(self._step)
-        if limit is not None and self.look_ahead and elapsed + delay > limit:
+        if limit is not None and self.look_ahead and too_late(elapsed, delay, limit):
             return STOP
         return delay
 

@@ -18,6 +18,8 @@ __all__ = ["ConstantFeedbackBackOff", "ExponentialFeedbackBackOff", "FibonacciBa
 
 
 class _Fixed(FeedbackBackOff):
+    """The delay after a success is always the same."""
+
     __slots__ = ("delay_on_success",)
 
     def __init__(self, delay_on_success: float | timedelta, options: FeedbackOptions) -> None:

@@ -18,6 +18,8 @@ __all__ = ["DecorrelatedJitterBackOff", "EqualJitterBackOff", "FullJitterBackOff
 
 
 class _Jitter(Policy):
+    """Draws below a limit that grows from a base to a cap."""
+
     __slots__ = ("_rng", "base", "cap", "retries")
 
     _shown: ClassVar[tuple[str, ...]] = ("base", "cap")
@@ -31,6 +33,12 @@ class _Jitter(Policy):
             raise ValueError(f"cap must be >= base ({base!r}), not {cap!r}")
         self.retries: int = 0
         self._rng = as_rng("rng", rng)
+
+    def _count(self) -> int:
+        """Return how many delays there were before this one."""
+        before = self.retries
+        self.retries = before + 1
+        return before
 
     def _capped(self, factor: float, steps: int) -> float:
         """Return ``min(cap, base * factor**steps)``."""
@@ -69,9 +77,7 @@ class FullJitterBackOff(_Jitter):
 
     def next_backoff(self) -> float:
         """Return the next delay in seconds."""
-        limit = self._capped(2.0, self.retries)
-        self.retries += 1
-        return limit * draw_from(self._rng)
+        return self._capped(2.0, self._count()) * draw_from(self._rng)
 
     def _at(self, n: int) -> Bounds:
         return 0.0, self._capped(2.0, n - 1)
@@ -83,15 +89,27 @@ class EqualJitterBackOff(_Jitter):
     Call number ``n`` (from 0) returns ``v / 2`` and a uniform draw from 0 to ``v / 2`` on top,
     where ``v = min(cap, base * 2**n)``.
 
-    Source: as ``FullJitterBackOff``, "Equal Jitter"; parameters, attributes and errors too.
+    Source: "Exponential Backoff And Jitter", AWS Architecture Blog, "Equal Jitter"; ``n`` from 0.
+
+    Args:
+        base: The first limit: seconds >= 0, or a ``datetime.timedelta``.
+        cap: The greatest limit, seconds >= ``base``; None: the largest float.
+        rng: As in ``FullJitterBackOff``.
+
+    Attributes:
+        retries: Delays returned since ``reset()``.
+
+    Raises:
+        TypeError, ValueError: A parameter is no finite duration in its range.
+
+    Not to be called by several threads at once; whoever runs a policy runs a copy of its own.
     """
 
     __slots__ = ()
 
     def next_backoff(self) -> float:
         """Return the next delay in seconds."""
-        half = self._capped(2.0, self.retries) / 2.0
-        self.retries += 1
+        half = self._capped(2.0, self._count()) / 2.0
         return half + half * draw_from(self._rng)
 
     def _at(self, n: int) -> Bounds:
@@ -105,11 +123,21 @@ class DecorrelatedJitterBackOff(_Jitter):
     Each call draws uniformly from ``base`` to three times the last delay (at first: ``base``) and
     returns that, or ``cap`` if it is more.
 
-    Source: as ``FullJitterBackOff``, "Decorrelated Jitter"; parameters and errors too.
+    Source: "Exponential Backoff And Jitter", AWS Architecture Blog, "Decorrelated Jitter".
+
+    Args:
+        base: The least delay: seconds >= 0, or a ``datetime.timedelta``.
+        cap: The greatest delay, seconds >= ``base``; None: the largest float.
+        rng: As in ``FullJitterBackOff``.
 
     Attributes:
         retries: Delays returned since ``reset()``.
         last_delay: The delay returned last; ``base`` before the first.
+
+    Raises:
+        TypeError, ValueError: A parameter is no finite duration in its range.
+
+    Not to be called by several threads at once; whoever runs a policy runs a copy of its own.
     """
 
     __slots__ = ("last_delay",)
@@ -122,7 +150,7 @@ class DecorrelatedJitterBackOff(_Jitter):
 
     def next_backoff(self) -> float:
         """Return the next delay in seconds."""
-        self.retries += 1
+        self._count()
         spread = min(3.0 * self.last_delay, LARGEST) - self.base
         drawn = self.base + spread * draw_from(self._rng)
         # The limit is that of the formula, free of the rounding of each step.

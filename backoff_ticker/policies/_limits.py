@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._clock import resolve_clock
 from .._numbers import as_seconds
 from .._stop import STOP
+from ._base import too_late
 from ._running import checked_delay
 from ._wrapper import Wrapper
 
@@ -55,7 +56,8 @@ class MaxElapsedTimeBackOff(Wrapper):
         limit = self.max_elapsed_time
         if limit is None or delay is STOP:
             return delay
-        return STOP if self.elapsed_time + checked_delay(self.backoff, delay) > limit else delay
+        late = too_late(self.elapsed_time, checked_delay(self.backoff, delay), limit)
+        return STOP if late else delay
 
     def reset(self) -> None:
         """Begin anew: elapsed time from now, and the policy inside."""

@@ -7,7 +7,8 @@ from collections import deque
 from .._clock import resolve_clock
 from .._numbers import as_seconds, shown
 from .._stop import STOP
-from ._copying import attributes, is_ours
+from ._base import Policy
+from ._copying import attributes, is_ours, plain_copy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,9 +88,13 @@ class _Copier:
         if known is not None:
             return known
         try:
-            twin: BackOff = self._plain_copy(original)
-            self._copies[id(original)] = twin
             own_copy = getattr(type(original), "__copy__", None)
+            twin: BackOff
+            if isinstance(original, Policy) and is_ours(own_copy):
+                twin = original._twin()
+            else:
+                twin = plain_copy(original)
+            self._copies[id(original)] = twin
             if twin is not original and (own_copy is None or is_ours(own_copy)):
                 for name, value in list(attributes(twin)):
                     copied = self._held(value)
@@ -105,15 +110,6 @@ class _Copier:
         if bind_clock is not None and self._clock is not None and twin is not original:
             bind_clock(self._clock)
         return twin
-
-    @staticmethod
-    def _plain_copy(original: Any) -> Any:  # noqa: ANN401 - anything a policy may hold
-        plain = getattr(type(original), "__copy__", None)
-        if plain is None:
-            import copy
-
-            plain = copy.copy
-        return plain(original)
 
     def _held(self, value: Any) -> Any:  # noqa: ANN401 - anything a policy may hold
         """Return ``value`` with the policies in it copied: itself if there are none."""
@@ -135,7 +131,7 @@ class _Copier:
         if isinstance(value, (tuple, frozenset)):
             base: Any = tuple if isinstance(value, tuple) else frozenset
             return base.__new__(type(value), items)
-        twin = self._plain_copy(value)
+        twin = plain_copy(value)
         if isinstance(value, dict):
             twin.update(zip(value, items, strict=True))
         else:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from .._stop import STOP
 from ._base import Policy, calls_of, span_of
+from ._copying import plain_copy
 from ._running import is_feedback, require_policy, tell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Self
+
     from .._protocols import BackOff
     from .._stop import Stop
     from ._base import Bounds
@@ -45,7 +48,7 @@ class Wrapper(FeedbackIfInside):
         self.backoff: BackOff = backoff
 
     def _may_ask(self) -> bool:
-        """Whether the policy inside may be asked once more; counts the question."""
+        """Whether the policy inside may be asked once more."""
         return True
 
     def _changed(self, delay: float | Stop) -> float | Stop:
@@ -76,3 +79,8 @@ class Wrapper(FeedbackIfInside):
 
     def _inside(self) -> tuple[BackOff, ...]:
         return (self.backoff,)
+
+    def __copy__(self) -> Self:
+        twin = self._twin()
+        twin.backoff = plain_copy(self.backoff)
+        return twin

@@ -38,10 +38,11 @@ class MaxRetriesBackOff(Wrapper):
         self.retries: int = 0
 
     def _may_ask(self) -> bool:
-        if self.retries >= self.max_retries:
-            return False
-        self.retries += 1
-        return True
+        return self.retries < self.max_retries
+
+    def _changed(self, delay: float | Stop) -> float | Stop:
+        self.retries += 1  # once it has answered: what it refuses to hear does not count
+        return delay
 
     def _span(self, first: int, last: int) -> Bounds | None:
         if first > self.max_retries:
@@ -88,8 +89,8 @@ class TokenBackOff(Wrapper):
             announce(self.token)
         return not self.token.cancelled
 
-    def __copy__(self) -> Self:
-        twin = super().__copy__()
+    def _twin(self) -> Self:
+        twin = super()._twin()
         twin.announces = True
         return twin
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 
 import pytest
@@ -301,3 +302,60 @@ def test_plot_without_its_extra(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     said = call(capsys, "delays go --plot x.png")
     assert said.complaint == "--plot needs more packages: pip install 'backoff-ticker[plot]'"
+
+
+# Limits around any policy
+
+
+def delays_said(capsys, line):
+    return [one["drawn"] for one in json.loads(call(capsys, f"delays {line} --json").out)["delays"]]
+
+
+def test_any_policy_can_be_limited(capsys):
+    fixed = "limd --initial-delay 2 --delay-increment-on-failure 4 --delay-multiple-on-success 0"
+    assert delays_said(capsys, f"{fixed} -n 4 --max-interval 7") == [2.0, 6.0, 7.0, 7.0]
+    assert delays_said(capsys, f"{fixed} --max-elapsed-time 8") == [2.0, 6.0]
+    assert delays_said(capsys, f"{fixed} --max-retries 3") == [2.0, 6.0, 10.0]
+    assert delays_said(capsys, f"{fixed} --max-interval 4 --max-elapsed-time 10") == [2.0, 4.0, 4.0]
+    assert len(delays_said(capsys, "grpc --max-elapsed-time 3")) == 2
+
+
+def test_a_limit_that_a_policy_has_itself_is_its_own(capsys):
+    plain = "exponential --randomization-factor 0 --multiplier 2"
+    assert delays_said(capsys, f"{plain} -n 4 --max-interval 1.5") == [0.5, 1.0, 1.5, 1.5]
+    assert len(delays_said(capsys, f"{plain} --max-elapsed-time none -n 100")) == 100
+
+
+def test_a_limit_shows_the_interval_of_the_policy_inside(capsys):
+    said = json.loads(call(capsys, "delays exponential --max-retries 2 --json").out)["delays"]
+    assert [one["interval"] for one in said] == [0.5, 0.75]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ("--max-retries -1", "--max-retries must be an int >= 0, not -1"),
+        ("--max-interval nan", "--max-interval must be a finite number of seconds >= 0, not nan"),
+        ("--max-elapsed-time -1", "--max-elapsed-time must be a finite number of seconds >= 0"),
+    ],
+)
+def test_a_bad_limit_is_told_by_its_option(capsys, options, complaint):
+    assert complaint in call(capsys, f"delays zero {options}").complaint
+
+
+@pytest.mark.parametrize("columns", [1, 20, 40, 60, 80])
+@pytest.mark.parametrize("terminal", [True, False])
+def test_no_column_is_left_out_however_narrow_the_console_is(columns, terminal):
+    policy = ExponentialBackOff(randomization_factor=0)
+    console = Console(width=columns, force_terminal=terminal, no_color=True, highlight=False)
+    text = as_table(delays_of(policy, 2, StillClock()), 2, console)
+    lines = re.sub("\x1b\\[[0-9;]*m", "", text).splitlines()
+    assert lines[0].split() == ["retry", "interval", "[least,", "greatest]", "drawn", "total"]
+    assert lines[2].split()[:6] == ["2", "0.75", "[0.75,", "0.75]", "0.75", "1.25"]
+    assert console.width == columns
+
+
+@pytest.mark.parametrize("text", ["1_0", "\u0661", "\uff11"])
+def test_numbers_are_those_that_people_write(capsys, text):
+    assert "is not a number" in call(capsys, f"delays constant --interval {text}").complaint
+    assert "is not a whole number" in call(capsys, f"delays zero -n {text}").complaint

@@ -80,6 +80,23 @@ def test_run_takes_options_that_the_policy_may_have_as_none(capsys, ran):
     assert (backoff.max_elapsed_time, backoff.look_ahead) == (None, False)
 
 
+def test_run_takes_several_lists_of_exit_codes_as_one(capsys, ran):
+    call(capsys, "run --on-exit-code 1,2 --on-exit-code 75 true")
+    ((_, _, options),) = ran
+    assert options["on_exit_code"] == frozenset({1, 2, 75})
+
+
+def test_run_can_limit_any_policy(capsys, ran):
+    call(
+        capsys,
+        "run --policy full-jitter --base 1 --cap 2 --max-retries 3 --max-elapsed-time 9 true",
+    )
+    ((_, backoff, _),) = ran
+    assert repr(backoff) == (
+        "with_max_retries(with_max_elapsed_time(FullJitterBackOff(base=1.0, cap=2.0), 9.0), 3)"
+    )
+
+
 def test_a_regex_that_python_warns_of_is_taken_without_a_word(capsys, ran):
     assert call(capsys, "run --until-output [[a] true") == (75, "", "")
 

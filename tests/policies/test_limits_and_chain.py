@@ -101,6 +101,30 @@ def test_a_ticker_ends_when_the_time_is_up(clock):
     assert numbers == [1, 2, 3]
 
 
+@pytest.mark.parametrize(
+    "policy",
+    [
+        lambda clock: with_max_elapsed_time(ConstantBackOff(0.1), 0.3, clock=clock),
+        lambda clock: ExponentialBackOff(0.1, 0, 1, 0.1, 0.3, clock=clock),
+    ],
+)
+def test_equality_passes_although_floats_are_rounded(clock, policy):
+    run = policy(clock)
+    clock.now = 0.0
+    run.reset()
+    answers = []
+    while (delay := run.next_backoff()) is not STOP:
+        answers.append(delay)
+        clock.advance(delay)
+    assert answers == [0.1, 0.1, 0.1]
+
+
+def test_no_delay_is_longer_than_the_limit_itself(clock):
+    policy = with_max_elapsed_time(ConstantBackOff(0.3000000000000001), 0.3, clock=clock)
+    assert policy.next_backoff() is STOP
+    assert policy.bounds(1) is None
+
+
 # A greatest delay
 
 
@@ -193,6 +217,12 @@ def test_a_copy_of_a_chain_keeps_its_own_place():
     twin = copy.copy(policy)
     policy.next_backoff()
     assert (twin.position, policy.position) == (1, 2)
+
+
+def test_a_copy_of_a_chain_does_not_use_up_the_parts_of_the_original():
+    policy = chain(constant(1, 1), ConstantBackOff(9))
+    assert ask(copy.copy(policy), 2) == [1.0, 9.0]
+    assert ask(policy, 2) == [1.0, 9.0]
 
 
 def test_a_ticker_copies_every_part():

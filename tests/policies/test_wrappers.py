@@ -14,6 +14,7 @@ from backoff_ticker import (
     CancellationToken,
     ConstantBackOff,
     ExponentialBackOff,
+    LIMDBackOff,
     StopBackOff,
     ZeroBackOff,
     delays,
@@ -323,3 +324,36 @@ def test_wrappers_print_as_they_are_made():
         "with_max_retries(ConstantBackOff(1.0), 2)"
     )
     assert repr(with_token(ZeroBackOff(), token)) == f"with_token(ZeroBackOff(), {token!r})"
+
+
+def test_a_copy_does_not_share_the_policy_inside(wrap):
+    inner = ExponentialBackOff(1, 0, 2)
+    outer = wrap(wrap(inner))
+    twin = copy.copy(outer)
+    assert twin.next_backoff() == 1.0
+    assert inner.current_interval == 1.0
+    assert twin.backoff.backoff.current_interval == 2.0
+    assert type(twin) is type(outer)
+
+
+def test_what_the_policy_inside_refuses_to_hear_is_not_counted():
+    policy = with_max_retries(LIMDBackOff(1, 1, 1), 2)
+    policy.failure(5)
+    for bad in (4, "x"):
+        with pytest.raises((TypeError, ValueError)):
+            policy.failure(bad)
+    assert policy.retries == 1
+    assert policy.failure(6) == 2.0
+    assert policy.failure(7) is STOP
+
+
+def test_a_user_class_inside_may_take_no_timestamp():
+    class Own(Recording):
+        def failure(self):
+            return 5.0
+
+        def success(self):
+            return 0.5
+
+    policy = with_max_retries(Own(), 1)
+    assert (policy.failure(), policy.failure(), policy.success()) == (5.0, STOP, 0.5)
