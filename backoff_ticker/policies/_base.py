@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import exp, inf, log
 
 from .._numbers import LARGEST, as_count
-from ._copying import copied
+from ._copying import copied, is_ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,13 +123,15 @@ def either(one: Bounds | None, other: Bounds | None) -> Bounds | None:
 
 
 def span_of(policy: BackOff, first: int, last: int) -> Bounds | None:
-    """Return the bounds of calls of any policy; of a user's own, nothing is known."""
-    return policy._span(first, last) if isinstance(policy, Policy) else (0.0, LARGEST)
+    """Return the bounds of calls of any policy; of a class of a user's own, nothing is known."""
+    if isinstance(policy, Policy) and is_ours(type(policy)):
+        return policy._span(first, last)
+    return 0.0, LARGEST
 
 
 def calls_of(policy: BackOff) -> tuple[float, float]:
     """Return how many calls of any policy return a delay, at least and at most."""
-    return policy._calls() if isinstance(policy, Policy) else (0.0, inf)
+    return policy._calls() if isinstance(policy, Policy) and is_ours(type(policy)) else (0.0, inf)
 
 
 def power(first: float, factor: float, steps: int) -> float:

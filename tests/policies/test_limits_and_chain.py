@@ -280,6 +280,7 @@ GROWING = ExponentialBackOff(1, 0, 2, 1000, None)
         (chain(with_token(constant(9, 1), CancellationToken()), GROWING), [(1, 9), (1, 2), (2, 4)]),
         (with_max_retries(Recording(), 1), [(0, LARGEST), None]),
         (chain(Recording(), GROWING), [(0, LARGEST), (0, LARGEST)]),
+        (with_max_retries(type("Own", (ConstantBackOff,), {})(1), 1), [(0, LARGEST), None]),
         (ExponentialBackOff(2, 0.5, 2, 8, 3), [(1, 3), (2, 3), None]),
         (ExponentialBackOff(2, 0.5, 2, 8, 3, look_ahead=False), [(1, 3), (2, 6), (4, 12)]),
         (LIMDBackOff(2, 4, 0.2, max_attempts=3), [(2, 2), (6, 6), None]),
