@@ -16,6 +16,9 @@ __all__ = [
     "LONGEST_WAIT",
     "as_count",
     "as_difference",
+    "as_factor",
+    "as_flag",
+    "as_fraction",
     "as_number",
     "as_seconds",
     "shown",
@@ -57,6 +60,43 @@ def as_number(name: str, value: object, expected: str = "a finite number") -> fl
     if not isfinite(number):
         raise ValueError(f"{name} must be {expected}, not {shown(value)}")
     return number
+
+
+def as_fraction(name: str, value: float) -> float:
+    """Return ``value`` as a float >= 0 and < 1.
+
+    Raises:
+        TypeError: It is not an int or a float, or is a bool.
+        ValueError: It is out of that range.
+    """
+    number = as_number(name, value)
+    if not 0.0 <= number < 1.0:
+        raise ValueError(f"{name} must be >= 0 and < 1, not {shown(value)}")
+    return number
+
+
+def as_factor(name: str, value: float, least: int) -> float:
+    """Return ``value`` as a finite float of at least ``least``.
+
+    Raises:
+        TypeError: It is not an int or a float, or is a bool.
+        ValueError: It is NaN, infinite, less, or too big for a float.
+    """
+    number = as_number(name, value)
+    if number < least:
+        raise ValueError(f"{name} must be >= {least}, not {shown(value)}")
+    return number
+
+
+def as_flag(name: str, value: object) -> bool:
+    """Return ``value`` if it is True or False.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be a bool, not {shown(value)}")
+    return value
 
 
 def as_difference(

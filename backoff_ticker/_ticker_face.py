@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._errors import TickerClosed, WouldBlock
-from ._numbers import as_count
+from ._numbers import as_count, as_flag
 from ._schedule import CloseReason, Tick
 from ._ticker_core import AGAIN, TickerCore
 
@@ -120,8 +120,7 @@ class TickerFace(TickerCore):
                 that interrupted it.
             Exception: What the ``reset()`` of the new policy raised.
         """
-        if not isinstance(immediately, bool):
-            raise TypeError(f"immediately must be a bool, not {immediately!r}")
+        as_flag("immediately", immediately)
         reason = self._ending()
         if reason is not None:
             raise TickerClosed(reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from .._clock import resolve_clock
-from .._numbers import LARGEST, as_number, as_seconds
+from .._numbers import LARGEST, as_factor, as_flag, as_fraction, as_seconds
 from .._stop import STOP
 from ._base import Policy, power, too_late
 from ._random import as_rng, draw_from
@@ -90,27 +90,19 @@ class ExponentialBackOff(Policy):
         clock: Clock | None = None,
     ) -> None:
         self.initial_interval: float = as_seconds("initial_interval", initial_interval)
-        self.randomization_factor: float = as_number("randomization_factor", randomization_factor)
-        self.multiplier: float = as_number("multiplier", multiplier)
+        self.randomization_factor: float = as_fraction("randomization_factor", randomization_factor)
+        self.multiplier: float = as_factor("multiplier", multiplier, 1)
         self.max_interval: float = as_seconds("max_interval", max_interval)
         limit = 0.0 if max_elapsed_time is None else max_elapsed_time
         self.max_elapsed_time: float | None = as_seconds("max_elapsed_time", limit) or None
         if self.initial_interval == 0.0:
             raise ValueError(f"initial_interval must be > 0, not {initial_interval!r}")
-        if not 0.0 <= self.randomization_factor < 1.0:
-            raise ValueError(
-                f"randomization_factor must be >= 0 and < 1, not {randomization_factor!r}"
-            )
-        if self.multiplier < 1.0:
-            raise ValueError(f"multiplier must be >= 1, not {multiplier!r}")
         if self.max_interval < self.initial_interval:
             raise ValueError(
                 f"max_interval must be >= initial_interval ({initial_interval!r}), "
                 f"not {max_interval!r}"
             )
-        if not isinstance(look_ahead, bool):
-            raise TypeError(f"look_ahead must be a bool, not {look_ahead!r}")
-        self.look_ahead: bool = look_ahead
+        self.look_ahead: bool = as_flag("look_ahead", look_ahead)
         self._rng = as_rng("rng", rng)
         self._clock = clock if clock is None else resolve_clock(clock)
         self._step = 0

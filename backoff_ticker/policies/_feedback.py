@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from .._clock import resolve_clock
-from .._numbers import LARGEST, as_count, as_number, as_seconds
+from .._numbers import LARGEST, as_count, as_flag, as_fraction, as_number, as_seconds
 from .._stop import STOP
 from ._base import Policy
 from ._feedback_bounds import failure_bounds
@@ -114,14 +114,10 @@ class FeedbackBackOff(Policy):
         rng: Random | None = None,
         clock: Clock | None = None,
     ) -> None:
-        if not isinstance(consider_actual_delay, bool):
-            raise TypeError(f"consider_actual_delay must be a bool, not {consider_actual_delay!r}")
-        self.consider_actual_delay: bool = consider_actual_delay
+        self.consider_actual_delay: bool = as_flag("consider_actual_delay", consider_actual_delay)
         self.max_actual_duration: float = as_seconds("max_actual_duration", max_actual_duration)
         self.max_attempts: int = as_count("max_attempts", max_attempts)
-        self.jitter_factor: float = as_number("jitter_factor", jitter_factor)
-        if not 0.0 <= self.jitter_factor < 1.0:
-            raise ValueError(f"jitter_factor must be >= 0 and < 1, not {jitter_factor!r}")
+        self.jitter_factor: float = as_fraction("jitter_factor", jitter_factor)
         self.min_delay: float = as_seconds("min_delay", min_delay)
         self.max_delay: float | None = (
             None if max_delay is None else as_seconds("max_delay", max_delay)

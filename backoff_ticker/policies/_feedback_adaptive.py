@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._numbers import as_difference, as_number, as_seconds
+from .._numbers import as_difference, as_factor, as_seconds
 from ._feedback import FeedbackBackOff
 
 TYPE_CHECKING = False
@@ -55,13 +55,6 @@ class _Adaptive(FeedbackBackOff):
 
     def _growth(self) -> Step:
         return self._failure_step()
-
-
-def _factor(name: str, value: float) -> float:
-    number = as_number(name, value, "a finite number >= 0")
-    if number < 0.0:
-        raise ValueError(f"{name} must be >= 0, not {value!r}")
-    return number
 
 
 class LILDBackOff(_Adaptive):
@@ -138,8 +131,8 @@ class LIMDBackOff(_Adaptive):
         self.delay_increment_on_failure: float = as_difference(
             "delay_increment_on_failure", delay_increment_on_failure
         )
-        self.delay_multiple_on_success: float = _factor(
-            "delay_multiple_on_success", delay_multiple_on_success
+        self.delay_multiple_on_success: float = as_factor(
+            "delay_multiple_on_success", delay_multiple_on_success, 0
         )
         super().__init__(initial_delay, options)
 
@@ -182,8 +175,8 @@ class MILDBackOff(_Adaptive):
         delay_increment_on_success: float | timedelta,
         **options: Unpack[FeedbackOptions],
     ) -> None:
-        self.delay_multiple_on_failure: float = _factor(
-            "delay_multiple_on_failure", delay_multiple_on_failure
+        self.delay_multiple_on_failure: float = as_factor(
+            "delay_multiple_on_failure", delay_multiple_on_failure, 0
         )
         self.delay_increment_on_success: float = as_difference(
             "delay_increment_on_success", delay_increment_on_success
@@ -225,11 +218,11 @@ class MIMDBackOff(_Adaptive):
         delay_multiple_on_success: float,
         **options: Unpack[FeedbackOptions],
     ) -> None:
-        self.delay_multiple_on_failure: float = _factor(
-            "delay_multiple_on_failure", delay_multiple_on_failure
+        self.delay_multiple_on_failure: float = as_factor(
+            "delay_multiple_on_failure", delay_multiple_on_failure, 0
         )
-        self.delay_multiple_on_success: float = _factor(
-            "delay_multiple_on_success", delay_multiple_on_success
+        self.delay_multiple_on_success: float = as_factor(
+            "delay_multiple_on_success", delay_multiple_on_success, 0
         )
         super().__init__(initial_delay, options)
 

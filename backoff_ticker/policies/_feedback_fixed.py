@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._numbers import LARGEST, as_number, as_seconds
+from .._numbers import LARGEST, as_factor, as_seconds
 from ._base import either, power
 from ._feedback import FeedbackBackOff
 
@@ -105,9 +105,7 @@ class ExponentialFeedbackBackOff(_Fixed):
         **options: Unpack[FeedbackOptions],
     ) -> None:
         self.initial_delay: float = as_seconds("initial_delay", initial_delay)
-        self.exponent_base: float = as_number("exponent_base", exponent_base)
-        if self.exponent_base < 0.0:
-            raise ValueError(f"exponent_base must be >= 0, not {exponent_base!r}")
+        self.exponent_base: float = as_factor("exponent_base", exponent_base, 0)
         super().__init__(delay_on_success, options)
 
     def _raw(self, n: int) -> float:
