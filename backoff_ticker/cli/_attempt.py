@@ -11,13 +11,14 @@ from .._token import CancellationToken, any_of
 from ._child import Child
 from ._handlers import handling
 from ._outcome import Outcome
-from ._output import Output
+from ._output import Output, somebody_reads
+from ._search import SearchProcess
 from ._terminal import stop_ourselves
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ._output import Pattern
+    from ._search import Pattern
     from ._terminal import Terminal
 
 __all__ = ["Attempt"]
@@ -52,10 +53,17 @@ class Attempt:
         self._grace = grace
         self._hung_up = False
         self._ending = False
+        self._typed = 0
         self._output: Output | None = None
-        self._child = Child(command, piped=until_output is not None, on_stop=self._stopped)
-        if until_output is not None and self._child.stdout is not None:
-            self._output = Output(self._child.stdout, until_output)
+        search = None if until_output is None else SearchProcess(until_output)
+        try:
+            self._child = Child(command, piped=search is not None, on_stop=self._stopped)
+        except BaseException:
+            if search is not None:
+                search.close()
+            raise
+        if search is not None and self._child.stdout is not None:
+            self._output = Output(self._child.stdout, search)
         terminal.offer(self._child.group)
 
     # What signals tell, called by the event loop
@@ -63,6 +71,13 @@ class Attempt:
     def collect(self) -> None:
         """Find out what has become of the command."""
         self._child.collect()
+        if self._child.exited.cancelled:
+            self._let_go(repair=self._ending or self._child.killed_by != 0)
+
+    def _let_go(self, *, repair: bool) -> None:
+        """Take the terminal from the group: what is typed from now on is for us."""
+        self._terminal.take_back(repair=repair)
+        self._typed = self._terminal.typed() or self._typed
 
     def send(self, number: int) -> None:
         """Pass a signal on to the command's group."""
@@ -75,7 +90,8 @@ class Attempt:
 
     def resume(self) -> None:
         """Continue the command after somebody has continued us."""
-        self._terminal.offer(self._child.group)
+        if not self._child.exited.cancelled:
+            self._terminal.offer(self._child.group)
         self._child.send(signal.SIGCONT)
 
     def _stopped(self, number: int) -> None:
@@ -124,9 +140,10 @@ class Attempt:
                 await any_of(child.exited, limit).wait_async()
                 in_time = child.exited.cancelled
                 timed_out = not in_time and isinstance(limit.cause, DeadlineExceeded)
-                if in_time:
-                    self._terminal.take_back(repair=child.killed_by != 0)
                 self._ending = True
+                signalled = isinstance(limit.cause, str)
+                if self._output is not None and (signalled or not in_time):
+                    self._output.search.close()  # whatever it finds, it comes too late
                 if timed_out:
                     await child.end(None, self._grace)
                 elif isinstance(limit.cause, str):
@@ -136,17 +153,20 @@ class Attempt:
                 if self._output is not None:
                     # Not for ever, should the run have to end while nobody reads.
                     patience = CancellationToken().child(timeout=self._grace)
-                    limit = patience if token.cancelled else token
+                    limit = patience if token.cancelled or self._typed else token
                     await any_of(self._output.done, limit).wait_async()
         finally:
             if not child.exited.cancelled:
                 child.send(signal.SIGKILL)
-            self._terminal.take_back(repair=True)
-            if copying is not None:
+            self._let_go(repair=True)
+            if self._output is not None and copying is not None:
+                self._output.search.close()
                 copying.cancel()
                 await asyncio.wait({copying})
-        return Outcome.timed_out() if timed_out else self._outcome()
+        return Outcome.timed_out().after(self._typed) if timed_out else self._outcome()
 
     def _outcome(self) -> Outcome:
         matched = None if self._output is None else self._output.search.matched
-        return Outcome.ended(self._child.code, self._child.killed_by, matched=matched)
+        code, killed_by = self._child.code, self._child.killed_by
+        outcome = Outcome.ended(code, killed_by, matched=matched, read=somebody_reads())
+        return outcome.after(self._typed)

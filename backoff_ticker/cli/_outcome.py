@@ -15,6 +15,7 @@ TIMED_OUT = 124
 SIGNAL_BASE = 128
 """What shells add to the number of the signal that ended a command."""
 
+_UNREAD = SIGNAL_BASE + signal.SIGPIPE
 _INTERRUPTED = (SIGNAL_BASE + signal.SIGINT, SIGNAL_BASE + signal.SIGQUIT)
 
 
@@ -27,7 +28,12 @@ class Outcome:
         succeeded: Whether no other attempt is needed.
         incomplete: Whether it is no verdict of the command's: it was ended because it took too
             long, or it exited with 0 but did not print what was waited for.
+        typed: Whether it failed after Ctrl-C or the like was typed.
+        unread: Whether it failed because nobody reads the output of the run.
     """
+
+    typed = False
+    unread = False
 
     def __init__(
         self, code: int, how: str, *, succeeded: bool = False, incomplete: bool = False
@@ -38,23 +44,36 @@ class Outcome:
         self.incomplete = incomplete
 
     @classmethod
-    def ended(cls, code: int, killed_by: int, *, matched: bool | None) -> Outcome:
+    def ended(
+        cls, code: int, killed_by: int, *, matched: bool | None, read: bool = True
+    ) -> Outcome:
         """Return that of a command that ended by itself.
 
         Args:
             code: Its exit code as shells say it.
             killed_by: The signal that ended it; 0: none did.
             matched: Whether its output matched; None: nobody asked.
+            read: Whether somebody can still read the output of the run.
         """
         if matched is False and code == 0:
             return cls(NO_MATCH, "printed no match", incomplete=True)
         how = f"was killed by {name_of(killed_by)}" if killed_by else f"exited with {code}"
-        return cls(code, how, succeeded=code == 0 if matched is None else matched)
+        outcome = cls(code, how, succeeded=code == 0 if matched is None else matched)
+        outcome.unread = not outcome.succeeded and not read and code == _UNREAD
+        return outcome
 
     @classmethod
     def timed_out(cls) -> Outcome:
         """Return that of a command that was ended because it took too long."""
         return cls(TIMED_OUT, "timed out", incomplete=True)
+
+    def after(self, typed: int) -> Outcome:
+        """Return it as it is if SIGINT or SIGQUIT was typed meanwhile; 0: neither was."""
+        if not typed or self.succeeded:
+            return self
+        outcome = Outcome(SIGNAL_BASE + typed, self.how)
+        outcome.typed = True
+        return outcome
 
     @property
     def interrupted(self) -> bool:
@@ -76,10 +95,14 @@ class Rules:
 
     def why_last(self, outcome: Outcome, number: int) -> str | None:
         """Return why no attempt follows the failed one of this number; None if one does."""
+        if outcome.typed:
+            return "interrupted"  # whatever is listed: the keyboard must be able to end the run
         codes = self._on_exit_code
         if not outcome.incomplete and (codes is None or outcome.code not in codes):
             if outcome.interrupted:
                 return "interrupted"
+            if outcome.unread:
+                return "nobody reads the output"
             if codes is not None:
                 return "not to be repeated"
         return "giving up" if number == self._max_attempts else None

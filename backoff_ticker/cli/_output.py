@@ -12,82 +12,24 @@ from typing import TYPE_CHECKING
 
 from .._token import CancellationToken
 from .._waiting import give_way
+from ._ready import ready
 
 if TYPE_CHECKING:
-    import re
-    from collections.abc import Callable
     from typing import IO
 
-    Pattern = re.Pattern[bytes] | re.Pattern[str]
+    from ._search import SearchProcess
 
-__all__ = ["LineSearch", "Output"]
+__all__ = ["Output", "somebody_reads"]
 
 _STDOUT = 1
 _CHUNK = 65_536
-_LONGEST_LINE = 65_536
-"""Bytes: a line that is longer is searched in parts, which overlap by half of this."""
 
 
-class LineSearch:
-    """Looks for a match in output that comes in parts, a line at a time, as grep does.
-
-    Args:
-        pattern: For str each line is decoded as the arguments of a program are.
-
-    Attributes:
-        matched: Whether a line matched.
-    """
-
-    def __init__(self, pattern: Pattern) -> None:
-        self._pattern = pattern
-        self._rest = b""
-        self.matched = False
-
-    def feed(self, part: bytes) -> None:
-        """Look at more output."""
-        if self.matched:
-            return
-        *lines, self._rest = (self._rest + part).split(b"\n")
-        self._look_at(lines)
-        if len(self._rest) > _LONGEST_LINE:
-            self._look_at([self._rest])
-            self._rest = self._rest[-_LONGEST_LINE // 2 :]
-
-    def close(self) -> None:
-        """Look at the last line, which may have no end."""
-        if self._rest:
-            self._look_at([self._rest])
-            self._rest = b""
-
-    def _look_at(self, lines: list[bytes]) -> None:
-        if isinstance(self._pattern.pattern, bytes):
-            found = any(map(self._pattern.search, lines))
-        else:
-            found = any(map(self._pattern.search, map(os.fsdecode, lines)))
-        self.matched = self.matched or found
-
-
-async def _ready(
-    watch: Callable[[int, Callable[[], None]], object],
-    unwatch: Callable[[int], object],
-    descriptor: int,
-    *also: CancellationToken,
-) -> None:
-    """Wait until a descriptor is ready, or one of the tokens is cancelled."""
-    news = asyncio.get_running_loop().create_future()
-
-    def wake() -> None:
-        if not news.done():
-            news.set_result(None)
-
-    watch(descriptor, wake)
-    handles = [token.on_cancel(wake) for token in also]
-    try:
-        await news
-    finally:
-        unwatch(descriptor)
-        for handle in handles:
-            handle.remove()
+def somebody_reads() -> bool:
+    """Whether what is written to our stdout can still reach somebody."""
+    poll = select.poll()
+    poll.register(_STDOUT, 0)
+    return not any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
 
 
 class Output:
@@ -95,19 +37,19 @@ class Output:
 
     Args:
         source: The end of the pipe to read from, unbuffered; it becomes non-blocking.
-        pattern: What to look for.
+        search: Searches it; it is closed here.
 
     Attributes:
-        done: Cancelled once all is passed on.
+        done: Cancelled once all is passed on and searched.
         search: What was found.
     """
 
-    def __init__(self, source: IO[bytes], pattern: Pattern) -> None:
+    def __init__(self, source: IO[bytes], search: SearchProcess) -> None:
         os.set_blocking(source.fileno(), False)
         self._pipe = source
         self._source = source.fileno()
         self._loop = asyncio.get_running_loop()
-        self.search = LineSearch(pattern)
+        self.search = search
         self.done = CancellationToken()
 
     async def pass_on(self, exited: CancellationToken) -> None:
@@ -122,7 +64,7 @@ class Output:
                     part = os.read(self._source, _CHUNK)
                 except BlockingIOError:
                     loop = self._loop
-                    await _ready(loop.add_reader, loop.remove_reader, self._source, exited)
+                    await ready(loop.add_reader, loop.remove_reader, self._source, exited)
                     continue
                 if not part:
                     return
@@ -136,8 +78,11 @@ class Output:
             pass  # nobody reads our stdout; closing the pipe tells the command
         finally:
             self._pipe.close()
-            self.search.close()
-            self.done.cancel()
+            try:
+                await self.search.finish()
+            finally:
+                self.search.close()
+                self.done.cancel()
 
     def _available(self) -> int:
         count = fcntl.ioctl(self._source, termios.FIONREAD, struct.pack("i", 0))
@@ -145,7 +90,7 @@ class Output:
 
     async def _write(self, part: bytes) -> None:
         """Write to our stdout, which may be slow: only what it takes without blocking us."""
-        self.search.feed(part)
+        await self.search.feed(part)
         view = memoryview(part)
         while view:
             try:
@@ -154,4 +99,4 @@ class Output:
                     continue
             except BlockingIOError:
                 pass  # somebody made it non-blocking
-            await _ready(self._loop.add_writer, self._loop.remove_writer, _STDOUT)
+            await ready(self._loop.add_writer, self._loop.remove_writer, _STDOUT)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .._protocols import BackOff
     from .._schedule import Tick
     from ._outcome import Outcome
-    from ._output import Pattern
+    from ._search import Pattern
 
 __all__ = ["run"]
 
@@ -57,6 +57,9 @@ def run(  # noqa: PLR0913 - the options of the command
     SIGHUP and SIGQUIT are passed on to the group and end the run; ``grace`` seconds later the
     group gets SIGTERM, and again so much later SIGKILL. An attempt that takes too long gets SIGTERM
     first. Processes that a command leaves behind as it ends by itself are left alone.
+
+    No attempt follows a failed one in which SIGINT or SIGQUIT was typed, whatever the command made
+    of it; nor one that SIGPIPE killed when nobody reads our stdout any more.
 
     Args:
         command: The program and its arguments; no shell reads them.

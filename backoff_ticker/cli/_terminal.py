@@ -13,6 +13,8 @@ import termios
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ._sentinel import Sentinel
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -61,6 +63,7 @@ class Terminal:
         self._alone = os.isatty(0) and os.isatty(1)
         self._modes: list[Any] | None = None
         self.lent = False
+        self._sentinel: Sentinel | None = None
 
     @property
     def exists(self) -> bool:
@@ -81,6 +84,7 @@ class Terminal:
             self.lent = foreground == group
             if foreground == os.getpgrp():
                 self._modes = termios.tcgetattr(self._fd)
+                self._post_sentinel(group)
                 self.lent = self._make_foreground(group)
         except (OSError, termios.error):
             self.lent = False  # it was hung up
@@ -103,6 +107,23 @@ class Terminal:
             except termios.error:
                 pass  # it was hung up
 
+    def _post_sentinel(self, group: int) -> None:
+        if self._sentinel is None:
+            try:
+                self._sentinel = Sentinel(group)
+            except OSError:
+                pass  # no process more is to be had; the command runs all the same
+
+    def typed(self) -> int:
+        """Tell whether the group that it was lent to got SIGINT or SIGQUIT; 0 if neither.
+
+        To be called when the command has ended, before anybody looks who is left of its group.
+        """
+        if self._sentinel is None:
+            return 0
+        sentinel, self._sentinel = self._sentinel, None
+        return sentinel.close()
+
     def _make_foreground(self, group: int) -> bool:
         try:
             with _blocked(signal.SIGTTOU):
@@ -114,6 +135,7 @@ class Terminal:
     def close(self) -> None:
         """Take it back and let go of it."""
         self.take_back()
+        self.typed()
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None

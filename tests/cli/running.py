@@ -181,6 +181,14 @@ def state(process: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
+def children(running: Running) -> list[str]:
+    """Return the numbers of the processes that the run has at this moment, helpers included."""
+    command = ["ps", "-A", "-o", "ppid=,pid="]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    pairs = (line.split() for line in listed.splitlines())
+    return [child for parent, child in pairs if int(parent) == running.process.pid]
+
+
 class Running:
     """A run under way.
 

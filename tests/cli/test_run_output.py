@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from backoff_ticker.cli._output import LineSearch
-from tests.cli.running import ROOT, SOON, Running, on_terminal, state, talks
+from backoff_ticker.cli._search import LineSearch
+from tests.cli.running import ROOT, SOON, Running, children, on_terminal, state, talks
 from tests.helpers import eventually
 
 NAME = "backoff-ticker"
@@ -95,15 +95,40 @@ def test_what_is_left_behind_with_the_output_open_is_not_waited_for():
         os.kill(left, signal.SIGKILL)
 
 
-def test_a_reader_that_is_gone_is_for_the_command_to_notice():
-    """As without a pipe between: it gets SIGPIPE."""
+@pytest.mark.parametrize("options", [{}, {"until_output": "never"}, {"on_exit_code": [1]}])
+def test_a_reader_that_is_gone_is_for_the_command_to_notice(options):
+    """It gets SIGPIPE, also where a pipe of ours is between; then nothing is left to do."""
     read, write = os.pipe()
     os.close(read)
-    with shell("exec yes", how={"stdout": write}, until_output="never", max_attempts=2) as running:
+    with shell("exec yes", how={"stdout": write}, **options) as running:
+        os.close(write)
         assert running.wait() == 141
-        text = "attempt 2 was killed by SIGPIPE; giving up"
-        assert running.err.rest().decode().splitlines()[-1] == f"{NAME}: {text}"
-    os.close(write)
+        text = "attempt 1 was killed by SIGPIPE; nobody reads the output"
+        assert running.err.rest().decode() == f"{NAME}: {text}\n"
+
+
+def test_a_reader_that_is_gone_is_no_end_where_its_exit_code_is_listed():
+    read, write = os.pipe()
+    os.close(read)
+    options = {"how": {"stdout": write}, "on_exit_code": [141], "max_attempts": 2}
+    with shell("exec yes", **options) as running:
+        os.close(write)
+        assert running.wait() == 141
+        assert b"attempt 2 was killed by SIGPIPE; giving up" in running.err.rest()
+
+
+def test_a_broken_pipe_of_the_command_itself_is_repeated():
+    with shell("kill -PIPE $$", max_attempts=2) as running:
+        assert running.wait() == 141
+        assert b"attempt 2 was killed by SIGPIPE; giving up" in running.err.rest()
+
+
+def test_a_reader_that_has_enough_ends_the_run():
+    with shell("exec yes") as running:
+        running.out.until("y")
+        running.process.stdout.close()
+        assert running.wait() == 141
+        assert b"; nobody reads the output\n" in running.err.rest()
 
 
 def test_a_reader_that_does_not_read_holds_up_no_time_out():
@@ -129,11 +154,12 @@ def test_the_loop_lives_while_output_never_pauses():
 import asyncio, re
 from backoff_ticker import CancellationToken
 from backoff_ticker.cli._output import Output
+from backoff_ticker.cli._search import SearchProcess
 async def main():
     exited = CancellationToken()
     asyncio.get_running_loop().call_soon(exited.cancel)
     with open("/dev/zero", "rb", buffering=0) as endless:
-        await Output(endless, re.compile("x")).pass_on(exited)
+        await Output(endless, SearchProcess(re.compile("x"))).pass_on(exited)
 asyncio.run(main())
 """
     done = subprocess.run(
@@ -184,6 +210,61 @@ def test_on_a_terminal_it_is_found_too():
     with on_terminal(*talks("print('rea' + 'dy')"), until_output="ready") as (running, screen):
         screen.until("ready")
         assert running.wait() == 0
+
+
+# A search that takes for ever
+
+ENDLESS = "(a+)+$"
+TRAP = f"printf '%s\\n' {'a' * 60}! first {'b' * 30}; echo ready >&9"
+
+
+@pytest.mark.parametrize(
+    ("limit", "after"),
+    [
+        ("timeout", ""),
+        ("timeout", "exit 3"),
+        ("timeout", "sleep 1000; :"),
+        ("timeout", "exec yes"),
+        ("attempt_timeout", "sleep 1000; :"),
+    ],
+)
+def test_an_endless_search_holds_up_no_time_out(limit, after):
+    options = {limit: 1, "max_attempts": 2, "until_output": ENDLESS, "grace": SOON}
+    how = {"stdout": subprocess.DEVNULL} if "yes" in after else {}
+    with shell(f"{TRAP}\n{after}", how=how, **options) as running:
+        assert running.wait() == 124
+        assert running.nobody_left()
+
+
+def test_an_endless_search_and_a_reader_that_does_not_read_hold_up_no_time_out():
+    options = {"timeout": 1, "until_output": ENDLESS, "grace": SOON}
+    with shell(f"{TRAP}; head -c 100000 /dev/zero", **options) as running:
+        assert running.wait() == 124
+
+
+@pytest.mark.parametrize("after", ["", "sleep 1000; :"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_endless_search_holds_up_no_signal(after, number):
+    with shell(f"{TRAP}\n{after}", until_output=ENDLESS) as running:
+        running.until("ready")
+        running.out.until("bbb")
+        running.signal(number)
+        assert running.wait() == 128 + number
+        assert running.nobody_left()
+
+
+def test_an_endless_search_does_not_outlive_a_run_that_is_killed():
+    with shell(f"{TRAP}; exec sleep 1000", until_output=ENDLESS) as running:
+        running.until("ready")
+        command, searching = sorted(children(running), key=lambda child: "python" in name_of(child))
+        running.signal(signal.SIGKILL)
+        eventually(lambda: not state(searching), "the end of the search")
+        os.kill(int(command), signal.SIGKILL)
+
+
+def name_of(process):
+    command = ["ps", "-o", "comm=", "-p", process]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
 # The search itself

@@ -228,6 +228,16 @@ def test_what_a_command_writes_at_its_end_is_passed_on():
         assert running.finish()[:2] == (143, "last words\n")
 
 
+def test_a_slow_reader_gets_what_a_command_writes_at_its_end():
+    command = talks("hears(signal.SIGTERM)(); os.write(1, bytes(100_000))")
+    with Running(*command, until_output="never") as running:
+        child = running.until(r"ready (\d+)\n")[1].decode()
+        running.signal(signal.SIGTERM)
+        eventually(lambda: not state(child), "the end of the command")
+        assert running.out.rest() == bytes(100_000)
+        assert running.wait() == 143
+
+
 def test_a_signal_ends_a_run_whose_output_nobody_reads():
     with shell("echo ready >&9; yes", until_output="never", grace=SOON) as running:
         running.until("ready")
