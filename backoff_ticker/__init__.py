@@ -18,12 +18,35 @@ if TYPE_CHECKING:
         TickerClosed as TickerClosed,
         WouldBlock as WouldBlock,
     )
-    from ._protocols import BackOff as BackOff, Clock as Clock
+    from ._protocols import (
+        BackOff as BackOff,
+        Clock as Clock,
+        FeedbackBackOff as FeedbackBackOff,
+        Parker as Parker,
+        Sink as Sink,
+        TimerHandle as TimerHandle,
+    )
     from ._schedule import CloseReason as CloseReason, Pace as Pace, Tick as Tick
     from ._signals import cancel_on_signals as cancel_on_signals
     from ._stop import STOP as STOP, Stop as Stop
     from ._ticker import Ticker as Ticker
     from ._token import CancellationToken as CancellationToken, any_of as any_of
+    from .policies._algorithm_adaptive import (
+        LILDBackOff as LILDBackOff,
+        LIMDBackOff as LIMDBackOff,
+        MILDBackOff as MILDBackOff,
+        MIMDBackOff as MIMDBackOff,
+    )
+    from .policies._algorithm_fixed import (
+        ConstantFeedbackBackOff as ConstantFeedbackBackOff,
+        ExponentialFeedbackBackOff as ExponentialFeedbackBackOff,
+        FibonacciBackOff as FibonacciBackOff,
+    )
+    from .policies._aws_jitter import (
+        DecorrelatedJitterBackOff as DecorrelatedJitterBackOff,
+        EqualJitterBackOff as EqualJitterBackOff,
+        FullJitterBackOff as FullJitterBackOff,
+    )
     from .policies._chain import (
         chain as chain,
     )
@@ -35,25 +58,10 @@ if TYPE_CHECKING:
     from .policies._exponential import (
         ExponentialBackOff as ExponentialBackOff,
     )
-    from .policies._feedback_adaptive import (
-        LILDBackOff as LILDBackOff,
-        LIMDBackOff as LIMDBackOff,
-        MILDBackOff as MILDBackOff,
-        MIMDBackOff as MIMDBackOff,
-    )
-    from .policies._feedback_fixed import (
-        ConstantFeedbackBackOff as ConstantFeedbackBackOff,
-        ExponentialFeedbackBackOff as ExponentialFeedbackBackOff,
-        FibonacciBackOff as FibonacciBackOff,
-    )
-    from .policies._jitter import (
-        DecorrelatedJitterBackOff as DecorrelatedJitterBackOff,
-        EqualJitterBackOff as EqualJitterBackOff,
-        FullJitterBackOff as FullJitterBackOff,
-    )
     from .policies._limits import (
         with_max_elapsed_time as with_max_elapsed_time,
         with_max_interval as with_max_interval,
+        with_max_retries as with_max_retries,
     )
     from .policies._named import (
         POLICIES as POLICIES,
@@ -62,12 +70,15 @@ if TYPE_CHECKING:
     from .policies._running import (
         delays as delays,
     )
+    from .policies._token_backoff import (
+        with_token as with_token,
+    )
     from .policies._truncated import (
         TruncatedExponentialBackOff as TruncatedExponentialBackOff,
     )
-    from .policies._wrappers import (
-        with_max_retries as with_max_retries,
-        with_token as with_token,
+    from .policies._with_jitter import (
+        with_added_jitter as with_added_jitter,
+        with_jitter as with_jitter,
     )
 
 _ROOM_OF = {
@@ -79,27 +90,31 @@ _ROOM_OF = {
     "Clock": "_protocols",
     "CloseReason": "_schedule",
     "ConstantBackOff": "policies._constant",
-    "ConstantFeedbackBackOff": "policies._feedback_fixed",
+    "ConstantFeedbackBackOff": "policies._algorithm_fixed",
     "DeadlineExceeded": "_errors",
-    "DecorrelatedJitterBackOff": "policies._jitter",
-    "EqualJitterBackOff": "policies._jitter",
+    "DecorrelatedJitterBackOff": "policies._aws_jitter",
+    "EqualJitterBackOff": "policies._aws_jitter",
     "ExponentialBackOff": "policies._exponential",
-    "ExponentialFeedbackBackOff": "policies._feedback_fixed",
-    "FibonacciBackOff": "policies._feedback_fixed",
-    "FullJitterBackOff": "policies._jitter",
-    "LILDBackOff": "policies._feedback_adaptive",
-    "LIMDBackOff": "policies._feedback_adaptive",
-    "MILDBackOff": "policies._feedback_adaptive",
-    "MIMDBackOff": "policies._feedback_adaptive",
+    "ExponentialFeedbackBackOff": "policies._algorithm_fixed",
+    "FeedbackBackOff": "_protocols",
+    "FibonacciBackOff": "policies._algorithm_fixed",
+    "FullJitterBackOff": "policies._aws_jitter",
+    "LILDBackOff": "policies._algorithm_adaptive",
+    "LIMDBackOff": "policies._algorithm_adaptive",
+    "MILDBackOff": "policies._algorithm_adaptive",
+    "MIMDBackOff": "policies._algorithm_adaptive",
     "POLICIES": "policies._named",
     "Pace": "_schedule",
+    "Parker": "_protocols",
     "STOP": "_stop",
+    "Sink": "_protocols",
     "Stop": "_stop",
     "StopBackOff": "policies._constant",
     "SystemClock": "_clock",
     "Tick": "_schedule",
     "Ticker": "_ticker",
     "TickerClosed": "_errors",
+    "TimerHandle": "_protocols",
     "TruncatedExponentialBackOff": "policies._truncated",
     "WouldBlock": "_errors",
     "ZeroBackOff": "policies._constant",
@@ -108,10 +123,12 @@ _ROOM_OF = {
     "chain": "policies._chain",
     "delays": "policies._running",
     "named_policy": "policies._named",
+    "with_added_jitter": "policies._with_jitter",
+    "with_jitter": "policies._with_jitter",
     "with_max_elapsed_time": "policies._limits",
     "with_max_interval": "policies._limits",
-    "with_max_retries": "policies._wrappers",
-    "with_token": "policies._wrappers",
+    "with_max_retries": "policies._limits",
+    "with_token": "policies._token_backoff",
 }
 
 __all__ = [
@@ -131,6 +148,7 @@ __all__ = [
     "EqualJitterBackOff",
     "ExponentialBackOff",
     "ExponentialFeedbackBackOff",
+    "FeedbackBackOff",
     "FibonacciBackOff",
     "FullJitterBackOff",
     "LILDBackOff",
@@ -138,12 +156,15 @@ __all__ = [
     "MILDBackOff",
     "MIMDBackOff",
     "Pace",
+    "Parker",
+    "Sink",
     "Stop",
     "StopBackOff",
     "SystemClock",
     "Tick",
     "Ticker",
     "TickerClosed",
+    "TimerHandle",
     "TruncatedExponentialBackOff",
     "WouldBlock",
     "ZeroBackOff",
@@ -152,6 +173,8 @@ __all__ = [
     "chain",
     "delays",
     "named_policy",
+    "with_added_jitter",
+    "with_jitter",
     "with_max_elapsed_time",
     "with_max_interval",
     "with_max_retries",

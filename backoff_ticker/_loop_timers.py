@@ -27,9 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = ["LoopTimer", "LoopTimers"]
 
-_LEAST_REARM = 0.001
-_SPARE = 16
-_TRUST = 0.05
+_PAUSE_AFTER_EARLY = 0.001
+"""Seconds before the next handle, where a loop has fired one early: it must not spin."""
+
+_SPARE_HANDLES = 16
+"""So many more handles than timers are left in the loop, rather than cancelled."""
+
+_GRACE = 0.05
+"""Seconds for which one handle is enough for all that is overdue."""
 
 
 class LoopTimer:
@@ -79,10 +84,10 @@ class _Timers:
     __slots__ = (
         "__weakref__",
         "_added",
-        "_armed",
+        "_grace_ends",
+        "_handles",
         "_heap",
         "_monotonic",
-        "_trusted",
         "cancelled",
         "loop",
     )
@@ -93,8 +98,8 @@ class _Timers:
         self._monotonic = monotonic
         self._heap: list[tuple[float, int, LoopTimer]] = []
         self._added = 0
-        self._armed: list[tuple[float, LoopHandle]] = []  # the next to fire comes last
-        self._trusted = 0.0  # until then, what is overdue is not armed for once more
+        self._handles: list[tuple[float, LoopHandle]] = []  # by when; the next to fire is last
+        self._grace_ends = 0.0  # monotonic; until then, what is overdue gets no second handle
 
     def add(
         self, loop: AbstractEventLoop, when: float, callback: Callable[[], object]
@@ -105,53 +110,53 @@ class _Timers:
         self._added += 1
         heappush(self._heap, (when, self._added, timer))
         try:
-            self._see_to(loop, when)
+            self._ensure_handle(loop, when)
         except BaseException:
             timer.cancel()
             raise
         return timer
 
-    def _see_to(self, loop: AbstractEventLoop, when: float) -> None:
+    def _ensure_handle(self, loop: AbstractEventLoop, when: float) -> None:
         """See to it that the loop fires for a new entry, and for those that are overdue."""
         now = self._monotonic()
         first = self._heap[0][0]
         if first <= now:
             # The loop is late, or an interrupt took a handle out of it: who knows.
-            if now >= self._trusted:
-                self._trusted = now + _TRUST
+            if now >= self._grace_ends:
+                self._grace_ends = now + _GRACE
                 self._arm(loop, 0.0, now)
                 if when <= now:
                     return
-            first = max(when, self._trusted)
+            first = max(when, self._grace_ends)
         self._arm(loop, first - now, now)
 
     def _sweep(self) -> None:
         self.cancelled = 0
         self._heap[:] = [entry for entry in self._heap if not entry[2].spent]
         heapify(self._heap)
-        if len(self._armed) > len(self._heap) + _SPARE:
-            for _, handle in self._armed:
+        if len(self._handles) > len(self._heap) + _SPARE_HANDLES:
+            for _, handle in self._handles:
                 handle.cancel()
-            self._armed.clear()
+            self._handles.clear()
 
     def _arm(self, loop: AbstractEventLoop, delay: float, now: float) -> None:
         """Have the loop fire in so many seconds, unless it is to do so before."""
-        armed = self._armed
-        while armed and armed[-1][0] <= now:
-            armed.pop()
+        handles = self._handles
+        while handles and handles[-1][0] <= now:
+            handles.pop()
         delay = min(delay, LONGEST_WAIT)
         at = now + delay
-        if armed and armed[-1][0] <= at:
+        if handles and handles[-1][0] <= at:
             return
         # A context of its own: the handle belongs to nobody who sets a timer here.
-        armed.append((at, loop.call_later(delay, self._fire, loop, at, context=Context())))
+        handles.append((at, loop.call_later(delay, self._fire, loop, at, context=Context())))
 
     def _fire(self, loop: AbstractEventLoop, at: float) -> None:
         """Run what is due, but nothing that is set meanwhile; arm for what is left."""
         heap = self._heap
-        least = _LEAST_REARM
+        least = _PAUSE_AFTER_EARLY
         try:
-            self._armed[:] = [handle for handle in self._armed if handle[0] != at]
+            self._handles[:] = [handle for handle in self._handles if handle[0] != at]
             now = self._monotonic()
             if now >= at:
                 least = 0.0
@@ -163,12 +168,12 @@ class _Timers:
         finally:
             # As in park_thread: an interrupt can hit the first call of a finally clause.
             try:
-                self._go_on(loop, least)
+                self._arm_for_rest(loop, least)
             except BaseException:
-                self._go_on(loop, least)
+                self._arm_for_rest(loop, least)
                 raise
 
-    def _go_on(self, loop: AbstractEventLoop, least: float) -> None:
+    def _arm_for_rest(self, loop: AbstractEventLoop, least: float) -> None:
         if self._heap:
             now = self._monotonic()
             self._arm(loop, max(self._heap[0][0] - now, least), now)

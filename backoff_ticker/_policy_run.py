@@ -10,7 +10,7 @@ from ._stop import STOP
 from ._token import any_of, require_token
 from ._turn import Last
 from .policies._running import checked_delay, is_feedback
-from .policies._wrappers import token_policies
+from .policies._token_backoff import token_policies
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ._schedule import Tick
     from ._stop import Stop
 
-__all__ = ["BackOff", "Clock", "Parker", "Sink", "TimerHandle"]
+__all__ = ["BackOff", "Clock", "FeedbackBackOff", "Parker", "Sink", "TimerHandle"]
 
 
 @runtime_checkable
@@ -32,6 +32,23 @@ class BackOff(Protocol):
 
     def reset(self) -> None:
         """Begin anew."""
+        ...
+
+
+@runtime_checkable
+class FeedbackBackOff(BackOff, Protocol):
+    """A policy that hears how each attempt went, and goes by it.
+
+    A ticker that runs one passes on what its own ``success()`` and ``failure()`` are told; an ask
+    for the next tick without a word counts as a failure. Either may take a timestamp, too.
+    """
+
+    def failure(self) -> float | Stop:
+        """Tell that an attempt failed; return the seconds until the next, or ``STOP``."""
+        ...
+
+    def success(self) -> float | Stop:
+        """Tell that an attempt succeeded; return the seconds until the next, or ``STOP``."""
         ...
 
 

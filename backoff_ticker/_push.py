@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from ._errors import TickerClosed
-from ._numbers import LONGEST_WAIT
+from ._numbers import LONGEST_WAIT, shown
 from ._report import report
 from ._schedule import Tick
 from ._ticker_core import AGAIN
@@ -73,7 +73,7 @@ class Push(Waiter):
     def start(cls, ticker: TickerFace, sink: Sink) -> Push:
         """Begin to send; see ``TickerFace.send_to``."""
         if isinstance(sink, type) or not callable(getattr(sink, "put_nowait", None)):
-            raise TypeError(f"sink must have a method put_nowait(tick), not {sink!r}")
+            raise TypeError(f"sink must have a method put_nowait(tick), not {shown(sink)}")
         push = cls(ticker, sink, _loop_of(sink))
         ticker._clock.call_at(ticker._clock.monotonic(), push.fire, loop=push.loop)
         return push

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ._clock import resolve_clock
 from ._errors import Cancelled, DeadlineExceeded
-from ._numbers import as_number, as_seconds
+from ._numbers import as_number, as_seconds, shown
 from ._token_tree import CallbackHandle, TokenNode
 from ._waiting import FOREVER, park_coroutine, park_thread
 
@@ -61,7 +61,7 @@ class CancellationToken(TokenNode):
             BaseException: A ``KeyboardInterrupt`` or the like out of a callback, once all is done.
         """
         if cause is not None and not isinstance(cause, (BaseException, str)):
-            raise TypeError(f"cause must be an exception, a str or None, not {cause!r}")
+            raise TypeError(f"cause must be an exception, a str or None, not {shown(cause)}")
         won = not self.cancelled and self._mark((cause,))
         self.finish()
         return won
@@ -199,7 +199,7 @@ class CancellationToken(TokenNode):
             RuntimeError: The token has a deadline and the scheduler thread cannot be started.
         """
         if not callable(callback):
-            raise TypeError(f"callback must be callable, not {callback!r}")
+            raise TypeError(f"callback must be callable, not {shown(callback)}")
         handle = CallbackHandle(self, callback)
         if not self.cancelled:
             handle.pin()
@@ -315,4 +315,4 @@ def any_of(*tokens: CancellationToken) -> CancellationToken:
 def require_token(name: str, value: object) -> None:
     """Raise a TypeError that names the parameter unless ``value`` is a token."""
     if not isinstance(value, CancellationToken):
-        raise TypeError(f"{name} must be a CancellationToken, not {value!r}")
+        raise TypeError(f"{name} must be a CancellationToken, not {shown(value)}")

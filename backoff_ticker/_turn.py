@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 
     Turn = tuple[Claim, int, float | None, "float | Last | None", float | None, int]
 
-__all__ = ["Last", "comes_at_once", "delayed", "first_turn", "fixed", "renewed", "uncounted"]
+__all__ = [
+    "Last",
+    "comes_at_once",
+    "delayed",
+    "first_turn",
+    "fixed",
+    "is_exempt",
+    "renewed",
+    "uncounted",
+]
 
 
 class Last:
@@ -45,6 +54,14 @@ def first_turn(pace: Pace, now: float) -> Turn:
     With ``Pace.RECEIPT`` it falls due right now, else when it is first asked for.
     """
     return {}, 1, now if pace is Pace.RECEIPT else None, 0.0, None, 0
+
+
+def is_exempt(turn: Turn) -> bool:
+    """Whether the tick to come is the first, which comes in spite of any cancel.
+
+    Once a ``reset()`` has begun the back-off anew, no tick is.
+    """
+    return turn[1] == 1 and turn[4] is None
 
 
 def delayed(turn: Turn, delay: float | Last) -> Turn:

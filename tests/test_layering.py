@@ -24,18 +24,26 @@ FLOORS = [
         "policies._copying",
     ],
     ["_scheduler", "policies._base", "policies._random"],
-    ["_clock", "_waiting", "policies._constant", "policies._jitter", "policies._truncated"],
-    ["_scope", "_token_tree", "policies._feedback_bounds", "policies._running"],
-    ["_token", "policies._exponential", "policies._feedback", "policies._wrapper"],
+    ["_clock", "_waiting", "policies._constant", "policies._aws_jitter", "policies._truncated"],
+    [
+        "_scope",
+        "_token_tree",
+        "policies._algorithm_bounds",
+        "policies._elapsed",
+        "policies._running",
+    ],
+    ["_token", "policies._exponential", "policies._algorithm", "policies._wrapper"],
     [
         "_signals",
         "policies._chain",
-        "policies._feedback_adaptive",
-        "policies._feedback_fixed",
+        "policies._algorithm_adaptive",
+        "policies._algorithm_fixed",
         "policies._limits",
-        "policies._wrappers",
+        "policies._token_backoff",
+        "policies._with_jitter",
     ],
     ["_policy_run", "policies._named"],
+    ["_ticker_state"],
     ["_ticker_core"],
     ["_push"],
     ["_ticker_face"],
@@ -212,7 +220,7 @@ def test_the_test_sees_the_imports_there_are():
     assert ("_ticker_core", "_fork", False) in EDGES
     assert ("policies._running", "_clock", False) in EDGES
     assert ("_ticker_face", "_push", True) in EDGES
-    assert ("policies._wrappers", "policies._copying", False) in EDGES
+    assert ("policies._token_backoff", "policies._copying", False) in EDGES
     assert ("_waiting", "asyncio", True) in OUTSIDE
     assert ("_signals", "_protocols", False) not in EDGES
 

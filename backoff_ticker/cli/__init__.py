@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["main"]
+from ._exit_codes import BAD_INPUT, INTERRUPTED
+from ._extras import install_hint, is_missing
+from ._program import PROGRAM
 
-_NEEDED = ("click", "rich")
-_MISSING = "backoff-ticker: the command needs more packages: pip install 'backoff-ticker[cli]'\n"
-_BAD_INPUT = 2
-_INTERRUPTED = 130
+__all__ = ["main"]
 
 
 def main() -> int:
@@ -19,10 +18,10 @@ def main() -> int:
 
         return run_app(sys.argv[1:])
     except ModuleNotFoundError as error:
-        if str(error.name).partition(".")[0] not in _NEEDED:
+        if not is_missing(error, "click", "rich"):
             raise
         if sys.stderr is not None:
-            sys.stderr.write(_MISSING)
-        return _BAD_INPUT
+            sys.stderr.write(f"{PROGRAM}: {install_hint('the command', 'cli')}\n")
+        return BAD_INPUT
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        return INTERRUPTED

@@ -16,9 +16,9 @@ from ._search import SearchProcess
 from ._terminal import stop_ourselves
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Sequence
 
-    from ._search import Pattern
     from ._terminal import Terminal
 
 __all__ = ["Attempt"]
@@ -44,7 +44,7 @@ class Attempt:
         self,
         command: Sequence[str],
         terminal: Terminal,
-        until_output: Pattern | None,
+        until_output: re.Pattern[str] | None,
         timeout: float | None,
         grace: float,
     ) -> None:

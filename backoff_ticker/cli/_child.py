@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .._async_ticker import AsyncTicker
 from .._token import CancellationToken, any_of
 from ..policies._exponential import ExponentialBackOff
-from ._outcome import SIGNAL_BASE
+from ._exit_codes import of_signal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,7 +67,7 @@ class Child:
     @property
     def code(self) -> int:
         """Its exit code as shells say it, once it has ended."""
-        return SIGNAL_BASE + self.killed_by if self.killed_by else self._process.returncode or 0
+        return of_signal(self.killed_by) if self.killed_by else self._process.returncode or 0
 
     @property
     def stdout(self) -> IO[bytes] | None:
@@ -98,7 +98,7 @@ class Child:
         except (ProcessLookupError, PermissionError):
             pass  # nobody is left, or nobody whom we may signal
 
-    def anybody_left(self) -> bool:
+    def _anybody_left(self) -> bool:
         """Whether a process of the group is still there."""
         if not self.exited.cancelled:
             return True
@@ -115,7 +115,7 @@ class Child:
             pass  # such as one that runs as another user
         return not _all_zombies(self.group)
 
-    async def end(self, passed_on: int | None, grace: float) -> bool:
+    async def end(self, passed_on: int | None, grace: float) -> None:
         """Wait until the whole group has ended, and see to it.
 
         First SIGTERM, then SIGKILL, each followed by a wait of at most ``grace`` seconds.
@@ -123,24 +123,20 @@ class Child:
         Args:
             passed_on: A signal that the group has got before; it too is given that time.
             grace: Seconds.
-
-        Returns:
-            False if somebody is left all the same.
         """
         if passed_on is not None:
             await self._wait(grace, others=passed_on == signal.SIGTERM)
         for number in (signal.SIGTERM, signal.SIGKILL):
-            if number != passed_on and self.anybody_left():
+            if number != passed_on and self._anybody_left():
                 self.send(number)
                 await self._wait(grace, others=True)
-        return not self.anybody_left()
 
     async def _wait(self, grace: float, *, others: bool) -> None:
         limit = CancellationToken().child(timeout=grace)
         await any_of(self.exited, limit).wait_async()
         if others and self.exited.cancelled:
             async for _ in AsyncTicker(_LOOKS, token=limit):
-                if not self.anybody_left():
+                if not self._anybody_left():
                     return
 
 

@@ -1,4 +1,4 @@
-"""Commands as this program has them: groups that know near names, help in sections."""
+"""Kinds of commands: groups that know near names, help that tells a policy's options apart."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._policy_options import PolicyOption
 from ._text import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
 __all__ = ["Group", "PolicyCommand", "PolicyGroup", "unknown"]
 
@@ -31,6 +31,7 @@ class Group(click.Group):
     """Commands in the order in which they were added, each with its whole line of help."""
 
     kind = "command"
+    title = "Commands"
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names of the commands."""
@@ -69,7 +70,7 @@ class Group(click.Group):
         formatter: click.HelpFormatter,
     ) -> None:
         """Write a list of the commands."""
-        with formatter.section("Policies" if self.kind == "policy" else "Commands"):
+        with formatter.section(self.title):
             formatter.write_dl(
                 [(name, command.short_help or "") for name, command in self.commands.items()]
             )
@@ -86,6 +87,7 @@ class PolicyGroup(Group):
     """
 
     kind = "policy"
+    title = "Policies"
 
     def __init__(
         self,
@@ -126,18 +128,7 @@ class PolicyGroup(Group):
 class PolicyCommand(click.Command):
     """A command whose help tells the options of the policy apart from its own."""
 
-    def __init__(
-        self,
-        name: str,
-        callback: Callable[..., int],
-        params: list[click.Parameter],
-        *,
-        help: str,  # noqa: A002 - click's name
-        short_help: str,
-    ) -> None:
-        super().__init__(name, callback=callback, params=params, help=help, short_help=short_help)
-
-    def shown_policy(self, ctx: click.Context) -> list[PolicyOption]:  # noqa: ARG002 - see RunCommand
+    def shown_policy(self, ctx: click.Context) -> list[PolicyOption]:  # noqa: ARG002 - for subclasses
         """Return the options of the policy that the help tells of."""
         return [option for option in self.params if isinstance(option, PolicyOption)]
 

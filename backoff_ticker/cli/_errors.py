@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ._exit_codes import BAD_INPUT, BROKEN_PIPE, FAILED, INTERRUPTED
+from ._program import PROGRAM
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["INTERRUPTED", "NoAnswer", "complain", "run_guarded"]
-
-_FAILED = 1
-_BAD_INPUT = 2
-INTERRUPTED = 130
-_BROKEN_PIPE = 141
-"""What a shell reports of a program that SIGPIPE ended."""
+__all__ = ["NoAnswer", "complain", "run_guarded"]
 
 _LONGEST = 1000
 
@@ -34,17 +31,17 @@ def run_guarded(body: Callable[[], int]) -> int:
             sys.stdout.flush()
     except click.ClickException as error:
         complain(_told(error))
-        return _FAILED if isinstance(error, NoAnswer) else _BAD_INPUT
+        return FAILED if isinstance(error, NoAnswer) else BAD_INPUT
     except (KeyboardInterrupt, click.Abort):
         _drop_output()
         return INTERRUPTED
     except BrokenPipeError:
         _drop_output()
-        return _BROKEN_PIPE
+        return BROKEN_PIPE
     except OSError as error:
         _drop_output()
         complain(f"cannot go on: {error.strerror or error}")
-        return _FAILED
+        return FAILED
     return status
 
 
@@ -66,7 +63,7 @@ def complain(message: str) -> None:
     if len(line) > _LONGEST:
         line = f"{line[:_LONGEST]}..."
     try:
-        click.echo(f"backoff-ticker: {line}", err=True)
+        click.echo(f"{PROGRAM}: {line}", err=True)
     except OSError:
         pass  # stderr is closed
 

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import signal
 
-__all__ = ["NO_MATCH", "SIGNAL_BASE", "TIMED_OUT", "Outcome", "Rules", "name_of"]
+from ._exit_codes import BROKEN_PIPE, INTERRUPTED, NO_MATCH, QUIT, TIMED_OUT, of_signal
 
-NO_MATCH = 1
-"""Of an attempt that exited with 0 but did not print what was waited for; as ``grep``."""
-
-TIMED_OUT = 124
-"""Of an attempt or a run that took too long; as ``timeout`` of the GNU core utilities."""
-
-SIGNAL_BASE = 128
-"""What shells add to the number of the signal that ended a command."""
-
-_UNREAD = SIGNAL_BASE + signal.SIGPIPE
-_INTERRUPTED = (SIGNAL_BASE + signal.SIGINT, SIGNAL_BASE + signal.SIGQUIT)
+__all__ = ["Outcome", "Rules"]
 
 
 class Outcome:
@@ -44,9 +34,7 @@ class Outcome:
         self.incomplete = incomplete
 
     @classmethod
-    def ended(
-        cls, code: int, killed_by: int, *, matched: bool | None, read: bool = True
-    ) -> Outcome:
+    def ended(cls, code: int, killed_by: int, *, matched: bool | None, read: bool) -> Outcome:
         """Return that of a command that ended by itself.
 
         Args:
@@ -57,9 +45,9 @@ class Outcome:
         """
         if matched is False and code == 0:
             return cls(NO_MATCH, "printed no match", incomplete=True)
-        how = f"was killed by {name_of(killed_by)}" if killed_by else f"exited with {code}"
+        how = f"was killed by {_name_of(killed_by)}" if killed_by else f"exited with {code}"
         outcome = cls(code, how, succeeded=code == 0 if matched is None else matched)
-        outcome.unread = not outcome.succeeded and not read and code == _UNREAD
+        outcome.unread = not outcome.succeeded and not read and code == BROKEN_PIPE
         return outcome
 
     @classmethod
@@ -71,14 +59,14 @@ class Outcome:
         """Return it as it is if SIGINT or SIGQUIT was typed meanwhile; 0: neither was."""
         if not typed or self.succeeded:
             return self
-        outcome = Outcome(SIGNAL_BASE + typed, self.how)
+        outcome = Outcome(of_signal(typed), self.how)
         outcome.typed = True
         return outcome
 
     @property
     def interrupted(self) -> bool:
         """Whether SIGINT or SIGQUIT ended it, as from a keyboard, or it says so as shells do."""
-        return not self.incomplete and self.code in _INTERRUPTED
+        return not self.incomplete and self.code in (INTERRUPTED, QUIT)
 
 
 class Rules:
@@ -108,7 +96,7 @@ class Rules:
         return "giving up" if number == self._max_attempts else None
 
 
-def name_of(number: int) -> str:
+def _name_of(number: int) -> str:
     """Return the name of a signal; real-time signals have none."""
     try:
         return signal.Signals(number).name

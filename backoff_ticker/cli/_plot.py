@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .._numbers import shown
+from ._extras import install_hint, is_missing
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -31,17 +34,16 @@ def plot(name: str, delays: Sequence[Delay], path: str) -> None:
         from matplotlib.figure import Figure
         from matplotlib.ticker import MaxNLocator
     except ModuleNotFoundError as error:
-        if str(error.name).partition(".")[0] != "matplotlib":
+        if not is_missing(error, "matplotlib"):
             raise
-        raise click.UsageError(
-            "--plot needs more packages: pip install 'backoff-ticker[plot]'"
-        ) from error
+        raise click.UsageError(install_hint("--plot", "plot")) from error
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of caches of fonts
     figure = Figure(figsize=(8.0, 4.5), layout="constrained")
     known = figure.canvas.get_supported_filetypes()
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in known:
-        raise click.UsageError(f"--plot: {path!r} must end in one of .{', .'.join(sorted(known))}")
+        endings = ", ".join(f".{name}" for name in sorted(known))
+        raise click.UsageError(f"--plot: {shown(path)} must end in one of {endings}")
     if any(delay.greatest > _GREATEST for delay in delays):
         raise click.UsageError(f"--plot: delays of more than {_GREATEST:g} s cannot be drawn")
     axes = figure.add_subplot()
@@ -65,4 +67,4 @@ def plot(name: str, delays: Sequence[Delay], path: str) -> None:
     try:
         Path(path).write_bytes(image.getvalue())
     except OSError as error:
-        raise click.UsageError(f"--plot: cannot write {path!r}: {error.strerror}") from error
+        raise click.UsageError(f"--plot: cannot write {shown(path)}: {error.strerror}") from error

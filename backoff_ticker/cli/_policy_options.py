@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ..policies._limits import with_max_elapsed_time, with_max_interval
+from ..policies._limits import with_max_elapsed_time, with_max_interval, with_max_retries
 from ..policies._named import POLICIES
-from ..policies._wrappers import with_max_retries
+from ._policy_help import HELP
 from ._readers import number, whole_number
-from ._text import HELP, as_text, listed
+from ._text import as_text, listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -21,88 +21,111 @@ if TYPE_CHECKING:
     from .._protocols import BackOff, Clock
     from ..policies._named import NamedPolicy
 
-__all__ = ["PolicyOption", "build_policy", "flag", "options_of", "policy_options", "seed_option"]
+__all__ = ["PolicyOption", "build_policy", "options_of", "policy_options", "seed_option"]
 
 _NOT_ON_THE_COMMAND_LINE = ("rng", "clock")
-_LIMITS: dict[str, Callable[[BackOff, Any], BackOff]] = {
-    "max_interval": with_max_interval,
-    "max_elapsed_time": with_max_elapsed_time,
-    "max_retries": with_max_retries,
-}
-"""What can be put around any policy, unless it has a parameter of that name, the inmost first."""
 
 _NONE = object()
 """What the word ``none`` stands for until the policy is built; None means not given."""
 
 
+class _Kind(NamedTuple):
+    """How the value of an option is written.
+
+    Attributes:
+        read: Reads one; whether it is in range, the policy tells.
+        metavar: What the help calls it.
+        optional: Whether the word ``none`` is a value too.
+    """
+
+    read: Callable[[str], object]
+    metavar: str
+    optional: bool = False
+
+    def value(self, text: str) -> object:
+        """Return the value that ``text`` is."""
+        return _NONE if self.optional and text == "none" else self.read(text)
+
+
+_COUNT = _Kind(whole_number(), "N")
+_NUMBER = _Kind(number, "NUMBER")
+_SECONDS = _Kind(number, "SECONDS")
+_SECONDS_OR_NONE = _Kind(number, "SECONDS", optional=True)
+
+_KINDS: dict[str, _Kind | None] = {
+    "bool": None,
+    "int": _COUNT,
+    "float": _NUMBER,
+    "float | timedelta": _SECONDS,
+    "float | timedelta | None": _SECONDS_OR_NONE,
+}
+"""By the annotation of a constructor's parameter; None: the option is a flag."""
+
+
+class _Wrapper(NamedTuple):
+    """What an option puts around a policy that has no parameter of its name.
+
+    Attributes:
+        wrap: Called with the policy and the value of the option.
+        kind: How that value is written.
+    """
+
+    wrap: Callable[[BackOff, Any], BackOff]
+    kind: _Kind
+
+
+_WRAPPERS = {
+    "max_interval": _Wrapper(with_max_interval, _SECONDS),
+    "max_elapsed_time": _Wrapper(with_max_elapsed_time, _SECONDS_OR_NONE),
+    "max_retries": _Wrapper(with_max_retries, _COUNT),
+}
+"""By the name of the option, the inmost first."""
+
+
 class _Parameter(NamedTuple):
-    """An option of a policy, as its constructor tells it."""
+    """What can be said of a policy by an option."""
 
     name: str
     default: object
-    annotation: str
+    kind: _Kind | None
 
     @property
     def required(self) -> bool:
         return self.default is inspect.Parameter.empty
 
-    @property
-    def optional(self) -> bool:
-        return "None" in self.annotation
-
-    @property
-    def kind(self) -> str:
-        for word in ("bool", "timedelta", "float"):
-            if word in self.annotation:
-                return word
-        return "int"
-
-    @property
-    def unit(self) -> str:
-        return {"timedelta": "SECONDS", "float": "NUMBER"}.get(self.kind, "N")
-
-    def read(self, text: str) -> object:
-        """Return the number that ``text`` is; whether it is in range, the policy tells."""
-        if self.optional and text == "none":
-            return _NONE
-        return whole_number()(text) if self.kind == "int" else number(text)
-
 
 class PolicyOption(click.Option):
-    """An option that goes to a policy's constructor."""
+    """An option that tells of a policy, not of the command."""
 
 
-def flag(name: str) -> str:
+def _flag(name: str) -> str:
     """Return how the option for a parameter is spelled."""
     return f"--{name.replace('_', '-')}"
 
 
 def options_of(policy: NamedPolicy) -> dict[str, _Parameter]:
-    """Return what can be said of a policy on the command line, in the constructor's order."""
-    own = inspect.signature(policy).parameters
-    around = [inspect.signature(wrap).parameters[name] for name, wrap in _LIMITS.items()]
-    return {
-        **{
-            found.name: _Parameter(found.name, found.default, str(found.annotation))
-            for found in own.values()
-            if found.name not in _NOT_ON_THE_COMMAND_LINE
-        },
-        **{
-            found.name: _Parameter(found.name, None, str(found.annotation))
-            for found in around
-            if found.name not in own
-        },
+    """Return what can be said of a policy on the command line, in the constructor's order.
+
+    Raises:
+        TypeError: The table of kinds lacks the annotation of a parameter.
+    """
+    found = {
+        name: _Parameter(name, parameter.default, _kind_of(policy, parameter))
+        for name, parameter in inspect.signature(policy).parameters.items()
+        if name not in _NOT_ON_THE_COMMAND_LINE
     }
+    for name, wrapper in _WRAPPERS.items():
+        found.setdefault(name, _Parameter(name, None, wrapper.kind))
+    return found
 
 
-def _option(parameter: _Parameter) -> PolicyOption:
-    spelled = flag(parameter.name)
-    told = "required" if parameter.required else f"default: {as_text(parameter.default)}"
-    text = f"{HELP.get(parameter.name, '')} [{told}]".strip()
-    if parameter.kind == "bool":
-        spelled = f"{spelled}/{flag(f'no_{parameter.name}')}"
-        return PolicyOption([spelled], default=None, help=text)
-    return PolicyOption([spelled], type=parameter.read, metavar=parameter.unit, help=text)
+def _kind_of(policy: NamedPolicy, parameter: inspect.Parameter) -> _Kind | None:
+    try:
+        return _KINDS[parameter.annotation]
+    except KeyError:
+        raise TypeError(
+            f"no kind of option for {parameter.name} of {policy.name}: {parameter.annotation!r}"
+        ) from None
 
 
 def policy_options(
@@ -114,6 +137,15 @@ def policy_options(
         for name, parameter in options_of(policy).items():
             found.setdefault(name, parameter)
     return [_option(parameter) for name, parameter in found.items() if name not in taken]
+
+
+def _option(parameter: _Parameter) -> PolicyOption:
+    name, kind = parameter.name, parameter.kind
+    told = "required" if parameter.required else f"default: {as_text(parameter.default)}"
+    text = f"{HELP.get(name, '')} [{told}]".strip()
+    if kind is None:
+        return PolicyOption([f"{_flag(name)}/{_flag(f'no_{name}')}"], default=None, help=text)
+    return PolicyOption([_flag(name)], type=kind.value, metavar=kind.metavar, help=text)
 
 
 def seed_option() -> click.Option:
@@ -143,11 +175,13 @@ def build_policy(
         for option, value in given.items()
         if value is not None
     }
-    foreign = [flag(option) for option in options if option not in known]
+    foreign = [_flag(option) for option in options if option not in known]
     if foreign:
-        has = listed(map(flag, known)) or "none"
+        has = listed(map(_flag, known)) or "none"
         raise click.UsageError(f"no such option of {name}: {listed(foreign)} (its options: {has})")
-    missing = [flag(option) for option in known if known[option].required and option not in options]
+    missing = [
+        _flag(option) for option in known if known[option].required and option not in options
+    ]
     if missing:
         raise click.UsageError(f"{name} needs {listed(missing)}")
     parameters = inspect.signature(policy).parameters
@@ -155,21 +189,18 @@ def build_policy(
         options["rng"] = random.Random(seed)  # noqa: S311 - jitter is no secret
     if clock is not None and "clock" in parameters:
         options["clock"] = clock
-    around = {name: options.pop(name) for name in _LIMITS if name in options.keys() - parameters}
+    around = {name: options.pop(name) for name in _WRAPPERS if name in options.keys() - parameters}
     try:
-        return _limited(policy(**options), around)
+        backoff: BackOff = policy(**options)
+        for wrapper, value in around.items():
+            backoff = _WRAPPERS[wrapper].wrap(backoff, value)
     except (TypeError, ValueError) as error:
         raise click.UsageError(_spelled(str(error), known)) from error
-
-
-def _limited(backoff: BackOff, limits: Mapping[str, object]) -> BackOff:
-    for name, limit in limits.items():
-        backoff = _LIMITS[name](backoff, limit)
     return backoff
 
 
 def _spelled(message: str, known: Iterable[str]) -> str:
     """Return what a constructor says with its parameters spelled as options."""
     for name in known:
-        message = re.sub(rf"(?<![\w-]){name}(?![\w-])", flag(name), message)
+        message = re.sub(rf"(?<![\w-]){name}(?![\w-])", _flag(name), message)
     return message.replace(" or a timedelta", "")

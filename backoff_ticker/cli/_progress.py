@@ -7,6 +7,7 @@ import os
 import select
 from typing import TYPE_CHECKING
 
+from ._program import PROGRAM
 from ._text import rounded
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["Progress"]
 
 _STDERR = 2
-_NAME = "backoff-ticker"
 _ERASE_LINE = "\r\x1b[2K"
 
 
@@ -86,12 +86,12 @@ class Progress:
 
     def _styled(self, text: str, style: str) -> str:
         if self._console is None:
-            return f"{_NAME}: {text}"
+            return f"{PROGRAM}: {text}"
         from rich.text import Text
 
         with self._console.capture() as captured:
             self._console.print(
-                Text.assemble((f"{_NAME}: ", "dim"), (text, style)), end="", soft_wrap=True
+                Text.assemble((f"{PROGRAM}: ", "dim"), (text, style)), end="", soft_wrap=True
             )
         return captured.get()
 

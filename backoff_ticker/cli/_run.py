@@ -1,4 +1,4 @@
-"""``backoff-ticker run``: a command again and again, until it succeeds."""
+"""A command again and again, until it succeeds."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ from typing import TYPE_CHECKING
 
 from .._async_ticker import AsyncTicker
 from .._errors import TickerClosed
-from .._numbers import as_count, as_seconds
+from .._numbers import as_count, as_seconds, shown
 from .._schedule import CloseReason, Pace
 from .._token import CancellationToken
 from ._attempt import Attempt
-from ._errors import INTERRUPTED, complain
+from ._errors import complain
+from ._exit_codes import INTERRUPTED, NOT_EXECUTABLE, NOT_FOUND, TIMED_OUT, of_signal
 from ._handlers import handling
-from ._outcome import SIGNAL_BASE, TIMED_OUT, Rules
+from ._outcome import Rules
 from ._progress import Progress
 from ._terminal import Terminal
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable, Iterator, Sequence
 
     from .._protocols import BackOff
     from .._schedule import Tick
     from ._outcome import Outcome
-    from ._search import Pattern
 
 __all__ = ["run"]
 
-_NOT_EXECUTABLE = 126
-_NOT_FOUND = 127
 _LAST_STANDARD = 2
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -46,7 +45,7 @@ def run(  # noqa: PLR0913 - the options of the command
     timeout: float | None = None,
     attempt_timeout: float | None = None,
     on_exit_code: frozenset[int] | None = None,
-    until_output: Pattern | None = None,
+    until_output: re.Pattern[str] | None = None,
     quiet: bool = False,
     grace: float = 5.0,
 ) -> int:
@@ -86,7 +85,7 @@ def run(  # noqa: PLR0913 - the options of the command
         Exception: What the policy failed with.
     """
     if isinstance(command, str) or not command:
-        raise ValueError(f"command must be a program and its arguments, not {command!r}")
+        raise ValueError(f"command must be a program and its arguments, not {shown(command)}")
     if max_attempts is not None and as_count("max_attempts", max_attempts) == 0:
         raise ValueError("max_attempts must be an int >= 1 or None, not 0")
     grace = as_seconds("grace", grace)
@@ -203,7 +202,7 @@ class _Attempts:
         cause = self._token.cause
         if isinstance(cause, str):
             self._progress.ended(f"ended by {cause}")
-            return SIGNAL_BASE + signal.Signals[cause]
+            return of_signal(signal.Signals[cause])
         self._progress.ended("timed out")
         return TIMED_OUT
 
@@ -214,7 +213,7 @@ def _cannot_run(error: OSError) -> int:
     reason = "command not found" if not_found else error.strerror
     name = "a command" if error.filename is None else shlex.quote(os.fsdecode(error.filename))
     complain(f"cannot run {name}: {reason}")
-    return _NOT_FOUND if not_found else _NOT_EXECUTABLE
+    return NOT_FOUND if not_found else NOT_EXECUTABLE
 
 
 @contextmanager

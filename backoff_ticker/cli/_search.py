@@ -19,8 +19,6 @@ from ._ready import ready
 if TYPE_CHECKING:
     import re
 
-    Pattern = re.Pattern[bytes] | re.Pattern[str]
-
 __all__ = ["LineSearch", "SearchProcess"]
 
 _CHUNK = 65_536
@@ -36,13 +34,13 @@ class LineSearch:
     """Looks for a match in output that comes in parts, a line at a time, as grep does.
 
     Args:
-        pattern: For str each line is decoded as the arguments of a program are.
+        pattern: What to look for; lines are decoded as the arguments of a program are.
 
     Attributes:
         matched: Whether a line matched.
     """
 
-    def __init__(self, pattern: Pattern) -> None:
+    def __init__(self, pattern: re.Pattern[str]) -> None:
         self._pattern = pattern
         self._rest = b""
         self.matched = False
@@ -64,10 +62,7 @@ class LineSearch:
             self._rest = b""
 
     def _look_at(self, lines: list[bytes]) -> None:
-        if isinstance(self._pattern.pattern, bytes):
-            found = any(map(self._pattern.search, lines))
-        else:
-            found = any(map(self._pattern.search, map(os.fsdecode, lines)))
+        found = any(map(self._pattern.search, map(os.fsdecode, lines)))
         self.matched = self.matched or found
 
 
@@ -84,7 +79,7 @@ class SearchProcess:
         OSError: The process cannot be begun.
     """
 
-    def __init__(self, pattern: Pattern) -> None:
+    def __init__(self, pattern: re.Pattern[str]) -> None:
         parent = os.getpid()
 
         def work(descriptor: int) -> None:
@@ -139,7 +134,7 @@ class SearchProcess:
             self._process.close()
 
 
-def _search(descriptor: int, pattern: Pattern) -> None:
+def _search(descriptor: int, pattern: re.Pattern[str]) -> None:
     search = LineSearch(pattern)
     while not search.matched and (part := os.read(descriptor, _CHUNK)):
         search.feed(part)

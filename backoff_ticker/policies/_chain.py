@@ -35,7 +35,7 @@ class ChainBackOff(FeedbackIfInside):
             raise TypeError("chain() needs at least one policy")
         for number, backoff in enumerate(backoffs, 1):
             require_policy(f"argument {number} of chain()", backoff)
-        self.backoffs: tuple[BackOff, ...] = backoffs
+        self.backoffs: tuple[BackOff, ...] = tuple({id(part): part for part in backoffs}.values())
         self.position: int = 0
 
     def _ask(self, question: Callable[[BackOff], float | Stop]) -> float | Stop:
@@ -107,9 +107,9 @@ def chain(*backoffs: BackOff) -> ChainBackOff:
     """Return a policy with the delays of the first policy, then those of the second, and so on.
 
     It goes on to the next where one returns ``STOP``; one that has stopped is not asked again
-    before ``reset()``, which begins all of them anew. Where a policy among them takes feedback
-    the chain does: the one whose turn it is hears it, and one that takes none is asked for its
-    next delay on a failure, and begins anew on a success.
+    before ``reset()``, which begins all of them anew, so one that is given twice has one turn.
+    Where a policy among them takes feedback the chain does: the one whose turn it is hears it, and
+    one that takes none is asked for its next delay on a failure, and begins anew on a success.
 
     Raises:
         TypeError: None is given, or one is no policy.

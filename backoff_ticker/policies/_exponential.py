@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import inf
 
-from .._clock import resolve_clock
 from .._numbers import LARGEST, as_factor, as_flag, as_fraction, as_seconds
 from .._stop import STOP
 from ._base import Policy, power, too_late
+from ._elapsed import ElapsedTime
 from ._random import as_rng, draw_from
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["ExponentialBackOff"]
 
 
-class ExponentialBackOff(Policy):
+class ExponentialBackOff(ElapsedTime, Policy):
     """Wait longer each time, around an interval that grows by a factor up to a maximum.
 
     Call number ``n`` (from 0) draws a delay uniformly from ``interval * (1 - factor)`` to
@@ -93,8 +93,6 @@ class ExponentialBackOff(Policy):
         self.randomization_factor: float = as_fraction("randomization_factor", randomization_factor)
         self.multiplier: float = as_factor("multiplier", multiplier, 1)
         self.max_interval: float = as_seconds("max_interval", max_interval)
-        limit = 0.0 if max_elapsed_time is None else max_elapsed_time
-        self.max_elapsed_time: float | None = as_seconds("max_elapsed_time", limit) or None
         if self.initial_interval == 0.0:
             raise ValueError(f"initial_interval must be > 0, not {initial_interval!r}")
         if self.max_interval < self.initial_interval:
@@ -104,20 +102,14 @@ class ExponentialBackOff(Policy):
             )
         self.look_ahead: bool = as_flag("look_ahead", look_ahead)
         self._rng = as_rng("rng", rng)
-        self._clock = clock if clock is None else resolve_clock(clock)
         self._step = 0
         self._interval = self.initial_interval
-        self._start = resolve_clock(clock).monotonic()
+        self._set_elapsed_time(max_elapsed_time, clock)
 
     @property
     def current_interval(self) -> float:
         """The interval around which the next delay is drawn, in seconds."""
         return self._interval
-
-    @property
-    def elapsed_time(self) -> float:
-        """Seconds since construction or the last ``reset()``."""
-        return resolve_clock(self._clock).monotonic() - self._start
 
     def next_backoff(self) -> float | Stop:
         """Return the next delay in seconds, or ``STOP`` at the limit of elapsed time."""
@@ -141,7 +133,7 @@ class ExponentialBackOff(Policy):
         """Begin anew: the first interval, and elapsed time from now."""
         self._step = 0
         self._interval = self.initial_interval
-        self._start = resolve_clock(self._clock).monotonic()
+        self._restart()
 
     def _interval_at(self, step: int) -> float:
         return min(power(self.initial_interval, self.multiplier, step), self.max_interval)
@@ -158,8 +150,3 @@ class ExponentialBackOff(Policy):
 
     def _calls(self) -> tuple[float, float]:
         return (inf if self.max_elapsed_time is None else 0.0), inf
-
-    def _bind_clock(self, clock: Clock) -> None:
-        """Measure elapsed time on ``clock``, if none was given to the constructor."""
-        if self._clock is None:
-            self._clock = clock

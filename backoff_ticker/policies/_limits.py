@@ -1,11 +1,11 @@
-"""Policies around a policy: a limit of elapsed time, a greatest delay."""
+"""Policies around a policy: limits of retries, of elapsed time, of a delay."""
 
 from __future__ import annotations
 
-from .._clock import resolve_clock
-from .._numbers import as_seconds
+from .._numbers import as_count, as_seconds
 from .._stop import STOP
 from ._base import too_late
+from ._elapsed import ElapsedTime
 from ._running import checked_delay
 from ._wrapper import Wrapper
 
@@ -20,12 +20,59 @@ if TYPE_CHECKING:
 __all__ = [
     "MaxElapsedTimeBackOff",
     "MaxIntervalBackOff",
+    "MaxRetriesBackOff",
     "with_max_elapsed_time",
     "with_max_interval",
+    "with_max_retries",
 ]
 
 
-class MaxElapsedTimeBackOff(Wrapper):
+class MaxRetriesBackOff(Wrapper):
+    """Another policy's delays, a limited number of times. Made by ``with_max_retries``.
+
+    Attributes:
+        backoff: The policy inside.
+        max_retries: The limit.
+        retries: Delays asked for since ``reset()``, or since the last success of a feedback policy.
+    """
+
+    __slots__ = ("max_retries", "retries")
+
+    def __init__(self, backoff: BackOff, max_retries: int) -> None:
+        super().__init__(backoff)
+        self.max_retries: int = as_count("max_retries", max_retries)
+        self.retries: int = 0
+
+    def _may_ask(self) -> bool:
+        return self.retries < self.max_retries
+
+    def _changed(self, delay: float | Stop) -> float | Stop:
+        self.retries += 1  # once it has answered: what it refuses to hear does not count
+        return delay
+
+    def _span(self, first: int, last: int) -> Bounds | None:
+        if first > self.max_retries:
+            return None
+        return super()._span(first, min(last, self.max_retries))
+
+    def _calls(self) -> tuple[float, float]:
+        least, most = super()._calls()
+        return min(least, self.max_retries), min(most, self.max_retries)
+
+    def reset(self) -> None:
+        """Count from 0 again, and begin the policy inside anew."""
+        self.retries = 0
+        super().reset()
+
+    def _success(self, timestamp: float | None = None) -> float | Stop:
+        self.retries = 0
+        return super()._success(timestamp)
+
+    def __repr__(self) -> str:
+        return f"with_max_retries({self.backoff!r}, {self.max_retries!r})"
+
+
+class MaxElapsedTimeBackOff(ElapsedTime, Wrapper):
     """Another policy's delays while time remains. Made by ``with_max_elapsed_time``.
 
     Attributes:
@@ -42,15 +89,7 @@ class MaxElapsedTimeBackOff(Wrapper):
         clock: Clock | None = None,
     ) -> None:
         super().__init__(backoff)
-        limit = 0.0 if max_elapsed_time is None else max_elapsed_time
-        self.max_elapsed_time: float | None = as_seconds("max_elapsed_time", limit) or None
-        self._clock = clock if clock is None else resolve_clock(clock)
-        self._start = resolve_clock(clock).monotonic()
-
-    @property
-    def elapsed_time(self) -> float:
-        """Seconds since construction or the last ``reset()``."""
-        return resolve_clock(self._clock).monotonic() - self._start
+        self._set_elapsed_time(max_elapsed_time, clock)
 
     def _changed(self, delay: float | Stop) -> float | Stop:
         limit = self.max_elapsed_time
@@ -62,7 +101,7 @@ class MaxElapsedTimeBackOff(Wrapper):
     def reset(self) -> None:
         """Begin anew: elapsed time from now, and the policy inside."""
         super().reset()
-        self._start = resolve_clock(self._clock).monotonic()
+        self._restart()
 
     def _span(self, first: int, last: int) -> Bounds | None:
         bounds, limit = super()._span(first, last), self.max_elapsed_time
@@ -73,11 +112,6 @@ class MaxElapsedTimeBackOff(Wrapper):
     def _calls(self) -> tuple[float, float]:
         least, most = super()._calls()
         return (least if self.max_elapsed_time is None else 0.0), most
-
-    def _bind_clock(self, clock: Clock) -> None:
-        """Measure elapsed time on ``clock``, if none was given to the constructor."""
-        if self._clock is None:
-            self._clock = clock
 
     def __repr__(self) -> str:
         return f"with_max_elapsed_time({self.backoff!r}, {self.max_elapsed_time!r})"
@@ -113,6 +147,21 @@ class MaxIntervalBackOff(Wrapper):
 
     def __repr__(self) -> str:
         return f"with_max_interval({self.backoff!r}, {self.max_interval!r})"
+
+
+def with_max_retries(backoff: BackOff, max_retries: int) -> MaxRetriesBackOff:
+    """Return a policy that gives ``STOP`` after ``max_retries`` delays of ``backoff``.
+
+    So there is one attempt more than retries; 0 means a single attempt. The count also rises
+    where ``backoff`` itself returns ``STOP``.
+
+    Source: ``WithMaxRetries`` of cenkalti/backoff v4.
+
+    Raises:
+        TypeError: ``backoff`` is no policy, or ``max_retries`` is no int.
+        ValueError: ``max_retries`` is negative.
+    """
+    return MaxRetriesBackOff(backoff, max_retries)
 
 
 def with_max_elapsed_time(

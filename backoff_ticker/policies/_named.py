@@ -5,15 +5,15 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from .._numbers import shown
+from ._algorithm import AlgorithmBackOff
+from ._algorithm_adaptive import LILDBackOff, LIMDBackOff, MILDBackOff, MIMDBackOff
+from ._algorithm_fixed import ConstantFeedbackBackOff, ExponentialFeedbackBackOff, FibonacciBackOff
+from ._aws_jitter import DecorrelatedJitterBackOff, EqualJitterBackOff, FullJitterBackOff
 from ._chain import chain
 from ._constant import ConstantBackOff, StopBackOff, ZeroBackOff
 from ._exponential import ExponentialBackOff
-from ._feedback import FeedbackBackOff
-from ._feedback_adaptive import LILDBackOff, LIMDBackOff, MILDBackOff, MIMDBackOff
-from ._feedback_fixed import ConstantFeedbackBackOff, ExponentialFeedbackBackOff, FibonacciBackOff
-from ._jitter import DecorrelatedJitterBackOff, EqualJitterBackOff, FullJitterBackOff
+from ._limits import with_max_retries
 from ._truncated import TruncatedExponentialBackOff
-from ._wrappers import with_max_retries
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class NamedPolicy:
         found = signature(self._make)
         parameters = list(found.parameters.values())
         if parameters and parameters[-1].kind is Parameter.VAR_KEYWORD:
-            parameters[-1:] = signature(FeedbackBackOff).parameters.values()
+            parameters[-1:] = signature(AlgorithmBackOff).parameters.values()
         return found.replace(parameters=parameters)
 
     def __call__(self, **options: object) -> Policy:

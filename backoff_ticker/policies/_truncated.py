@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._numbers import as_seconds
+from .._numbers import as_factor, as_seconds
 from ._base import Policy, power
 from ._random import as_rng, draw_from
 
@@ -20,9 +20,10 @@ __all__ = ["TruncatedExponentialBackOff"]
 class TruncatedExponentialBackOff(Policy):
     """Wait 1 s, 2 s, 4 s, ... and a little random time, together never more than a maximum.
 
-    Call number ``n`` (from 0) returns ``min(2**n + random, maximum_backoff)`` with ``random``
-    drawn uniformly from 0 to ``max_jitter``. The random part is added before the cap, so once
-    ``2**n`` has reached the cap every delay is exactly ``maximum_backoff``. It never stops: put
+    Call number ``n`` (from 0) returns ``min(plain + random, maximum_backoff)``, where ``plain`` is
+    ``initial_backoff * multiplier**n``, in the source ``2**n``, and ``random`` is drawn uniformly
+    from 0 to ``max_jitter``. The random part is added before the cap, so once ``plain`` has
+    reached the cap every delay is exactly ``maximum_backoff``. It never stops: put
     ``with_max_retries`` or ``with_max_elapsed_time`` around it.
 
     Source: "Exponential backoff" in the documentation of Google Cloud Storage, which calls 32 or
@@ -33,43 +34,61 @@ class TruncatedExponentialBackOff(Policy):
         max_jitter: The greatest random part, seconds >= 0; 0 draws nothing.
         rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
             own, which no seed fixes and a forked child seeds anew.
+        initial_backoff: The first delay before the random part is added, seconds >= 0.
+        multiplier: >= 1.
 
     Attributes:
         retries: Delays returned since ``reset()``.
 
     Raises:
-        TypeError, ValueError: A parameter is no finite duration of at least 0.
+        TypeError, ValueError: A parameter is no finite number in its range.
 
     Not to be called by several threads at once; whoever runs a policy runs a copy of its own.
     """
 
-    __slots__ = ("_rng", "max_jitter", "maximum_backoff", "retries")
+    __slots__ = (
+        "_rng",
+        "initial_backoff",
+        "max_jitter",
+        "maximum_backoff",
+        "multiplier",
+        "retries",
+    )
 
     _shown: ClassVar[tuple[str, ...]] = ("maximum_backoff", "max_jitter")
+    _shown_unless: ClassVar[dict[str, object]] = {"initial_backoff": 1.0, "multiplier": 2.0}
 
     def __init__(
         self,
         maximum_backoff: float | timedelta = 64.0,
         max_jitter: float | timedelta = 1.0,
         rng: Random | None = None,
+        *,
+        initial_backoff: float | timedelta = 1.0,
+        multiplier: float = 2.0,
     ) -> None:
         self.maximum_backoff: float = as_seconds("maximum_backoff", maximum_backoff)
         self.max_jitter: float = as_seconds("max_jitter", max_jitter)
+        self.initial_backoff: float = as_seconds("initial_backoff", initial_backoff)
+        self.multiplier: float = as_factor("multiplier", multiplier, 1)
         self.retries: int = 0
         self._rng = as_rng("rng", rng)
 
     def next_backoff(self) -> float:
         """Return the next delay in seconds."""
-        plain = power(1.0, 2.0, self.retries)
+        plain = self._plain(self.retries)
         self.retries += 1
         random = self.max_jitter * draw_from(self._rng) if self.max_jitter else 0.0
         return min(plain + random, self.maximum_backoff)
 
     def reset(self) -> None:
-        """Begin anew with 1 s."""
+        """Begin anew with the first delay."""
         self.retries = 0
 
+    def _plain(self, retries: int) -> float:
+        return power(self.initial_backoff, self.multiplier, retries)
+
     def _at(self, n: int) -> Bounds:
-        plain = power(1.0, 2.0, n - 1)
+        plain = self._plain(n - 1)
         most = self.maximum_backoff
         return min(plain, most), min(plain + self.max_jitter, most)

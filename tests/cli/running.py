@@ -1,4 +1,4 @@
-"""Runs the real ``run`` in a process of its own, as the command would, with or without a terminal.
+"""Runs the real ``run`` in a process of its own, as the command would.
 
 Commands tell what they do through a pipe that they inherit as descriptor 9. Everybody
 who runs holds it open, so its end tells that nobody is left.
@@ -16,14 +16,10 @@ import subprocess
 import sys
 import termios
 import time
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, Any
 
 from tests.helpers import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 SOON = 0.05
@@ -53,56 +49,8 @@ if "on_exit_code" in options:
     options["on_exit_code"] = frozenset(options["on_exit_code"])
 if "until_output" in options:
     options["until_output"] = re.compile(options["until_output"])
-if "until_bytes" in options:
-    options["until_output"] = re.compile(options.pop("until_bytes").encode())
 sys.exit(run(sys.argv[2:], backoff, **{"grace": 30.0, **options}))
 """
-
-SHELL = """
-import os, signal, subprocess, sys, termios, fcntl
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTTOU])
-go, went = os.pipe()
-asked, told = int(os.environ["ASKED"]), int(os.environ["TOLD"])
-job = subprocess.Popen(
-    sys.argv[1:], process_group=0, pass_fds=(go, int(os.environ["TELL"])),
-    env={**os.environ, "GO": str(go)},
-)
-def foreground(group):
-    os.tcsetpgrp(0, group)
-if os.environ["PLACE"] == "foreground":
-    foreground(job.pid)
-os.write(went, b"!")
-while True:
-    _, status = os.waitpid(job.pid, os.WUNTRACED)
-    if not os.WIFSTOPPED(status):
-        break
-    foreground(os.getpgrp())
-    os.write(told, b"stopped %d\\n" % os.WSTOPSIG(status))
-    word = os.read(asked, 100)
-    if word == b"foreground":
-        foreground(job.pid)
-    os.killpg(job.pid, signal.SIGCONT)
-os.write(told, b"its turn\\n" if os.tcgetpgrp(0) == job.pid else b"not its turn\\n")
-foreground(os.getpgrp())
-job.returncode = os.waitstatus_to_exitcode(status)
-sys.exit(job.returncode)
-"""
-
-ORPHANAGE = """
-import fcntl, os, subprocess, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-read, write = os.pipe()
-if os.fork() == 0:
-    subprocess.Popen(sys.argv[1:], process_group=0, pass_fds=(write, int(os.environ["TELL"])))
-    os._exit(0)
-os.close(write)
-os.wait()
-os.read(read, 1)
-"""
-
-CONTROLLING = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
 
 
 class Reader:
@@ -175,18 +123,28 @@ def talks(script: str) -> tuple[str, ...]:
     return sys.executable, "-I", "-S", "-c", TALKS + script
 
 
-def state(process: str) -> str:
+def unread(stream: IO[bytes]) -> int:
+    """Return how many bytes are in a pipe."""
+    count = fcntl.ioctl(stream, termios.FIONREAD, struct.pack("i", 0))
+    return struct.unpack("i", count)[0]
+
+
+def state(process: int) -> str:
     """Return what ``ps`` says of a process: T stopped, Z dead, nothing if it is gone."""
-    command = ["ps", "-o", "stat=", "-p", process]
+    command = ["ps", "-o", "stat=", "-p", str(process)]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
-def children(running: Running) -> list[str]:
+def is_stopped(process: int) -> bool:
+    return state(process).startswith("T")
+
+
+def children(running: Running) -> list[int]:
     """Return the numbers of the processes that the run has at this moment, helpers included."""
     command = ["ps", "-A", "-o", "ppid=,pid="]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    pairs = (line.split() for line in listed.splitlines())
-    return [child for parent, child in pairs if int(parent) == running.process.pid]
+    pairs = (map(int, line.split()) for line in listed.splitlines())
+    return [child for parent, child in pairs if parent == running.process.pid]
 
 
 class Running:
@@ -254,74 +212,17 @@ class Running:
         """End it, whatever the test did."""
         self.process.kill()
         self.process.wait()
-        for stream in (self.process.stdout, self.process.stderr):
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream:
                 stream.close()
         os.close(self.tell)
 
 
-class Screen(Reader):
-    """A terminal, seen from the side of who sits before it."""
-
-    def __init__(self) -> None:
-        master, self.slave = os.openpty()
-        super().__init__(master)
-        fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("4H", 24, 80, 0, 0))
-
-    def type(self, text: bytes) -> None:
-        """Type on its keyboard."""
-        os.write(self.descriptor, text)
-
-    def foreground(self) -> int:
-        """Return the process group that has the terminal."""
-        return os.tcgetpgrp(self.descriptor)
+def shell(script: str, *args: str, **options: Any) -> Running:
+    """Run a script of the shell, with arguments from ``$1`` on."""
+    return Running("sh", "-c", script, "sh", *args, **options)
 
 
-class Shell:
-    """Talks to the shell that has started the run."""
-
-    def __init__(self, told: int, asks: int) -> None:
-        self.told = Reader(told)
-        self._asks = asks
-
-    def stopped(self) -> int:
-        """Wait until the run has stopped; return the signal that did it."""
-        return int(self.told.until(r"stopped (\d+)\n")[1])
-
-    def resume(self, place: str) -> None:
-        """Continue it in the foreground or in the background."""
-        os.write(self._asks, place.encode())
-
-
-@contextmanager
-def on_terminal(*command: str, **options: Any) -> Iterator[tuple[Running, Screen]]:
-    """Run on a new terminal, which is the controlling one; without a shell."""
-    screen = Screen()
-    how = {"stdin": screen.slave, "stdout": screen.slave, "stderr": screen.slave}
-    how = {**how, "start_new_session": True, "prelude": CONTROLLING, **options.pop("how", {})}
-    try:
-        with Running(*command, how=how, **options) as running:
-            os.close(screen.slave)
-            yield running, screen
-    finally:
-        os.close(screen.descriptor)
-
-
-@contextmanager
-def under_shell(
-    place: str, *command: str, **options: Any
-) -> Iterator[tuple[Running, Screen, Shell]]:
-    """Run as a job of a shell, in the ``foreground`` or the ``background`` of a new terminal."""
-    told, tells = os.pipe()
-    asked, asks = os.pipe()
-    also = {"PLACE": place, "TOLD": tells, "ASKED": asked}
-    how = {"before": (sys.executable, "-c", SHELL), "also": also, "prelude": ""}
-    how = {**how, **options.pop("how", {})}
-    try:
-        with on_terminal(*command, how=how, go=True, **options) as (running, screen):
-            os.close(tells)
-            os.close(asked)
-            yield running, screen, Shell(told, asks)
-    finally:
-        os.close(told)
-        os.close(asks)
+def flaky(runs: Path, failures: int, code: int = 3) -> str:
+    """Return a script that fails so many times before it succeeds; it counts in a file."""
+    return f"echo x >>{runs}; [ $(wc -l <{runs}) -gt {failures} ] || exit {code}"

@@ -5,14 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 import sys
 
 import pytest
-from rich.console import Console
 
-from backoff_ticker import ExponentialBackOff, StopBackOff, ZeroBackOff
-from backoff_ticker.cli._delays import as_table, delays_of
 from backoff_ticker.cli._still_clock import StillClock
 from backoff_ticker.policies._named import POLICIES
 
@@ -175,77 +171,7 @@ def test_csv_has_the_same_columns(capsys):
     assert [{name: float(value) for name, value in row.items()} for row in rows] == expected
 
 
-# The terminal
-
-
-def table(width, *, delays=None, color="standard", encoding="utf-8", **options):
-    console = Console(
-        file=io.TextIOWrapper(io.BytesIO(), encoding=encoding),
-        force_terminal=True,
-        width=width,
-        color_system=color,
-        legacy_windows=False,
-        _environ={},
-        **options,
-    )
-    clock = StillClock()
-    policy = ExponentialBackOff(randomization_factor=0, clock=clock)
-    found = delays_of(policy, 12, clock) if delays is None else delays
-    return as_table(found, len(found), console)
-
-
-def test_the_picture_takes_the_room_there_is_and_no_line_is_cut():
-    wide, narrow, none = (table(width, color=None) for width in (200, 80, 50))
-    for text in (wide, narrow, none):
-        assert text.splitlines()[12].split()[:6] == [
-            *("12", "43.249", "[43.249,", "43.249]", "43.249", "128.746")
-        ]
-    assert "█" * 31 + "┃" in wide
-    assert max(map(len, narrow.splitlines())) <= 80
-    assert "█" in narrow
-    assert "█" not in none
-
-
-def test_colours_are_there_on_a_terminal_only_and_not_with_no_color():
-    assert "\x1b[" in table(80)
-    assert "\x1b[3" not in table(80, no_color=True)
-    assert "\x1b[" not in table(80, color=None)
-
-
-def test_a_terminal_without_blocks_gets_ascii():
-    text = table(80, encoding="ascii", color=None)
-    assert text.isascii()
-    assert "= least  | drawn  - greatest" in text
-
-
-def test_delays_of_no_length_have_no_picture():
-    clock = StillClock()
-    text = table(80, delays=delays_of(ZeroBackOff(), 2, clock), color=None)
-    assert len(text.splitlines()) == 3
-    assert "least  " not in text
-    assert delays_of(StopBackOff(), 2, clock) == []
-
-
-def test_a_bar_is_filled_to_the_least_and_has_its_mark_at_the_drawn():
-    class Policy:
-        def bounds(self, n):
-            return [(10.0, 20.0), (0.0, 32.0), (0.0, 1e-9)][n - 1]
-
-        def next_backoff(self):
-            self.asked += 1
-            return [10.0, 32.0, 0.0][self.asked - 1]
-
-        def reset(self):
-            self.asked = 0
-
-    lines = table(80, delays=delays_of(Policy(), 3, StillClock()), color=None).splitlines()
-    bars = [line.split("  ")[-1] for line in lines[1:4]]
-    width = max(map(len, bars))
-    assert bars[1] == "░" * (width - 1) + "┃"
-    filled, rest = bars[0].split("┃")
-    assert filled == "█" * int(10 / 32 * width)
-    assert set(rest) == {"░"}
-    assert bars[2] == "┃"
+# What is printed where
 
 
 def test_piped_output_is_plain_and_whole():
@@ -258,101 +184,6 @@ def test_piped_output_is_plain_and_whole():
     said = finish(start("delays", "go", env=ascii_only))
     assert (said.status, said.err) == (0, "")
     assert said.out.isascii()
-
-
-# The diagram
-
-
-def test_plot_writes_a_file_beside_the_table(capsys, tmp_path):
-    pytest.importorskip("matplotlib")
-    for ending, first in (("png", b"\x89PNG"), ("svg", b"<?xml")):
-        path = tmp_path / f"delays.{ending}"
-        said = call(capsys, "delays exponential --seed 1 --plot", str(path))
-        assert (said.status, said.err) == (0, "")
-        assert said.out == call(capsys, "delays exponential --seed 1").out
-        assert path.read_bytes().startswith(first)
-
-
-def test_plot_of_few_or_no_delays_and_none_too_great(capsys, tmp_path):
-    pytest.importorskip("matplotlib")
-    path = str(tmp_path / "delays.png")
-    for line in ("stop", "zero", "constant --interval 2 -n 1", "constant --interval 1e100"):
-        said = call(capsys, f"delays {line} --plot", path)
-        assert (said.status, said.err) == (0, "")
-    said = call(capsys, "delays constant --interval 1e101 --plot", path)
-    assert said.complaint == "--plot: delays of more than 1e+100 s cannot be drawn"
-
-
-def test_plot_complains_of_the_file(capsys, tmp_path):
-    pytest.importorskip("matplotlib")
-    said = call(capsys, "delays go --plot", str(tmp_path / "nowhere" / "x.png"))
-    assert "nowhere/x.png': No such file or directory" in said.complaint
-    for name in ("", "x", "x.foo", "png"):
-        said = call(capsys, "delays go --plot", name)
-        assert said.complaint.startswith(f"--plot: {name!r} must end in one of .")
-    (tmp_path / "folder.png").mkdir()
-    said = call(capsys, "delays go --plot", str(tmp_path / "folder.png"))
-    assert "folder.png': Is a directory" in said.complaint
-    said = call(capsys, "delays go --plot")
-    assert said.complaint == "option '--plot' requires an argument"
-
-
-def test_plot_without_its_extra(capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    said = call(capsys, "delays go --plot x.png")
-    assert said.complaint == "--plot needs more packages: pip install 'backoff-ticker[plot]'"
-
-
-# Limits around any policy
-
-
-def delays_said(capsys, line):
-    return [one["drawn"] for one in json.loads(call(capsys, f"delays {line} --json").out)["delays"]]
-
-
-def test_any_policy_can_be_limited(capsys):
-    fixed = "limd --initial-delay 2 --delay-increment-on-failure 4 --delay-multiple-on-success 0"
-    assert delays_said(capsys, f"{fixed} -n 4 --max-interval 7") == [2.0, 6.0, 7.0, 7.0]
-    assert delays_said(capsys, f"{fixed} --max-elapsed-time 8") == [2.0, 6.0]
-    assert delays_said(capsys, f"{fixed} --max-retries 3") == [2.0, 6.0, 10.0]
-    assert delays_said(capsys, f"{fixed} --max-interval 4 --max-elapsed-time 10") == [2.0, 4.0, 4.0]
-    assert len(delays_said(capsys, "grpc --max-elapsed-time 3")) == 2
-
-
-def test_a_limit_that_a_policy_has_itself_is_its_own(capsys):
-    plain = "exponential --randomization-factor 0 --multiplier 2"
-    assert delays_said(capsys, f"{plain} -n 4 --max-interval 1.5") == [0.5, 1.0, 1.5, 1.5]
-    assert len(delays_said(capsys, f"{plain} --max-elapsed-time none -n 100")) == 100
-
-
-def test_a_limit_shows_the_interval_of_the_policy_inside(capsys):
-    said = json.loads(call(capsys, "delays exponential --max-retries 2 --json").out)["delays"]
-    assert [one["interval"] for one in said] == [0.5, 0.75]
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ("--max-retries -1", "--max-retries must be an int >= 0, not -1"),
-        ("--max-interval nan", "--max-interval must be a finite number of seconds >= 0, not nan"),
-        ("--max-elapsed-time -1", "--max-elapsed-time must be a finite number of seconds >= 0"),
-    ],
-)
-def test_a_bad_limit_is_told_by_its_option(capsys, options, complaint):
-    assert complaint in call(capsys, f"delays zero {options}").complaint
-
-
-@pytest.mark.parametrize("columns", [1, 20, 40, 60, 80])
-@pytest.mark.parametrize("terminal", [True, False])
-def test_no_column_is_left_out_however_narrow_the_console_is(columns, terminal):
-    policy = ExponentialBackOff(randomization_factor=0)
-    console = Console(width=columns, force_terminal=terminal, no_color=True, highlight=False)
-    text = as_table(delays_of(policy, 2, StillClock()), 2, console)
-    lines = re.sub("\x1b\\[[0-9;]*m", "", text).splitlines()
-    assert lines[0].split() == ["retry", "interval", "[least,", "greatest]", "drawn", "total"]
-    assert lines[2].split()[:6] == ["2", "0.75", "[0.75,", "0.75]", "0.75", "1.25"]
-    assert console.width == columns
 
 
 @pytest.mark.parametrize("text", ["1_0", "\u0661", "\uff11"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from backoff_ticker import ConstantFeedbackBackOff
-from backoff_ticker.cli._feedback import answers, parse_log
+from backoff_ticker.cli._feedback_log import answers, parse_log
 from backoff_ticker.cli._still_clock import StillClock
 
 from .calling import LIMD, call

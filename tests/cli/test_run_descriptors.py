@@ -9,11 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import Running, talks
-
-
-def shell(script, *args, **options):
-    return Running("sh", "-c", script, "sh", *args, **options)
+from tests.cli.running import Running, shell, talks
 
 
 def test_arguments_reach_the_command_as_they_are():

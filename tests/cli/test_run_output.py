@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
 
 import pytest
 
-from backoff_ticker.cli._search import LineSearch
-from tests.cli.running import ROOT, SOON, Running, children, on_terminal, state, talks
+from tests.cli.running import ROOT, SOON, Running, shell, state, talks, unread
+from tests.cli.terminals import on_terminal
 from tests.helpers import eventually
 
 NAME = "backoff-ticker"
-
-
-def shell(script, *args, **options):
-    return Running("sh", "-c", script, "sh", *args, **options)
 
 
 def test_a_command_is_repeated_until_its_output_matches(tmp_path):
@@ -67,11 +62,10 @@ def test_an_attempt_that_was_cut_is_repeated_even_if_it_matched():
         assert running.out.rest() == b"ready\n" * 2
 
 
-@pytest.mark.parametrize("how", ["until_output", "until_bytes"])
-def test_a_match_may_come_in_parts_and_nothing_is_held_back(how):
+def test_a_match_may_come_in_parts_and_nothing_is_held_back():
     read, write = os.pipe()
     script = "printf re; read x <&$GO; printf ady; read x <&$GO; exit 1".replace("<&", "</dev/fd/")
-    with shell(script, how={"also": {"GO": read}}, **{how: "^ready$"}) as running:
+    with shell(script, how={"also": {"GO": read}}, until_output="^ready$") as running:
         os.close(read)
         running.out.until("re")
         os.write(write, b"\n")
@@ -132,9 +126,13 @@ def test_a_reader_that_has_enough_ends_the_run():
 
 
 def test_a_reader_that_does_not_read_holds_up_no_time_out():
-    options = {"until_output": "never", "timeout": 1, "grace": SOON}
-    script = "os.write(1, b'x' * 40_000); time.sleep(0.2); os.write(1, b'x' * 60_000)"
-    with Running(*talks(f"{script}; rests()"), **options) as running:
+    """The second part finds some room, but not enough."""
+    options = {"until_output": "never", "timeout": 2, "grace": SOON}
+    script = "os.write(1, b'x' * 40_000); os.read(0, 1); os.write(1, b'x' * 60_000)"
+    how = {"stdin": subprocess.PIPE}
+    with Running(*talks(f"{script}; rests()"), how=how, **options) as running:
+        eventually(lambda: unread(running.process.stdout) == 40_000, "the first part")
+        running.process.stdin.write(b"go")
         assert running.wait() == 124
         assert running.nobody_left()
         assert set(running.out.rest()) == set(b"x")
@@ -143,7 +141,7 @@ def test_a_reader_that_does_not_read_holds_up_no_time_out():
 def test_what_is_still_in_the_pipe_when_a_command_ends_is_passed_on():
     script = "echo first; head -c 100000 /dev/zero; echo $$ >&9"
     with shell(script, until_output="first") as running:
-        child = running.until(r"(\d+)\n")[1].decode()
+        child = int(running.until(r"(\d+)\n")[1])
         eventually(lambda: not state(child), "the end of the command")
         assert running.out.rest() == b"first\n" + bytes(100_000)
         assert running.wait() == 0
@@ -212,130 +210,27 @@ def test_on_a_terminal_it_is_found_too():
         assert running.wait() == 0
 
 
-# A search that takes for ever
-
-ENDLESS = "(a+)+$"
-TRAP = f"printf '%s\\n' {'a' * 60}! first {'b' * 30}; echo ready >&9"
-
-
-@pytest.mark.parametrize(
-    ("limit", "after"),
-    [
-        ("timeout", ""),
-        ("timeout", "exit 3"),
-        ("timeout", "sleep 1000; :"),
-        ("timeout", "exec yes"),
-        ("attempt_timeout", "sleep 1000; :"),
-    ],
-)
-def test_an_endless_search_holds_up_no_time_out(limit, after):
-    options = {limit: 1, "max_attempts": 2, "until_output": ENDLESS, "grace": SOON}
-    how = {"stdout": subprocess.DEVNULL} if "yes" in after else {}
-    with shell(f"{TRAP}\n{after}", how=how, **options) as running:
-        assert running.wait() == 124
-        assert running.nobody_left()
-
-
-def test_an_endless_search_and_a_reader_that_does_not_read_hold_up_no_time_out():
-    options = {"timeout": 1, "until_output": ENDLESS, "grace": SOON}
-    with shell(f"{TRAP}; head -c 100000 /dev/zero", **options) as running:
-        assert running.wait() == 124
-
-
-@pytest.mark.parametrize("after", ["", "sleep 1000; :"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_endless_search_holds_up_no_signal(after, number):
-    with shell(f"{TRAP}\n{after}", until_output=ENDLESS) as running:
+def test_what_a_command_writes_at_its_end_is_passed_on():
+    command = talks("hears(signal.SIGTERM)(); print('last words')")
+    with Running(*command, until_output="never") as running:
         running.until("ready")
-        running.out.until("bbb")
-        running.signal(number)
-        assert running.wait() == 128 + number
-        assert running.nobody_left()
+        running.signal(signal.SIGTERM)
+        assert running.finish()[:2] == (143, "last words\n")
 
 
-def test_an_endless_search_does_not_outlive_a_run_that_is_killed():
-    with shell(f"{TRAP}; exec sleep 1000", until_output=ENDLESS) as running:
+def test_a_slow_reader_gets_what_a_command_writes_at_its_end():
+    command = talks("hears(signal.SIGTERM)(); os.write(1, bytes(100_000))")
+    with Running(*command, until_output="never") as running:
+        child = int(running.until(r"ready (\d+)\n")[1])
+        running.signal(signal.SIGTERM)
+        eventually(lambda: not state(child), "the end of the command")
+        assert running.out.rest() == bytes(100_000)
+        assert running.wait() == 143
+
+
+def test_a_signal_ends_a_run_whose_output_nobody_reads():
+    with shell("echo ready >&9; yes", until_output="never", grace=SOON) as running:
         running.until("ready")
-        command, searching = sorted(children(running), key=lambda child: "python" in name_of(child))
-        running.signal(signal.SIGKILL)
-        eventually(lambda: not state(searching), "the end of the search")
-        os.kill(int(command), signal.SIGKILL)
-
-
-def name_of(process):
-    command = ["ps", "-o", "comm=", "-p", process]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
-
-
-# The search itself
-
-
-def matches(pattern, *parts):
-    search = LineSearch(re.compile(pattern))
-    for part in parts:
-        search.feed(part)
-    search.close()
-    return search.matched
-
-
-TEXT = b"first\nsecond line\n\nlast"
-
-
-@pytest.mark.parametrize(
-    ("pattern", "expected"),
-    [
-        ("first", True),
-        ("^second", True),
-        ("line$", True),
-        ("^$", True),
-        ("last$", True),
-        (r"\Asecond", True),
-        (r"first\s+second", False),
-        ("first$(?s:.*)", True),
-        ("nd li", True),
-        ("third", False),
-        ("^line", False),
-        (r"\n", False),
-        ("first(?!$)", False),
-    ],
-)
-@pytest.mark.parametrize("kind", [str, bytes])
-def test_it_looks_at_each_line_however_the_parts_fall(pattern, expected, kind):
-    if kind is bytes:
-        pattern = pattern.encode()
-    assert matches(pattern, TEXT) is expected
-    assert matches(pattern, *(TEXT[at : at + 1] for at in range(len(TEXT)))) is expected
-    for cut in range(len(TEXT)):
-        assert matches(pattern, TEXT[:cut], TEXT[cut:]) is expected
-
-
-def test_an_end_of_output_is_no_line():
-    assert matches("^$", b"") is False
-    assert matches("^$", b"x\n") is False
-    assert matches("^$", b"x\n\n") is True
-
-
-def test_text_is_decoded_as_arguments_are_and_a_letter_may_come_in_parts():
-    letters = os.fsencode("naïve")
-    assert matches("^na.ve$", letters[:3], letters[3:])
-    assert matches("^\udcff$", b"\xff\n")
-
-
-def test_a_line_without_end_takes_no_more_memory():
-    search = LineSearch(re.compile("ready"))
-    largest = 0
-    for _ in range(300):
-        search.feed(b"x" * 10_007)
-        largest = max(largest, len(search._rest))
-    assert largest < 80_000
-    search.feed(b"rea")
-    search.feed(b"dy")
-    search.close()
-    assert search.matched
-
-
-def test_a_match_in_a_line_without_end_is_found_wherever_it_falls():
-    for before in range(65_000, 66_000, 97):
-        line = b"x" * before + b"ready" + b"x" * 100_000
-        parts = [line[at : at + 1000] for at in range(0, len(line), 1000)]
-        assert matches("ready", *parts)
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 143
+        assert running.nobody_left()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from backoff_ticker.cli._child import _all_zombies
-from tests.cli.running import SOON, Running, state, talks
+from tests.cli.running import SOON, Running, is_stopped, shell, talks
 from tests.helpers import eventually
 
 SIGNALS = {
@@ -21,10 +21,6 @@ SIGNALS = {
     signal.SIGQUIT: 131,
 }
 ALL = "signal.SIGINT, signal.SIGTERM, signal.SIGHUP"
-
-
-def shell(script, **options):
-    return Running("sh", "-c", script, **options)
 
 
 @pytest.mark.parametrize(("number", "status"), SIGNALS.items())
@@ -140,9 +136,9 @@ def test_a_stopped_command_is_ended_too():
 
 def test_a_command_that_somebody_stops_is_waited_for():
     with shell("echo $$ >&9; kill -STOP $$; echo on >&9") as running:
-        child = running.until(r"(\d+)\n")[1].decode()
-        eventually(lambda: state(child).startswith("T"), "the stop")
-        os.kill(int(child), signal.SIGCONT)
+        child = int(running.until(r"(\d+)\n")[1])
+        eventually(lambda: is_stopped(child), "the stop")
+        os.kill(child, signal.SIGCONT)
         running.until("on")
         assert running.wait() == 0
 
@@ -218,32 +214,6 @@ def test_an_interrupt_that_is_listed_is_repeated():
     with shell("exit 130", on_exit_code=[130], max_attempts=3) as running:
         assert running.wait() == 130
         assert running.err.rest().count(b"exited with 130") == 3
-
-
-def test_what_a_command_writes_at_its_end_is_passed_on():
-    command = talks("hears(signal.SIGTERM)(); print('last words')")
-    with Running(*command, until_output="never") as running:
-        running.until("ready")
-        running.signal(signal.SIGTERM)
-        assert running.finish()[:2] == (143, "last words\n")
-
-
-def test_a_slow_reader_gets_what_a_command_writes_at_its_end():
-    command = talks("hears(signal.SIGTERM)(); os.write(1, bytes(100_000))")
-    with Running(*command, until_output="never") as running:
-        child = running.until(r"ready (\d+)\n")[1].decode()
-        running.signal(signal.SIGTERM)
-        eventually(lambda: not state(child), "the end of the command")
-        assert running.out.rest() == bytes(100_000)
-        assert running.wait() == 143
-
-
-def test_a_signal_ends_a_run_whose_output_nobody_reads():
-    with shell("echo ready >&9; yes", until_output="never", grace=SOON) as running:
-        running.until("ready")
-        running.signal(signal.SIGTERM)
-        assert running.wait() == 143
-        assert running.nobody_left()
 
 
 def test_other_handlers_than_ours_do_their_work_again_after_the_run():

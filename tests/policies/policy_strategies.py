@@ -1,10 +1,15 @@
-"""Policies to test: every class and wrapper with random valid parameters, and some samples."""
+"""Policies to test: every class and wrapper with random valid parameters, and some samples.
+
+The strategies give recipes: functions that make a policy of a generator and a clock. So each is
+built once, and not, with all it is made of, for each example.
+"""
 
 from __future__ import annotations
 
-import random
+from itertools import accumulate
 
-from hypothesis import strategies as st
+import pytest
+from hypothesis import given, note, settings, strategies as st
 
 from backoff_ticker import (
     POLICIES,
@@ -32,9 +37,9 @@ from backoff_ticker import (
     with_token,
 )
 from tests.helpers import ManualClock
+from tests.policies.random_doubles import LAST_DRAW, Seeded, StubRandom
 
 LARGEST = 1.7976931348623157e308
-LAST_DRAW = 1.0 - 2.0**-53
 MANY = 10**9
 
 seconds = st.one_of(
@@ -50,82 +55,74 @@ factors = st.one_of(
     st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0]), st.floats(0, 4), st.floats(0, LARGEST)
 )
 limits = st.one_of(st.none(), seconds)
+counts = st.integers(0, 12)
+generators = st.sampled_from(
+    [(StubRandom, 0.0), (StubRandom, LAST_DRAW), (StubRandom, 0.5), (Seeded, 1)]
+).map(lambda drawn: drawn[0](drawn[1]))
 
 
-class Draws(random.Random):
-    """Draws what it was told: a number again and again, or the numbers of a seed."""
+def _recipes(make, *drawn):
+    """Return a strategy of recipes that call ``make`` with drawn values, generator and clock."""
 
-    def __init__(self, kind):
-        self.kind = kind
-        super().__init__(1)
+    def recipe(values):
+        return lambda generator, clock: make(*values, generator, clock)
 
-    def random(self):
-        return super().random() if self.kind == "random" else self.kind
-
-    def __repr__(self):
-        return f"Draws({self.kind!r})"
+    return st.tuples(*drawn).map(recipe)
 
 
-generators = st.sampled_from([0.0, LAST_DRAW, 0.5, "random"]).map(Draws)
+_feedback_options = st.fixed_dictionaries(
+    {},
+    optional={
+        "consider_actual_delay": st.booleans(),
+        "max_actual_duration": st.one_of(st.just(0.0), st.floats(0, 100)),
+        "max_attempts": counts,
+        "jitter_factor": fractions,
+        "min_delay": seconds,
+        "max_delay": limits,
+    },
+)
 
 
-def _feedback(make, own):
-    def build(own_options, options, generator, clock):
-        return make(**own_options, **options, rng=generator, clock=clock)
+def _feedback(cls, own):
+    def make(own_options, options, generator, clock):
+        return cls(**own_options, **options, rng=generator, clock=clock)
 
-    common = st.fixed_dictionaries(
-        {},
-        optional={
-            "consider_actual_delay": st.booleans(),
-            "max_actual_duration": st.one_of(st.just(0.0), st.floats(0, 100)),
-            "max_attempts": st.integers(0, 12),
-            "jitter_factor": fractions,
-            "min_delay": seconds,
-            "max_delay": limits,
-        },
+    return _recipes(make, st.fixed_dictionaries(own), _feedback_options)
+
+
+def _exponential(initial, headroom, factor, multiplier, limit, look_ahead, generator, clock):
+    greatest = min(initial * headroom, LARGEST)
+    return ExponentialBackOff(
+        initial, factor, multiplier, greatest, limit, look_ahead, generator, clock
     )
-    return lambda generator, clock: st.builds(
-        build, st.fixed_dictionaries(own), common, st.just(generator), st.just(clock)
-    )
 
 
-def _exponential(generator, clock):
-    def build(initial, headroom, factor, multiplier, limit, look_ahead):
-        greatest = min(initial * headroom, LARGEST)
-        return ExponentialBackOff(
-            initial, factor, multiplier, greatest, limit, look_ahead, generator, clock
-        )
+def _jitter(cls):
+    def make(base, headroom, generator, clock):
+        cap = None if headroom is None else min(base * headroom, LARGEST)
+        return cls(base, cap, rng=generator)
 
-    return st.builds(
-        build,
+    return _recipes(make, seconds, st.one_of(st.none(), st.floats(1, 1000)))
+
+
+def _truncated(maximum_backoff, max_jitter, generator, clock):
+    return TruncatedExponentialBackOff(maximum_backoff, max_jitter, generator)
+
+
+SIMPLE = {
+    ConstantBackOff: _recipes(lambda delay, generator, clock: ConstantBackOff(delay), seconds),
+    ZeroBackOff: _recipes(lambda generator, clock: ZeroBackOff()),
+    StopBackOff: _recipes(lambda generator, clock: StopBackOff()),
+    ExponentialBackOff: _recipes(
+        _exponential,
         seconds.filter(bool),
         st.one_of(st.floats(1, 1000), st.floats(1, LARGEST)),
         fractions,
         factors.map(lambda factor: max(factor, 1.0)),
         limits,
         st.booleans(),
-    )
-
-
-def _jitter(make):
-    def build(base, headroom, generator):
-        cap = None if headroom is None else min(base * headroom, LARGEST)
-        return make(base, cap, rng=generator)
-
-    headroom = st.one_of(st.none(), st.floats(1, 1000))
-    return lambda generator, clock: st.builds(build, seconds, headroom, st.just(generator))
-
-
-def _truncated(generator, clock):
-    return st.builds(TruncatedExponentialBackOff, seconds, seconds, st.just(generator))
-
-
-SIMPLE = {
-    ConstantBackOff: lambda generator, clock: st.builds(ConstantBackOff, seconds),
-    ZeroBackOff: lambda generator, clock: st.builds(ZeroBackOff),
-    StopBackOff: lambda generator, clock: st.builds(StopBackOff),
-    ExponentialBackOff: _exponential,
-    TruncatedExponentialBackOff: _truncated,
+    ),
+    TruncatedExponentialBackOff: _recipes(_truncated, seconds, seconds),
     FullJitterBackOff: _jitter(FullJitterBackOff),
     EqualJitterBackOff: _jitter(EqualJitterBackOff),
     DecorrelatedJitterBackOff: _jitter(DecorrelatedJitterBackOff),
@@ -146,8 +143,8 @@ FIXED = {
 _rises = {"delay_increment_on_failure": differences}, {"delay_multiple_on_failure": factors}
 _falls = {"delay_increment_on_success": differences}, {"delay_multiple_on_success": factors}
 ADAPTIVE = {
-    make: _feedback(make, {"initial_delay": seconds, **_rises[rises], **_falls[falls]})
-    for make, rises, falls in [
+    cls: _feedback(cls, {"initial_delay": seconds, **_rises[rises], **_falls[falls]})
+    for cls, rises, falls in [
         (LILDBackOff, 0, 0),
         (LIMDBackOff, 0, 1),
         (MILDBackOff, 1, 0),
@@ -158,32 +155,52 @@ FEEDBACK = FIXED | ADAPTIVE
 CLASSES = SIMPLE | FEEDBACK
 
 
-def any_policy(generator, clock):
-    """Return a strategy of policies inside wrappers, to any depth, that share both."""
-    simple = st.one_of([made(generator, clock) for made in CLASSES.values()])
-
-    def wrapped(inner):
-        return st.one_of(
-            st.builds(with_max_retries, inner, st.integers(0, 12)),
-            st.builds(with_max_interval, inner, seconds),
-            st.builds(with_max_elapsed_time, inner, limits, st.just(clock)),
-            st.builds(lambda policy: with_token(policy, CancellationToken()), inner),
-            st.lists(inner, min_size=1, max_size=3).map(lambda parts: chain(*parts)),
-        )
-
-    return st.recursive(simple, wrapped, max_leaves=4)
+def _with_max_elapsed_time(made, limit, generator, clock):
+    return with_max_elapsed_time(made(generator, clock), limit, clock)
 
 
-EVERY = [*CLASSES, "any"]
-steps_of_time = st.lists(st.integers(0, 200).map(lambda eighths: eighths / 8), max_size=25)
+def _wrapped(inner):
+    """Return recipes of wrappers around what ``inner`` makes, with its generator and clock."""
+    return st.one_of(
+        _recipes(lambda made, most, *given: with_max_retries(made(*given), most), inner, counts),
+        _recipes(lambda made, most, *given: with_max_interval(made(*given), most), inner, seconds),
+        _recipes(_with_max_elapsed_time, inner, limits),
+        _recipes(lambda made, *given: with_token(made(*given), CancellationToken()), inner),
+        _recipes(
+            lambda parts, *given: chain(*(made(*given) for made in parts)),
+            st.lists(inner, min_size=1, max_size=3),
+        ),
+    )
+
+
+EVERY = CLASSES | {"any": st.recursive(st.one_of(*CLASSES.values()), _wrapped, max_leaves=4)}
+"""The recipes of each class, and of any inside wrappers, to any depth."""
+
+outcomes = st.lists(st.booleans(), max_size=30)
+steps_of_time = st.binary(max_size=25).map(lambda drawn: [max(byte - 55, 0) / 8 for byte in drawn])
+"""Up to 25 steps of 0 to 25 seconds, in eighths: a string of bytes costs but one draw."""
+
+moments = steps_of_time.map(lambda steps: list(accumulate(steps, initial=0.0)))
+"""The times of calls, counted from the first."""
+
+
+def for_each_kind(kinds, **drawn):
+    """Run a test with each kind of ``EVERY`` that is named, and ``data`` to draw one from."""
+
+    def decorate(test):
+        with_examples = settings(deadline=None)(given(data=st.data(), **drawn)(test))
+        return pytest.mark.parametrize("kind", kinds)(with_examples)
+
+    return decorate
 
 
 def drawn_policy(data, kind, generator=None):
-    """Return a policy of a class, or of any with wrappers, its clock and its generator."""
+    """Return a policy of a kind of ``EVERY``, its clock and its generator."""
     clock = ManualClock(1000.0, epoch=5000.0)
     generator = generator or data.draw(generators)
-    made = any_policy if kind == "any" else CLASSES[kind]
-    return data.draw(made(generator, clock)), clock, generator
+    policy = data.draw(EVERY[kind])(generator, clock)
+    note(policy)
+    return policy, clock, generator
 
 
 def run(policy, clock, times):
@@ -193,10 +210,6 @@ def run(policy, clock, times):
         clock.now = start + passed
         said.append(policy.next_backoff())
     return said
-
-
-def cumulated(times):
-    return [sum(times[:count]) for count in range(len(times) + 1)]
 
 
 def samples():

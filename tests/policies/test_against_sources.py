@@ -20,6 +20,7 @@ from backoff_ticker import STOP, ExponentialBackOff
 from tests.helpers import ManualClock
 from tests.policies import oracles
 from tests.policies.oracles import STOPPED, DecreasingTimestamp
+from tests.policies.random_doubles import InTurn
 
 LAST_DIGITS = 1e-12
 LOGS = 1000
@@ -34,24 +35,6 @@ CLASSES = {
     "MILD": "MILDBackOff",
     "MIMD": "MIMDBackOff",
 }
-
-
-class Draws(random.Random):
-    """Draws given numbers in turn, for ever, and counts them."""
-
-    def __init__(self, numbers):
-        super().__init__()
-        self.numbers = numbers
-        self.drawn = 0
-
-    def random(self):
-        self.drawn += 1
-        return self.numbers[(self.drawn - 1) % len(self.numbers)]
-
-    def __iter__(self):
-        return self
-
-    __next__ = random
 
 
 def some_draws(rng):
@@ -99,7 +82,7 @@ def test_random_logs_give_what_the_perl_class_gives(name):
         options, numbers = some_options(rng, name), some_draws(rng)
         now = start = rng.choice([0.0, 1000.0, 1.7e9])
         clock = ManualClock(start, epoch=start)
-        ours, theirs = Draws(numbers), Draws(numbers)
+        ours, theirs = InTurn(numbers), InTurn(numbers)
         policy = getattr(backoff_ticker, CLASSES[name])(**options, clock=clock, rng=ours)
         state = oracles.perl_state(start)
         for _ in range(rng.randrange(5, 60)):
@@ -123,7 +106,7 @@ def test_random_logs_give_what_the_perl_class_gives(name):
                 assert (expected, delay) == (STOPPED, STOP), options
             else:
                 assert math.isclose(delay, expected, rel_tol=LAST_DIGITS, abs_tol=1e-9), options
-            assert (ours.drawn, policy.attempts) == (theirs.drawn, state["attempts"])
+            assert (ours.draws, policy.attempts) == (theirs.draws, state["attempts"])
             if expected > 1e15:
                 break
     assert refused > LOGS / 4
@@ -138,7 +121,7 @@ class Pair:
 
     def __init__(self, rng, source, options, per_second):
         numbers = some_draws(rng)
-        self.ours, self.theirs = Draws(numbers), Draws(numbers)
+        self.ours, self.theirs = InTurn(numbers), InTurn(numbers)
         self.clock = ManualClock(0.0, epoch=0.0)
         self.policy = ExponentialBackOff(
             options["initial"] / per_second,
@@ -176,7 +159,7 @@ class Pair:
         if state["interval"] == options["maximum"]:
             self.lost = 0.0
         assert near(self.policy.current_interval * self.per_second, state["interval"], self.lost)
-        assert not factor or self.ours.drawn == self.theirs.drawn
+        assert not factor or self.ours.draws == self.theirs.draws
         return expected, apart
 
     def is_close(self, now, apart):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from backoff_ticker import (
     STOP,
@@ -20,29 +20,29 @@ from backoff_ticker import (
     with_token,
 )
 from tests.helpers import ManualClock
+from tests.policies.policy_doubles import ask
 from tests.policies.policy_strategies import (
     ADAPTIVE,
     EVERY,
     FEEDBACK,
     FIXED,
     LARGEST,
-    LAST_DRAW,
-    Draws,
-    cumulated,
     drawn_policy,
+    for_each_kind,
     generators,
+    moments,
+    outcomes,
     run,
     samples,
     steps_of_time,
 )
+from tests.policies.random_doubles import LAST_DRAW, Seeded, StubRandom
 
 
-@pytest.mark.parametrize("kind", EVERY)
-@given(data=st.data(), times=steps_of_time)
-@settings(deadline=None)
+@for_each_kind(EVERY, times=moments)
 def test_every_draw_is_within_the_bounds(kind, data, times):
     policy, clock, _ = drawn_policy(data, kind)
-    for n, delay in enumerate(run(policy, clock, cumulated(times)), 1):
+    for n, delay in enumerate(run(policy, clock, times), 1):
         bounds = policy.bounds(n)
         if bounds is not None:
             assert 0.0 <= bounds[0] <= bounds[1] <= LARGEST
@@ -51,9 +51,9 @@ def test_every_draw_is_within_the_bounds(kind, data, times):
             assert bounds[0] <= delay <= bounds[1], n
 
 
-@pytest.mark.parametrize("kind", ["any", FibonacciBackOff, LIMDBackOff])
-@given(data=st.data(), ends_after=st.integers(0, 8), more=st.integers(1, 8))
-@settings(deadline=None)
+@for_each_kind(
+    ["any", FibonacciBackOff, LIMDBackOff], ends_after=st.integers(0, 8), more=st.integers(1, 8)
+)
 def test_bounds_of_a_chain_hold_whenever_its_first_part_ends(kind, data, ends_after, more):
     generator, token = data.draw(generators), CancellationToken()
     first, _, _ = drawn_policy(data, "any", generator)
@@ -71,7 +71,7 @@ def test_bounds_of_a_chain_know_that_a_fibonacci_may_fall_at_first():
     policy = chain(with_token(ConstantBackOff(9), token), FibonacciBackOff(5, 1))
     assert policy.next_backoff() == 9.0
     token.cancel()
-    assert [policy.next_backoff() for _ in range(2)] == [5.0, 1.0]
+    assert ask(policy, 2) == [5.0, 1.0]
     assert policy.bounds(3) == (1.0, 9.0)
 
 
@@ -89,7 +89,7 @@ def test_bounds_hold_in_a_long_run_where_a_formula_stands_for_the_steps(seed):
         min_delay=rng.choice([0.0, 0.0, 0.25]),
         max_delay=rng.choice([None, None, 1e5]),
         consider_actual_delay=rng.random() < 0.3,
-        rng=Draws(rng.choice([0.0, LAST_DRAW, "random"])),
+        rng=rng.choice([StubRandom(0.0), StubRandom(LAST_DRAW), Seeded(1)]),
         clock=ManualClock(),
     )
     looked_at = {1, 2, 3, 10, 100, 999, 1000, 1001, 1002, 1010, 1500, 1999, 2000, 3000}
@@ -100,13 +100,10 @@ def test_bounds_hold_in_a_long_run_where_a_formula_stands_for_the_steps(seed):
             assert least <= delay <= greatest, n
 
 
-@pytest.mark.parametrize("kind", FIXED)
-@given(data=st.data(), outcomes=st.lists(st.booleans(), max_size=30))
-@settings(deadline=None)
+@for_each_kind(FIXED, outcomes=outcomes)
 def test_bounds_count_failures_since_the_last_success(kind, data, outcomes):
     policy, _, _ = drawn_policy(data, kind)
-    if policy.consider_actual_delay:
-        return
+    assume(not policy.consider_actual_delay)
     for good in outcomes:
         delay = policy.success() if good else policy.failure()
         if not good and delay is not STOP:
@@ -114,36 +111,33 @@ def test_bounds_count_failures_since_the_last_success(kind, data, outcomes):
             assert least <= delay <= greatest
 
 
-@pytest.mark.parametrize("kind", FEEDBACK)
-@given(data=st.data(), outcomes=st.lists(st.booleans(), max_size=30), times=steps_of_time)
-@settings(deadline=None)
-def test_no_log_gives_what_is_no_delay_or_past_a_cap(kind, data, outcomes, times):
+@for_each_kind(FEEDBACK, outcomes=outcomes, steps=steps_of_time)
+def test_no_log_gives_what_is_no_delay_or_past_a_cap(kind, data, outcomes, steps):
     policy, clock, _ = drawn_policy(data, kind)
     most = LARGEST if policy.max_delay is None else max(policy.max_delay, policy.min_delay)
-    for good, passed in zip(outcomes, [*times, *[0.0] * 30], strict=False):
+    for good, passed in zip(outcomes, [*steps, *[0.0] * 30], strict=False):
         clock.now += passed
         delay = policy.success() if good else policy.failure()
         assert delay is STOP or policy.min_delay <= delay <= most
         assert good <= (delay is not STOP)
 
 
-@given(data=st.data(), cap=st.floats(0, 100), times=steps_of_time)
+@given(data=st.data(), cap=st.floats(0, 100), times=moments)
 @settings(deadline=None)
 def test_hard_caps_hold(data, cap, times):
     inner, clock, _ = drawn_policy(data, "any")
     policy = with_max_interval(inner, cap)
-    for n, delay in enumerate(run(policy, clock, cumulated(times)), 1):
+    for n, delay in enumerate(run(policy, clock, times), 1):
         assert delay is STOP or delay <= cap
         assert policy.bounds(n) is None or policy.bounds(n)[1] <= cap
 
 
-@given(data=st.data(), limit=st.floats(1e-3, 100), times=steps_of_time)
+@given(data=st.data(), limit=st.floats(1e-3, 100), times=moments)
 @settings(deadline=None)
 def test_no_delay_ends_past_a_limit_of_elapsed_time(data, limit, times):
     inner, clock, _ = drawn_policy(data, "any")
     policy = with_max_elapsed_time(inner, limit, clock)
-    moments = cumulated(times)
-    for passed, delay in zip(moments, run(policy, clock, moments), strict=True):
+    for passed, delay in zip(times, run(policy, clock, times), strict=True):
         assert delay is STOP or passed + delay <= limit
 
 

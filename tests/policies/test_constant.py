@@ -10,6 +10,7 @@ import pytest
 
 from backoff_ticker import STOP, BackOff, ConstantBackOff, StopBackOff, ZeroBackOff
 from backoff_ticker.policies._running import copy_policy
+from tests.policies.policy_doubles import ask
 
 STATELESS = [ConstantBackOff(2.5), ZeroBackOff(), StopBackOff()]
 
@@ -25,7 +26,7 @@ STATELESS = [ConstantBackOff(2.5), ZeroBackOff(), StopBackOff()]
     ],
 )
 def test_the_same_delay_comes_for_ever_as_a_float(policy, delay):
-    asked = [policy.next_backoff() for _ in range(1000)]
+    asked = ask(policy, 1000)
     assert asked == [delay] * 1000
     assert {type(answer) for answer in asked} == {float}
     policy.reset()

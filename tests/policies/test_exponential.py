@@ -11,26 +11,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from backoff_ticker import STOP, BackOff, ExponentialBackOff
-
-LARGEST = 1.7976931348623157e308
-
-
-class StubRandom(random.Random):
-    """Always draws the same number and counts how often."""
-
-    def __init__(self, drawn):
-        super().__init__()
-        self.drawn = drawn
-        self.draws = 0
-
-    def random(self):
-        self.draws += 1
-        return self.drawn
+from tests.policies.policy_doubles import ask
+from tests.policies.policy_strategies import LARGEST
+from tests.policies.random_doubles import StubRandom
 
 
 def sequence(count, **options):
-    policy = ExponentialBackOff(max_elapsed_time=None, **options)
-    return [policy.next_backoff() for _ in range(count)]
+    return ask(ExponentialBackOff(max_elapsed_time=None, **options), count)
 
 
 def first_draw(drawn, **options):
@@ -92,7 +79,7 @@ def test_the_defaults_are_those_of_the_sources():
 def test_parameters_go_in_the_published_order():
     rng = StubRandom(0.0)
     policy = ExponentialBackOff(1, 0.25, 2, 8, 100, False, rng)
-    assert [policy.next_backoff() for _ in range(5)] == [0.75, 1.5, 3.0, 6.0, 6.0]
+    assert ask(policy, 5) == [0.75, 1.5, 3.0, 6.0, 6.0]
     assert policy.max_elapsed_time == 100.0
     assert policy.look_ahead is False
     assert rng.draws == 5
@@ -111,10 +98,10 @@ def test_durations_may_be_timedeltas():
 
 def test_reset_begins_with_the_first_interval():
     policy = ExponentialBackOff(randomization_factor=0)
-    first = [policy.next_backoff() for _ in range(4)]
+    first = ask(policy, 4)
     policy.reset()
     assert policy.current_interval == 0.5
-    assert [policy.next_backoff() for _ in range(4)] == first
+    assert ask(policy, 4) == first
 
 
 # The draw
@@ -155,7 +142,7 @@ def test_the_maximum_caps_the_interval_and_not_the_jittered_delay():
 
 def test_the_jitter_does_not_feed_back_into_the_interval():
     policy = ExponentialBackOff(rng=StubRandom(0.0))
-    assert [policy.next_backoff() for _ in range(3)] == [0.25, 0.375, 0.5625]
+    assert ask(policy, 3) == [0.25, 0.375, 0.5625]
     assert policy.current_interval == 1.6875
 
 
@@ -237,7 +224,9 @@ def test_what_the_java_builder_refuses_is_refused(options, message):
     ],
 )
 def test_what_the_java_builder_accepts_is_accepted(options):
-    assert isinstance(ExponentialBackOff(**options).next_backoff(), (float, type(STOP)))
+    policy = ExponentialBackOff(**options)
+    assert {name: getattr(policy, name) for name in options} == options
+    assert (policy.next_backoff() is STOP) == ("max_elapsed_time" in options)
 
 
 @pytest.mark.parametrize("look_ahead", [1, 0, None, "yes"])

@@ -19,7 +19,8 @@ from backoff_ticker import (
     with_token,
 )
 from tests.helpers import ManualClock
-from tests.policies.test_exponential import StubRandom
+from tests.policies.policy_doubles import InContainers, ask
+from tests.policies.random_doubles import StubRandom
 
 
 def constant(interval, limit, clock, **options):
@@ -85,7 +86,7 @@ def test_looking_back_neither_draws_nor_advances_when_it_stops(clock):
 def test_stop_repeats_until_reset(clock, look_ahead):
     policy = constant(2, 3, clock, look_ahead=look_ahead)
     clock.advance(10)
-    assert [policy.next_backoff() for _ in range(3)] == [STOP] * 3
+    assert ask(policy, 3) == [STOP] * 3
     policy.reset()
     assert policy.elapsed_time == 0.0
     assert policy.next_backoff() == 2.0
@@ -115,23 +116,6 @@ def test_elapsed_time_runs_from_construction_and_from_reset(clock):
 # Whose clock
 
 
-class UserWrapper:
-    """A wrapper this package knows nothing of, without a ``__copy__``."""
-
-    def __init__(self, held):
-        self.held = held
-
-    @property
-    def inner(self):
-        return self.held["deep"][0][1]
-
-    def next_backoff(self):
-        return self.inner.next_backoff()
-
-    def reset(self):
-        self.inner.reset()
-
-
 def bare(policy):
     return policy
 
@@ -141,7 +125,7 @@ def wrapped_by_us(policy):
 
 
 def wrapped_by_a_user(policy):
-    return UserWrapper({"deep": [("name", policy)]})
+    return InContainers(policy)
 
 
 def wrapped_by_both(policy):
@@ -256,20 +240,16 @@ def test_a_copy_of_a_subclass_does_without_attributes_that_are_not_set():
 # Generators
 
 
-def drawn(policy, count=20):
-    return [policy.next_backoff() for _ in range(count)]
-
-
 def test_equal_seeds_give_equal_sequences():
     first, second, other = (ExponentialBackOff(rng=random.Random(seed)) for seed in (7, 7, 8))
-    expected = drawn(first)
-    assert drawn(second) == expected
-    assert drawn(other) != expected
+    expected = ask(first, 20)
+    assert ask(second, 20) == expected
+    assert ask(other, 20) != expected
 
 
 def test_a_copy_shares_the_generator_of_the_user():
     policy = ExponentialBackOff(1, 0.5, 1, 1, rng=random.Random(7))
-    expected = drawn(ExponentialBackOff(1, 0.5, 1, 1, rng=random.Random(7)))
+    expected = ask(ExponentialBackOff(1, 0.5, 1, 1, rng=random.Random(7)), 20)
     twin = copy.copy(policy)
     assert [one.next_backoff() for _ in range(10) for one in (policy, twin)] == expected
 
@@ -280,41 +260,41 @@ def test_a_ticker_draws_from_the_generator_of_the_user(clock):
     for _ in range(20):
         delays.append(ticker.receive_nowait().delay)
         clock.advance(1000)
-    assert delays[1:] == drawn(ExponentialBackOff(rng=random.Random(7)), 19)
+    assert delays[1:] == ask(ExponentialBackOff(rng=random.Random(7)), 19)
 
 
 @pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy])
 def test_unseeded_copies_do_not_draw_in_step(twin_of):
     policy = ExponentialBackOff()
     twin = twin_of(policy)
-    assert drawn(policy) != drawn(twin)
+    assert ask(policy, 20) != ask(twin, 20)
 
 
 def test_unpickled_twins_of_an_unseeded_policy_do_not_draw_in_step():
     """As when one policy is sent to the workers of a process pool."""
     pickled = pickle.dumps(ExponentialBackOff())
-    assert drawn(pickle.loads(pickled)) != drawn(pickle.loads(pickled))
+    assert ask(pickle.loads(pickled), 20) != ask(pickle.loads(pickled), 20)
 
 
 def test_an_unpickled_policy_goes_on_where_its_seeded_original_was():
     policy = ExponentialBackOff(rng=random.Random(7))
     policy.next_backoff()
     twin = pickle.loads(pickle.dumps(policy))
-    assert drawn(twin) == drawn(policy)
+    assert ask(twin, 20) == ask(policy, 20)
 
 
 def test_a_seed_of_the_global_generator_fixes_nothing():
     state = random.getstate()
     try:
         random.seed(1)
-        first = drawn(ExponentialBackOff())
+        first = ask(ExponentialBackOff(), 20)
         random.seed(1)
-        assert drawn(ExponentialBackOff()) != first
+        assert ask(ExponentialBackOff(), 20) != first
     finally:
         random.setstate(state)
 
 
 def test_an_unseeded_policy_leaves_the_global_generator_alone():
     state = random.getstate()
-    drawn(ExponentialBackOff())
+    ask(ExponentialBackOff(), 20)
     assert random.getstate() == state

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import random
-import sys
 from datetime import timedelta
 
 import pytest
@@ -21,9 +20,8 @@ from backoff_ticker import (
     SystemClock,
     Ticker,
 )
-from tests.policies.test_exponential import StubRandom
-
-LARGEST = sys.float_info.max
+from tests.policies.policy_strategies import LARGEST
+from tests.policies.random_doubles import LAST_DRAW, StubRandom
 
 MAKERS = {
     "constant": lambda **options: ConstantFeedbackBackOff(2, 1, **options),
@@ -85,14 +83,14 @@ def test_a_clock_that_is_set_back_is_refused_as_in_the_source(make, clock):
 
 
 def test_a_clock_that_is_set_back_does_not_end_a_ticker(make, clock):
-    ticker = Ticker(make(clock=None), clock=clock)
+    ticker, start, told = Ticker(make(clock=None), clock=clock), clock.time(), []
     for number in (1, 2, 3):
         clock.advance(100)
         assert ticker.receive_nowait().number == number
         ticker.failure()
-        last = ticker.backoff._timestamp
+        told.append(ticker.backoff._timestamp)
         clock._offset -= 60 + 100 * number
-    assert last == ticker.backoff._timestamp
+    assert told == [start + 100] * 3
 
 
 def test_after_a_timestamp_that_was_given_the_clock_must_not_be_behind(make, clock):
@@ -294,7 +292,7 @@ def test_bounds_of_failures_in_a_row(policy, n, expected):
 
 @pytest.mark.parametrize("jitter", [0.0, 0.3])
 def test_bounds_of_far_calls_hold_what_a_run_gives(make, jitter):
-    for drawn in (0.0, 1 - 2**-53):
+    for drawn in (0.0, LAST_DRAW):
         policy = make(jitter_factor=jitter, rng=StubRandom(drawn), max_delay=1e9)
         for _ in range(1999):
             policy.failure()

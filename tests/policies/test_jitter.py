@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import random
-import sys
 
 import pytest
 
@@ -14,16 +13,11 @@ from backoff_ticker import (
     FullJitterBackOff,
     TruncatedExponentialBackOff,
 )
-from tests.policies.test_exponential import StubRandom
-
-LARGEST = sys.float_info.max
-NEARLY_ONE = 1 - 2**-53
+from tests.policies.policy_doubles import ask
+from tests.policies.policy_strategies import LARGEST
+from tests.policies.random_doubles import LAST_DRAW, StubRandom
 
 JITTERS = [FullJitterBackOff, EqualJitterBackOff, DecorrelatedJitterBackOff]
-
-
-def sequence(policy, count):
-    return [policy.next_backoff() for _ in range(count)]
 
 
 @pytest.mark.parametrize(
@@ -38,13 +32,13 @@ def sequence(policy, count):
     ],
 )
 def test_the_formula_with_base_1_and_cap_10(cls, drawn, expected):
-    assert sequence(cls(1, 10, rng=StubRandom(drawn)), 5) == expected
+    assert ask(cls(1, 10, rng=StubRandom(drawn)), 5) == expected
 
 
 def test_the_next_draw_of_the_decorrelated_jitter_builds_on_the_capped_delay():
-    rng = StubRandom(NEARLY_ONE)
+    rng = StubRandom(LAST_DRAW)
     policy = DecorrelatedJitterBackOff(1, 10, rng=rng)
-    sequence(policy, 9)
+    ask(policy, 9)
     assert policy.last_delay == 10.0
     rng.drawn = 0.5
     assert policy.next_backoff() == 10.0
@@ -56,22 +50,22 @@ def test_the_next_draw_of_the_decorrelated_jitter_builds_on_the_capped_delay():
 @pytest.mark.parametrize("cls", JITTERS)
 def test_reset_begins_anew(cls):
     policy = cls(1, 10, rng=StubRandom(0.5))
-    first = sequence(policy, 5)
+    first = ask(policy, 5)
     assert policy.retries == 5
     policy.reset()
     assert policy.retries == 0
-    assert sequence(policy, 5) == first
+    assert ask(policy, 5) == first
 
 
 @pytest.mark.parametrize("cls", JITTERS)
 def test_a_base_of_zero_never_waits(cls):
-    assert sequence(cls(0, None), 2000) == [0.0] * 2000
+    assert ask(cls(0, None), 2000) == [0.0] * 2000
 
 
 @pytest.mark.parametrize("cls", JITTERS)
 def test_without_a_cap_delays_saturate_at_the_largest_float(cls):
-    policy = cls(1, None, rng=StubRandom(NEARLY_ONE))
-    last = sequence(policy, 3000)[-1]
+    policy = cls(1, None, rng=StubRandom(LAST_DRAW))
+    last = ask(policy, 3000)[-1]
     assert last <= LARGEST
     assert last == pytest.approx(LARGEST, rel=1e-9)
     assert policy.bounds(10**9)[1] == LARGEST
@@ -117,7 +111,7 @@ def test_copies_share_a_generator_but_not_their_place():
 def test_copies_without_a_seed_do_not_draw_in_step():
     policy = FullJitterBackOff(1, 1)
     twin = copy.copy(policy)
-    assert sequence(policy, 5) != sequence(twin, 5)
+    assert ask(policy, 5) != ask(twin, 5)
 
 
 @pytest.mark.parametrize(
@@ -129,14 +123,14 @@ def test_copies_without_a_seed_do_not_draw_in_step():
 )
 def test_cloud_storage_adds_before_the_cap(drawn, expected):
     policy = TruncatedExponentialBackOff(32, rng=StubRandom(drawn))
-    assert sequence(policy, 7) == expected
+    assert ask(policy, 7) == expected
     policy.reset()
-    assert sequence(policy, 7) == expected
+    assert ask(policy, 7) == expected
 
 
 def test_cloud_storage_without_jitter_draws_nothing():
     rng = StubRandom(0.5)
-    assert sequence(TruncatedExponentialBackOff(max_jitter=0, rng=rng), 3) == [1, 2, 4]
+    assert ask(TruncatedExponentialBackOff(max_jitter=0, rng=rng), 3) == [1, 2, 4]
     assert rng.draws == 0
 
 

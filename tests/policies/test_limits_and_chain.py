@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import sys
 from datetime import timedelta
 
 import pytest
@@ -28,10 +27,11 @@ from backoff_ticker import (
     with_token,
 )
 from backoff_ticker.policies._running import is_feedback
-from backoff_ticker.policies._wrappers import token_policies
-from tests.policies.test_wrappers import Feedback, Recording, ask
+from backoff_ticker.policies._token_backoff import token_policies
+from tests.policies.policy_doubles import Feedback, Recording, ask
+from tests.policies.policy_strategies import LARGEST
 
-LARGEST = sys.float_info.max
+LIMITS = [lambda p: with_max_interval(p, 3), lambda p: with_max_elapsed_time(p, 3)]
 
 
 def constant(seconds, count):
@@ -144,18 +144,14 @@ def test_stop_stays_stop():
     assert with_max_interval(StopBackOff(), 3).next_backoff() is STOP
 
 
-@pytest.mark.parametrize(
-    "wrap", [lambda p: with_max_interval(p, 3), lambda p: with_max_elapsed_time(p, 3)]
-)
+@pytest.mark.parametrize("wrap", LIMITS)
 @pytest.mark.parametrize("bad", [math.nan, -1.0, "1", None, True], ids=repr)
 def test_a_bad_answer_inside_is_told_and_not_compared(wrap, bad):
     with pytest.raises((TypeError, ValueError), match=r"what <.*Recording object.*> returns must"):
         wrap(Recording([bad])).next_backoff()
 
 
-@pytest.mark.parametrize(
-    "wrap", [lambda p: with_max_interval(p, 3), lambda p: with_max_elapsed_time(p, 3)]
-)
+@pytest.mark.parametrize("wrap", LIMITS)
 def test_a_timedelta_inside_is_understood(wrap):
     assert wrap(Recording([timedelta(seconds=2)])).next_backoff() in (2.0, timedelta(seconds=2))
 

@@ -23,6 +23,7 @@ from backoff_ticker.policies._running import (
     require_policy,
     start_policy,
 )
+from tests.policies.policy_doubles import InContainers, Passing, ask
 
 
 class Counting:
@@ -37,16 +38,6 @@ class Counting:
 
     def reset(self):
         self.asked = 0
-
-
-class Passing:
-    """A base for wrappers that hold their policy in some place."""
-
-    def next_backoff(self):
-        return self.inner.next_backoff()
-
-    def reset(self):
-        self.inner.reset()
 
 
 class InAttribute(Passing):
@@ -76,15 +67,6 @@ class InPrivateSlot(Passing):
         return self.__hidden
 
 
-class InContainers(Passing):
-    def __init__(self, policy):
-        self.held = {"a": [1, ("x", policy)]}
-
-    @property
-    def inner(self):
-        return self.held["a"][1][1]
-
-
 @dataclasses.dataclass(frozen=True)
 class Frozen(Passing):
     inner: object
@@ -105,7 +87,7 @@ def test_a_policy_is_copied_wherever_a_wrapper_holds_it(wrap):
     policy = wrap(inner)
     inner.asked = 7
     run = copy_policy("backoff", policy)
-    assert [run.next_backoff() for _ in range(3)] == [7.0, 8.0, 9.0]
+    assert ask(run, 3) == [7.0, 8.0, 9.0]
     assert inner.asked == 7
     run.reset()
     assert inner.asked == 7

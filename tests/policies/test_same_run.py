@@ -5,50 +5,42 @@ from __future__ import annotations
 import copy
 from itertools import islice
 
-import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import strategies as st
 
 from backoff_ticker import STOP, delays
 from tests.policies.policy_strategies import (
     CLASSES,
     EVERY,
-    cumulated,
     drawn_policy,
+    for_each_kind,
+    moments,
     run,
-    steps_of_time,
 )
 
 
-@pytest.mark.parametrize("kind", EVERY)
-@given(data=st.data(), times=steps_of_time)
-@settings(deadline=None)
+@for_each_kind(EVERY, times=moments)
 def test_reset_gives_the_same_run_again_with_the_same_seed(kind, data, times):
     policy, clock, generator = drawn_policy(data, kind)
-    moments = cumulated(times)
     generator.seed(7)
-    first = run(policy, clock, moments)
+    first = run(policy, clock, times)
     policy.reset()
     generator.seed(7)
-    assert run(policy, clock, moments) == first
+    assert run(policy, clock, times) == first
 
 
-@pytest.mark.parametrize("kind", CLASSES)
-@given(data=st.data(), before=steps_of_time, after=steps_of_time)
-@settings(deadline=None)
+@for_each_kind(CLASSES, before=moments, after=moments)
 def test_a_copy_goes_on_as_the_policy_does(kind, data, before, after):
     policy, clock, generator = drawn_policy(data, kind)
-    run(policy, clock, cumulated(before))
+    run(policy, clock, before)
     now, twin = clock.now, copy.copy(policy)
     generator.seed(7)
-    first = run(policy, clock, cumulated(after))
+    first = run(policy, clock, after)
     clock.now = now
     generator.seed(7)
-    assert run(twin, clock, cumulated(after)) == first
+    assert run(twin, clock, after) == first
 
 
-@pytest.mark.parametrize("kind", EVERY)
-@given(data=st.data(), before=st.integers(0, 10))
-@settings(deadline=None)
+@for_each_kind(EVERY, before=st.integers(0, 10))
 def test_a_run_of_a_copy_is_a_fresh_run(kind, data, before):
     policy, clock, generator = drawn_policy(data, kind)
     run(policy, clock, [0.0] * before)

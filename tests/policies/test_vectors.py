@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import math
-import random
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import backoff_ticker
 from backoff_ticker import POLICIES, STOP, CancellationToken, Ticker, named_policy
 from tests.helpers import ManualClock
 from tests.policies.oracles import truncation, whole_units_apart
+from tests.policies.random_doubles import NoMore
 
 FILES = sorted((Path(__file__).parent.parent / "vectors").glob("*.json"))
 LOADED = [(path.stem, json.loads(path.read_text())) for path in FILES]
@@ -29,18 +29,6 @@ ROUNDING = 1e-12
 """What the last digits may differ by, relative or in seconds."""
 
 
-class Draws(random.Random):
-    """Draws the numbers of a vector, and no more."""
-
-    def __init__(self, numbers):
-        super().__init__()
-        self.left = list(numbers)
-
-    def random(self):
-        assert self.left, "one draw more than the source"
-        return self.left.pop(0)
-
-
 class Replay:
     """One policy that goes through the steps of a vector."""
 
@@ -48,7 +36,7 @@ class Replay:
         options = {name: number(value) for name, value in vector["options"].items()}
         start = float(vector.get("start", 0))
         self.clock = ManualClock(start, epoch=start)
-        self.rng = Draws(vector["draws"]) if "draws" in vector else None
+        self.rng = NoMore(vector["draws"]) if "draws" in vector else None
         given = {"clock": self.clock, "rng": self.rng}
         known = inspect.signature(POLICIES[vector["policy"]]).parameters
         given = {name: value for name, value in given.items() if name in known}
@@ -148,11 +136,17 @@ def test_a_vector_of_a_source(vector, unit):
     assert not (replay.rng and replay.rng.left), "the source draws more often"
 
 
+def test_no_source_is_without_vectors():
+    assert {"aws", "cloud_storage", "go", "grpc", "java", "perl"} <= {name for name, _ in LOADED}
+
+
 @pytest.mark.parametrize(("name", "loaded"), LOADED, ids=[name for name, _ in LOADED])
 def test_every_file_says_where_its_numbers_are_from(name, loaded):
     sources = loaded["source"] if isinstance(loaded["source"], list) else [loaded["source"]]
     assert sources
     assert all(source["project"] and source["obtained"] for source in sources)
+    assert loaded["vectors"]
     assert all(vector["from"] for vector in loaded["vectors"])
+    assert all(vector.get("steps") or "raises" in vector for vector in loaded["vectors"])
     names = [vector["name"] for vector in loaded["vectors"]]
     assert len(set(names)) == len(names)

@@ -25,39 +25,8 @@ from backoff_ticker import (
 )
 from backoff_ticker._announce import announce, listening
 from backoff_ticker.policies._running import is_feedback
-from backoff_ticker.policies._wrappers import TokenBackOff, token_policies
-
-
-class Recording:
-    """A policy that notes what it is asked, and answers from a list."""
-
-    def __init__(self, answers=(1.0, 2.0, 3.0, 4.0)):
-        self.answers = list(answers)
-        self.calls = []
-
-    def next_backoff(self):
-        self.calls.append("next")
-        return self.answers[(self.calls.count("next") - 1) % len(self.answers)]
-
-    def reset(self):
-        self.calls.append("reset")
-
-
-class Feedback(Recording):
-    def failure(self, timestamp=None):
-        self.calls.append(("failure", timestamp))
-        return 5.0
-
-    def success(self, timestamp=None):
-        self.calls.append(("success", timestamp))
-        return 0.5
-
-    next_backoff = failure
-
-
-def ask(policy, count):
-    return [policy.next_backoff() for _ in range(count)]
-
+from backoff_ticker.policies._token_backoff import TokenBackOff, token_policies
+from tests.policies.policy_doubles import Feedback, Recording, ask
 
 # A limit of retries
 

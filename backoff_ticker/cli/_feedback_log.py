@@ -1,4 +1,4 @@
-"""``backoff-ticker feedback``: what a policy answers to a log of failures and successes."""
+"""A log of failures and successes, and what a policy answers to it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ._text import exact
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..policies._feedback import FeedbackBackOff
+    from ..policies._algorithm import AlgorithmBackOff
 
-__all__ = ["LogItem", "answers", "parse_log"]
+__all__ = ["answers", "parse_log"]
 
 _ITEM = re.compile(r"(?P<success>[01])(?::(?P<later>\+?)(?P<seconds>[0-9]+(?:\.[0-9]+)?))?")
 
 
-class LogItem(NamedTuple):
+class _Item(NamedTuple):
     """One item of a log.
 
     Attributes:
@@ -36,7 +36,7 @@ class LogItem(NamedTuple):
     timestamp: float
 
 
-def parse_log(items: Sequence[str]) -> tuple[list[LogItem], float]:
+def parse_log(items: Sequence[str]) -> tuple[list[_Item], float]:
     """Return the items of a log, and when it starts.
 
     An item is ``0`` (failure) or ``1`` (success), then nothing: at the time of the item before;
@@ -51,7 +51,7 @@ def parse_log(items: Sequence[str]) -> tuple[list[LogItem], float]:
     """
     if not items:
         raise click.UsageError("the log is empty: give a 0 for each failure, a 1 for each success")
-    found: list[LogItem] = []
+    found: list[_Item] = []
     start = now = 0.0
     for position, text in enumerate(items, 1):
         match = _ITEM.fullmatch(text)
@@ -66,11 +66,11 @@ def parse_log(items: Sequence[str]) -> tuple[list[LogItem], float]:
             raise click.UsageError(f"item {position} of the log is too late: {shown(text)}")
         if not found and not match["later"]:
             start = now
-        found.append(LogItem(text, match["success"] == "1", now))
+        found.append(_Item(text, match["success"] == "1", now))
     return found, start
 
 
-def answers(policy: FeedbackBackOff, log: Iterable[LogItem]) -> str:
+def answers(policy: AlgorithmBackOff, log: Iterable[_Item]) -> str:
     """Return a line for each item: the delay in seconds, or -1 where the policy gives up.
 
     Raises:

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from .._numbers import LARGEST, as_factor, as_seconds
+from ._algorithm import AlgorithmBackOff
 from ._base import either, power
-from ._feedback import FeedbackBackOff
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
     from typing import ClassVar, Unpack
 
+    from ._algorithm import AlgorithmOptions
     from ._base import Bounds
-    from ._feedback import FeedbackOptions
 
 __all__ = ["ConstantFeedbackBackOff", "ExponentialFeedbackBackOff", "FibonacciBackOff"]
 
 
-class _Fixed(FeedbackBackOff):
+class _Fixed(AlgorithmBackOff):
     """The delay after a success is always the same."""
 
     __slots__ = ("delay_on_success",)
 
-    def __init__(self, delay_on_success: float | timedelta, options: FeedbackOptions) -> None:
+    def __init__(self, delay_on_success: float | timedelta, options: AlgorithmOptions) -> None:
         self.delay_on_success: float = as_seconds("delay_on_success", delay_on_success)
         super().__init__(**options)
 
@@ -49,7 +49,7 @@ class ConstantFeedbackBackOff(_Fixed):
     Args:
         delay: After a failure: seconds >= 0, or a ``datetime.timedelta``.
         delay_on_success: After a success, seconds >= 0.
-        options: See ``FeedbackBackOff``.
+        options: See ``AlgorithmBackOff``.
 
     Raises:
         TypeError, ValueError: A parameter is no number in its range.
@@ -63,7 +63,7 @@ class ConstantFeedbackBackOff(_Fixed):
         self,
         delay: float | timedelta,
         delay_on_success: float | timedelta = 0.0,
-        **options: Unpack[FeedbackOptions],
+        **options: Unpack[AlgorithmOptions],
     ) -> None:
         self.delay: float = as_seconds("delay", delay)
         super().__init__(delay_on_success, options)
@@ -87,7 +87,7 @@ class ExponentialFeedbackBackOff(_Fixed):
         initial_delay: After the first failure: seconds >= 0, or a ``datetime.timedelta``.
         exponent_base: The factor, >= 0.
         delay_on_success: After a success, seconds >= 0.
-        options: See ``FeedbackBackOff``.
+        options: See ``AlgorithmBackOff``.
 
     Raises:
         TypeError, ValueError: A parameter is no number in its range.
@@ -102,7 +102,7 @@ class ExponentialFeedbackBackOff(_Fixed):
         initial_delay: float | timedelta,
         exponent_base: float = 2.0,
         delay_on_success: float | timedelta = 0.0,
-        **options: Unpack[FeedbackOptions],
+        **options: Unpack[AlgorithmOptions],
     ) -> None:
         self.initial_delay: float = as_seconds("initial_delay", initial_delay)
         self.exponent_base: float = as_factor("exponent_base", exponent_base, 0)
@@ -124,7 +124,7 @@ class FibonacciBackOff(_Fixed):
         initial_delay1: After the first failure: seconds >= 0, or a ``datetime.timedelta``.
         initial_delay2: After the second failure, seconds >= 0.
         delay_on_success: After a success, seconds >= 0.
-        options: See ``FeedbackBackOff``.
+        options: See ``AlgorithmBackOff``.
 
     Raises:
         TypeError, ValueError: A parameter is no number in its range.
@@ -139,7 +139,7 @@ class FibonacciBackOff(_Fixed):
         initial_delay1: float | timedelta,
         initial_delay2: float | timedelta,
         delay_on_success: float | timedelta = 0.0,
-        **options: Unpack[FeedbackOptions],
+        **options: Unpack[AlgorithmOptions],
     ) -> None:
         self.initial_delay1: float = as_seconds("initial_delay1", initial_delay1)
         self.initial_delay2: float = as_seconds("initial_delay2", initial_delay2)

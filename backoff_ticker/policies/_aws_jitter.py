@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._numbers import LARGEST, as_seconds
+from .._numbers import LARGEST, as_factor, as_seconds
 from ._base import Policy, power
 from ._random import as_rng, draw_from
 
@@ -20,17 +20,24 @@ __all__ = ["DecorrelatedJitterBackOff", "EqualJitterBackOff", "FullJitterBackOff
 class _Jitter(Policy):
     """Draws below a limit that grows from a base to a cap."""
 
-    __slots__ = ("_rng", "base", "cap", "retries")
+    __slots__ = ("_rng", "base", "cap", "multiplier", "retries")
 
     _shown: ClassVar[tuple[str, ...]] = ("base", "cap")
+    _shown_unless: ClassVar[dict[str, object]] = {"multiplier": 2.0}
 
     def __init__(
-        self, base: float | timedelta, cap: float | timedelta | None, rng: Random | None = None
+        self,
+        base: float | timedelta,
+        cap: float | timedelta | None,
+        rng: Random | None = None,
+        *,
+        multiplier: float = 2.0,
     ) -> None:
         self.base: float = as_seconds("base", base)
         self.cap: float | None = None if cap is None else as_seconds("cap", cap)
         if self.cap is not None and self.cap < self.base:
             raise ValueError(f"cap must be >= base ({base!r}), not {cap!r}")
+        self.multiplier: float = as_factor("multiplier", multiplier, 1)
         self.retries: int = 0
         self._rng = as_rng("rng", rng)
 
@@ -40,9 +47,9 @@ class _Jitter(Policy):
         self.retries = before + 1
         return before
 
-    def _capped(self, factor: float, steps: int) -> float:
-        """Return ``min(cap, base * factor**steps)``."""
-        value = power(self.base, factor, steps)
+    def _limit(self, steps: int) -> float:
+        """Return ``min(cap, base * multiplier**steps)``."""
+        value = power(self.base, self.multiplier, steps)
         return value if self.cap is None else min(value, self.cap)
 
     def reset(self) -> None:
@@ -53,7 +60,8 @@ class _Jitter(Policy):
 class FullJitterBackOff(_Jitter):
     """Wait any time from 0 up to a limit that doubles each time.
 
-    Call number ``n`` (from 0) draws uniformly from 0 to ``min(cap, base * 2**n)``.
+    Call number ``n`` (from 0) draws uniformly from 0 to ``min(cap, base * multiplier**n)``; the
+    multiplier of the source is 2.
 
     Source: "Exponential Backoff And Jitter", AWS Architecture Blog, "Full Jitter"; ``n`` from 0 as
     in its formula. The simulator published with it counts failures from 1: its base 5 is 10 here.
@@ -63,6 +71,7 @@ class FullJitterBackOff(_Jitter):
         cap: The greatest limit, seconds >= ``base``; None: the largest float.
         rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
             own, which no seed fixes and a forked child seeds anew.
+        multiplier: >= 1.
 
     Attributes:
         retries: Delays returned since ``reset()``.
@@ -77,17 +86,17 @@ class FullJitterBackOff(_Jitter):
 
     def next_backoff(self) -> float:
         """Return the next delay in seconds."""
-        return self._capped(2.0, self._count()) * draw_from(self._rng)
+        return self._limit(self._count()) * draw_from(self._rng)
 
     def _at(self, n: int) -> Bounds:
-        return 0.0, self._capped(2.0, n - 1)
+        return 0.0, self._limit(n - 1)
 
 
 class EqualJitterBackOff(_Jitter):
     """Wait half of a limit that doubles each time, and any part of the other half.
 
     Call number ``n`` (from 0) returns ``v / 2`` and a uniform draw from 0 to ``v / 2`` on top,
-    where ``v = min(cap, base * 2**n)``.
+    where ``v = min(cap, base * multiplier**n)``; the multiplier of the source is 2.
 
     Source: "Exponential Backoff And Jitter", AWS Architecture Blog, "Equal Jitter"; ``n`` from 0.
 
@@ -95,6 +104,7 @@ class EqualJitterBackOff(_Jitter):
         base: The first limit: seconds >= 0, or a ``datetime.timedelta``.
         cap: The greatest limit, seconds >= ``base``; None: the largest float.
         rng: As in ``FullJitterBackOff``.
+        multiplier: >= 1.
 
     Attributes:
         retries: Delays returned since ``reset()``.
@@ -109,19 +119,19 @@ class EqualJitterBackOff(_Jitter):
 
     def next_backoff(self) -> float:
         """Return the next delay in seconds."""
-        half = self._capped(2.0, self._count()) / 2.0
+        half = self._limit(self._count()) / 2.0
         return half + half * draw_from(self._rng)
 
     def _at(self, n: int) -> Bounds:
-        half = self._capped(2.0, n - 1) / 2.0
+        half = self._limit(n - 1) / 2.0
         return half, half + half
 
 
 class DecorrelatedJitterBackOff(_Jitter):
     """Wait any time from a base up to three times the delay before.
 
-    Each call draws uniformly from ``base`` to three times the last delay (at first: ``base``) and
-    returns that, or ``cap`` if it is more.
+    Each call draws uniformly from ``base`` to the last delay (at first: ``base``) times
+    ``multiplier``, which is 3 in the source, and returns that, or ``cap`` if it is more.
 
     Source: "Exponential Backoff And Jitter", AWS Architecture Blog, "Decorrelated Jitter".
 
@@ -129,6 +139,7 @@ class DecorrelatedJitterBackOff(_Jitter):
         base: The least delay: seconds >= 0, or a ``datetime.timedelta``.
         cap: The greatest delay, seconds >= ``base``; None: the largest float.
         rng: As in ``FullJitterBackOff``.
+        multiplier: >= 1.
 
     Attributes:
         retries: Delays returned since ``reset()``.
@@ -142,19 +153,26 @@ class DecorrelatedJitterBackOff(_Jitter):
 
     __slots__ = ("last_delay",)
 
+    _shown_unless: ClassVar[dict[str, object]] = {"multiplier": 3.0}
+
     def __init__(
-        self, base: float | timedelta, cap: float | timedelta | None, rng: Random | None = None
+        self,
+        base: float | timedelta,
+        cap: float | timedelta | None,
+        rng: Random | None = None,
+        *,
+        multiplier: float = 3.0,
     ) -> None:
-        super().__init__(base, cap, rng)
+        super().__init__(base, cap, rng, multiplier=multiplier)
         self.last_delay: float = self.base
 
     def next_backoff(self) -> float:
         """Return the next delay in seconds."""
         self._count()
-        spread = min(3.0 * self.last_delay, LARGEST) - self.base
+        spread = min(self.multiplier * self.last_delay, LARGEST) - self.base
         drawn = self.base + spread * draw_from(self._rng)
         # The limit is that of the formula, free of the rounding of each step.
-        self.last_delay = min(drawn, self._capped(3.0, self.retries))
+        self.last_delay = min(drawn, self._limit(self.retries))
         return self.last_delay
 
     def reset(self) -> None:
@@ -163,4 +181,4 @@ class DecorrelatedJitterBackOff(_Jitter):
         self.last_delay = self.base
 
     def _at(self, n: int) -> Bounds:
-        return self.base, self._capped(3.0, n)
+        return self.base, self._limit(n)

@@ -8,8 +8,8 @@ from .._numbers import LARGEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ._algorithm import AlgorithmBackOff
     from ._base import Bounds
-    from ._feedback import FeedbackBackOff
 
 __all__ = ["failure_bounds"]
 
@@ -19,7 +19,7 @@ _WHOLE = 2.0**53
 _CLOSE = 0.5
 
 
-def failure_bounds(policy: FeedbackBackOff, n: int) -> Bounds:
+def failure_bounds(policy: AlgorithmBackOff, n: int) -> Bounds:
     """Return the bounds of the ``n``-th failure in a row since ``reset()``.
 
     The first steps are those of the policy, taken with bounds instead of delays, so they are
@@ -38,7 +38,7 @@ def failure_bounds(policy: FeedbackBackOff, n: int) -> Bounds:
     return last if n <= _EXACT_STEPS else _later(policy, last, growth, n - _EXACT_STEPS)
 
 
-def _settled(policy: FeedbackBackOff, raw: Bounds, last: Bounds | None) -> Bounds:
+def _settled(policy: AlgorithmBackOff, raw: Bounds, last: Bounds | None) -> Bounds:
     """Return the bounds of what a policy makes of a raw delay, whatever time has passed."""
     least, greatest = raw
     if policy.consider_actual_delay:
@@ -53,7 +53,7 @@ def _settled(policy: FeedbackBackOff, raw: Bounds, last: Bounds | None) -> Bound
     return policy._limited(least), policy._limited(greatest)
 
 
-def _later(policy: FeedbackBackOff, last: Bounds, growth: Bounds | None, steps: int) -> Bounds:
+def _later(policy: AlgorithmBackOff, last: Bounds, growth: Bounds | None, steps: int) -> Bounds:
     """Return the bounds ``steps`` steps after ``last``."""
     if growth is None:
         return last[0], policy._limited(LARGEST)

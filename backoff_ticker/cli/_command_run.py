@@ -1,4 +1,4 @@
-"""The command ``run``: its options, and those of the policy that it names."""
+"""``backoff-ticker run``: its options, and those of the policy that it names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 
 from ..policies._named import POLICIES
 from ._commands import PolicyCommand, unknown
+from ._exit_codes import BAD_INPUT, INTERRUPTED, NOT_EXECUTABLE, NOT_FOUND, SIGNAL_BASE, TIMED_OUT
 from ._policy_options import PolicyOption, build_policy, options_of, policy_options, seed_option
 from ._readers import exit_codes, regex, seconds, whole_number
 
@@ -96,7 +97,7 @@ def run_command() -> click.Command:
             ["--timeout"],
             type=seconds,
             metavar="SECONDS",
-            help="End everything after so long, with exit code 124. [default: never]",
+            help=f"End everything after so long, with exit code {TIMED_OUT}. [default: never]",
         ),
         click.Option(
             ["--attempt-timeout"],
@@ -121,15 +122,14 @@ def run_command() -> click.Command:
         ),
         click.Option(["-q", "--quiet"], is_flag=True, help="Show no progress."),
     ]
-    command = _RunCommand(
+    return _RunCommand(
         "run",
-        _run,
-        params,
+        context_settings={"allow_interspersed_args": False},
+        callback=_run,
+        params=params,
         short_help="Run a command until it succeeds.",
         help="Run COMMAND until it succeeds, waiting between attempts as the policy says.\n\n"
         "Put -- before COMMAND. It is run as it stands, without a shell; its exit code is passed "
-        "on, or 124 time-out, 126 not executable, 127 not found, 128+N ended by signal N, "
-        "130 interrupted, 2 bad options.",
+        f"on, or {TIMED_OUT} time-out, {NOT_EXECUTABLE} not executable, {NOT_FOUND} not found, "
+        f"{SIGNAL_BASE}+N ended by signal N, {INTERRUPTED} interrupted, {BAD_INPUT} bad options.",
     )
-    command.context_settings["allow_interspersed_args"] = False
-    return command

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from .._numbers import as_difference, as_factor, as_seconds
-from ._feedback import FeedbackBackOff
+from ._algorithm import AlgorithmBackOff
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
     from typing import ClassVar, Unpack
 
+    from ._algorithm import AlgorithmOptions
     from ._base import Bounds
-    from ._feedback import FeedbackOptions
 
     Step = tuple[float, float]
 
 __all__ = ["LILDBackOff", "LIMDBackOff", "MILDBackOff", "MIMDBackOff"]
 
 
-class _Adaptive(FeedbackBackOff):
+class _Adaptive(AlgorithmBackOff):
     """The first delay is the initial one, after a failure or a success alike.
 
     From then on each is the last one times a factor plus a summand: a step.
@@ -26,7 +26,7 @@ class _Adaptive(FeedbackBackOff):
 
     __slots__ = ("initial_delay",)
 
-    def __init__(self, initial_delay: float | timedelta, options: FeedbackOptions) -> None:
+    def __init__(self, initial_delay: float | timedelta, options: AlgorithmOptions) -> None:
         self.initial_delay: float = as_seconds("initial_delay", initial_delay)
         super().__init__(**options)
 
@@ -68,7 +68,7 @@ class LILDBackOff(_Adaptive):
         initial_delay: The first delay: seconds >= 0, or a ``datetime.timedelta``.
         delay_increment_on_failure: Added after a failure: seconds of either sign, or a timedelta.
         delay_increment_on_success: Added after a success: seconds, mostly negative, or a timedelta.
-        options: See ``FeedbackBackOff``.
+        options: See ``AlgorithmBackOff``.
 
     Raises:
         TypeError, ValueError: A parameter is no number in its range.
@@ -83,7 +83,7 @@ class LILDBackOff(_Adaptive):
         initial_delay: float | timedelta,
         delay_increment_on_failure: float | timedelta,
         delay_increment_on_success: float | timedelta,
-        **options: Unpack[FeedbackOptions],
+        **options: Unpack[AlgorithmOptions],
     ) -> None:
         self.delay_increment_on_failure: float = as_difference(
             "delay_increment_on_failure", delay_increment_on_failure
@@ -111,7 +111,7 @@ class LIMDBackOff(_Adaptive):
         initial_delay: The first delay: seconds >= 0, or a ``datetime.timedelta``.
         delay_increment_on_failure: Added after a failure: seconds of either sign, or a timedelta.
         delay_multiple_on_success: The factor after a success, >= 0, mostly below 1.
-        options: See ``FeedbackBackOff``.
+        options: See ``AlgorithmBackOff``.
 
     Raises:
         TypeError, ValueError: A parameter is no number in its range.
@@ -126,7 +126,7 @@ class LIMDBackOff(_Adaptive):
         initial_delay: float | timedelta,
         delay_increment_on_failure: float | timedelta,
         delay_multiple_on_success: float,
-        **options: Unpack[FeedbackOptions],
+        **options: Unpack[AlgorithmOptions],
     ) -> None:
         self.delay_increment_on_failure: float = as_difference(
             "delay_increment_on_failure", delay_increment_on_failure
@@ -154,7 +154,7 @@ class MILDBackOff(_Adaptive):
         initial_delay: The first delay: seconds >= 0, or a ``datetime.timedelta``.
         delay_multiple_on_failure: The factor after a failure, >= 0.
         delay_increment_on_success: Added after a success: seconds, mostly negative, or a timedelta.
-        options: See ``FeedbackBackOff``.
+        options: See ``AlgorithmBackOff``.
 
     Raises:
         TypeError, ValueError: A parameter is no number in its range.
@@ -173,7 +173,7 @@ class MILDBackOff(_Adaptive):
         initial_delay: float | timedelta,
         delay_multiple_on_failure: float,
         delay_increment_on_success: float | timedelta,
-        **options: Unpack[FeedbackOptions],
+        **options: Unpack[AlgorithmOptions],
     ) -> None:
         self.delay_multiple_on_failure: float = as_factor(
             "delay_multiple_on_failure", delay_multiple_on_failure, 0
@@ -201,7 +201,7 @@ class MIMDBackOff(_Adaptive):
         initial_delay: The first delay: seconds >= 0, or a ``datetime.timedelta``.
         delay_multiple_on_failure: The factor after a failure, >= 0.
         delay_multiple_on_success: The factor after a success, >= 0, mostly below 1.
-        options: See ``FeedbackBackOff``.
+        options: See ``AlgorithmBackOff``.
 
     Raises:
         TypeError, ValueError: A parameter is no number in its range.
@@ -216,7 +216,7 @@ class MIMDBackOff(_Adaptive):
         initial_delay: float | timedelta,
         delay_multiple_on_failure: float,
         delay_multiple_on_success: float,
-        **options: Unpack[FeedbackOptions],
+        **options: Unpack[AlgorithmOptions],
     ) -> None:
         self.delay_multiple_on_failure: float = as_factor(
             "delay_multiple_on_failure", delay_multiple_on_failure, 0

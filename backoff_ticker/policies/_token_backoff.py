@@ -1,9 +1,9 @@
-"""Policies around a policy: a limit of retries, a token that stops it."""
+"""A policy around a policy: a token that stops it."""
 
 from __future__ import annotations
 
 from .._announce import announce
-from .._numbers import as_count, shown
+from .._numbers import shown
 from .._stop import STOP
 from ._base import Policy
 from ._copying import is_ours
@@ -16,54 +16,8 @@ if TYPE_CHECKING:
     from .._protocols import BackOff
     from .._stop import Stop
     from .._token import CancellationToken
-    from ._base import Bounds
 
-__all__ = ["MaxRetriesBackOff", "TokenBackOff", "token_policies", "with_max_retries", "with_token"]
-
-
-class MaxRetriesBackOff(Wrapper):
-    """Another policy's delays, a limited number of times. Made by ``with_max_retries``.
-
-    Attributes:
-        backoff: The policy inside.
-        max_retries: The limit.
-        retries: Delays asked for since ``reset()``, or since the last success of a feedback policy.
-    """
-
-    __slots__ = ("max_retries", "retries")
-
-    def __init__(self, backoff: BackOff, max_retries: int) -> None:
-        super().__init__(backoff)
-        self.max_retries: int = as_count("max_retries", max_retries)
-        self.retries: int = 0
-
-    def _may_ask(self) -> bool:
-        return self.retries < self.max_retries
-
-    def _changed(self, delay: float | Stop) -> float | Stop:
-        self.retries += 1  # once it has answered: what it refuses to hear does not count
-        return delay
-
-    def _span(self, first: int, last: int) -> Bounds | None:
-        if first > self.max_retries:
-            return None
-        return super()._span(first, min(last, self.max_retries))
-
-    def _calls(self) -> tuple[float, float]:
-        least, most = super()._calls()
-        return min(least, self.max_retries), min(most, self.max_retries)
-
-    def reset(self) -> None:
-        """Count from 0 again, and begin the policy inside anew."""
-        self.retries = 0
-        super().reset()
-
-    def _success(self, timestamp: float | None = None) -> float | Stop:
-        self.retries = 0
-        return super()._success(timestamp)
-
-    def __repr__(self) -> str:
-        return f"with_max_retries({self.backoff!r}, {self.max_retries!r})"
+__all__ = ["TokenBackOff", "token_policies", "with_token"]
 
 
 class TokenBackOff(Wrapper):
@@ -102,21 +56,6 @@ class TokenBackOff(Wrapper):
 
     def __repr__(self) -> str:
         return f"with_token({self.backoff!r}, {self.token!r})"
-
-
-def with_max_retries(backoff: BackOff, max_retries: int) -> MaxRetriesBackOff:
-    """Return a policy that gives ``STOP`` after ``max_retries`` delays of ``backoff``.
-
-    So there is one attempt more than retries; 0 means a single attempt. The count also rises
-    where ``backoff`` itself returns ``STOP``.
-
-    Source: ``WithMaxRetries`` of cenkalti/backoff v4.
-
-    Raises:
-        TypeError: ``backoff`` is no policy, or ``max_retries`` is no int.
-        ValueError: ``max_retries`` is negative.
-    """
-    return MaxRetriesBackOff(backoff, max_retries)
 
 
 def with_token(backoff: BackOff, token: CancellationToken) -> TokenBackOff:

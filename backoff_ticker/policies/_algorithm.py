@@ -7,8 +7,9 @@ from math import inf
 from .._clock import resolve_clock
 from .._numbers import LARGEST, as_count, as_flag, as_fraction, as_number, as_seconds
 from .._stop import STOP
+from ._algorithm_bounds import failure_bounds
 from ._base import Policy
-from ._feedback_bounds import failure_bounds
+from ._elapsed import OnClock
 from ._random import as_rng, draw_from
 
 TYPE_CHECKING = False
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from .._stop import Stop
     from ._base import Bounds
 
-    class FeedbackOptions(TypedDict, total=False):
-        """The options of ``FeedbackBackOff``."""
+    class AlgorithmOptions(TypedDict, total=False):
+        """The options of ``AlgorithmBackOff``."""
 
         consider_actual_delay: bool
         max_actual_duration: float | timedelta
@@ -34,10 +35,10 @@ if TYPE_CHECKING:
         clock: Clock | None
 
 
-__all__ = ["FeedbackBackOff"]
+__all__ = ["AlgorithmBackOff"]
 
 
-class FeedbackBackOff(Policy):
+class AlgorithmBackOff(OnClock, Policy):
     """A policy that hears how each attempt went; the options and steps of all of them.
 
     ``failure()``, in this order: ``STOP`` once ``max_actual_duration`` has passed since the start;
@@ -123,7 +124,7 @@ class FeedbackBackOff(Policy):
             None if max_delay is None else as_seconds("max_delay", max_delay)
         )
         self._rng = as_rng("rng", rng)
-        self._clock = clock if clock is None else resolve_clock(clock)
+        self._choose_clock(clock)
         self._lent = False
         self._begin()
 
@@ -253,7 +254,5 @@ class FeedbackBackOff(Policy):
         return (0.0 if self.max_actual_duration else most), most
 
     def _bind_clock(self, clock: Clock) -> None:
-        """Take times from ``clock``, if none was given to the constructor."""
-        if self._clock is None:
-            self._clock = clock
-            self._lent = True
+        self._lent = self._lent or self._clock is None
+        super()._bind_clock(clock)

@@ -1,0 +1,147 @@
+"""What a ticker consists of, how it ends, and what its policy is asked.
+
+Endings go through ``_end``: the first stays. An ending that everybody can see already (a last
+turn, a cancelled token) comes before the one that is being said.
+"""
+
+from __future__ import annotations
+
+from _thread import get_ident
+
+from ._claim import Claimable
+from ._clock import resolve_clock
+from ._errors import TickerClosed
+from ._numbers import shown
+from ._policy_run import PolicyRun
+from ._schedule import CloseReason, Pace
+from ._turn import Last, comes_at_once, delayed, first_turn, fixed, is_exempt, renewed
+from .policies._running import start_policy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from ._protocols import BackOff, Clock
+    from ._schedule import Tick
+    from ._token import CancellationToken
+    from ._turn import Turn
+    from ._wait_set import WaitLine
+
+__all__ = ["TickerState"]
+
+
+class TickerState(Claimable):
+    """The state of a ticker, its endings, and the rules that ask its policy."""
+
+    __slots__ = (
+        "__weakref__",
+        "_clock",
+        "_era",
+        "_monotonic",
+        "_over",
+        "_pace",
+        "_readers",
+        "_returned",
+        "_run",
+    )
+
+    _turn: Turn
+
+    def __init__(
+        self,
+        backoff: BackOff,
+        *,
+        token: CancellationToken | None = None,
+        pace: Pace = Pace.RECEIPT,
+        clock: Clock | None = None,
+    ) -> None:
+        if not isinstance(pace, Pace):
+            raise TypeError(f"pace must be a Pace, not {shown(pace)}")
+        self._clock = resolve_clock(clock)
+        self._monotonic = self._clock.monotonic
+        self._pace = pace
+        self._era: object = None
+        self._over = False
+        self._readers: WaitLine | None = None
+        self._returned: list[tuple[object, Tick]] | tuple[()] = ()
+        super().__init__(first_turn(pace, self._monotonic()))
+        if token is not None:
+            self._facts["given"] = (token,)
+        self._run = self._start(backoff)
+
+    def _start(self, backoff: BackOff) -> PolicyRun:
+        given: tuple[CancellationToken, ...] = self._facts.get("given", ())
+        return PolicyRun(start_policy("backoff", backoff, self._clock), self._clock, given)
+
+    # Endings
+
+    def _seen_ending(self) -> CloseReason | None:
+        """Why the ticker has ended without anybody having said so yet."""
+        turn = self._turn
+        last = turn[3]
+        if isinstance(last, Last):
+            return last.reason
+        token = self._run.token
+        if token is not None and not is_exempt(turn) and token.cancelled:
+            return CloseReason.CANCELLED
+        return None
+
+    def _end(self, reason: CloseReason) -> None:
+        if not self._over:
+            self._facts.setdefault("ending", self._seen_ending() or reason)
+            self._over = True
+        readers = self._facts.get("readers")
+        if readers is not None:
+            readers.close()
+
+    def _ending(self) -> CloseReason | None:
+        """Why the ticker has ended; None while it is open."""
+        if not self._over:
+            reason = self._seen_ending()
+            if reason is None:
+                return None
+            self._end(reason)
+        ending: CloseReason = self._facts["ending"]
+        return ending
+
+    def _refuse(self) -> NoReturn:
+        """Raise why there is no tick: a failing policy's error once, else ``TickerClosed``."""
+        reason = self._ending()
+        last = self._turn[3]
+        if reason is CloseReason.FAILED and isinstance(last, Last) and last.error is not None:
+            mark = (get_ident(),)
+            if self._facts.setdefault("told", mark) is mark:
+                raise last.error
+            raise TickerClosed(reason) from last.error
+        raise TickerClosed(reason)  # type: ignore[arg-type]
+
+    # Rules that ask the policy; applied with the claim
+
+    def _after_success(self, turn: Turn) -> Turn:
+        if turn[3].__class__ is Last:
+            return turn
+        if comes_at_once(turn):
+            failed = None if self._run.feedback else self._run.reset()
+            return turn if failed is None else delayed(turn, failed)
+        return delayed(turn, self._run.success())
+
+    def _after_failure(self, turn: Turn) -> Turn:
+        return turn if turn[3] is not None else delayed(turn, self._run.failure())
+
+    def _after_reset(
+        self,
+        turn: Turn,
+        run: PolicyRun | None,
+        now: float,
+        immediately: bool,  # noqa: FBT001
+    ) -> Turn:
+        if turn[3].__class__ is Last:
+            return turn
+        if run is not None:
+            self._run = run
+        return renewed(turn, now, self._run.reset() if immediately else self._run.begin())
+
+    def _after_ask(self, turn: Turn, now: float) -> Turn:
+        if turn[3] is None:
+            turn = delayed(turn, self._run.ask())
+        return fixed(turn, self._pace, now)

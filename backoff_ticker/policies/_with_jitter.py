@@ -1,0 +1,160 @@
+"""Policies around a policy: its delays with a random part, of whatever kind it draws itself."""
+
+from __future__ import annotations
+
+from .._numbers import LARGEST, as_fraction, as_seconds, shown
+from .._stop import STOP
+from ._random import as_rng, draw_from
+from ._running import checked_delay
+from ._wrapper import Wrapper
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from random import Random
+    from typing import Literal
+
+    from .._protocols import BackOff
+    from .._stop import Stop
+    from ._base import Bounds
+
+    Jitter = Literal["full", "equal"] | float
+
+__all__ = ["with_added_jitter", "with_jitter"]
+
+_KINDS = {"full": (0.0, 1.0), "equal": (0.5, 1.0)}
+
+
+class _Drawn(Wrapper):
+    """Draws each delay from a range around what the policy inside returns."""
+
+    __slots__ = ("_rng",)
+
+    def __init__(self, backoff: BackOff, rng: Random | None) -> None:
+        super().__init__(backoff)
+        self._rng = as_rng("rng", rng)
+
+    def _range(self, delay: float) -> Bounds:
+        """Return between what a delay is drawn; both rise with ``delay``."""
+        raise NotImplementedError
+
+    def _changed(self, delay: float | Stop) -> float | Stop:
+        if delay is STOP:
+            return STOP
+        least, greatest = self._range(checked_delay(self.backoff, delay))
+        if least == greatest:
+            return least
+        return min(least + (greatest - least) * draw_from(self._rng), greatest)
+
+    def _success(self, timestamp: float | None = None) -> float | Stop:
+        return self._changed(super()._success(timestamp))
+
+    def _span(self, first: int, last: int) -> Bounds | None:
+        bounds = super()._span(first, last)
+        return None if bounds is None else (self._range(bounds[0])[0], self._range(bounds[1])[1])
+
+
+class JitterBackOff(_Drawn):
+    """A part of another policy's delays at random. Made by ``with_jitter``.
+
+    Attributes:
+        backoff: The policy inside.
+        jitter: Which part: ``"full"``, ``"equal"``, or the fraction to either side.
+    """
+
+    __slots__ = ("_greatest", "_least", "jitter")
+
+    def __init__(self, backoff: BackOff, jitter: Jitter, rng: Random | None = None) -> None:
+        super().__init__(backoff, rng)
+        self.jitter: Jitter = _checked("jitter", jitter)
+        if isinstance(self.jitter, str):
+            self._least, self._greatest = _KINDS[self.jitter]
+        else:
+            self._least, self._greatest = 1.0 - self.jitter, 1.0 + self.jitter
+
+    def _range(self, delay: float) -> Bounds:
+        return delay * self._least, min(delay * self._greatest, LARGEST)
+
+    def __repr__(self) -> str:
+        return f"with_jitter({self.backoff!r}, {self.jitter!r})"
+
+
+class AddedJitterBackOff(_Drawn):
+    """Another policy's delays and a random time on top. Made by ``with_added_jitter``.
+
+    Attributes:
+        backoff: The policy inside.
+        max_jitter: The greatest random time, in seconds.
+    """
+
+    __slots__ = ("max_jitter",)
+
+    def __init__(
+        self, backoff: BackOff, max_jitter: float | timedelta, rng: Random | None = None
+    ) -> None:
+        super().__init__(backoff, rng)
+        self.max_jitter: float = as_seconds("max_jitter", max_jitter)
+
+    def _range(self, delay: float) -> Bounds:
+        return delay, min(delay + self.max_jitter, LARGEST)
+
+    def __repr__(self) -> str:
+        return f"with_added_jitter({self.backoff!r}, {self.max_jitter!r})"
+
+
+def _checked(name: str, jitter: Jitter) -> Jitter:
+    if isinstance(jitter, str):
+        if jitter in _KINDS:
+            return jitter
+        kinds = " or ".join(f'"{kind}"' for kind in _KINDS)
+        raise ValueError(f"{name} must be {kinds}, or a fraction, not {shown(jitter)}")
+    return as_fraction(name, jitter)
+
+
+def with_jitter(
+    backoff: BackOff, jitter: Jitter = "full", rng: Random | None = None
+) -> JitterBackOff:
+    """Return a policy that draws each delay from a range around the one of ``backoff``.
+
+    For a policy that draws nothing itself: ``with_jitter(ConstantBackOff(5), "equal")``. Limits
+    go around the jitter, not inside it: a random part is not counted by a limit within.
+
+    Source: "Exponential Backoff And Jitter", AWS Architecture Blog, for ``"full"`` and
+    ``"equal"``; the ``RandomizationFactor`` of cenkalti/backoff v4 for a fraction.
+
+    Args:
+        backoff: The policy.
+        jitter: ``"full"``: from 0 to the delay; ``"equal"``: from half of it to all of it; a
+            number f, 0 <= f < 1: from ``delay * (1 - f)`` to ``delay * (1 + f)``; 0 draws nothing.
+        rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
+            own, which no seed fixes and a forked child seeds anew.
+
+    Raises:
+        TypeError: ``backoff`` is no policy, ``jitter`` neither str nor number, or ``rng`` no
+            ``random.Random``.
+        ValueError: ``jitter`` is another word, or out of range.
+    """
+    return JitterBackOff(backoff, jitter, rng)
+
+
+def with_added_jitter(
+    backoff: BackOff, max_jitter: float | timedelta, rng: Random | None = None
+) -> AddedJitterBackOff:
+    """Return a policy that adds to each delay of ``backoff`` a time drawn from 0 to ``max_jitter``.
+
+    So no delay gets shorter, as after a server said how long to wait at least. To truncate the
+    sum, put ``with_max_interval`` around it.
+
+    Source: "Exponential backoff" in the documentation of Google Cloud Storage, for any policy.
+
+    Args:
+        backoff: The policy.
+        max_jitter: Seconds >= 0, or a ``datetime.timedelta``; 0 draws nothing.
+        rng: As in ``with_jitter``.
+
+    Raises:
+        TypeError: ``backoff`` is no policy, ``max_jitter`` no duration, or ``rng`` no
+            ``random.Random``.
+        ValueError: ``max_jitter`` is NaN, infinite or negative.
+    """
+    return AddedJitterBackOff(backoff, max_jitter, rng)

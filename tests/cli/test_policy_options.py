@@ -1,0 +1,112 @@
+"""The options of policies: which there are, of which kind, and limits around any policy."""
+
+from __future__ import annotations
+
+import json
+from inspect import signature
+
+import pytest
+
+from backoff_ticker.cli import _policy_options
+from backoff_ticker.cli._policy_options import _KINDS, _WRAPPERS, options_of, policy_options
+from backoff_ticker.policies._named import POLICIES, NamedPolicy
+
+from .calling import call
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_table_of_kinds_has_the_annotation_of_every_parameter(name):
+    policy = POLICIES[name]
+    parameters = signature(policy).parameters
+    for parameter in parameters.values():
+        if parameter.name not in ("rng", "clock"):
+            kind = _KINDS[parameter.annotation]
+            assert options_of(policy)[parameter.name].kind is kind
+    assert options_of(policy).keys() == parameters.keys() - {"rng", "clock"} | _WRAPPERS.keys()
+
+
+def test_the_table_of_kinds_has_no_annotation_that_no_parameter_has():
+    found = {
+        parameter.annotation
+        for policy in POLICIES.values()
+        for parameter in signature(policy).parameters.values()
+    }
+    assert _KINDS.keys() <= found
+
+
+def test_a_parameter_of_another_kind_is_refused_as_the_options_are_built(monkeypatch):
+    def make(interval: float, pause: float | str = 1.0): ...
+
+    policy = NamedPolicy("odd", make, "nowhere")
+    with pytest.raises(TypeError, match="^no kind of option for pause of odd: 'float \\| str.$"):
+        policy_options([policy])
+    monkeypatch.setitem(_KINDS, "float | str", _policy_options._NUMBER)
+    assert [option.name for option in policy_options([policy])][:2] == ["interval", "pause"]
+
+
+def test_options_of_one_name_are_of_one_kind():
+    """So `run`, which has the options of all policies, can read each of them."""
+    kinds = {}
+    for policy in POLICIES.values():
+        for name, parameter in options_of(policy).items():
+            assert kinds.setdefault(name, parameter.kind) is parameter.kind
+
+
+@pytest.mark.parametrize("name", ["max_interval", "max_elapsed_time", "max_retries"])
+def test_a_limit_is_of_the_kind_of_its_parameter(name):
+    wrapper = _WRAPPERS[name]
+    assert _KINDS[signature(wrapper.wrap).parameters[name].annotation] is wrapper.kind
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text", "value"),
+    [
+        ("int", "12", 12),
+        ("float", "1.5", 1.5),
+        ("float | timedelta", "2", 2.0),
+        ("float | timedelta | None", "2", 2.0),
+        ("float | timedelta | None", "none", _policy_options._NONE),
+    ],
+)
+def test_what_a_kind_reads(annotation, text, value):
+    found = _KINDS[annotation].value(text)
+    assert (found, type(found)) == (value, type(value))
+
+
+# Limits around any policy
+
+
+def delays_said(capsys, line):
+    return [one["drawn"] for one in json.loads(call(capsys, f"delays {line} --json").out)["delays"]]
+
+
+def test_any_policy_can_be_limited(capsys):
+    fixed = "limd --initial-delay 2 --delay-increment-on-failure 4 --delay-multiple-on-success 0"
+    assert delays_said(capsys, f"{fixed} -n 4 --max-interval 7") == [2.0, 6.0, 7.0, 7.0]
+    assert delays_said(capsys, f"{fixed} --max-elapsed-time 8") == [2.0, 6.0]
+    assert delays_said(capsys, f"{fixed} --max-retries 3") == [2.0, 6.0, 10.0]
+    assert delays_said(capsys, f"{fixed} --max-interval 4 --max-elapsed-time 10") == [2.0, 4.0, 4.0]
+    assert len(delays_said(capsys, "grpc --max-elapsed-time 3")) == 2
+
+
+def test_a_limit_that_a_policy_has_itself_is_its_own(capsys):
+    plain = "exponential --randomization-factor 0 --multiplier 2"
+    assert delays_said(capsys, f"{plain} -n 4 --max-interval 1.5") == [0.5, 1.0, 1.5, 1.5]
+    assert len(delays_said(capsys, f"{plain} --max-elapsed-time none -n 100")) == 100
+
+
+def test_a_limit_shows_the_interval_of_the_policy_inside(capsys):
+    said = json.loads(call(capsys, "delays exponential --max-retries 2 --json").out)["delays"]
+    assert [one["interval"] for one in said] == [0.5, 0.75]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ("--max-retries -1", "--max-retries must be an int >= 0, not -1"),
+        ("--max-interval nan", "--max-interval must be a finite number of seconds >= 0, not nan"),
+        ("--max-elapsed-time -1", "--max-elapsed-time must be a finite number of seconds >= 0"),
+    ],
+)
+def test_a_bad_limit_is_told_by_its_option(capsys, options, complaint):
+    assert complaint in call(capsys, f"delays zero {options}").complaint

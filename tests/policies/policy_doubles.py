@@ -1,0 +1,58 @@
+"""Policies and wrappers as a user may write them, and how a test asks one."""
+
+from __future__ import annotations
+
+
+def ask(policy, count):
+    """Return the next so many answers of a policy."""
+    return [policy.next_backoff() for _ in range(count)]
+
+
+class Recording:
+    """A policy that notes what it is asked, and answers from a list."""
+
+    def __init__(self, answers=(1.0, 2.0, 3.0, 4.0)):
+        self.answers = list(answers)
+        self.calls = []
+
+    def next_backoff(self):
+        self.calls.append("next")
+        return self.answers[(self.calls.count("next") - 1) % len(self.answers)]
+
+    def reset(self):
+        self.calls.append("reset")
+
+
+class Feedback(Recording):
+    """A feedback policy that notes what it is told."""
+
+    def failure(self, timestamp=None):
+        self.calls.append(("failure", timestamp))
+        return 5.0
+
+    def success(self, timestamp=None):
+        self.calls.append(("success", timestamp))
+        return 0.5
+
+    next_backoff = failure
+
+
+class Passing:
+    """A base for wrappers that hold their policy in some place, without a ``__copy__``."""
+
+    def next_backoff(self):
+        return self.inner.next_backoff()
+
+    def reset(self):
+        self.inner.reset()
+
+
+class InContainers(Passing):
+    """A wrapper that holds its policy deep in a dict."""
+
+    def __init__(self, policy):
+        self.held = {"a": [1, ("x", policy)]}
+
+    @property
+    def inner(self):
+        return self.held["a"][1][1]

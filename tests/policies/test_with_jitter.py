@@ -1,0 +1,202 @@
+"""Jitter around any policy: which range a delay is drawn from, and what is passed on."""
+
+from __future__ import annotations
+
+import copy
+import random
+
+import pytest
+
+from backoff_ticker import (
+    STOP,
+    ConstantBackOff,
+    DecorrelatedJitterBackOff,
+    EqualJitterBackOff,
+    ExponentialBackOff,
+    FibonacciBackOff,
+    FullJitterBackOff,
+    LIMDBackOff,
+    StopBackOff,
+    TruncatedExponentialBackOff,
+    chain,
+    delays,
+    with_added_jitter,
+    with_jitter,
+    with_max_interval,
+    with_max_retries,
+)
+
+LARGEST = 1.7976931348623157e308
+NEARLY_ONE = 1.0 - 2.0**-53
+
+
+class Drawing(random.Random):
+    """Draws the same number each time, and counts."""
+
+    def __init__(self, drawn):
+        super().__init__(1)
+        self.drawn, self.times = drawn, 0
+
+    def random(self):
+        self.times += 1
+        return self.drawn
+
+
+def ask(policy, count):
+    return [policy.next_backoff() for _ in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("jitter", "least", "middle", "greatest"),
+    [("full", 0.0, 4.0, 8.0), ("equal", 4.0, 6.0, 8.0), (0.25, 6.0, 8.0, 10.0)],
+)
+def test_each_kind_draws_from_its_range(jitter, least, middle, greatest):
+    drawn = [
+        with_jitter(ConstantBackOff(8), jitter, rng=Drawing(number)).next_backoff()
+        for number in (0.0, 0.5, NEARLY_ONE)
+    ]
+    assert drawn == [least, middle, pytest.approx(greatest)]
+    assert with_jitter(ConstantBackOff(8), jitter).bounds(1) == (least, greatest)
+
+
+def test_added_jitter_never_shortens_a_delay():
+    policy = with_added_jitter(ConstantBackOff(8), 2, rng=Drawing(0.5))
+    assert policy.next_backoff() == 9.0
+    assert policy.bounds(1) == (8.0, 10.0)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda inner, rng: with_jitter(inner, 0, rng), lambda i, r: with_added_jitter(i, 0, r)]
+)
+def test_none_draws_nothing(make):
+    rng = Drawing(0.5)
+    assert ask(make(ConstantBackOff(8), rng), 3) == [8.0] * 3
+    assert rng.times == 0
+
+
+def test_full_is_what_is_drawn_without_a_word():
+    assert with_jitter(ConstantBackOff(8)).bounds(1) == (0.0, 8.0)
+
+
+@pytest.mark.parametrize(("wrap", "limit"), [(with_jitter, 0.9), (with_added_jitter, 1e308)])
+def test_delays_saturate_at_the_largest_float(wrap, limit):
+    policy = wrap(ConstantBackOff(LARGEST), limit, rng=Drawing(NEARLY_ONE))
+    assert policy.next_backoff() <= LARGEST
+    assert policy.bounds(1)[1] == LARGEST
+
+
+def test_the_jitters_of_aws_are_those_around_a_plain_exponential_policy():
+    """What a source names must be the same by either name here: full, equal, and multipliers."""
+    for multiplier in (1.0, 1.5, 2.0, 3.0):
+        plain = ExponentialBackOff(1, 0, multiplier, 20, None)
+        for own, kind in ((FullJitterBackOff, "full"), (EqualJitterBackOff, "equal")):
+            one = own(1, 20, rng=random.Random(7), multiplier=multiplier)
+            other = with_jitter(plain, kind, rng=random.Random(7))
+            copied = copy.copy(other)
+            assert ask(one, 20) == pytest.approx(ask(copied, 20))
+            assert [one.bounds(n) for n in range(1, 20)] == [other.bounds(n) for n in range(1, 20)]
+
+
+def test_the_back_off_of_cloud_storage_is_added_jitter_under_a_cap():
+    one = TruncatedExponentialBackOff(
+        10, 0.5, rng=random.Random(7), initial_backoff=0.25, multiplier=3
+    )
+    plain = ExponentialBackOff(0.25, 0, 3, LARGEST, None)
+    other = with_max_interval(with_added_jitter(plain, 0.5, rng=random.Random(7)), 10)
+    assert [one.bounds(n) for n in range(1, 9)] == [other.bounds(n) for n in range(1, 9)]
+    assert ask(one, 8) == pytest.approx(ask(other, 8))
+
+
+def test_the_decorrelated_jitter_grows_by_its_multiplier():
+    policy = DecorrelatedJitterBackOff(1, 100, rng=Drawing(NEARLY_ONE), multiplier=2)
+    assert ask(policy, 4) == pytest.approx([2.0, 4.0, 8.0, 16.0])
+    assert policy.bounds(4) == (1.0, 16.0)
+    steady = DecorrelatedJitterBackOff(5, None, rng=Drawing(NEARLY_ONE), multiplier=1)
+    assert ask(steady, 3) == [5.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("policy", "text"),
+    [
+        (FullJitterBackOff(1, 9, multiplier=3), "base=1.0, cap=9.0, multiplier=3.0"),
+        (FullJitterBackOff(1, 9), "base=1.0, cap=9.0"),
+        (DecorrelatedJitterBackOff(1, 9), "base=1.0, cap=9.0"),
+        (DecorrelatedJitterBackOff(1, 9, multiplier=2), "base=1.0, cap=9.0, multiplier=2.0"),
+        (
+            TruncatedExponentialBackOff(initial_backoff=2),
+            "maximum_backoff=64.0, max_jitter=1.0, initial_backoff=2.0",
+        ),
+    ],
+)
+def test_another_multiplier_is_printed(policy, text):
+    assert repr(policy) == f"{type(policy).__name__}({text})"
+
+
+def test_stop_is_stop_and_nothing_is_drawn():
+    rng = Drawing(0.5)
+    assert with_jitter(StopBackOff(), rng=rng).next_backoff() is STOP
+    assert with_added_jitter(StopBackOff(), 1, rng=rng).next_backoff() is STOP
+    assert rng.times == 0
+    assert with_jitter(StopBackOff()).bounds(1) is None
+
+
+def test_bounds_end_where_the_policy_inside_does():
+    policy = with_jitter(with_max_retries(ConstantBackOff(4), 2), 0.5)
+    assert [policy.bounds(n) for n in (1, 2, 3)] == [(2.0, 6.0), (2.0, 6.0), None]
+    assert len(list(delays(policy))) == 2
+    after = chain(policy, ConstantBackOff(9))
+    assert after.bounds(3) == (9.0, 9.0)
+
+
+def test_feedback_reaches_the_policy_inside_and_both_answers_are_drawn():
+    policy = with_jitter(LIMDBackOff(2, 4, 0.5), 0.5, rng=Drawing(0.0))
+    assert [policy.failure(), policy.failure(), policy.success()] == [1.0, 3.0, 1.5]
+    assert policy.backoff.last_delay == 3.0
+    assert policy.failure(5e9) == 3.5
+    assert not hasattr(with_jitter(ConstantBackOff(1)), "failure")
+
+
+def test_a_copy_has_a_policy_of_its_own_and_draws_from_the_same_generator():
+    rng = Drawing(0.5)
+    policy = with_jitter(FibonacciBackOff(1, 1), rng=rng)
+    twin = copy.copy(policy)
+    ask(policy, 5)
+    assert (twin.backoff.attempts, rng.times) == (0, 5)
+    ask(twin, 1)
+    assert rng.times == 6
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (
+            lambda: with_jitter(ConstantBackOff(1), "half"),
+            ValueError,
+            """jitter must be "full" or "equal", or a fraction, not 'half'""",
+        ),
+        (lambda: with_jitter(ConstantBackOff(1), 1), ValueError, "jitter must be >= 0 and < 1"),
+        (lambda: with_jitter(ConstantBackOff(1), None), TypeError, "jitter must be"),
+        (lambda: with_jitter(ConstantBackOff(1), True), TypeError, "jitter must be"),
+        (lambda: with_jitter(5), TypeError, "backoff must be a BackOff"),
+        (lambda: with_jitter(ConstantBackOff(1), rng=5), TypeError, "rng must be"),
+        (lambda: with_added_jitter(ConstantBackOff(1), -1), ValueError, "max_jitter must be"),
+        (lambda: FullJitterBackOff(1, 2, multiplier=0.5), ValueError, "multiplier must be >= 1"),
+        (
+            lambda: TruncatedExponentialBackOff(initial_backoff=float("nan")),
+            ValueError,
+            "initial_backoff must be",
+        ),
+    ],
+)
+def test_bad_input_names_the_parameter(make, error, message):
+    with pytest.raises(error) as caught:
+        make()
+    assert message in str(caught.value)
+
+
+def test_they_print_as_they_are_made():
+    assert repr(with_jitter(ConstantBackOff(1))) == "with_jitter(ConstantBackOff(1.0), 'full')"
+    assert (
+        repr(with_added_jitter(ConstantBackOff(1), 2))
+        == "with_added_jitter(ConstantBackOff(1.0), 2.0)"
+    )
