@@ -27,6 +27,8 @@ from backoff_ticker import (
     ZeroBackOff,
     _clock,
     named_policy,
+    with_added_jitter,
+    with_jitter,
     with_max_elapsed_time,
     with_max_interval,
     with_max_retries,
@@ -86,6 +88,11 @@ RULES = {
         [*NO_NUMBERS, timedelta(0), None],
         [*NOT_FINITE, -1, -5e-324, 1, 1.0, 2],
         [0, 0.0, -0.0, 0.5, 1 - 1e-16],
+    ),
+    "part": (
+        [*(value for value in NO_NUMBERS if not isinstance(value, str)), timedelta(0), None],
+        [*NOT_FINITE, -1, -5e-324, 1, 2, "", "1", "Full", "half"],
+        ["full", "equal", 0, 0.5, 1 - 1e-16],
     ),
     "factor": (
         [*NO_NUMBERS, timedelta(1), None],
@@ -223,7 +230,11 @@ PARAMETERS = [
         for name, parameter, rule in [
             ("truncated-exponential", "maximum_backoff", "duration"),
             ("truncated-exponential", "max_jitter", "duration"),
+            ("truncated-exponential", "initial_backoff", "duration"),
+            ("truncated-exponential", "multiplier", "factor"),
             ("full-jitter", "base", "duration"),
+            ("full-jitter", "multiplier", "factor"),
+            ("decorrelated-jitter", "multiplier", "factor"),
             ("full-jitter", "cap", "base cap"),
             ("equal-jitter", "base", "duration"),
             ("equal-jitter", "cap", "base cap"),
@@ -264,6 +275,13 @@ PARAMETERS = [
         "max_elapsed_time",
         "seconds",
         lambda value: with_max_elapsed_time(ZeroBackOff(), value),
+    ),
+    Parameter("with_jitter", "jitter", "part", lambda v: with_jitter(ZeroBackOff(), v)),
+    Parameter(
+        "with_added_jitter",
+        "max_jitter",
+        "duration",
+        lambda value: with_added_jitter(ZeroBackOff(), value),
     ),
     Parameter(
         "with_max_interval",

@@ -1,4 +1,4 @@
-"""``backoff-ticker delays``: the delays of a policy, as a table, as JSON, as CSV, as a diagram."""
+"""``backoff-ticker delays``: the delays of a policy, as a table, as data, as a diagram."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.console import Console
 
 from ..policies._named import POLICIES
 from ._commands import PolicyCommand, PolicyGroup
-from ._delays import as_csv, as_json, delays_of
+from ._delays import as_csv, as_json, as_lines, delays_of
 from ._policy_options import build_policy, policy_options, seed_option
 from ._readers import whole_number
 from ._still_clock import StillClock
@@ -39,11 +39,18 @@ def delays_group() -> click.Group:
 
 
 def _delays_command(policy: NamedPolicy) -> click.Command:
-    def show(
-        *, n: int, seed: int | None, json: bool, csv: bool, plot: str | None, **given: object
+    def show(  # noqa: PLR0913 - the options of the command
+        *,
+        n: int,
+        seed: int | None,
+        json: bool,
+        csv: bool,
+        plain: bool,
+        plot: str | None,
+        **given: object,
     ) -> int:
-        if json and csv:
-            raise click.UsageError("--json and --csv exclude each other")
+        if json + csv + plain > 1:
+            raise click.UsageError("--json, --csv and --plain exclude each other")
         clock = StillClock()
         backoff = build_policy(policy.name, given, seed, clock)
         delays = delays_of(backoff, n, clock)
@@ -55,6 +62,8 @@ def _delays_command(policy: NamedPolicy) -> click.Command:
             click.echo(as_json(policy.name, delays), nl=False)
         elif csv:
             click.echo(as_csv(delays), nl=False)
+        elif plain:
+            click.echo(as_lines(delays), nl=False)
         else:
             table = as_table(delays, n, Console(highlight=False))
             click.echo(table, nl=False, color=True)  # rich has decided about colours
@@ -75,6 +84,9 @@ def _delays_command(policy: NamedPolicy) -> click.Command:
             seed_option(),
             click.Option(["--json"], is_flag=True, help="Print JSON instead of the table."),
             click.Option(["--csv"], is_flag=True, help="Print CSV instead of the table."),
+            click.Option(
+                ["--plain"], is_flag=True, help="Print a delay a line instead of the table."
+            ),
             click.Option(
                 ["--plot"],
                 metavar="FILE",

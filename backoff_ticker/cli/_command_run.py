@@ -9,7 +9,7 @@ import click
 from ..policies._named import POLICIES
 from ._commands import PolicyCommand, unknown
 from ._exit_codes import BAD_INPUT, INTERRUPTED, NOT_EXECUTABLE, NOT_FOUND, SIGNAL_BASE, TIMED_OUT
-from ._policy_options import PolicyOption, build_policy, options_of, policy_options, seed_option
+from ._policy_options import PolicyOption, build_policy, policy_options, seed_option
 from ._readers import exit_codes, regex, seconds, whole_number
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ class _RunCommand(PolicyCommand):
 
     def shown_policy(self, ctx: click.Context) -> list[PolicyOption]:
         """Return the options of the policy that ``--policy`` names."""
-        known = options_of(POLICIES[ctx.params.get("policy") or _DEFAULT])
-        return [option for option in super().shown_policy(ctx) if option.name in known]
+        return policy_options([POLICIES[ctx.params.get("policy") or _DEFAULT]], _TAKEN)
 
 
 def _run(  # noqa: PLR0913 - the options of the command

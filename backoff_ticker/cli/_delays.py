@@ -1,4 +1,4 @@
-"""The delays of a policy that nobody waits for, and their forms as data: JSON, CSV."""
+"""The delays of a policy that nobody waits for, and their forms as data: JSON, CSV, lines."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from .._numbers import LARGEST
 from .._stop import STOP
 from ..policies._running import checked_delay, start_policy
+from ..policies._with_jitter import Drawn
+from ..policies._wrapper import Wrapper
+from ._text import exact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from .._protocols import BackOff
     from ._still_clock import StillClock
 
-__all__ = ["Delay", "as_csv", "as_json", "delays_of"]
+__all__ = ["Delay", "as_csv", "as_json", "as_lines", "delays_of"]
 
 
 class Delay(NamedTuple):
@@ -69,8 +72,8 @@ def _delays(run: BackOff, count: int, clock: StillClock) -> Iterator[Delay]:
 
 def _interval_of(policy: BackOff) -> float | None:
     """Return the interval of a policy, or of the one inside its limits; None: it has none."""
-    while (inner := getattr(policy, "backoff", None)) is not None:
-        policy = inner
+    while isinstance(policy, Wrapper) and not isinstance(policy, Drawn):
+        policy = policy.backoff
     interval: float | None = getattr(policy, "current_interval", None)
     return interval
 
@@ -78,6 +81,11 @@ def _interval_of(policy: BackOff) -> float | None:
 def as_json(name: str, delays: list[Delay]) -> str:
     """Return ``{"policy": name, "delays": [...]}``."""
     return f"{json.dumps({'policy': name, 'delays': [delay._asdict() for delay in delays]})}\n"
+
+
+def as_lines(delays: list[Delay]) -> str:
+    """Return what was drawn, a line for each delay."""
+    return "".join(f"{exact(delay.drawn)}\n" for delay in delays)
 
 
 def as_csv(delays: list[Delay]) -> str:

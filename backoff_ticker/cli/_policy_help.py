@@ -16,7 +16,9 @@ HELP = {
     "or only once it has passed (Java).",
     "initial_backoff": "The first delay, without its random part.",
     "maximum_backoff": "The greatest delay, random part included.",
-    "max_jitter": "The greatest random part of a delay.",
+    "max_jitter": "The greatest random part that is added to a delay.",
+    "jitter": "Draw each delay: full, from 0 to all of it; equal, from half of it; a number F, by "
+    "that part around it. The policy's own draw stays.",
     "base": "The first limit of a delay, before it grows.",
     "cap": "The greatest delay; none: no cap.",
     "delay": "The delay after a failure.",

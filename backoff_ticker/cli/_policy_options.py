@@ -11,8 +11,9 @@ import click
 
 from ..policies._limits import with_max_elapsed_time, with_max_interval, with_max_retries
 from ..policies._named import POLICIES
+from ..policies._with_jitter import with_added_jitter, with_jitter
 from ._policy_help import HELP
-from ._readers import number, whole_number
+from ._readers import number, whole_number, word_or_number
 from ._text import as_text, listed
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ _NUMBER = _Kind(number, "NUMBER")
 _SECONDS = _Kind(number, "SECONDS")
 _SECONDS_OR_NONE = _Kind(number, "SECONDS", optional=True)
 
+_JITTER = _Kind(word_or_number, "KIND")
+
 _KINDS: dict[str, _Kind | None] = {
     "bool": None,
     "int": _COUNT,
@@ -66,15 +69,19 @@ class _Wrapper(NamedTuple):
     """What an option puts around a policy that has no parameter of its name.
 
     Attributes:
-        wrap: Called with the policy and the value of the option.
+        wrap: Called with the policy and the value of the option, and a generator if it draws.
         kind: How that value is written.
+        draws: Whether it does.
     """
 
-    wrap: Callable[[BackOff, Any], BackOff]
+    wrap: Callable[..., BackOff]
     kind: _Kind
+    draws: bool = False
 
 
 _WRAPPERS = {
+    "jitter": _Wrapper(with_jitter, _JITTER, draws=True),
+    "max_jitter": _Wrapper(with_added_jitter, _SECONDS, draws=True),
     "max_interval": _Wrapper(with_max_interval, _SECONDS),
     "max_elapsed_time": _Wrapper(with_max_elapsed_time, _SECONDS_OR_NONE),
     "max_retries": _Wrapper(with_max_retries, _COUNT),
@@ -130,7 +137,7 @@ def _kind_of(policy: NamedPolicy, parameter: inspect.Parameter) -> _Kind | None:
 
 def policy_options(
     policies: Iterable[NamedPolicy], taken: frozenset[str] = frozenset()
-) -> list[click.Option]:
+) -> list[PolicyOption]:
     """Return an option for each parameter that one of ``policies`` has, but for those ``taken``."""
     found: dict[str, _Parameter] = {}
     for policy in policies:
@@ -185,15 +192,17 @@ def build_policy(
     if missing:
         raise click.UsageError(f"{name} needs {listed(missing)}")
     parameters = inspect.signature(policy).parameters
-    if seed is not None and "rng" in parameters:
-        options["rng"] = random.Random(seed)  # noqa: S311 - jitter is no secret
+    drawing = {} if seed is None else {"rng": random.Random(seed)}  # noqa: S311 - no secret
+    if "rng" in parameters:
+        options.update(drawing)
     if clock is not None and "clock" in parameters:
         options["clock"] = clock
     around = {name: options.pop(name) for name in _WRAPPERS if name in options.keys() - parameters}
     try:
         backoff: BackOff = policy(**options)
-        for wrapper, value in around.items():
-            backoff = _WRAPPERS[wrapper].wrap(backoff, value)
+        for option, value in around.items():
+            wrapper = _WRAPPERS[option]
+            backoff = wrapper.wrap(backoff, value, **drawing if wrapper.draws else {})
     except (TypeError, ValueError) as error:
         raise click.UsageError(_spelled(str(error), known)) from error
     return backoff

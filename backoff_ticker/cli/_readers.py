@@ -14,7 +14,7 @@ from .._numbers import shown
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["exit_codes", "number", "regex", "seconds", "whole_number"]
+__all__ = ["exit_codes", "number", "regex", "seconds", "whole_number", "word_or_number"]
 
 _CODES = frozenset(range(1, 256))
 
@@ -36,6 +36,15 @@ def number(text: str) -> float:
     except ValueError:
         pass
     raise click.BadParameter(f"{shown(text)} is not a number")
+
+
+def word_or_number(text: str) -> str | float:
+    """Return a word of letters as it stands, else a number.
+
+    Raises:
+        click.BadParameter: ``text`` is neither.
+    """
+    return text if text.isalpha() and text not in ("nan", "inf") else number(text)
 
 
 def whole_number(least: int | None = None, greatest: int | None = None) -> Callable[[str], int]:

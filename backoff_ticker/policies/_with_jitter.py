@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
     Jitter = Literal["full", "equal"] | float
 
-__all__ = ["with_added_jitter", "with_jitter"]
+__all__ = ["Drawn", "with_added_jitter", "with_jitter"]
 
 _KINDS = {"full": (0.0, 1.0), "equal": (0.5, 1.0)}
 
 
-class _Drawn(Wrapper):
+class Drawn(Wrapper):
     """Draws each delay from a range around what the policy inside returns."""
 
     __slots__ = ("_rng",)
@@ -54,7 +54,7 @@ class _Drawn(Wrapper):
         return None if bounds is None else (self._range(bounds[0])[0], self._range(bounds[1])[1])
 
 
-class JitterBackOff(_Drawn):
+class JitterBackOff(Drawn):
     """A part of another policy's delays at random. Made by ``with_jitter``.
 
     Attributes:
@@ -79,7 +79,7 @@ class JitterBackOff(_Drawn):
         return f"with_jitter({self.backoff!r}, {self.jitter!r})"
 
 
-class AddedJitterBackOff(_Drawn):
+class AddedJitterBackOff(Drawn):
     """Another policy's delays and a random time on top. Made by ``with_added_jitter``.
 
     Attributes:

@@ -73,7 +73,7 @@ def test_help_has_a_sentence_for_every_option_and_no_more():
         for name in signature(policy).parameters
         if name not in ("rng", "clock")
     }
-    assert set(HELP) == options | {"max_retries"}
+    assert set(HELP) == options | {"jitter", "max_retries"}
 
 
 def test_help_gives_units_and_defaults(capsys):
@@ -143,7 +143,7 @@ def test_version(capsys, monkeypatch):
             "--max-interval must be >= --initial-interval (0.5), not 0.1",
         ),
         ("delays full-jitter --base 2 --cap 1", "--cap must be >= --base (2.0), not 1.0"),
-        ("delays go --json --csv", "--json and --csv exclude each other"),
+        ("delays go --json --csv", "--json, --csv and --plain exclude each other"),
         ("delays go -n 0", "invalid value for '-n': '0' is not a whole number from 1 to 10000"),
         ("delays go -n 1000000000", "'1000000000' is not a whole number from 1 to 10000"),
         ("delays go -n x", "'x' is not a whole number from 1 to 10000"),

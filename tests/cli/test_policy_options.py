@@ -73,7 +73,57 @@ def test_what_a_kind_reads(annotation, text, value):
     assert (found, type(found)) == (value, type(value))
 
 
-# Limits around any policy
+# Jitter and limits around any policy
+
+
+def ranges_said(capsys, line):
+    said = json.loads(call(capsys, f"delays {line} --json").out)["delays"]
+    return [(one["least"], one["greatest"]) for one in said]
+
+
+def test_any_policy_can_have_a_jitter(capsys):
+    fixed = "fibonacci --initial-delay1 2 --initial-delay2 2 -n 3"
+    assert ranges_said(capsys, f"{fixed} --jitter full") == [(0, 2), (0, 2), (0, 4)]
+    assert ranges_said(capsys, f"{fixed} --jitter equal") == [(1, 2), (1, 2), (2, 4)]
+    assert ranges_said(capsys, f"{fixed} --jitter 0.5") == [(1, 3), (1, 3), (2, 6)]
+    assert ranges_said(capsys, f"{fixed} --max-jitter 1") == [(2, 3), (2, 3), (4, 5)]
+    assert ranges_said(capsys, f"{fixed} --max-jitter 1 --max-interval 4") == [
+        (2, 3),
+        (2, 3),
+        (4, 4),
+    ]
+
+
+def test_a_seed_fixes_a_jitter_around_too(capsys):
+    line = "constant --interval 4 --jitter equal"
+    once, again, other = (delays_said(capsys, f"{line} --seed {seed}") for seed in (1, 1, 2))
+    assert once == again != other
+
+
+def test_a_jitter_shows_the_middle_of_its_range(capsys):
+    line = "exponential --randomization-factor 0 --jitter full --json -n 2"
+    said = json.loads(call(capsys, f"delays {line}").out)["delays"]
+    assert [one["interval"] for one in said] == [0.25, 0.375]
+
+
+def test_the_plain_form_is_a_delay_a_line(capsys):
+    said = call(capsys, "delays constant --interval 4 -n 3 --plain")
+    assert said == (0, "4\n4\n4\n", "")
+    assert call(capsys, "delays stop --plain") == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ("--jitter half", '--jitter must be "full" or "equal", or a fraction, not \'half\''),
+        ("--jitter 1", "--jitter must be >= 0 and < 1, not 1.0"),
+        ("--jitter nan", "--jitter must be"),
+        ("--jitter 1_0", "--jitter': '1_0' is not a number"),
+        ("--max-jitter -1", "--max-jitter must be a finite number of seconds >= 0, not -1.0"),
+    ],
+)
+def test_a_bad_jitter_is_told_by_its_option(capsys, options, complaint):
+    assert complaint in call(capsys, f"delays zero {options}").complaint
 
 
 def delays_said(capsys, line):

@@ -31,6 +31,8 @@ from backoff_ticker import (
     ZeroBackOff,
     chain,
     named_policy,
+    with_added_jitter,
+    with_jitter,
     with_max_elapsed_time,
     with_max_interval,
     with_max_retries,
@@ -54,6 +56,7 @@ fractions = st.one_of(
 factors = st.one_of(
     st.sampled_from([0.0, 0.5, 1.0, 1.5, 2.0]), st.floats(0, 4), st.floats(0, LARGEST)
 )
+multipliers = factors.map(lambda factor: max(factor, 1.0))
 limits = st.one_of(st.none(), seconds)
 counts = st.integers(0, 12)
 generators = st.sampled_from(
@@ -98,15 +101,21 @@ def _exponential(initial, headroom, factor, multiplier, limit, look_ahead, gener
 
 
 def _jitter(cls):
-    def make(base, headroom, generator, clock):
+    def make(base, headroom, multiplier, generator, clock):
         cap = None if headroom is None else min(base * headroom, LARGEST)
-        return cls(base, cap, rng=generator)
+        return cls(base, cap, rng=generator, multiplier=multiplier)
 
-    return _recipes(make, seconds, st.one_of(st.none(), st.floats(1, 1000)))
+    return _recipes(make, seconds, st.one_of(st.none(), st.floats(1, 1000)), multipliers)
 
 
-def _truncated(maximum_backoff, max_jitter, generator, clock):
-    return TruncatedExponentialBackOff(maximum_backoff, max_jitter, generator)
+def _truncated(maximum_backoff, max_jitter, initial_backoff, multiplier, generator, clock):
+    return TruncatedExponentialBackOff(
+        maximum_backoff,
+        max_jitter,
+        generator,
+        initial_backoff=initial_backoff,
+        multiplier=multiplier,
+    )
 
 
 SIMPLE = {
@@ -118,11 +127,11 @@ SIMPLE = {
         seconds.filter(bool),
         st.one_of(st.floats(1, 1000), st.floats(1, LARGEST)),
         fractions,
-        factors.map(lambda factor: max(factor, 1.0)),
+        multipliers,
         limits,
         st.booleans(),
     ),
-    TruncatedExponentialBackOff: _recipes(_truncated, seconds, seconds),
+    TruncatedExponentialBackOff: _recipes(_truncated, seconds, seconds, seconds, multipliers),
     FullJitterBackOff: _jitter(FullJitterBackOff),
     EqualJitterBackOff: _jitter(EqualJitterBackOff),
     DecorrelatedJitterBackOff: _jitter(DecorrelatedJitterBackOff),
@@ -155,6 +164,14 @@ FEEDBACK = FIXED | ADAPTIVE
 CLASSES = SIMPLE | FEEDBACK
 
 
+def _with_jitter(made, jitter, generator, clock):
+    return with_jitter(made(generator, clock), jitter, generator)
+
+
+def _with_added_jitter(made, most, generator, clock):
+    return with_added_jitter(made(generator, clock), most, generator)
+
+
 def _with_max_elapsed_time(made, limit, generator, clock):
     return with_max_elapsed_time(made(generator, clock), limit, clock)
 
@@ -165,6 +182,8 @@ def _wrapped(inner):
         _recipes(lambda made, most, *given: with_max_retries(made(*given), most), inner, counts),
         _recipes(lambda made, most, *given: with_max_interval(made(*given), most), inner, seconds),
         _recipes(_with_max_elapsed_time, inner, limits),
+        _recipes(_with_jitter, inner, st.one_of(st.sampled_from(["full", "equal"]), fractions)),
+        _recipes(_with_added_jitter, inner, seconds),
         _recipes(lambda made, *given: with_token(made(*given), CancellationToken()), inner),
         _recipes(
             lambda parts, *given: chain(*(made(*given) for made in parts)),
@@ -243,6 +262,8 @@ def samples():
         MIMDBackOff(1, 1.0000001, 0.5, max_attempts=2 * MANY),
         with_max_retries(FullJitterBackOff(1, None), 2 * MANY),
         with_max_interval(FibonacciBackOff(1, 1), 5),
+        with_jitter(FibonacciBackOff(1, 1), "equal"),
+        with_added_jitter(LILDBackOff(1, 2, -1), 5),
         with_max_elapsed_time(LILDBackOff(1, 2, -1), 100),
         with_token(MIMDBackOff(1, 2, 0.5), token),
         chain(with_max_retries(ConstantBackOff(1), MANY), FullJitterBackOff(1, None)),

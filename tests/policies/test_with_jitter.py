@@ -25,25 +25,9 @@ from backoff_ticker import (
     with_max_interval,
     with_max_retries,
 )
-
-LARGEST = 1.7976931348623157e308
-NEARLY_ONE = 1.0 - 2.0**-53
-
-
-class Drawing(random.Random):
-    """Draws the same number each time, and counts."""
-
-    def __init__(self, drawn):
-        super().__init__(1)
-        self.drawn, self.times = drawn, 0
-
-    def random(self):
-        self.times += 1
-        return self.drawn
-
-
-def ask(policy, count):
-    return [policy.next_backoff() for _ in range(count)]
+from tests.policies.policy_doubles import ask
+from tests.policies.policy_strategies import LARGEST
+from tests.policies.random_doubles import LAST_DRAW, StubRandom
 
 
 @pytest.mark.parametrize(
@@ -52,15 +36,15 @@ def ask(policy, count):
 )
 def test_each_kind_draws_from_its_range(jitter, least, middle, greatest):
     drawn = [
-        with_jitter(ConstantBackOff(8), jitter, rng=Drawing(number)).next_backoff()
-        for number in (0.0, 0.5, NEARLY_ONE)
+        with_jitter(ConstantBackOff(8), jitter, rng=StubRandom(number)).next_backoff()
+        for number in (0.0, 0.5, LAST_DRAW)
     ]
     assert drawn == [least, middle, pytest.approx(greatest)]
     assert with_jitter(ConstantBackOff(8), jitter).bounds(1) == (least, greatest)
 
 
 def test_added_jitter_never_shortens_a_delay():
-    policy = with_added_jitter(ConstantBackOff(8), 2, rng=Drawing(0.5))
+    policy = with_added_jitter(ConstantBackOff(8), 2, rng=StubRandom(0.5))
     assert policy.next_backoff() == 9.0
     assert policy.bounds(1) == (8.0, 10.0)
 
@@ -69,9 +53,9 @@ def test_added_jitter_never_shortens_a_delay():
     "make", [lambda inner, rng: with_jitter(inner, 0, rng), lambda i, r: with_added_jitter(i, 0, r)]
 )
 def test_none_draws_nothing(make):
-    rng = Drawing(0.5)
+    rng = StubRandom(0.5)
     assert ask(make(ConstantBackOff(8), rng), 3) == [8.0] * 3
-    assert rng.times == 0
+    assert rng.draws == 0
 
 
 def test_full_is_what_is_drawn_without_a_word():
@@ -80,7 +64,7 @@ def test_full_is_what_is_drawn_without_a_word():
 
 @pytest.mark.parametrize(("wrap", "limit"), [(with_jitter, 0.9), (with_added_jitter, 1e308)])
 def test_delays_saturate_at_the_largest_float(wrap, limit):
-    policy = wrap(ConstantBackOff(LARGEST), limit, rng=Drawing(NEARLY_ONE))
+    policy = wrap(ConstantBackOff(LARGEST), limit, rng=StubRandom(LAST_DRAW))
     assert policy.next_backoff() <= LARGEST
     assert policy.bounds(1)[1] == LARGEST
 
@@ -108,10 +92,10 @@ def test_the_back_off_of_cloud_storage_is_added_jitter_under_a_cap():
 
 
 def test_the_decorrelated_jitter_grows_by_its_multiplier():
-    policy = DecorrelatedJitterBackOff(1, 100, rng=Drawing(NEARLY_ONE), multiplier=2)
+    policy = DecorrelatedJitterBackOff(1, 100, rng=StubRandom(LAST_DRAW), multiplier=2)
     assert ask(policy, 4) == pytest.approx([2.0, 4.0, 8.0, 16.0])
     assert policy.bounds(4) == (1.0, 16.0)
-    steady = DecorrelatedJitterBackOff(5, None, rng=Drawing(NEARLY_ONE), multiplier=1)
+    steady = DecorrelatedJitterBackOff(5, None, rng=StubRandom(LAST_DRAW), multiplier=1)
     assert ask(steady, 3) == [5.0] * 3
 
 
@@ -133,10 +117,10 @@ def test_another_multiplier_is_printed(policy, text):
 
 
 def test_stop_is_stop_and_nothing_is_drawn():
-    rng = Drawing(0.5)
+    rng = StubRandom(0.5)
     assert with_jitter(StopBackOff(), rng=rng).next_backoff() is STOP
     assert with_added_jitter(StopBackOff(), 1, rng=rng).next_backoff() is STOP
-    assert rng.times == 0
+    assert rng.draws == 0
     assert with_jitter(StopBackOff()).bounds(1) is None
 
 
@@ -149,7 +133,7 @@ def test_bounds_end_where_the_policy_inside_does():
 
 
 def test_feedback_reaches_the_policy_inside_and_both_answers_are_drawn():
-    policy = with_jitter(LIMDBackOff(2, 4, 0.5), 0.5, rng=Drawing(0.0))
+    policy = with_jitter(LIMDBackOff(2, 4, 0.5), 0.5, rng=StubRandom(0.0))
     assert [policy.failure(), policy.failure(), policy.success()] == [1.0, 3.0, 1.5]
     assert policy.backoff.last_delay == 3.0
     assert policy.failure(5e9) == 3.5
@@ -157,13 +141,13 @@ def test_feedback_reaches_the_policy_inside_and_both_answers_are_drawn():
 
 
 def test_a_copy_has_a_policy_of_its_own_and_draws_from_the_same_generator():
-    rng = Drawing(0.5)
+    rng = StubRandom(0.5)
     policy = with_jitter(FibonacciBackOff(1, 1), rng=rng)
     twin = copy.copy(policy)
     ask(policy, 5)
-    assert (twin.backoff.attempts, rng.times) == (0, 5)
+    assert (twin.backoff.attempts, rng.draws) == (0, 5)
     ask(twin, 1)
-    assert rng.times == 6
+    assert rng.draws == 6
 
 
 @pytest.mark.parametrize(
