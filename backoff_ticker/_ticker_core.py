@@ -85,7 +85,9 @@ class TickerCore(TickerState):
     ) -> Tick | float:
         """Claim the turn, ask the policy, and replace the turn by the next one."""
         claim, number, _, delay, origin, missed = turn
-        exempt = number == 1 and origin is None
+        exempt = number == 1 and origin is None  # as above
+        if number == 1:
+            self._facts["exempt"] = exempt
         run = self._run
         token = run.token
         mark = (get_ident(), _fork.generation)
@@ -143,9 +145,9 @@ class TickerCore(TickerState):
         self._let_go()
         if tick is None:
             return AGAIN
-        first = tick.number == 1 and not tick.delay
+        exempt = tick.number == 1 and self._facts["exempt"]
         token = self._run.token
-        if token is not None and not first and token.cancelled:
+        if token is not None and not exempt and token.cancelled:
             return AGAIN
         # As in _take: no call from here on, for a tick that is delivered.
         if self._era is not era:
@@ -153,7 +155,7 @@ class TickerCore(TickerState):
             return AGAIN
         if self._over:
             ending = self._facts["ending"]
-            if ending is _STOPPED or (ending is _CANCELLED and not first):
+            if ending is _STOPPED or (ending is _CANCELLED and not exempt):
                 return AGAIN
         return tick
 
@@ -196,11 +198,11 @@ class TickerCore(TickerState):
     def _take_returned(self, turn: Turn) -> Tick | float:
         """Take a tick that was given back, unless the ticker was reset since.
 
-        Of those, too, only the first comes in spite of a cancel.
+        It comes in spite of a cancel only if it did so when it was taken.
         """
         ending = self._ending()
-        is_first = turn[1] - 1 == 1
-        if ending is _STOPPED or (ending is _CANCELLED and not is_first):
+        exempt = turn[1] - 1 == 1 and self._facts["exempt"]
+        if ending is _STOPPED or (ending is _CANCELLED and not exempt):
             self._refuse()
         claim = turn[0]
         mark = (get_ident(), _fork.generation)

@@ -59,7 +59,7 @@ def first_turn(pace: Pace, now: float) -> Turn:
 def is_exempt(turn: Turn) -> bool:
     """Whether the tick to come is the first, which comes in spite of any cancel.
 
-    Once a ``reset()`` has begun the back-off anew, no tick is.
+    Once a ``reset()`` has put a delay before it, be it 0, it does not; an immediate one puts none.
     """
     return turn[1] == 1 and turn[4] is None
 

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backoff_ticker import ConstantBackOff, Ticker, WouldBlock
+from backoff_ticker import (
+    CancellationToken,
+    CloseReason,
+    ConstantBackOff,
+    Ticker,
+    TickerClosed,
+    WouldBlock,
+    ZeroBackOff,
+)
 from tests.helpers import PATIENCE, ManualClock, in_thread
 from tests.ticker.made_policies import Blocking, Scripted
 
@@ -126,3 +134,25 @@ def test_a_reset_that_drops_a_tick_just_taken_leaves_no_gap_in_the_numbers() -> 
     clock.advance(10)
     tick = waiting.result(PATIENCE)
     assert (tick.number, tick.due) == (2, 1020)
+
+
+@pytest.mark.parametrize(
+    ("resets", "comes"),
+    [((), True), ((False,), False), ((True,), True), ((False, True), True), ((True, False), False)],
+)
+@pytest.mark.parametrize("given_back", [False, True])
+def test_a_first_tick_that_was_given_back_comes_in_spite_of_a_cancel_as_one_that_waits(
+    clock: ManualClock, resets: tuple[bool, ...], comes: bool, given_back: bool
+) -> None:
+    token = CancellationToken(clock)
+    ticker = Ticker(ZeroBackOff(), token=token, clock=clock)
+    for immediately in resets:
+        ticker.reset(immediately=immediately)
+    if given_back:
+        ticker._give_back(ticker.receive(), ticker._era)
+    token.cancel()
+    if comes:
+        assert ticker.receive().number == 1
+    with pytest.raises(TickerClosed) as caught:
+        ticker.receive()
+    assert caught.value.reason is CloseReason.CANCELLED
