@@ -80,7 +80,7 @@ class TickerCore(TickerState):
             return self._fix(turn)
         return self._take(turn, due, now, era)
 
-    def _take(  # noqa: C901, PLR0912 - one step, from the claim to the store
+    def _take(  # noqa: C901, PLR0912, PLR0915 - one step, from the claim to the store
         self, turn: Turn, due: float, now: float, era: object
     ) -> Tick | float:
         """Claim the turn, ask the policy, and replace the turn by the next one."""
