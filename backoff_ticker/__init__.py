@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ._stop import STOP as STOP, Stop as Stop
     from ._ticker import Ticker as Ticker
     from ._token import CancellationToken as CancellationToken, any_of as any_of
+    from .policies._algorithm import AlgorithmBackOff as AlgorithmBackOff
     from .policies._algorithm_adaptive import (
         LILDBackOff as LILDBackOff,
         LIMDBackOff as LIMDBackOff,
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
     )
 
 _ROOM_OF = {
+    "AlgorithmBackOff": "policies._algorithm",
     "AsyncTicker": "_async_ticker",
     "BackOff": "_protocols",
     "BackoffTickerError": "_errors",
@@ -134,6 +136,7 @@ _ROOM_OF = {
 __all__ = [
     "POLICIES",
     "STOP",
+    "AlgorithmBackOff",
     "AsyncTicker",
     "BackOff",
     "BackoffTickerError",

@@ -41,6 +41,11 @@ class FeedbackBackOff(BackOff, Protocol):
 
     A ticker that runs one passes on what its own ``success()`` and ``failure()`` are told; an ask
     for the next tick without a word counts as a failure. Either may take a timestamp, too.
+
+    ``isinstance(policy, FeedbackBackOff)`` tells one from another policy. What ``with_max_retries``
+    and the like return is one exactly if the policy inside is, and type checkers see that. A class
+    whose ``__getattr__`` makes these methods up is taken for one by tickers and wrappers, but not
+    by ``isinstance()`` from Python 3.12 on, nor by a type checker: define them.
     """
 
     def failure(self) -> float | Stop:

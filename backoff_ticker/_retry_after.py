@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-from ._numbers import LARGEST
+from ._numbers import LARGEST, as_number, shown
 
 __all__ = ["parse_retry_after"]
 
@@ -29,6 +29,8 @@ _ASCTIME_DATE = re.compile(
 )
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_YEAR_1 = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds()
+_YEAR_10000 = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH).total_seconds() + 86_400.0
 _LEAP_SECOND = 60
 _YEARS_AHEAD = 50
 
@@ -50,7 +52,12 @@ def parse_retry_after(value: str, now: float) -> float | None:
 
     Returns:
         Finite seconds, or None where ``value`` is neither a number of seconds nor a date.
+
+    Raises:
+        TypeError: ``now`` is no number.
+        ValueError: ``now`` is out of its range.
     """
+    now = _as_moment("now", now)
     text = value.strip(" \t")
     if _SECONDS.fullmatch(text):
         return min(float(text), LARGEST)
@@ -60,6 +67,14 @@ def parse_retry_after(value: str, now: float) -> float | None:
             moment = _unix_seconds(found, now)
             return None if moment is None else max(moment - now, 0.0)
     return None
+
+
+def _as_moment(name: str, value: float) -> float:
+    expected = "Unix seconds within the years 1 to 9999"
+    moment = as_number(name, value, expected)
+    if not _YEAR_1 <= moment < _YEAR_10000:
+        raise ValueError(f"{name} must be {expected}, not {shown(value)}")
+    return moment
 
 
 def _unix_seconds(found: re.Match[str], now: float) -> float | None:

@@ -139,8 +139,8 @@ def test_each_name_comes_from_the_room_that_type_checkers_are_told(name, room):
 
 
 NAMES = """
-    AsyncTicker BackOff BackoffTickerError CancellationToken Cancelled Clock CloseReason
-    ConstantBackOff ConstantFeedbackBackOff DeadlineExceeded DecorrelatedJitterBackOff
+    AlgorithmBackOff AsyncTicker BackOff BackoffTickerError CancellationToken Cancelled Clock
+    CloseReason ConstantBackOff ConstantFeedbackBackOff DeadlineExceeded DecorrelatedJitterBackOff
     EqualJitterBackOff ExponentialBackOff ExponentialFeedbackBackOff FeedbackBackOff
     FibonacciBackOff FullJitterBackOff LILDBackOff LIMDBackOff MILDBackOff MIMDBackOff POLICIES
     Pace Parker STOP Sink Stop StopBackOff SystemClock Tick Ticker TickerClosed TimerHandle

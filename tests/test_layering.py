@@ -220,7 +220,7 @@ def test_the_test_sees_the_imports_there_are():
     assert ("_ticker_core", "_fork", False) in EDGES
     assert ("policies._running", "_clock", False) in EDGES
     assert ("_ticker_face", "_push", True) in EDGES
-    assert ("policies._token_backoff", "policies._copying", False) in EDGES
+    assert ("policies._wrapper", "policies._copying", False) in EDGES
     assert ("_waiting", "asyncio", True) in OUTSIDE
     assert ("_signals", "_protocols", False) not in EDGES
 

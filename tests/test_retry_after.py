@@ -61,6 +61,38 @@ def test_seconds_do_not_depend_on_now(seconds, now):
     assert parse_retry_after(str(seconds), now) == seconds
 
 
+# The present
+
+
+@pytest.mark.parametrize("value", ["5", "Sunday, 06-Nov-94 08:49:37 GMT", "soon"])
+@pytest.mark.parametrize(
+    ("now", "error"),
+    [
+        (math.nan, ValueError),
+        (math.inf, ValueError),
+        (1e18, ValueError),
+        (10**400, ValueError),
+        (-62135596800.001, ValueError),
+        (253402300800, ValueError),
+        ("0", TypeError),
+        (None, TypeError),
+        (True, TypeError),
+    ],
+)
+def test_a_present_that_is_none_is_refused_by_name(value, now, error):
+    with pytest.raises(error, match="^now must be Unix seconds within the years 1 to 9999, not "):
+        parse_retry_after(value, now)
+
+
+def test_the_present_may_be_any_moment_of_the_years_1_to_9999():
+    first, last = -62135596800, math.nextafter(253402300800.0, 0.0)
+    assert parse_retry_after("Mon, 01 Jan 0001 00:00:05 GMT", first) == 5.0
+    assert parse_retry_after("Monday, 01-Jan-01 00:00:05 GMT", first) == 5.0
+    assert parse_retry_after("Fri, 31 Dec 9999 23:59:60 GMT", last) == 253402300800.0 - last
+    assert parse_retry_after("Friday, 31-Dec-99 23:59:60 GMT", last) == 253402300800.0 - last
+    assert type(parse_retry_after("Mon, 01 Jan 0001 00:00:05 GMT", first)) is float
+
+
 # Dates
 
 

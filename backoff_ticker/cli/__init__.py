@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 
 from ._exit_codes import BAD_INPUT, INTERRUPTED
@@ -13,6 +15,7 @@ __all__ = ["main"]
 
 def main() -> int:
     """Run the command with the arguments of the process; return its exit status."""
+    ending = _end_at_ctrl_c()
     try:
         from ._app import run_app
 
@@ -25,3 +28,20 @@ def main() -> int:
         return BAD_INPUT
     except KeyboardInterrupt:
         return INTERRUPTED
+    finally:
+        if ending:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end_at_ctrl_c() -> bool:
+    """Have SIGINT end the process at once where Python would raise an exception; tell if it does.
+
+    The exception may be lost: Python drops it in callbacks, such as those of imports.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        return False
+    try:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    except ValueError:
+        return False  # we are in another thread, which Python never interrupts
+    return True

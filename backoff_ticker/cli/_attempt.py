@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from .._errors import DeadlineExceeded
 from .._token import CancellationToken, any_of
 from ._child import Child
-from ._handlers import handling
 from ._outcome import Outcome
 from ._output import Output, somebody_reads
 from ._search import SearchProcess
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Attempt"]
 
-_TERMINAL_STOPS = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
+_ASKS = (signal.SIGTTIN, signal.SIGTTOU)
+"""What stops a command that wants the terminal."""
 
 
 class Attempt:
@@ -63,7 +63,7 @@ class Attempt:
                 search.close()
             raise
         if search is not None and self._child.stdout is not None:
-            self._output = Output(self._child.stdout, search)
+            self._output = Output(self._child.stdout, search, terminal)
         terminal.offer(self._child.group)
 
     # What signals tell, called by the event loop
@@ -84,7 +84,7 @@ class Attempt:
         self._child.send(number)
 
     def suspend(self) -> None:
-        """Stop, the command too: Ctrl-Z was typed and the terminal is ours."""
+        """Stop, the command too: Ctrl-Z was typed while the terminal was ours."""
         self._child.send(signal.SIGTSTP)
         self._stop(signal.SIGTSTP, group=False)
 
@@ -95,10 +95,10 @@ class Attempt:
         self._child.send(signal.SIGCONT)
 
     def _stopped(self, number: int) -> None:
-        """Do as the shell that waits for us expects when the terminal has stopped the command."""
-        if number not in _TERMINAL_STOPS or not self._terminal.exists:
+        """Do as the shell that waits for us expects of a command that has stopped."""
+        if not self._terminal.exists:
             return  # whoever stopped it will continue it
-        asks = number != signal.SIGTSTP
+        asks = number in _ASKS
         if asks and self._terminal.lend(self._child.group):
             self._child.send(signal.SIGCONT)
         elif (asks or self._terminal.lent) and not self._ending:
@@ -106,18 +106,15 @@ class Attempt:
 
     def _stop(self, number: int, *, group: bool) -> None:
         self._terminal.take_back()
-        loop = asyncio.get_running_loop()
-        handled = loop.remove_signal_handler(signal.SIGTSTP)
-        continued = stop_ourselves(number, group=group)
-        if handled:
-            loop.add_signal_handler(signal.SIGTSTP, self.suspend)
-        if not continued:
-            # Without a shell Ctrl-Z does nothing, and nobody will ever give us the terminal: what
-            # is stopped then gets what the kernel sends to stopped groups that were orphaned.
-            if number != signal.SIGTSTP:
-                self._child.send(signal.SIGKILL if self._hung_up else signal.SIGHUP)
-                self._hung_up = True
-            self.resume()
+        ours = signal.SIGTSTP if number == signal.SIGSTOP else number
+        if stop_ourselves(ours, group=group) or number == signal.SIGSTOP:
+            return  # `resume` is called, or whoever stopped the command will continue it
+        # Without a shell Ctrl-Z does nothing, and nobody will ever give us the terminal: what
+        # is stopped then gets what the kernel sends to stopped groups that were orphaned.
+        if number != signal.SIGTSTP:
+            self._child.send(signal.SIGKILL if self._hung_up else signal.SIGHUP)
+            self._hung_up = True
+        self.resume()
 
     # From its start to its end
 
@@ -129,6 +126,9 @@ class Attempt:
 
         Args:
             token: Ends it. If the cause is the name of a signal, that was passed on already.
+
+        Raises:
+            OSError: Its output has found no room, such as on a full disk.
         """
         child = self._child
         limit = token if self._timeout is None else token.child(timeout=self._timeout)
@@ -136,25 +136,24 @@ class Attempt:
         if self._output is not None:
             copying = asyncio.ensure_future(self._output.pass_on(child.exited))
         try:
-            with handling({signal.SIGTSTP: self.suspend, signal.SIGCONT: self.resume}):
-                await any_of(child.exited, limit).wait_async()
-                in_time = child.exited.cancelled
-                timed_out = not in_time and isinstance(limit.cause, DeadlineExceeded)
-                self._ending = True
-                signalled = isinstance(limit.cause, str)
-                if self._output is not None and (signalled or not in_time):
-                    self._output.search.close()  # whatever it finds, it comes too late
-                if timed_out:
-                    await child.end(None, self._grace)
-                elif isinstance(limit.cause, str):
-                    await child.end(signal.Signals[limit.cause], self._grace)
-                elif self._outcome().interrupted:
-                    await child.end(signal.SIGINT, self._grace)
-                if self._output is not None:
-                    # Not for ever, should the run have to end while nobody reads.
-                    patience = CancellationToken().child(timeout=self._grace)
-                    limit = patience if token.cancelled or self._typed else token
-                    await any_of(self._output.done, limit).wait_async()
+            await any_of(child.exited, limit).wait_async()
+            in_time = child.exited.cancelled
+            timed_out = not in_time and isinstance(limit.cause, DeadlineExceeded)
+            self._ending = True
+            signalled = isinstance(limit.cause, str)
+            if self._output is not None and (signalled or not in_time):
+                self._output.search.close()  # whatever it finds, it comes too late
+            if timed_out:
+                await child.end(None, self._grace)
+            elif isinstance(limit.cause, str):
+                await child.end(signal.Signals[limit.cause], self._grace)
+            elif self._outcome().interrupted:
+                await child.end(signal.SIGINT, self._grace)
+            if self._output is not None:
+                # Not for ever, should the run have to end while nobody reads.
+                patience = CancellationToken().child(timeout=self._grace)
+                limit = patience if token.cancelled or self._typed else token
+                await any_of(self._output.done, limit).wait_async()
         finally:
             if not child.exited.cancelled:
                 child.send(signal.SIGKILL)
@@ -163,6 +162,8 @@ class Attempt:
                 self._output.search.close()
                 copying.cancel()
                 await asyncio.wait({copying})
+        if self._output is not None and self._output.failed is not None:
+            raise self._output.failed
         return Outcome.timed_out().after(self._typed) if timed_out else self._outcome()
 
     def _outcome(self) -> Outcome:

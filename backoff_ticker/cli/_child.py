@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from .._async_ticker import AsyncTicker
 from .._token import CancellationToken, any_of
 from ..policies._exponential import ExponentialBackOff
 from ._exit_codes import of_signal
+from ._signals import ALL, blocked, forget_handlers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,13 +50,15 @@ class Child:
         self, command: Sequence[str], *, piped: bool, on_stop: Callable[[int], object]
     ) -> None:
         # Nothing of ours is inheritable, so close_fds would only close what the caller opened.
-        self._process = subprocess.Popen(  # noqa: S603 - an argument list is not read by a shell
-            list(command),
-            bufsize=0,
-            stdout=subprocess.PIPE if piped else None,
-            close_fds=False,
-            process_group=0,
-        )
+        with blocked(ALL) as mask:
+            self._process = subprocess.Popen(  # noqa: S603 - an argument list is not read by a shell
+                list(command),
+                bufsize=0,
+                stdout=subprocess.PIPE if piped else None,
+                close_fds=False,
+                process_group=0,
+                preexec_fn=partial(_hear_signals, mask),  # noqa: PLW1509 - there are no threads
+            )
         self._on_stop = on_stop
         self.group = self._process.pid
         self.exited = CancellationToken()
@@ -87,6 +91,11 @@ class Child:
                 self.exited.cancel()
 
     def send(self, number: int) -> None:
+        """Send a signal to the whole group, unless the command has ended."""
+        if not self.exited.cancelled:
+            self._send(number)
+
+    def _send(self, number: int) -> None:
         """Send a signal to the whole group; whoever is stopped is continued to hear it."""
         self._kill(number)
         if number not in (signal.SIGKILL, signal.SIGTSTP, signal.SIGCONT):
@@ -128,7 +137,7 @@ class Child:
             await self._wait(grace, others=passed_on == signal.SIGTERM)
         for number in (signal.SIGTERM, signal.SIGKILL):
             if number != passed_on and self._anybody_left():
-                self.send(number)
+                self._send(number)
                 await self._wait(grace, others=True)
 
     async def _wait(self, grace: float, *, others: bool) -> None:
@@ -138,6 +147,16 @@ class Child:
             async for _ in AsyncTicker(_LOOKS, token=limit):
                 if not self._anybody_left():
                     return
+
+
+def _hear_signals(mask: set[int]) -> None:
+    """Let signals through in a new process that has left our group, just before it executes.
+
+    What came to our group until then is dropped: we have got it too, and pass it on. Ctrl-Z above
+    all would stop the process before it has executed anything, and us, as we wait for that.
+    """
+    forget_handlers()
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _all_zombies(group: int) -> bool:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from inspect import signature
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
-from ..policies._algorithm import AlgorithmBackOff
 from ..policies._named import POLICIES
 from ._commands import PolicyCommand, PolicyGroup
 from ._feedback_log import answers, parse_log
@@ -23,10 +21,7 @@ __all__ = ["feedback_group"]
 
 def feedback_group() -> click.Group:
     """Return the command ``feedback``, which has a command for each policy that takes feedback."""
-    common = signature(AlgorithmBackOff).parameters.keys()
-    hearing = [
-        policy for policy in POLICIES.values() if common <= signature(policy).parameters.keys()
-    ]
+    hearing = [policy for policy in POLICIES.values() if policy.feedback]
     names = [policy.name for policy in hearing]
     group = PolicyGroup(
         "feedback",
@@ -47,8 +42,9 @@ def feedback_group() -> click.Group:
 def _feedback_command(policy: NamedPolicy) -> click.Command:
     def show(*, log: tuple[str, ...], seed: int | None, **given: object) -> int:
         items, start = parse_log(log)
-        backoff = build_policy(policy.name, given, seed, StillClock(start))
-        click.echo(answers(cast("AlgorithmBackOff", backoff), items), nl=False)
+        clock = StillClock(start)
+        backoff = build_policy(policy.name, given, seed, clock)
+        click.echo(answers(backoff, items, clock), nl=False)
         return 0
 
     return PolicyCommand(
@@ -64,5 +60,5 @@ def _feedback_command(policy: NamedPolicy) -> click.Command:
         "Each item of LOG is 0, a failure, or 1, a success: alone, at the time of the item before; "
         "or with :TIMESTAMP, in seconds; or with :+SECONDS after the item before. So 0 0:+2 1 "
         "fails, fails again 2 seconds later, and succeeds at once. The log starts at the "
-        "timestamp of its first item, or at 0.",
+        "timestamp of its first item, or at 0; limits of elapsed time count from there.",
     )

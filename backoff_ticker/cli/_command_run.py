@@ -10,7 +10,7 @@ from ..policies._named import POLICIES
 from ._commands import PolicyCommand, unknown
 from ._exit_codes import BAD_INPUT, INTERRUPTED, NOT_EXECUTABLE, NOT_FOUND, SIGNAL_BASE, TIMED_OUT
 from ._policy_options import PolicyOption, build_policy, policy_options, seed_option
-from ._readers import exit_codes, regex, seconds, whole_number
+from ._readers import Kind, exit_codes, regex, seconds, whole_number
 
 if TYPE_CHECKING:
     import re
@@ -21,6 +21,9 @@ __all__ = ["run_command"]
 _DEFAULT = "exponential"
 _TAKEN = frozenset({"max_attempts"})
 """Options of ``run`` that a policy has too: here they are those of ``run``."""
+
+_ATTEMPTS = Kind(whole_number(1), "N", optional=True)
+_LIMIT = Kind(seconds, "SECONDS", optional=True)
 
 
 def _policy(name: str) -> str:
@@ -81,28 +84,29 @@ def run_command() -> click.Command:
             default=_DEFAULT,
             is_eager=True,
             metavar="NAME",
-            help=f"What says how long to wait; --policy NAME --help shows its options. "
-            f"[default: {_DEFAULT}; one of {', '.join(POLICIES)}]",
+            help=f"What says how long to wait, one of {', '.join(POLICIES)}; --policy NAME --help "
+            f"shows its options. [default: {_DEFAULT}]",
         ),
         *policy_options(POLICIES.values(), _TAKEN),
         seed_option(),
         click.Option(
             ["--max-attempts"],
-            type=whole_number(1),
-            metavar="N",
-            help="Give up after so many attempts. [default: never]",
+            type=_ATTEMPTS.value,
+            metavar=_ATTEMPTS.metavar,
+            help="Give up after so many attempts; none: never. [default: none]",
         ),
         click.Option(
             ["--timeout"],
-            type=seconds,
-            metavar="SECONDS",
-            help=f"End everything after so long, with exit code {TIMED_OUT}. [default: never]",
+            type=_LIMIT.value,
+            metavar=_LIMIT.metavar,
+            help=f"End everything after so long, with exit code {TIMED_OUT}; none: never. "
+            "[default: none]",
         ),
         click.Option(
             ["--attempt-timeout"],
-            type=seconds,
-            metavar="SECONDS",
-            help="End an attempt after so long; it has failed then. [default: never]",
+            type=_LIMIT.value,
+            metavar=_LIMIT.metavar,
+            help="End an attempt after so long; it has failed then; none: never. [default: none]",
         ),
         click.Option(
             ["--on-exit-code"],
@@ -110,8 +114,8 @@ def run_command() -> click.Command:
             multiple=True,
             callback=_all_of,
             metavar="CODES",
-            help="Retry after these exit codes only, as in 1,75; may be repeated. [default: all "
-            "but 0]",
+            help="Retry after these exit codes only, as in 1,75; may be repeated. Without it, "
+            "after all but 0.",
         ),
         click.Option(
             ["--until-output"],

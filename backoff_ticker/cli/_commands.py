@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Group", "PolicyCommand", "PolicyGroup", "unknown"]
 
+_HARD_HYPHEN = "\u2011"
+
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> click.UsageError:
     """Return the error for a name that is none of ``known``; a near one is suggested."""
@@ -126,7 +128,7 @@ class PolicyGroup(Group):
 
 
 class PolicyCommand(click.Command):
-    """A command whose help tells the options of the policy apart from its own."""
+    """A command whose help tells the options of the policy, and around it, apart from its own."""
 
     def shown_policy(self, ctx: click.Context) -> list[PolicyOption]:  # noqa: ARG002 - for subclasses
         """Return the options of the policy that the help tells of."""
@@ -134,14 +136,23 @@ class PolicyCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, those of the policy first."""
-        policy = [option.get_help_record(ctx) for option in self.shown_policy(ctx)]
+        sections: dict[str, list[tuple[str, str]]] = {}
         others = [
-            option.get_help_record(ctx)
-            for option in self.get_params(ctx)
-            if isinstance(option, click.Option) and not isinstance(option, PolicyOption)
+            param
+            for param in self.get_params(ctx)
+            if isinstance(param, click.Option) and not isinstance(param, PolicyOption)
         ]
-        for title, records in (("Options of the policy", policy), ("Options", others)):
-            told = [record for record in records if record is not None]
-            if told:
-                with formatter.section(title):
-                    formatter.write_dl(told)
+        for option in (*self.shown_policy(ctx), *others):
+            record = option.get_help_record(ctx)
+            if record is not None:
+                title = option.section if isinstance(option, PolicyOption) else "Options"
+                sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(first, _unbroken(text)) for first, text in records])
+        formatter.buffer[:] = [line.replace(_HARD_HYPHEN, "-") for line in formatter.buffer]
+
+
+def _unbroken(text: str) -> str:
+    """Return a text that click breaks into lines, but not at the hyphens of an option."""
+    return text.replace("-", _HARD_HYPHEN)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._numbers import LARGEST
 from .._stop import STOP
+from ..policies._base import successive_bounds
 from ..policies._running import checked_delay, start_policy
 from ..policies._with_jitter import Drawn
 from ..policies._wrapper import Wrapper
@@ -57,11 +59,10 @@ def delays_of(policy: BackOff, count: int, clock: StillClock) -> list[Delay]:
 
 
 def _delays(run: BackOff, count: int, clock: StillClock) -> Iterator[Delay]:
-    for retry in range(1, count + 1):
+    for retry, bounds in enumerate(islice(successive_bounds(run), count), 1):
         current = _interval_of(run)
-        bounds = run.bounds(retry)  # type: ignore[attr-defined]
         answer = run.next_backoff()
-        if answer is STOP:
+        if answer is STOP or bounds is None:
             return
         drawn = checked_delay(run, answer)
         clock.now = min(clock.now + drawn, LARGEST)

@@ -10,12 +10,14 @@ import click
 
 from .._numbers import shown
 from .._stop import Stop
+from ..policies._running import tell
 from ._text import exact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..policies._algorithm import AlgorithmBackOff
+    from .._protocols import BackOff
+    from ._still_clock import StillClock
 
 __all__ = ["answers", "parse_log"]
 
@@ -70,17 +72,23 @@ def parse_log(items: Sequence[str]) -> tuple[list[_Item], float]:
     return found, start
 
 
-def answers(policy: AlgorithmBackOff, log: Iterable[_Item]) -> str:
+def answers(policy: BackOff, log: Iterable[_Item], clock: StillClock) -> str:
     """Return a line for each item: the delay in seconds, or -1 where the policy gives up.
+
+    Args:
+        policy: One that takes feedback.
+        log: The items.
+        clock: What the policy measures elapsed time on. It shows the time of each item, but never
+            goes back, as a log may where the policy has given up.
 
     Raises:
         click.UsageError: A timestamp is less than the one before.
     """
     lines = []
     for position, item in enumerate(log, 1):
+        clock.now = max(clock.now, item.timestamp)
         try:
-            tell = policy.success if item.success else policy.failure
-            answer = tell(item.timestamp)
+            answer = tell(policy, "success" if item.success else "failure", item.timestamp)
         except ValueError as error:
             raise click.UsageError(
                 f"item {position} of the log, {shown(item.text)}: {error}"

@@ -13,6 +13,8 @@ import signal
 import socket
 from typing import TYPE_CHECKING
 
+from ._signals import ALL, blocked
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -61,13 +63,10 @@ class HelperProcess:
 
 
 def _fork(work: Callable[[int], object], descriptor: int) -> int:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    try:
+    with blocked(ALL):
         pid = os.fork()
         if pid == 0:
             _be_child(work, descriptor)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return pid
 
 

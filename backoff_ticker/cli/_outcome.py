@@ -18,7 +18,7 @@ class Outcome:
         succeeded: Whether no other attempt is needed.
         incomplete: Whether it is no verdict of the command's: it was ended because it took too
             long, or it exited with 0 but did not print what was waited for.
-        typed: Whether it failed after Ctrl-C or the like was typed.
+        typed: Whether it failed after Ctrl-C or the like was typed, or the terminal was closed.
         unread: Whether it failed because nobody reads the output of the run.
     """
 
@@ -56,7 +56,7 @@ class Outcome:
         return cls(TIMED_OUT, "timed out", incomplete=True)
 
     def after(self, typed: int) -> Outcome:
-        """Return it as it is if SIGINT or SIGQUIT was typed meanwhile; 0: neither was."""
+        """Return it as it is if the terminal sent a signal meanwhile; 0: it did not."""
         if not typed or self.succeeded:
             return self
         outcome = Outcome(of_signal(typed), self.how)
@@ -65,8 +65,11 @@ class Outcome:
 
     @property
     def interrupted(self) -> bool:
-        """Whether SIGINT or SIGQUIT ended it, as from a keyboard, or it says so as shells do."""
-        return not self.incomplete and self.code in (INTERRUPTED, QUIT)
+        """Whether SIGINT or SIGQUIT ended it, as from a keyboard, or it says so as shells do.
+
+        Also whether the terminal sent a signal, whatever the command made of it.
+        """
+        return self.typed or (not self.incomplete and self.code in (INTERRUPTED, QUIT))
 
 
 class Rules:

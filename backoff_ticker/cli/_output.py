@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import os
 import select
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
     from typing import IO
 
     from ._search import SearchProcess
+    from ._terminal import Terminal
 
 __all__ = ["Output", "somebody_reads"]
 
 _STDOUT = 1
 _CHUNK = 65_536
+_NOBODY_READS = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
+"""EIO is what a terminal says that was closed."""
 
 
 def somebody_reads() -> bool:
@@ -38,18 +42,22 @@ class Output:
     Args:
         source: The end of the pipe to read from, unbuffered; it becomes non-blocking.
         search: Searches it; it is closed here.
+        terminal: What our stdout may be.
 
     Attributes:
         done: Cancelled once all is passed on and searched.
+        failed: Why our stdout takes no more, if not because nobody reads it.
         search: What was found.
     """
 
-    def __init__(self, source: IO[bytes], search: SearchProcess) -> None:
+    def __init__(self, source: IO[bytes], search: SearchProcess, terminal: Terminal) -> None:
         os.set_blocking(source.fileno(), False)
         self._pipe = source
         self._source = source.fileno()
         self._loop = asyncio.get_running_loop()
+        self._terminal = terminal
         self.search = search
+        self.failed: OSError | None = None
         self.done = CancellationToken()
 
     async def pass_on(self, exited: CancellationToken) -> None:
@@ -74,8 +82,9 @@ class Output:
             while left and (part := os.read(self._source, min(left, _CHUNK))):
                 left -= len(part)
                 await self._write(part)
-        except OSError:
-            pass  # nobody reads our stdout; closing the pipe tells the command
+        except OSError as error:  # closing the pipe tells the command
+            if error.errno not in _NOBODY_READS:
+                self.failed = error
         finally:
             self._pipe.close()
             try:
@@ -95,7 +104,8 @@ class Output:
         while view:
             try:
                 if select.select([], [_STDOUT], [], 0)[1]:
-                    view = view[os.write(_STDOUT, view[: select.PIPE_BUF]) :]
+                    with self._terminal.writing():
+                        view = view[os.write(_STDOUT, view[: select.PIPE_BUF]) :]
                     continue
             except BlockingIOError:
                 pass  # somebody made it non-blocking

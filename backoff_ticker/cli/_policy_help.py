@@ -1,24 +1,21 @@
-"""What the help says of each option of a policy."""
+"""What the help says of each option of a policy, and of each that puts something around one."""
 
 from __future__ import annotations
 
-__all__ = ["HELP"]
+__all__ = ["AROUND", "help_of"]
 
-HELP = {
+_HELP = {
     "interval": "The delay.",
     "initial_interval": "The first interval.",
     "randomization_factor": "By what part of its interval a delay may differ from it, 0 to < 1.",
     "multiplier": "Each interval is so many times the one before, >= 1.",
-    "max_interval": "The greatest interval, around which a delay can be longer; of a policy that "
-    "draws around none, the greatest delay.",
+    "max_interval": "The greatest interval; a delay around it can be longer.",
     "max_elapsed_time": "Stop so long after the start; 0 or none: never.",
     "look_ahead": "Whether to stop before a delay that would pass the limit of elapsed time (Go), "
     "or only once it has passed (Java).",
     "initial_backoff": "The first delay, without its random part.",
     "maximum_backoff": "The greatest delay, random part included.",
     "max_jitter": "The greatest random part that is added to a delay.",
-    "jitter": "Draw each delay: full, from 0 to all of it; equal, from half of it; a number F, by "
-    "that part around it. The policy's own draw stays.",
     "base": "The first limit of a delay, before it grows.",
     "cap": "The greatest delay; none: no cap.",
     "delay": "The delay after a failure.",
@@ -33,10 +30,43 @@ HELP = {
     "delay_multiple_on_success": "By what a success multiplies the delay.",
     "consider_actual_delay": "Whether the time between two calls counts as waited.",
     "max_actual_duration": "Give up so long after the start; 0: never.",
-    "max_retries": "Stop after so many delays.",
     "max_attempts": "Give up at so many failures in a row; 0: never.",
     "jitter_factor": "By what part a delay may differ from what the rule gives, 0 to < 1.",
     "min_delay": "The least delay.",
     "max_delay": "The greatest delay; none: no limit.",
 }
-"""The options of policies by parameter; their units stand in the metavar."""
+"""By parameter; their units stand in the metavar."""
+
+_PLAIN = {
+    "multiplier": "Each delay, but for its random part, is so many times the one before, >= 1."
+}
+_LIMIT = {"multiplier": "Each limit is so many times the one before, >= 1."}
+
+_HELP_OF = {
+    "truncated-exponential": _PLAIN,
+    "cloud-storage": _PLAIN,
+    "full-jitter": _LIMIT,
+    "equal-jitter": _LIMIT,
+    "decorrelated-jitter": {
+        "base": "The least delay.",
+        "multiplier": "A delay can be so many times the one before, >= 1.",
+    },
+}
+"""By policy, where a parameter means something of its own."""
+
+AROUND = {
+    "jitter": "Draw each delay: full, from 0 to all of it; equal, from half of it; a number F, by "
+    "that part around it; none: leave it. The policy's own draw stays.",
+    "max_jitter": "Add a random part to each delay, at most so long; none: add nothing.",
+    "max_interval": "Let no delay be longer, random part included; none: no limit but the "
+    "policy's own.",
+    "max_elapsed_time": "Stop before a delay that would end later than so long after the start; "
+    "0 or none: no limit but the policy's own.",
+    "max_retries": "Stop after so many delays in a row; none: no limit but the policy's own.",
+}
+"""By option, for policies without a parameter of that name."""
+
+
+def help_of(policy: str, parameter: str) -> str:
+    """Return what the help says of a parameter of the policy of that name."""
+    return _HELP_OF.get(policy, {}).get(parameter) or _HELP[parameter]

@@ -12,8 +12,8 @@ import click
 from ..policies._limits import with_max_elapsed_time, with_max_interval, with_max_retries
 from ..policies._named import POLICIES
 from ..policies._with_jitter import with_added_jitter, with_jitter
-from ._policy_help import HELP
-from ._readers import number, whole_number, word_or_number
+from ._policy_help import AROUND, help_of
+from ._readers import Kind, number, whole_number, word_or_number
 from ._text import as_text, listed
 
 if TYPE_CHECKING:
@@ -22,40 +22,24 @@ if TYPE_CHECKING:
     from .._protocols import BackOff, Clock
     from ..policies._named import NamedPolicy
 
-__all__ = ["PolicyOption", "build_policy", "options_of", "policy_options", "seed_option"]
+__all__ = [
+    "PolicyOption",
+    "WrapperOption",
+    "build_policy",
+    "options_of",
+    "policy_options",
+    "seed_option",
+]
 
 _NOT_ON_THE_COMMAND_LINE = ("rng", "clock")
 
-_NONE = object()
-"""What the word ``none`` stands for until the policy is built; None means not given."""
+_COUNT = Kind(whole_number(), "N")
+_NUMBER = Kind(number, "NUMBER")
+_SECONDS = Kind(number, "SECONDS")
+_SECONDS_OR_NONE = Kind(number, "SECONDS", optional=True)
+_JITTER = Kind(word_or_number, "KIND")
 
-
-class _Kind(NamedTuple):
-    """How the value of an option is written.
-
-    Attributes:
-        read: Reads one; whether it is in range, the policy tells.
-        metavar: What the help calls it.
-        optional: Whether the word ``none`` is a value too.
-    """
-
-    read: Callable[[str], object]
-    metavar: str
-    optional: bool = False
-
-    def value(self, text: str) -> object:
-        """Return the value that ``text`` is."""
-        return _NONE if self.optional and text == "none" else self.read(text)
-
-
-_COUNT = _Kind(whole_number(), "N")
-_NUMBER = _Kind(number, "NUMBER")
-_SECONDS = _Kind(number, "SECONDS")
-_SECONDS_OR_NONE = _Kind(number, "SECONDS", optional=True)
-
-_JITTER = _Kind(word_or_number, "KIND")
-
-_KINDS: dict[str, _Kind | None] = {
+_KINDS: dict[str, Kind | None] = {
     "bool": None,
     "int": _COUNT,
     "float": _NUMBER,
@@ -69,19 +53,17 @@ class _Wrapper(NamedTuple):
     """What an option puts around a policy that has no parameter of its name.
 
     Attributes:
-        wrap: Called with the policy and the value of the option, and a generator if it draws.
-        kind: How that value is written.
-        draws: Whether it does.
+        wrap: Called with the policy and the value of the option.
+        kind: How that value is written; the word ``none`` puts nothing around.
     """
 
     wrap: Callable[..., BackOff]
-    kind: _Kind
-    draws: bool = False
+    kind: Kind
 
 
 _WRAPPERS = {
-    "jitter": _Wrapper(with_jitter, _JITTER, draws=True),
-    "max_jitter": _Wrapper(with_added_jitter, _SECONDS, draws=True),
+    "jitter": _Wrapper(with_jitter, _JITTER),
+    "max_jitter": _Wrapper(with_added_jitter, _SECONDS),
     "max_interval": _Wrapper(with_max_interval, _SECONDS),
     "max_elapsed_time": _Wrapper(with_max_elapsed_time, _SECONDS_OR_NONE),
     "max_retries": _Wrapper(with_max_retries, _COUNT),
@@ -89,20 +71,42 @@ _WRAPPERS = {
 """By the name of the option, the inmost first."""
 
 
+class PolicyOption(click.Option):
+    """An option that tells of a policy, not of the command."""
+
+    section = "Options of the policy"
+
+
+class WrapperOption(PolicyOption):
+    """An option that puts something around a policy."""
+
+    section = "Around the policy"
+
+
 class _Parameter(NamedTuple):
     """What can be said of a policy by an option."""
 
     name: str
     default: object
-    kind: _Kind | None
+    kind: Kind | None
+    help: str
+    option: type[PolicyOption]
 
     @property
     def required(self) -> bool:
         return self.default is inspect.Parameter.empty
 
+    def value(self, given: Any) -> object:  # noqa: ANN401 - a text, or what a flag says
+        """Return what the option says.
 
-class PolicyOption(click.Option):
-    """An option that tells of a policy, not of the command."""
+        Raises:
+            click.BadParameter: It cannot be read.
+        """
+        try:
+            return given if self.kind is None else self.kind.value(given)
+        except click.BadParameter as error:
+            error.param_hint = f"'{_flag(self.name)}'"
+            raise
 
 
 def _flag(name: str) -> str:
@@ -117,16 +121,23 @@ def options_of(policy: NamedPolicy) -> dict[str, _Parameter]:
         TypeError: The table of kinds lacks the annotation of a parameter.
     """
     found = {
-        name: _Parameter(name, parameter.default, _kind_of(policy, parameter))
+        name: _Parameter(
+            name,
+            parameter.default,
+            _kind_of(policy, parameter),
+            help_of(policy.name, name),
+            PolicyOption,
+        )
         for name, parameter in inspect.signature(policy).parameters.items()
         if name not in _NOT_ON_THE_COMMAND_LINE
     }
     for name, wrapper in _WRAPPERS.items():
-        found.setdefault(name, _Parameter(name, None, wrapper.kind))
+        kind = wrapper.kind._replace(optional=True)
+        found.setdefault(name, _Parameter(name, None, kind, AROUND[name], WrapperOption))
     return found
 
 
-def _kind_of(policy: NamedPolicy, parameter: inspect.Parameter) -> _Kind | None:
+def _kind_of(policy: NamedPolicy, parameter: inspect.Parameter) -> Kind | None:
     try:
         return _KINDS[parameter.annotation]
     except KeyError:
@@ -147,12 +158,14 @@ def policy_options(
 
 
 def _option(parameter: _Parameter) -> PolicyOption:
-    name, kind = parameter.name, parameter.kind
-    told = "required" if parameter.required else f"default: {as_text(parameter.default)}"
-    text = f"{HELP.get(name, '')} [{told}]".strip()
+    """Return an option whose value is read where its policy is known: see ``build_policy``."""
+    name, kind, default = parameter.name, parameter.kind, parameter.default
+    off = f"no_{name}"
+    usual = as_text(default) if kind is not None else _flag(name if default else off)
+    text = f"{parameter.help} [{'required' if parameter.required else f'default: {usual}'}]"
     if kind is None:
-        return PolicyOption([f"{_flag(name)}/{_flag(f'no_{name}')}"], default=None, help=text)
-    return PolicyOption([_flag(name)], type=kind.value, metavar=kind.metavar, help=text)
+        return parameter.option([f"{_flag(name)}/{_flag(off)}"], default=None, help=text)
+    return parameter.option([_flag(name)], type=str, metavar=kind.metavar, help=text)
 
 
 def seed_option() -> click.Option:
@@ -177,35 +190,39 @@ def build_policy(
     """
     policy = POLICIES[name]
     known = options_of(policy)
-    options: dict[str, Any] = {
-        option: None if value is _NONE else value
-        for option, value in given.items()
-        if value is not None
-    }
-    foreign = [_flag(option) for option in options if option not in known]
+    said = {option: value for option, value in given.items() if value is not None}
+    foreign = [_flag(option) for option in said if option not in known]
     if foreign:
-        has = listed(map(_flag, known)) or "none"
+        has = listed(map(_flag, known))
         raise click.UsageError(f"no such option of {name}: {listed(foreign)} (its options: {has})")
-    missing = [
-        _flag(option) for option in known if known[option].required and option not in options
-    ]
+    missing = [_flag(option) for option in known if known[option].required and option not in said]
     if missing:
         raise click.UsageError(f"{name} needs {listed(missing)}")
-    parameters = inspect.signature(policy).parameters
-    drawing = {} if seed is None else {"rng": random.Random(seed)}  # noqa: S311 - no secret
-    if "rng" in parameters:
-        options.update(drawing)
-    if clock is not None and "clock" in parameters:
-        options["clock"] = clock
-    around = {name: options.pop(name) for name in _WRAPPERS if name in options.keys() - parameters}
+    options = {option: known[option].value(value) for option, value in said.items()}
+    around = [
+        (wrapper.wrap, options.pop(option, None))
+        for option, wrapper in _WRAPPERS.items()
+        if known[option].option is WrapperOption
+    ]
+    lent: dict[str, object] = {}
+    if seed is not None:
+        lent["rng"] = random.Random(seed)  # noqa: S311 - no secret
+    if clock is not None:
+        lent["clock"] = clock
     try:
-        backoff: BackOff = policy(**options)
-        for option, value in around.items():
-            wrapper = _WRAPPERS[option]
-            backoff = wrapper.wrap(backoff, value, **drawing if wrapper.draws else {})
+        backoff: BackOff = policy(**options, **_wanted(policy, lent))
+        for wrap, value in around:
+            if value is not None:
+                backoff = wrap(backoff, value, **_wanted(wrap, lent))
     except (TypeError, ValueError) as error:
         raise click.UsageError(_spelled(str(error), known)) from error
     return backoff
+
+
+def _wanted(make: Callable[..., object], lent: Mapping[str, object]) -> dict[str, Any]:
+    """Return those of ``lent`` that ``make`` has a parameter for."""
+    parameters = inspect.signature(make).parameters
+    return {name: value for name, value in lent.items() if name in parameters}
 
 
 def _spelled(message: str, known: Iterable[str]) -> str:

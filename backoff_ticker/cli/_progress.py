@@ -72,12 +72,22 @@ class Progress:
         if self._console is None:
             return None
         seconds = math.ceil(left)
-        self._write(f"{self._erased()}{self._styled(f'next attempt in {seconds} s', 'dim')}")
+        self._show(f"next attempt in {seconds} s", "dim", end="")
         self._counting = True
         return max(0.0, left - (seconds - 1)) if seconds > 1 else None
 
     def _line(self, text: str, style: str) -> None:
-        self._write(f"{self._erased()}{self._styled(text, style)}\n")
+        self._show(text, style, end="\n")
+
+    def _show(self, text: str, style: str, *, end: str) -> None:
+        if self._quiet:
+            return
+        try:
+            line = f"{self._erased()}{self._styled(text, style)}{end}"
+            if select.select([], [_STDERR], [], 0)[1]:
+                os.write(_STDERR, line.encode())
+        except OSError:
+            pass  # nobody reads it, or it is a terminal that was closed: rich notices that, too
 
     def _erased(self) -> str:
         """Return what takes away the countdown, if it is shown."""
@@ -94,12 +104,3 @@ class Progress:
                 Text.assemble((f"{PROGRAM}: ", "dim"), (text, style)), end="", soft_wrap=True
             )
         return captured.get()
-
-    def _write(self, text: str) -> None:
-        if self._quiet:
-            return
-        try:
-            if select.select([], [_STDERR], [], 0)[1]:
-                os.write(_STDERR, text.encode())
-        except OSError:
-            pass  # nobody reads it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -14,9 +14,27 @@ from .._numbers import shown
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["exit_codes", "number", "regex", "seconds", "whole_number", "word_or_number"]
+__all__ = ["Kind", "exit_codes", "number", "regex", "seconds", "whole_number", "word_or_number"]
 
 _CODES = frozenset(range(1, 256))
+
+
+class Kind(NamedTuple):
+    """How the value of an option is written.
+
+    Attributes:
+        read: Reads one; whether it is in range, the policy tells.
+        metavar: What the help calls it.
+        optional: Whether the word ``none`` is a value too.
+    """
+
+    read: Callable[[str], object]
+    metavar: str
+    optional: bool = False
+
+    def value(self, text: str) -> object:
+        """Return the value that ``text`` is."""
+        return None if self.optional and text == "none" else self.read(text)
 
 
 def _is_plain(text: str) -> bool:

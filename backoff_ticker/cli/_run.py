@@ -21,7 +21,7 @@ from ._exit_codes import INTERRUPTED, NOT_EXECUTABLE, NOT_FOUND, TIMED_OUT, of_s
 from ._handlers import handling
 from ._outcome import Rules
 from ._progress import Progress
-from ._terminal import Terminal
+from ._terminal import Terminal, stop_ourselves
 
 if TYPE_CHECKING:
     import re
@@ -57,8 +57,8 @@ def run(  # noqa: PLR0913 - the options of the command
     group gets SIGTERM, and again so much later SIGKILL. An attempt that takes too long gets SIGTERM
     first. Processes that a command leaves behind as it ends by itself are left alone.
 
-    No attempt follows a failed one in which SIGINT or SIGQUIT was typed, whatever the command made
-    of it; nor one that SIGPIPE killed when nobody reads our stdout any more.
+    No attempt follows a failed one in which SIGINT or SIGQUIT was typed or the terminal was closed,
+    whatever the command made of it; nor one that SIGPIPE killed when nobody reads our stdout.
 
     Args:
         command: The program and its arguments; no shell reads them.
@@ -82,6 +82,7 @@ def run(  # noqa: PLR0913 - the options of the command
     Raises:
         TypeError, ValueError: An argument is not what it should be; nothing was run.
         RuntimeError: Not called in the main thread, or called in an event loop.
+        OSError: The output that is searched has found no room, such as on a full disk.
         Exception: What the policy failed with.
     """
     if isinstance(command, str) or not command:
@@ -125,7 +126,11 @@ class _Attempts:
         self._running: Attempt | None = None
 
     async def run(self, interrupt: CancellationToken) -> int:
-        """Make attempts; a signal cancels ``interrupt`` with its name. Return the exit status."""
+        """Make attempts; a signal cancels ``interrupt`` with its name. Return the exit status.
+
+        Signals are handled the whole time: Ctrl-Z must not stop us as an attempt starts, nor while
+        the terminal changes hands.
+        """
 
         def end(number: signal.Signals) -> None:
             interrupt.cancel(number.name)
@@ -136,9 +141,20 @@ class _Attempts:
             if self._running is not None:
                 self._running.collect()
 
+        def suspend() -> None:
+            if self._running is not None:
+                self._running.suspend()
+            else:
+                stop_ourselves(signal.SIGTSTP, group=False)
+
+        def resume() -> None:
+            if self._running is not None:
+                self._running.resume()
+
         callbacks: dict[signal.Signals, Callable[[], object]]
         callbacks = {number: partial(end, number) for number in _ENDINGS}
-        with handling({**callbacks, signal.SIGCHLD: collect}):
+        callbacks |= {signal.SIGCHLD: collect, signal.SIGTSTP: suspend, signal.SIGCONT: resume}
+        with handling(callbacks):
             return await self._repeat()
 
     async def _repeat(self) -> int:

@@ -62,8 +62,8 @@ class LineSearch:
             self._rest = b""
 
     def _look_at(self, lines: list[bytes]) -> None:
-        found = any(map(self._pattern.search, map(os.fsdecode, lines)))
-        self.matched = self.matched or found
+        if not self.matched:  # a further search, which nobody needs, may take for ever
+            self.matched = any(map(self._pattern.search, map(os.fsdecode, lines)))
 
 
 class SearchProcess:

@@ -10,38 +10,36 @@ from __future__ import annotations
 import os
 import signal
 import termios
-from contextlib import contextmanager
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ._sentinel import Sentinel
+from ._signals import acting, blocked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 __all__ = ["Terminal", "stop_ourselves"]
-
-
-@contextmanager
-def _blocked(number: signal.Signals) -> Iterator[None]:
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {number})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def stop_ourselves(number: int, *, group: bool) -> bool:
     """Stop as ``number`` stops by default, and return once somebody has continued us.
 
     Args:
-        number: SIGTSTP, SIGTTIN or SIGTTOU, with its default action.
-        group: Whether the others of our process group stop too.
+        number: SIGTSTP, SIGTTIN or SIGTTOU.
+        group: Whether the others of our process group stop too, as by Ctrl-Z: what else stops
+            another run leaves its command running.
 
     Returns:
-        False if the kernel did not stop us, because no shell is there that could continue us.
+        False if the kernel did not stop us, because no shell is there that could continue us, or
+        because the signal is ignored.
     """
-    with _blocked(signal.SIGCONT):
-        os.kill(0 if group else os.getpid(), number)
+    with blocked({signal.SIGCONT}):
+        if group:
+            with acting(signal.SIGTSTP, signal.SIG_IGN):
+                os.kill(0, signal.SIGTSTP)
+        with acting(number, signal.SIG_DFL):
+            os.kill(os.getpid(), number)
         return signal.SIGCONT in signal.sigpending()
 
 
@@ -102,10 +100,14 @@ class Terminal:
         self._make_foreground(os.getpgrp())
         if repair and self._modes is not None and self._fd is not None:
             try:
-                with _blocked(signal.SIGTTOU):
+                with blocked({signal.SIGTTOU}):
                     termios.tcsetattr(self._fd, termios.TCSANOW, self._modes)
             except termios.error:
                 pass  # it was hung up
+
+    def writing(self) -> AbstractContextManager[object]:
+        """Let us write to it also while it is lent, whatever ``stty tostop`` says."""
+        return blocked({signal.SIGTTOU}) if self.lent else nullcontext()
 
     def _post_sentinel(self, group: int) -> None:
         if self._sentinel is None:
@@ -115,7 +117,9 @@ class Terminal:
                 pass  # no process more is to be had; the command runs all the same
 
     def typed(self) -> int:
-        """Tell whether the group that it was lent to got SIGINT or SIGQUIT; 0 if neither.
+        """Return the first of the signals that it sent to the group that it was lent to, or 0.
+
+        They are SIGINT, SIGQUIT, and SIGHUP as it is closed.
 
         To be called when the command has ended, before anybody looks who is left of its group.
         """
@@ -126,7 +130,7 @@ class Terminal:
 
     def _make_foreground(self, group: int) -> bool:
         try:
-            with _blocked(signal.SIGTTOU):
+            with blocked({signal.SIGTTOU}):
                 os.tcsetpgrp(self._fd, group)  # type: ignore[arg-type]
         except OSError:
             return False  # it was hung up, or nobody is left in the group

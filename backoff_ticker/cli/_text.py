@@ -33,6 +33,4 @@ def rounded(number: float) -> str:
 
 def as_text(value: object) -> str:
     """Return how a default is written on the command line."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
     return "none" if value is None else exact(value) if isinstance(value, float) else str(value)

@@ -7,13 +7,14 @@ from math import inf
 from .._clock import resolve_clock
 from .._numbers import LARGEST, as_count, as_flag, as_fraction, as_number, as_seconds
 from .._stop import STOP
-from ._algorithm_bounds import failure_bounds
+from ._algorithm_bounds import each_failure_bounds, failure_bounds
 from ._base import Policy
 from ._elapsed import OnClock
 from ._random import as_rng, draw_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import timedelta
     from random import Random
     from typing import ClassVar, TypedDict
@@ -39,7 +40,9 @@ __all__ = ["AlgorithmBackOff"]
 
 
 class AlgorithmBackOff(OnClock, Policy):
-    """A policy that hears how each attempt went; the options and steps of all of them.
+    """What the seven feedback policies of Algorithm::Backoff share: their options and steps.
+
+    It has no rule for a delay itself: make one of the seven.
 
     ``failure()``, in this order: ``STOP`` once ``max_actual_duration`` has passed since the start;
     one attempt more is counted, and at ``max_attempts`` it is ``STOP``; a timestamp before the
@@ -134,8 +137,6 @@ class AlgorithmBackOff(OnClock, Policy):
         self._timestamp: float | None = None
         self._start = resolve_clock(self._clock).time()
 
-    # What a class rules
-
     def _on_failure(self) -> float:
         """Return the raw delay after the failure that ``attempts`` counts already."""
         raise NotImplementedError
@@ -149,20 +150,12 @@ class AlgorithmBackOff(OnClock, Policy):
         return 0.0
 
     def _raw_bounds(self, n: int, last: Bounds | None) -> Bounds:
-        """Return the bounds of the raw delay after the ``n``-th failure in a row.
-
-        ``last`` are those of the delay returned before, None for the first.
-        """
+        """Return the bounds of the raw delay of failure ``n``, after one within ``last``."""
         raise NotImplementedError
 
     def _growth(self) -> Bounds | None:
-        """Return the factor and the summand that make a raw delay of the one returned before.
-
-        None: it follows from the number of failures.
-        """
+        """Return the factor and summand by which a raw delay follows from the one before, if so."""
         return None
-
-    # The calls
 
     def failure(self, timestamp: float | None = None) -> float | Stop:
         """Tell that an attempt failed; return the seconds until the next, or ``STOP``.
@@ -242,12 +235,11 @@ class AlgorithmBackOff(OnClock, Policy):
             delay = min(delay, self.max_delay)
         return max(min(delay, LARGEST), 0.0, self.min_delay)
 
-    # Bounds
-
     def _at(self, n: int) -> Bounds | None:
-        if self.max_attempts and n >= self.max_attempts:
-            return None
         return failure_bounds(self, n)
+
+    def _each_bounds(self) -> Iterator[Bounds | None]:
+        return each_failure_bounds(self)
 
     def _calls(self) -> tuple[float, float]:
         most = self.max_attempts - 1 if self.max_attempts else inf

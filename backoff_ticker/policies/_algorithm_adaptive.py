@@ -26,7 +26,15 @@ class _Adaptive(AlgorithmBackOff):
 
     __slots__ = ("initial_delay",)
 
-    def __init__(self, initial_delay: float | timedelta, options: AlgorithmOptions) -> None:
+    def __init__(
+        self,
+        initial_delay: float | timedelta,
+        changes: tuple[float | timedelta, float | timedelta],
+        options: AlgorithmOptions,
+    ) -> None:
+        """Take the parameters of a class, of which the two ``changes`` are named in ``_shown``."""
+        for name, value in zip(self._shown[1:], changes, strict=True):
+            setattr(self, name, _checked(name, value))
         self.initial_delay: float = as_seconds("initial_delay", initial_delay)
         super().__init__(**options)
 
@@ -57,6 +65,13 @@ class _Adaptive(AlgorithmBackOff):
         return self._failure_step()
 
 
+def _checked(name: str, value: float | timedelta) -> float:
+    """Return a ``delay_multiple_...`` or a ``delay_increment_...`` as a float."""
+    if name.startswith("delay_multiple_"):
+        return as_factor(name, value, 0)  # type: ignore[arg-type] # a timedelta is refused
+    return as_difference(name, value)
+
+
 class LILDBackOff(_Adaptive):
     """Add seconds to the delay after each failure, take seconds off after each success.
 
@@ -75,8 +90,14 @@ class LILDBackOff(_Adaptive):
     """
 
     __slots__ = ("delay_increment_on_failure", "delay_increment_on_success")
+    delay_increment_on_failure: float
+    delay_increment_on_success: float
 
-    _shown: ClassVar[tuple[str, ...]] = ("initial_delay", *__slots__)
+    _shown: ClassVar[tuple[str, ...]] = (
+        "initial_delay",
+        "delay_increment_on_failure",
+        "delay_increment_on_success",
+    )
 
     def __init__(
         self,
@@ -85,13 +106,8 @@ class LILDBackOff(_Adaptive):
         delay_increment_on_success: float | timedelta,
         **options: Unpack[AlgorithmOptions],
     ) -> None:
-        self.delay_increment_on_failure: float = as_difference(
-            "delay_increment_on_failure", delay_increment_on_failure
-        )
-        self.delay_increment_on_success: float = as_difference(
-            "delay_increment_on_success", delay_increment_on_success
-        )
-        super().__init__(initial_delay, options)
+        changes = delay_increment_on_failure, delay_increment_on_success
+        super().__init__(initial_delay, changes, options)
 
     def _failure_step(self) -> Step:
         return 1.0, self.delay_increment_on_failure
@@ -118,8 +134,14 @@ class LIMDBackOff(_Adaptive):
     """
 
     __slots__ = ("delay_increment_on_failure", "delay_multiple_on_success")
+    delay_increment_on_failure: float
+    delay_multiple_on_success: float
 
-    _shown: ClassVar[tuple[str, ...]] = ("initial_delay", *__slots__)
+    _shown: ClassVar[tuple[str, ...]] = (
+        "initial_delay",
+        "delay_increment_on_failure",
+        "delay_multiple_on_success",
+    )
 
     def __init__(
         self,
@@ -128,13 +150,8 @@ class LIMDBackOff(_Adaptive):
         delay_multiple_on_success: float,
         **options: Unpack[AlgorithmOptions],
     ) -> None:
-        self.delay_increment_on_failure: float = as_difference(
-            "delay_increment_on_failure", delay_increment_on_failure
-        )
-        self.delay_multiple_on_success: float = as_factor(
-            "delay_multiple_on_success", delay_multiple_on_success, 0
-        )
-        super().__init__(initial_delay, options)
+        changes = delay_increment_on_failure, delay_multiple_on_success
+        super().__init__(initial_delay, changes, options)
 
     def _failure_step(self) -> Step:
         return 1.0, self.delay_increment_on_failure
@@ -161,6 +178,8 @@ class MILDBackOff(_Adaptive):
     """
 
     __slots__ = ("delay_increment_on_success", "delay_multiple_on_failure")
+    delay_multiple_on_failure: float
+    delay_increment_on_success: float
 
     _shown: ClassVar[tuple[str, ...]] = (
         "initial_delay",
@@ -175,13 +194,8 @@ class MILDBackOff(_Adaptive):
         delay_increment_on_success: float | timedelta,
         **options: Unpack[AlgorithmOptions],
     ) -> None:
-        self.delay_multiple_on_failure: float = as_factor(
-            "delay_multiple_on_failure", delay_multiple_on_failure, 0
-        )
-        self.delay_increment_on_success: float = as_difference(
-            "delay_increment_on_success", delay_increment_on_success
-        )
-        super().__init__(initial_delay, options)
+        changes = delay_multiple_on_failure, delay_increment_on_success
+        super().__init__(initial_delay, changes, options)
 
     def _failure_step(self) -> Step:
         return self.delay_multiple_on_failure, 0.0
@@ -208,8 +222,14 @@ class MIMDBackOff(_Adaptive):
     """
 
     __slots__ = ("delay_multiple_on_failure", "delay_multiple_on_success")
+    delay_multiple_on_failure: float
+    delay_multiple_on_success: float
 
-    _shown: ClassVar[tuple[str, ...]] = ("initial_delay", *__slots__)
+    _shown: ClassVar[tuple[str, ...]] = (
+        "initial_delay",
+        "delay_multiple_on_failure",
+        "delay_multiple_on_success",
+    )
 
     def __init__(
         self,
@@ -218,13 +238,8 @@ class MIMDBackOff(_Adaptive):
         delay_multiple_on_success: float,
         **options: Unpack[AlgorithmOptions],
     ) -> None:
-        self.delay_multiple_on_failure: float = as_factor(
-            "delay_multiple_on_failure", delay_multiple_on_failure, 0
-        )
-        self.delay_multiple_on_success: float = as_factor(
-            "delay_multiple_on_success", delay_multiple_on_success, 0
-        )
-        super().__init__(initial_delay, options)
+        changes = delay_multiple_on_failure, delay_multiple_on_success
+        super().__init__(initial_delay, changes, options)
 
     def _failure_step(self) -> Step:
         return self.delay_multiple_on_failure, 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._numbers import LARGEST, as_factor, as_seconds
 from ._algorithm import AlgorithmBackOff
-from ._base import either, power
+from ._base import either, geometric
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class ExponentialFeedbackBackOff(_Fixed):
         super().__init__(delay_on_success, options)
 
     def _raw(self, n: int) -> float:
-        return power(self.initial_delay, self.exponent_base, n - 1)
+        return geometric(self.initial_delay, self.exponent_base, n - 1)
 
 
 class FibonacciBackOff(_Fixed):

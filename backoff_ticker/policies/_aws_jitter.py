@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._numbers import LARGEST, as_factor, as_seconds
-from ._base import Policy, power
+from ._base import Policy, geometric
 from ._random import as_rng, draw_from
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["DecorrelatedJitterBackOff", "EqualJitterBackOff", "FullJitterBackOff"]
 
 
-class _Jitter(Policy):
+class _CappedGrowth(Policy):
     """Draws below a limit that grows from a base to a cap."""
 
     __slots__ = ("_rng", "base", "cap", "multiplier", "retries")
@@ -49,7 +49,7 @@ class _Jitter(Policy):
 
     def _limit(self, steps: int) -> float:
         """Return ``min(cap, base * multiplier**steps)``."""
-        value = power(self.base, self.multiplier, steps)
+        value = geometric(self.base, self.multiplier, steps)
         return value if self.cap is None else min(value, self.cap)
 
     def reset(self) -> None:
@@ -57,7 +57,7 @@ class _Jitter(Policy):
         self.retries = 0
 
 
-class FullJitterBackOff(_Jitter):
+class FullJitterBackOff(_CappedGrowth):
     """Wait any time from 0 up to a limit that doubles each time.
 
     Call number ``n`` (from 0) draws uniformly from 0 to ``min(cap, base * multiplier**n)``; the
@@ -92,7 +92,7 @@ class FullJitterBackOff(_Jitter):
         return 0.0, self._limit(n - 1)
 
 
-class EqualJitterBackOff(_Jitter):
+class EqualJitterBackOff(_CappedGrowth):
     """Wait half of a limit that doubles each time, and any part of the other half.
 
     Call number ``n`` (from 0) returns ``v / 2`` and a uniform draw from 0 to ``v / 2`` on top,
@@ -127,7 +127,7 @@ class EqualJitterBackOff(_Jitter):
         return half, half + half
 
 
-class DecorrelatedJitterBackOff(_Jitter):
+class DecorrelatedJitterBackOff(_CappedGrowth):
     """Wait any time from a base up to three times the delay before.
 
     Each call draws uniformly from ``base`` to the last delay (at first: ``base``) times

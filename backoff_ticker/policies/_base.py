@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+from itertools import chain, count, islice, repeat
 from math import exp, inf, log
+from sys import maxsize
 
 from .._numbers import LARGEST, as_count
-from ._copying import copied, is_ours
+from ._copying import Copier, is_ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar, Self
+    from collections.abc import Iterator
+    from typing import ClassVar, Self, TypeGuard
 
     from .._protocols import BackOff
     from .._stop import Stop
 
     Bounds = tuple[float, float]
 
-__all__ = ["Policy", "calls_of", "either", "power", "span_of", "too_late"]
+__all__ = [
+    "Policy",
+    "calls_of",
+    "each_bounds_of",
+    "either",
+    "ending_after",
+    "geometric",
+    "is_known",
+    "span_of",
+    "successive_bounds",
+]
 
 _LARGEST_SIZE = log(LARGEST)
-_DOUBLE = 2.0
-_MOST_DOUBLINGS = 2098  # from the least float to the largest
-_HALF_A_NANOSECOND = 5e-10
 _LAST_CALL = 10**300  # a float can still hold it
+_UNKNOWN = 0.0, LARGEST
 
 
 class Policy:
@@ -50,10 +61,13 @@ class Policy:
     def bounds(self, n: int) -> Bounds | None:
         """Return the least and the greatest delay that a call can return, in seconds.
 
-        The cost has a limit, however great ``n`` is.
+        The cost has a limit, however great ``n`` is. A subclass that changes the delays should
+        define this anew; wrappers and chains around it do not ask it, and take any delay from 0
+        to the largest float for possible.
 
         Args:
-            n: Which call of ``next_backoff()`` since ``reset()``, from 1.
+            n: Which call of ``next_backoff()`` since ``reset()``, from 1; for feedback policies
+                which failure since ``reset()``, with no success before it.
 
         Returns:
             The least and the greatest delay; None if that call can only return ``STOP``.
@@ -85,6 +99,10 @@ class Policy:
             end = self._at(delays)
         return either(start, end)
 
+    def _each_bounds(self) -> Iterator[Bounds | None]:
+        """Yield the bounds of each call, from the first on; override where ``_span`` is dear."""
+        return map(self.bounds, count(1))
+
     def _calls(self) -> tuple[float, float]:
         """Return how many calls return a delay, from the first on: at least, and at most."""
         return inf, inf
@@ -93,26 +111,18 @@ class Policy:
         """Return the policies that it asks."""
         return ()
 
-    def _twin(self) -> Self:
-        """Return a copy that holds the same policies inside; of one without state, itself."""
-        return copied(self)
+    def _begin_copy(self) -> None:
+        """Forget what holds for the original alone, of which this is a copy."""
 
     def __copy__(self) -> Self:
-        return self._twin()
+        twin: Self = Copier().by_attributes(self)
+        return twin
 
     def __repr__(self) -> str:
         unusual = (n for n, usual in self._shown_unless.items() if getattr(self, n) != usual)
         names = (*self._shown, *unusual)
         parameters = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
         return f"{type(self).__name__}({parameters})"
-
-
-def too_late(elapsed: float, delay: float, limit: float) -> bool:
-    """Whether a delay that begins after ``elapsed`` would end after ``limit``; equality is not.
-
-    A sum of floats can miss an equal limit by its rounding, so half a nanosecond is let pass.
-    """
-    return delay > limit or elapsed + delay > limit + _HALF_A_NANOSECOND
 
 
 def either(one: Bounds | None, other: Bounds | None) -> Bounds | None:
@@ -122,24 +132,49 @@ def either(one: Bounds | None, other: Bounds | None) -> Bounds | None:
     return min(one[0], other[0]), max(one[1], other[1])
 
 
+def is_known(policy: object) -> TypeGuard[Policy]:
+    """Whether ``policy`` is of a class of this package, not of a user's own or a subclass."""
+    return isinstance(policy, Policy) and is_ours(type(policy))
+
+
 def span_of(policy: BackOff, first: int, last: int) -> Bounds | None:
     """Return the bounds of calls of any policy; of a class of a user's own, nothing is known."""
-    if isinstance(policy, Policy) and is_ours(type(policy)):
-        return policy._span(first, last)
-    return 0.0, LARGEST
+    return policy._span(first, last) if is_known(policy) else _UNKNOWN
+
+
+def each_bounds_of(policy: BackOff) -> Iterator[Bounds | None]:
+    """Yield ``span_of(policy, n, n)`` for n from 1 on."""
+    return policy._each_bounds() if is_known(policy) else repeat(_UNKNOWN)
+
+
+def ending_after(calls: int, each: Iterator[Bounds | None]) -> Iterator[Bounds | None]:
+    """Yield the first so many of ``each``, then None for ever."""
+    return chain(islice(each, min(calls, maxsize)), repeat(None))
 
 
 def calls_of(policy: BackOff) -> tuple[float, float]:
     """Return how many calls of any policy return a delay, at least and at most."""
-    return policy._calls() if isinstance(policy, Policy) and is_ours(type(policy)) else (0.0, inf)
+    return policy._calls() if is_known(policy) else (0.0, inf)
 
 
-def power(first: float, factor: float, steps: int) -> float:
+def successive_bounds(policy: BackOff) -> Iterator[Bounds | None]:
+    """Yield what ``policy.bounds(n)`` returns for n from 1 on, for ever.
+
+    A step costs the same however far it is, also where ``bounds(n)`` has to go through the calls
+    before: in feedback policies, alone, in wrappers, and in chains of which each part but the last
+    always gives the same number of delays. Of a class of a user's own, ``bounds`` is asked; where
+    it has none, nothing is known.
+    """
+    if is_known(policy):
+        return policy._each_bounds()
+    ask = getattr(policy, "bounds", None)
+    return repeat(_UNKNOWN) if ask is None else map(ask, count(1))
+
+
+def geometric(first: float, factor: float, steps: int) -> float:
     """Return ``first * factor**steps``, at most the largest float; for numbers of at least 0."""
     if first == 0.0:
         return 0.0
-    if steps > _MOST_DOUBLINGS and factor >= _DOUBLE:
-        return LARGEST
     try:
         return min(first * factor**steps, LARGEST)
     except OverflowError:

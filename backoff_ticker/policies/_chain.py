@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from itertools import islice
+from operator import methodcaller
+from sys import maxsize
+
+from .._numbers import LARGEST
 from .._stop import STOP
-from ._base import calls_of, either, span_of
-from ._copying import plain_copy
-from ._running import is_feedback, require_policy, tell
-from ._wrapper import FeedbackIfInside
+from ._base import calls_of, each_bounds_of, either, span_of
+from ._copying import require_policy
+from ._running import checked_delay, is_feedback, tell
+from ._wrapper import Outer, TakesFeedback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Self
+    from collections.abc import Callable, Iterator
+    from typing import overload
 
-    from .._protocols import BackOff
+    from .._protocols import BackOff, FeedbackBackOff
     from .._stop import Stop
     from ._base import Bounds
 
-__all__ = ["ChainBackOff", "chain"]
+__all__ = ["chain"]
+
+_next_backoff: Callable[[BackOff], float | Stop] = methodcaller("next_backoff")
 
 
-class ChainBackOff(FeedbackIfInside):
+class ChainBackOff(Outer):
     """The delays of one policy, then those of the next. Made by ``chain``.
 
     Attributes:
@@ -40,15 +47,18 @@ class ChainBackOff(FeedbackIfInside):
 
     def _ask(self, question: Callable[[BackOff], float | Stop]) -> float | Stop:
         while self.position < len(self.backoffs):
-            delay = question(self.backoffs[self.position])
-            if delay is not STOP:
+            backoff = self.backoffs[self.position]
+            delay = question(backoff)
+            if type(delay) is float and 0.0 <= delay <= LARGEST:
                 return delay
+            if delay is not STOP:
+                return checked_delay(backoff, delay)
             self.position += 1
         return STOP
 
     def next_backoff(self) -> float | Stop:
         """Return the next delay of the first policy that has not stopped."""
-        return self._ask(lambda backoff: backoff.next_backoff())
+        return self._ask(_next_backoff)
 
     def reset(self) -> None:
         """Begin anew with the first policy."""
@@ -56,10 +66,10 @@ class ChainBackOff(FeedbackIfInside):
             backoff.reset()
         self.position = 0
 
-    def _failure(self, timestamp: float | None = None) -> float | Stop:
+    def _failure(self, timestamp: float | None) -> float | Stop:
         return self._ask(lambda backoff: _failed(backoff, timestamp))
 
-    def _success(self, timestamp: float | None = None) -> float | Stop:
+    def _success(self, timestamp: float | None) -> float | Stop:
         return self._ask(lambda backoff: _succeeded(backoff, timestamp))
 
     def _span(self, first: int, last: int) -> Bounds | None:
@@ -74,6 +84,14 @@ class ChainBackOff(FeedbackIfInside):
                 break
         return found
 
+    def _each_bounds(self) -> Iterator[Bounds | None]:
+        calls = [calls_of(backoff) for backoff in self.backoffs]
+        if any(least != most for least, most in calls[:-1]):
+            yield from super()._each_bounds()  # a part may begin at more than one call
+        for backoff, (_, most) in zip(self.backoffs[:-1], calls[:-1], strict=True):
+            yield from islice(each_bounds_of(backoff), int(min(most, maxsize)))
+        yield from each_bounds_of(self.backoffs[-1])
+
     def _calls(self) -> tuple[float, float]:
         calls = [calls_of(backoff) for backoff in self.backoffs]
         return sum(least for least, _ in calls), sum(most for _, most in calls)
@@ -81,13 +99,14 @@ class ChainBackOff(FeedbackIfInside):
     def _inside(self) -> tuple[BackOff, ...]:
         return self.backoffs
 
-    def __copy__(self) -> Self:
-        twin = self._twin()
-        twin.backoffs = tuple(map(plain_copy, self.backoffs))
-        return twin
-
     def __repr__(self) -> str:
         return f"chain({', '.join(map(repr, self.backoffs))})"
+
+
+class FeedbackChainBackOff(TakesFeedback, ChainBackOff):
+    """The same where a part takes feedback."""
+
+    __slots__ = ()
 
 
 def _failed(backoff: BackOff, timestamp: float | None) -> float | Stop:
@@ -103,6 +122,24 @@ def _succeeded(backoff: BackOff, timestamp: float | None) -> float | Stop:
     return backoff.next_backoff()
 
 
+if TYPE_CHECKING:
+
+    @overload
+    def chain(b1: FeedbackBackOff, /, *more: BackOff) -> FeedbackChainBackOff: ...
+    @overload
+    def chain(b1: BackOff, b2: FeedbackBackOff, /, *more: BackOff) -> FeedbackChainBackOff: ...
+    @overload
+    def chain(
+        b1: BackOff, b2: BackOff, b3: FeedbackBackOff, /, *more: BackOff
+    ) -> FeedbackChainBackOff: ...
+    @overload
+    def chain(
+        b1: BackOff, b2: BackOff, b3: BackOff, b4: FeedbackBackOff, /, *more: BackOff
+    ) -> FeedbackChainBackOff: ...
+    @overload
+    def chain(*backoffs: BackOff) -> ChainBackOff: ...
+
+
 def chain(*backoffs: BackOff) -> ChainBackOff:
     """Return a policy with the delays of the first policy, then those of the second, and so on.
 
@@ -111,7 +148,10 @@ def chain(*backoffs: BackOff) -> ChainBackOff:
     Where a policy among them takes feedback the chain does: the one whose turn it is hears it, and
     one that takes none is asked for its next delay on a failure, and begins anew on a success.
 
+    Type checkers see that it takes feedback where one of the first four parts does.
+
     Raises:
         TypeError: None is given, or one is no policy.
     """
-    return ChainBackOff(backoffs)
+    kind = FeedbackChainBackOff if any(map(is_feedback, backoffs)) else ChainBackOff
+    return kind(backoffs)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from .._numbers import as_seconds
 from .._stop import STOP
 from ._base import Policy
-from ._copying import copied
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
-    from typing import Self
+    from typing import ClassVar
 
     from .._stop import Stop
     from ._base import Bounds
@@ -32,6 +31,8 @@ class ConstantBackOff(Policy):
 
     __slots__ = ("_interval",)
 
+    _immutable: ClassVar[bool] = True
+
     def __init__(self, interval: float | timedelta) -> None:
         self._interval = as_seconds("interval", interval)
 
@@ -50,9 +51,6 @@ class ConstantBackOff(Policy):
     def _at(self, n: int) -> Bounds:  # noqa: ARG002 - each call is like the others
         return self._interval, self._interval
 
-    def _twin(self) -> Self:
-        return self if type(self) is ConstantBackOff else copied(self)
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._interval!r})"
 
@@ -65,6 +63,8 @@ class ZeroBackOff(Policy):
 
     __slots__ = ()
 
+    _immutable: ClassVar[bool] = True
+
     def next_backoff(self) -> float:
         """Return 0.0."""
         return 0.0
@@ -75,9 +75,6 @@ class ZeroBackOff(Policy):
     def _at(self, n: int) -> Bounds:  # noqa: ARG002 - each call is like the others
         return 0.0, 0.0
 
-    def _twin(self) -> Self:
-        return self if type(self) is ZeroBackOff else copied(self)
-
 
 class StopBackOff(Policy):
     """Never try again.
@@ -86,6 +83,8 @@ class StopBackOff(Policy):
     """
 
     __slots__ = ()
+
+    _immutable: ClassVar[bool] = True
 
     def next_backoff(self) -> Stop:
         """Return ``STOP``."""
@@ -99,6 +98,3 @@ class StopBackOff(Policy):
 
     def _calls(self) -> tuple[float, float]:
         return 0.0, 0.0
-
-    def _twin(self) -> Self:
-        return self if type(self) is StopBackOff else copied(self)

@@ -1,15 +1,19 @@
-"""Copies of policies, attribute by attribute: for subclasses that add state of their own."""
+"""Copies of policies, each together with the policies that it holds, at any depth."""
 
 from __future__ import annotations
+
+from collections import deque
+
+from .._numbers import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import TypeVar
+    from typing import Any
 
-    Thing = TypeVar("Thing")
+    from .._protocols import BackOff, Clock
 
-__all__ = ["attributes", "copied", "is_ours", "plain_copy"]
+__all__ = ["Copier", "attributes", "copy_policy", "is_ours", "require_policy"]
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -17,6 +21,23 @@ _PACKAGE = __name__.partition(".")[0]
 def is_ours(thing: object) -> bool:
     """Whether a class or function is of this package, so that it is known what it does."""
     return getattr(thing, "__module__", "").partition(".")[0] == _PACKAGE
+
+
+def _is_policy(value: object) -> bool:
+    return (
+        callable(getattr(value, "next_backoff", None))
+        and callable(getattr(value, "reset", None))
+        and not isinstance(value, type)
+    )
+
+
+def require_policy(name: str, value: object) -> None:
+    """Raise a TypeError that names the parameter unless ``value`` is a ``BackOff``."""
+    if not _is_policy(value):
+        raise TypeError(
+            f"{name} must be a BackOff, an object with next_backoff() and reset(), "
+            f"not {shown(value)}"
+        )
 
 
 def attributes(thing: object) -> Iterator[tuple[str, object]]:
@@ -31,20 +52,119 @@ def attributes(thing: object) -> Iterator[tuple[str, object]]:
                 yield name, getattr(thing, name)
 
 
-def copied(thing: Thing) -> Thing:
-    """Return a new object of the same class with the same attributes."""
-    twin = type(thing).__new__(type(thing))
-    for name, value in attributes(thing):
-        object.__setattr__(twin, name, value)
-    return twin
-
-
-def plain_copy(thing: Thing) -> Thing:
+def _plain_copy(thing: Any) -> Any:  # noqa: ANN401 - of the same type
     """Return ``copy.copy(thing)``; without that module where a class copies itself."""
     own = getattr(type(thing), "__copy__", None)
     if own is None:
         from copy import copy
 
         return copy(thing)
-    twin: Thing = own(thing)
+    return own(thing)
+
+
+class _CannotBeCopied(TypeError):
+    """Says which policy it was, however deep; to users a TypeError."""
+
+
+class Copier:
+    """Copies a policy and the policies it holds, at any depth, each of them once.
+
+    A class that defines ``__copy__`` is taken at its word. Any other is copied attribute by
+    attribute; policies in its attributes, and in the containers there, are copied too.
+
+    A policy of the package says by a class attribute ``_immutable`` that one of exactly that class
+    is its own copy, and by a method ``_begin_copy()`` what a copy must forget.
+
+    Args:
+        name: What to call the policy in an error; None: errors pass as they are.
+        clock: What copies measure elapsed time on, if no clock was chosen for them.
+    """
+
+    def __init__(self, name: str | None = None, clock: Clock | None = None) -> None:
+        self._name = name
+        self._clock = clock
+        self._copies: dict[int, BackOff] = {}
+        self._visited: dict[int, Any] = {}
+
+    def policy(self, original: BackOff) -> BackOff:
+        """Return the copy of a policy; always the same."""
+        known = self._copies.get(id(original))
+        if known is not None:
+            return known
+        own_copy = getattr(type(original), "__copy__", None)
+        try:
+            if is_ours(own_copy):
+                twin: BackOff = self.by_attributes(original)
+            else:
+                twin = self._copies[id(original)] = _plain_copy(original)
+                if own_copy is None:
+                    self._replace_held(twin)
+        except _CannotBeCopied:
+            raise
+        except Exception as error:
+            if self._name is None:
+                raise
+            raise _CannotBeCopied(
+                f"{self._name} must be a BackOff that can be copied, not {shown(original)}"
+            ) from error
+        bind_clock = getattr(twin, "_bind_clock", None)
+        if bind_clock is not None and self._clock is not None and twin is not original:
+            bind_clock(self._clock)
+        return twin
+
+    def by_attributes(self, original: Any) -> Any:  # noqa: ANN401 - of the same type
+        """Return the copy of a policy of the package, or of a subclass of one."""
+        cls: Any = type(original)
+        if "_immutable" in cls.__dict__:
+            return original
+        twin = cls.__new__(cls)
+        self._copies[id(original)] = twin
+        for name, value in list(attributes(original)):
+            object.__setattr__(twin, name, self._held(value))
+        twin._begin_copy()
+        return twin
+
+    def _replace_held(self, twin: BackOff) -> None:
+        for name, value in list(attributes(twin)):
+            copied = self._held(value)
+            if copied is not value:
+                object.__setattr__(twin, name, copied)
+
+    def _held(self, value: Any) -> Any:  # noqa: ANN401 - anything a policy may hold
+        """Return ``value`` with the policies in it copied: itself if there are none."""
+        if _is_policy(value):
+            return self.policy(value)
+        if not isinstance(value, (dict, tuple, list, deque, set, frozenset)):
+            return value
+        if id(value) in self._visited:
+            return self._visited[id(value)]
+        self._visited[id(value)] = value  # while it is looked through: it may hold itself
+        items = list(value.values() if isinstance(value, dict) else value)
+        copied = [self._held(item) for item in items]
+        if any(new is not old for new, old in zip(copied, items, strict=True)):
+            self._visited[id(value)] = _refilled(value, copied)
+        return self._visited[id(value)]
+
+
+def _refilled(value: Any, items: list[Any]) -> Any:  # noqa: ANN401 - of the same type
+    """Return a copy of the container with other items."""
+    if isinstance(value, (tuple, frozenset)):
+        base: Any = tuple if isinstance(value, tuple) else frozenset
+        return base.__new__(type(value), items)
+    twin = _plain_copy(value)
+    if isinstance(value, dict):
+        twin.update(zip(value, items, strict=True))
+    else:
+        twin.clear()
+        (twin.update if isinstance(value, set) else twin.extend)(items)
     return twin
+
+
+def copy_policy(name: str, policy: BackOff, clock: Clock | None = None) -> BackOff:
+    """Return a copy of ``policy`` and of the policies it holds, as ``Copier`` makes it.
+
+    Raises:
+        TypeError: It is no policy, or cannot be copied.
+    """
+    require_policy(name, policy)
+    return Copier(name, clock).policy(policy)

@@ -1,4 +1,4 @@
-"""Which clock a policy reads, and the time that has passed on it."""
+"""Which clock a policy reads, the time that has passed on it, and whether that is too much."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
     from .._protocols import Clock
 
-__all__ = ["ElapsedTime", "OnClock"]
+__all__ = ["ElapsedTime", "OnClock", "too_late"]
+
+_HALF_A_NANOSECOND = 5e-10
 
 
 class OnClock:
@@ -54,3 +56,11 @@ class ElapsedTime(OnClock):
     def elapsed_time(self) -> float:
         """Seconds since construction or the last ``reset()``."""
         return resolve_clock(self._clock).monotonic() - self._start
+
+
+def too_late(elapsed: float, delay: float, limit: float) -> bool:
+    """Whether a delay that begins after ``elapsed`` would end after ``limit``; equality is not.
+
+    A sum of floats can miss an equal limit by its rounding, so half a nanosecond is let pass.
+    """
+    return delay > limit or elapsed + delay > limit + _HALF_A_NANOSECOND

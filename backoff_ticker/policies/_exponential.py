@@ -6,8 +6,8 @@ from math import inf
 
 from .._numbers import LARGEST, as_factor, as_flag, as_fraction, as_seconds
 from .._stop import STOP
-from ._base import Policy, power, too_late
-from ._elapsed import ElapsedTime
+from ._base import Policy, geometric
+from ._elapsed import ElapsedTime, too_late
 from ._random import as_rng, draw_from
 
 TYPE_CHECKING = False
@@ -136,7 +136,7 @@ class ExponentialBackOff(ElapsedTime, Policy):
         self._restart()
 
     def _interval_at(self, step: int) -> float:
-        return min(power(self.initial_interval, self.multiplier, step), self.max_interval)
+        return min(geometric(self.initial_interval, self.multiplier, step), self.max_interval)
 
     def _at(self, n: int) -> Bounds | None:
         interval = self._interval_at(n - 1)

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 from .._numbers import as_count, as_seconds
 from .._stop import STOP
-from ._base import too_late
-from ._elapsed import ElapsedTime
-from ._running import checked_delay
-from ._wrapper import Wrapper
+from ._base import ending_after
+from ._elapsed import ElapsedTime, too_late
+from ._running import is_feedback
+from ._wrapper import TakesFeedback, Wrapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import timedelta
+    from typing import overload
 
-    from .._protocols import BackOff, Clock
+    from .._protocols import BackOff, Clock, FeedbackBackOff
     from .._stop import Stop
     from ._base import Bounds
 
-__all__ = [
-    "MaxElapsedTimeBackOff",
-    "MaxIntervalBackOff",
-    "MaxRetriesBackOff",
-    "with_max_elapsed_time",
-    "with_max_interval",
-    "with_max_retries",
-]
+    Limit = float | timedelta | None
+
+__all__ = ["with_max_elapsed_time", "with_max_interval", "with_max_retries"]
 
 
 class MaxRetriesBackOff(Wrapper):
@@ -46,14 +43,19 @@ class MaxRetriesBackOff(Wrapper):
     def _may_ask(self) -> bool:
         return self.retries < self.max_retries
 
-    def _changed(self, delay: float | Stop) -> float | Stop:
+    def _changed(self, delay: float) -> float:
         self.retries += 1  # once it has answered: what it refuses to hear does not count
         return delay
 
+    def _stopped(self) -> None:
+        self.retries += 1
+
     def _span(self, first: int, last: int) -> Bounds | None:
-        if first > self.max_retries:
-            return None
-        return super()._span(first, min(last, self.max_retries))
+        most = min(last, self.max_retries)
+        return super()._span(first, most) if first <= most else None
+
+    def _each_bounds(self) -> Iterator[Bounds | None]:
+        return ending_after(self.max_retries, super()._each_bounds())
 
     def _calls(self) -> tuple[float, float]:
         least, most = super()._calls()
@@ -64,12 +66,19 @@ class MaxRetriesBackOff(Wrapper):
         self.retries = 0
         super().reset()
 
-    def _success(self, timestamp: float | None = None) -> float | Stop:
+    def _success(self, timestamp: float | None) -> float | Stop:
+        delay = super()._success(timestamp)
         self.retries = 0
-        return super()._success(timestamp)
+        return delay
 
     def __repr__(self) -> str:
         return f"with_max_retries({self.backoff!r}, {self.max_retries!r})"
+
+
+class FeedbackMaxRetriesBackOff(TakesFeedback, MaxRetriesBackOff):
+    """The same around a feedback policy."""
+
+    __slots__ = ()
 
 
 class MaxElapsedTimeBackOff(ElapsedTime, Wrapper):
@@ -83,29 +92,23 @@ class MaxElapsedTimeBackOff(ElapsedTime, Wrapper):
     __slots__ = ("_clock", "_start", "max_elapsed_time")
 
     def __init__(
-        self,
-        backoff: BackOff,
-        max_elapsed_time: float | timedelta | None,
-        clock: Clock | None = None,
+        self, backoff: BackOff, max_elapsed_time: Limit, clock: Clock | None = None
     ) -> None:
         super().__init__(backoff)
         self._set_elapsed_time(max_elapsed_time, clock)
 
-    def _changed(self, delay: float | Stop) -> float | Stop:
+    def _changed(self, delay: float) -> float | Stop:
         limit = self.max_elapsed_time
-        if limit is None or delay is STOP:
-            return delay
-        late = too_late(self.elapsed_time, checked_delay(self.backoff, delay), limit)
-        return STOP if late else delay
+        return STOP if limit is not None and too_late(self.elapsed_time, delay, limit) else delay
 
     def reset(self) -> None:
         """Begin anew: elapsed time from now, and the policy inside."""
         super().reset()
         self._restart()
 
-    def _span(self, first: int, last: int) -> Bounds | None:
-        bounds, limit = super()._span(first, last), self.max_elapsed_time
-        if bounds is None or limit is None:
+    def _within(self, bounds: Bounds) -> Bounds | None:
+        limit = self.max_elapsed_time
+        if limit is None:
             return bounds
         return None if bounds[0] > limit else (bounds[0], min(bounds[1], limit))
 
@@ -115,6 +118,12 @@ class MaxElapsedTimeBackOff(ElapsedTime, Wrapper):
 
     def __repr__(self) -> str:
         return f"with_max_elapsed_time({self.backoff!r}, {self.max_elapsed_time!r})"
+
+
+class FeedbackMaxElapsedTimeBackOff(TakesFeedback, MaxElapsedTimeBackOff):
+    """The same around a feedback policy."""
+
+    __slots__ = ()
 
 
 class MaxIntervalBackOff(Wrapper):
@@ -127,26 +136,36 @@ class MaxIntervalBackOff(Wrapper):
 
     __slots__ = ("max_interval",)
 
+    _changes_success = True
+
     def __init__(self, backoff: BackOff, max_interval: float | timedelta) -> None:
         super().__init__(backoff)
         self.max_interval: float = as_seconds("max_interval", max_interval)
 
-    def _changed(self, delay: float | Stop) -> float | Stop:
-        return (
-            delay if delay is STOP else min(checked_delay(self.backoff, delay), self.max_interval)
-        )
+    def _changed(self, delay: float) -> float:
+        return min(delay, self.max_interval)
 
-    def _success(self, timestamp: float | None = None) -> float | Stop:
-        return self._changed(super()._success(timestamp))
-
-    def _span(self, first: int, last: int) -> Bounds | None:
-        bounds = super()._span(first, last)
-        if bounds is None:
-            return None
+    def _within(self, bounds: Bounds) -> Bounds:
         return min(bounds[0], self.max_interval), min(bounds[1], self.max_interval)
 
     def __repr__(self) -> str:
         return f"with_max_interval({self.backoff!r}, {self.max_interval!r})"
+
+
+class FeedbackMaxIntervalBackOff(TakesFeedback, MaxIntervalBackOff):
+    """The same around a feedback policy."""
+
+    __slots__ = ()
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def with_max_retries(
+        backoff: FeedbackBackOff, max_retries: int
+    ) -> FeedbackMaxRetriesBackOff: ...
+    @overload
+    def with_max_retries(backoff: BackOff, max_retries: int) -> MaxRetriesBackOff: ...
 
 
 def with_max_retries(backoff: BackOff, max_retries: int) -> MaxRetriesBackOff:
@@ -161,7 +180,20 @@ def with_max_retries(backoff: BackOff, max_retries: int) -> MaxRetriesBackOff:
         TypeError: ``backoff`` is no policy, or ``max_retries`` is no int.
         ValueError: ``max_retries`` is negative.
     """
-    return MaxRetriesBackOff(backoff, max_retries)
+    kind = FeedbackMaxRetriesBackOff if is_feedback(backoff) else MaxRetriesBackOff
+    return kind(backoff, max_retries)
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def with_max_elapsed_time(
+        backoff: FeedbackBackOff, max_elapsed_time: Limit, clock: Clock | None = None
+    ) -> FeedbackMaxElapsedTimeBackOff: ...
+    @overload
+    def with_max_elapsed_time(
+        backoff: BackOff, max_elapsed_time: float | timedelta | None, clock: Clock | None = None
+    ) -> MaxElapsedTimeBackOff: ...
 
 
 def with_max_elapsed_time(
@@ -185,7 +217,20 @@ def with_max_elapsed_time(
         TypeError: ``backoff`` is no policy, ``max_elapsed_time`` no duration or ``clock`` no clock.
         ValueError: ``max_elapsed_time`` is NaN, infinite or negative.
     """
-    return MaxElapsedTimeBackOff(backoff, max_elapsed_time, clock)
+    kind = FeedbackMaxElapsedTimeBackOff if is_feedback(backoff) else MaxElapsedTimeBackOff
+    return kind(backoff, max_elapsed_time, clock)
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def with_max_interval(
+        backoff: FeedbackBackOff, max_interval: float | timedelta
+    ) -> FeedbackMaxIntervalBackOff: ...
+    @overload
+    def with_max_interval(
+        backoff: BackOff, max_interval: float | timedelta
+    ) -> MaxIntervalBackOff: ...
 
 
 def with_max_interval(backoff: BackOff, max_interval: float | timedelta) -> MaxIntervalBackOff:
@@ -201,4 +246,5 @@ def with_max_interval(backoff: BackOff, max_interval: float | timedelta) -> MaxI
         TypeError: ``backoff`` is no policy, or ``max_interval`` no duration.
         ValueError: ``max_interval`` is NaN, infinite or negative.
     """
-    return MaxIntervalBackOff(backoff, max_interval)
+    kind = FeedbackMaxIntervalBackOff if is_feedback(backoff) else MaxIntervalBackOff
+    return kind(backoff, max_interval)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from inspect import Signature
     from random import Random
 
-    from .._protocols import Clock
     from ._base import Policy
 
 __all__ = ["POLICIES", "NamedPolicy", "named_policy"]
@@ -36,17 +35,27 @@ class NamedPolicy:
         name: Its name.
         source: Where its rule and its defaults come from, in one line.
         preset: Whether it stands for published defaults rather than for a class.
+        feedback: Whether the policy has ``failure()`` and ``success()``.
     """
 
-    __slots__ = ("_make", "name", "preset", "source")
+    __slots__ = ("_defaults", "_make", "feedback", "name", "preset", "source")
 
-    def __init__(
-        self, name: str, make: Callable[..., Policy], source: str, *, preset: bool = False
+    def __init__(  # noqa: PLR0913 - what the table says of a policy
+        self,
+        name: str,
+        make: Callable[..., Policy],
+        source: str,
+        *,
+        preset: bool = False,
+        feedback: bool = False,
+        defaults: Mapping[str, object] | None = None,
     ) -> None:
         self.name = name
         self.source = source
         self.preset = preset
+        self.feedback = feedback
         self._make = make
+        self._defaults = dict(defaults or {})
 
     @property
     def __signature__(self) -> Signature:
@@ -56,7 +65,12 @@ class NamedPolicy:
         parameters = list(found.parameters.values())
         if parameters and parameters[-1].kind is Parameter.VAR_KEYWORD:
             parameters[-1:] = signature(AlgorithmBackOff).parameters.values()
-        return found.replace(parameters=parameters)
+        return found.replace(
+            parameters=[
+                parameter.replace(default=self._defaults.get(parameter.name, parameter.default))
+                for parameter in parameters
+            ]
+        )
 
     def __call__(self, **options: object) -> Policy:
         """Make the policy.
@@ -69,22 +83,10 @@ class NamedPolicy:
             self.__signature__.bind(**options)
         except TypeError as error:
             raise TypeError(f"options of {self.name}: {error}") from None
-        return self._make(**options)
+        return self._make(**self._defaults | options)
 
     def __repr__(self) -> str:
         return f"<NamedPolicy {self.name}: {self.source}>"
-
-
-def _java(rng: Random | None = None, clock: Clock | None = None) -> Policy:
-    return ExponentialBackOff(look_ahead=False, rng=rng, clock=clock)
-
-
-def _go(rng: Random | None = None, clock: Clock | None = None) -> Policy:
-    return ExponentialBackOff(rng=rng, clock=clock)
-
-
-def _cloud_storage(rng: Random | None = None) -> Policy:
-    return TruncatedExponentialBackOff(rng=rng)
 
 
 def _grpc(rng: Random | None = None) -> Policy:
@@ -116,28 +118,33 @@ _TABLE = (
     NamedPolicy("full-jitter", FullJitterBackOff, _AWS_BLOG),
     NamedPolicy("equal-jitter", EqualJitterBackOff, _AWS_BLOG),
     NamedPolicy("decorrelated-jitter", DecorrelatedJitterBackOff, _AWS_BLOG),
-    NamedPolicy("constant-feedback", ConstantFeedbackBackOff, f"Constant in {_PERL}"),
-    NamedPolicy("exponential-feedback", ExponentialFeedbackBackOff, f"Exponential in {_PERL}"),
-    NamedPolicy("fibonacci", FibonacciBackOff, f"Fibonacci in {_PERL}"),
-    NamedPolicy("lild", LILDBackOff, f"LILD in {_PERL}"),
-    NamedPolicy("limd", LIMDBackOff, f"LIMD in {_PERL}"),
-    NamedPolicy("mild", MILDBackOff, f"MILD in {_PERL}"),
-    NamedPolicy("mimd", MIMDBackOff, f"MIMD in {_PERL}"),
+    NamedPolicy(
+        "constant-feedback", ConstantFeedbackBackOff, f"Constant in {_PERL}", feedback=True
+    ),
+    NamedPolicy(
+        "exponential-feedback", ExponentialFeedbackBackOff, f"Exponential in {_PERL}", feedback=True
+    ),
+    NamedPolicy("fibonacci", FibonacciBackOff, f"Fibonacci in {_PERL}", feedback=True),
+    NamedPolicy("lild", LILDBackOff, f"LILD in {_PERL}", feedback=True),
+    NamedPolicy("limd", LIMDBackOff, f"LIMD in {_PERL}", feedback=True),
+    NamedPolicy("mild", MILDBackOff, f"MILD in {_PERL}", feedback=True),
+    NamedPolicy("mimd", MIMDBackOff, f"MIMD in {_PERL}", feedback=True),
     NamedPolicy(
         "go",
-        _go,
+        ExponentialBackOff,
         "NewExponentialBackOff() of cenkalti/backoff v4: 0.5 s, x1.5, 50 %, 60 s, 15 min ahead",
         preset=True,
     ),
     NamedPolicy(
         "java",
-        _java,
+        ExponentialBackOff,
         "ExponentialBackOff.Builder of Google's HTTP Client Library for Java: as go, 15 min passed",
         preset=True,
+        defaults={"look_ahead": False},
     ),
     NamedPolicy(
         "cloud-storage",
-        _cloud_storage,
+        TruncatedExponentialBackOff,
         "documentation of Google Cloud Storage: 1 s, x2, up to 1 s on top, 64 s",
         preset=True,
     ),
@@ -161,6 +168,9 @@ POLICIES: Mapping[str, NamedPolicy] = MappingProxyType({entry.name: entry for en
 
 def named_policy(name: str, **options: object) -> Policy:
     """Return a new policy by its name, such as ``named_policy("constant", interval=2)``.
+
+    The presets ``go``, ``java`` and ``cloud-storage`` take the options of their class, with the
+    published values as defaults: ``named_policy("go", max_interval=3)``.
 
     Raises:
         ValueError: No policy has that name, or an option is out of its range.

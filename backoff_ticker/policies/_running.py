@@ -1,49 +1,20 @@
-"""Whoever runs a policy runs its own copy: how that copy is made, and its answers checked."""
+"""Whoever runs a policy runs its own copy: how a run starts, is told, and its answers checked."""
 
 from __future__ import annotations
 
-from collections import deque
-
 from .._clock import resolve_clock
-from .._numbers import as_seconds, shown
+from .._numbers import LARGEST, as_seconds, shown
 from .._stop import STOP
-from ._base import Policy
-from ._copying import attributes, is_ours, plain_copy
+from ._copying import copy_policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
 
     from .._protocols import BackOff, Clock
     from .._stop import Stop
 
-__all__ = [
-    "checked_delay",
-    "copy_policy",
-    "delays",
-    "is_feedback",
-    "require_policy",
-    "start_policy",
-    "tell",
-]
-
-
-def _is_policy(value: object) -> bool:
-    return (
-        callable(getattr(value, "next_backoff", None))
-        and callable(getattr(value, "reset", None))
-        and not isinstance(value, type)
-    )
-
-
-def require_policy(name: str, value: object) -> None:
-    """Raise a TypeError that names the parameter unless ``value`` is a ``BackOff``."""
-    if not _is_policy(value):
-        raise TypeError(
-            f"{name} must be a BackOff, an object with next_backoff() and reset(), "
-            f"not {shown(value)}"
-        )
+__all__ = ["checked_delay", "delays", "is_feedback", "start_policy", "tell"]
 
 
 def is_feedback(policy: object) -> bool:
@@ -66,96 +37,10 @@ def checked_delay(policy: object, value: object) -> float:
     Raises:
         TypeError, ValueError: It is no finite duration of at least 0; the policy is named.
     """
+    if type(value) is float and 0.0 <= value <= LARGEST:
+        return value + 0.0
     expected = "a finite number of seconds >= 0, a timedelta or STOP"
     return as_seconds(f"what {shown(policy)} returns", value, expected)  # type: ignore[arg-type]
-
-
-class _CannotBeCopied(TypeError):
-    """Says which policy it was, however deep; to users a TypeError."""
-
-
-class _Copier:
-    """Copies a policy and the policies it holds, at any depth, each of them once."""
-
-    def __init__(self, name: str, clock: Clock | None) -> None:
-        self._name = name
-        self._clock = clock
-        self._copies: dict[int, BackOff] = {}
-        self._visited: dict[int, Any] = {}
-
-    def policy(self, original: BackOff) -> BackOff:
-        known = self._copies.get(id(original))
-        if known is not None:
-            return known
-        try:
-            own_copy = getattr(type(original), "__copy__", None)
-            twin: BackOff
-            if isinstance(original, Policy) and is_ours(own_copy):
-                twin = original._twin()
-            else:
-                twin = plain_copy(original)
-            self._copies[id(original)] = twin
-            if twin is not original and (own_copy is None or is_ours(own_copy)):
-                for name, value in list(attributes(twin)):
-                    copied = self._held(value)
-                    if copied is not value:
-                        object.__setattr__(twin, name, copied)
-        except _CannotBeCopied:
-            raise
-        except Exception as error:
-            raise _CannotBeCopied(
-                f"{self._name} must be a BackOff that can be copied, not {shown(original)}"
-            ) from error
-        bind_clock = getattr(twin, "_bind_clock", None)
-        if bind_clock is not None and self._clock is not None and twin is not original:
-            bind_clock(self._clock)
-        return twin
-
-    def _held(self, value: Any) -> Any:  # noqa: ANN401 - anything a policy may hold
-        """Return ``value`` with the policies in it copied: itself if there are none."""
-        if _is_policy(value):
-            return self.policy(value)
-        if not isinstance(value, (dict, tuple, list, deque, set, frozenset)):
-            return value
-        if id(value) in self._visited:
-            return self._visited[id(value)]
-        self._visited[id(value)] = value  # while it is looked through: it may hold itself
-        items = list(value.values() if isinstance(value, dict) else value)
-        copied = [self._held(item) for item in items]
-        if any(new is not old for new, old in zip(copied, items, strict=True)):
-            self._visited[id(value)] = self._refilled(value, copied)
-        return self._visited[id(value)]
-
-    def _refilled(self, value: Any, items: list[Any]) -> Any:  # noqa: ANN401
-        """Return a copy of the container with other items."""
-        if isinstance(value, (tuple, frozenset)):
-            base: Any = tuple if isinstance(value, tuple) else frozenset
-            return base.__new__(type(value), items)
-        twin = plain_copy(value)
-        if isinstance(value, dict):
-            twin.update(zip(value, items, strict=True))
-        else:
-            twin.clear()
-            (twin.update if isinstance(value, set) else twin.extend)(items)
-        return twin
-
-
-def copy_policy(name: str, policy: BackOff, clock: Clock | None = None) -> BackOff:
-    """Return a copy of ``policy`` and of the policies it holds.
-
-    A class that defines ``__copy__`` is taken at its word. Any other is copied attribute by
-    attribute; policies in its attributes, and in the containers there, are copied too.
-
-    Args:
-        name: What to call the policy in an error.
-        policy: The policy.
-        clock: What copies measure elapsed time on, if no clock was chosen for them.
-
-    Raises:
-        TypeError: It is no policy, or cannot be copied.
-    """
-    require_policy(name, policy)
-    return _Copier(name, clock).policy(policy)
 
 
 def start_policy(name: str, policy: BackOff, clock: Clock) -> BackOff:

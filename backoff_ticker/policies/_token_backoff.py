@@ -5,15 +5,15 @@ from __future__ import annotations
 from .._announce import announce
 from .._numbers import shown
 from .._stop import STOP
-from ._base import Policy
-from ._copying import is_ours
-from ._wrapper import Wrapper
+from ._base import is_known
+from ._running import is_feedback
+from ._wrapper import TakesFeedback, Wrapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Self
+    from typing import overload
 
-    from .._protocols import BackOff
+    from .._protocols import BackOff, FeedbackBackOff
     from .._stop import Stop
     from .._token import CancellationToken
 
@@ -43,19 +43,31 @@ class TokenBackOff(Wrapper):
             announce(self.token)
         return not self.token.cancelled
 
-    def _twin(self) -> Self:
-        twin = super()._twin()
-        twin.announces = True
-        return twin
+    def _begin_copy(self) -> None:
+        self.announces = True
 
     def _calls(self) -> tuple[float, float]:
         return 0.0, super()._calls()[1]
 
-    def _success(self, timestamp: float | None = None) -> float | Stop:
+    def _success(self, timestamp: float | None) -> float | Stop:
         return super()._success(timestamp) if self._may_ask() else STOP
 
     def __repr__(self) -> str:
         return f"with_token({self.backoff!r}, {self.token!r})"
+
+
+class FeedbackTokenBackOff(TakesFeedback, TokenBackOff):
+    """The same around a feedback policy."""
+
+    __slots__ = ()
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def with_token(backoff: FeedbackBackOff, token: CancellationToken) -> FeedbackTokenBackOff: ...
+    @overload
+    def with_token(backoff: BackOff, token: CancellationToken) -> TokenBackOff: ...
 
 
 def with_token(backoff: BackOff, token: CancellationToken) -> TokenBackOff:
@@ -70,7 +82,8 @@ def with_token(backoff: BackOff, token: CancellationToken) -> TokenBackOff:
     Raises:
         TypeError: ``backoff`` is no policy, or ``token`` is no token.
     """
-    return TokenBackOff(backoff, token)
+    kind = FeedbackTokenBackOff if is_feedback(backoff) else TokenBackOff
+    return kind(backoff, token)
 
 
 def token_policies(policy: object) -> list[TokenBackOff] | None:
@@ -78,7 +91,7 @@ def token_policies(policy: object) -> list[TokenBackOff] | None:
 
     None if only asking it can tell, because there is a class of a user's own.
     """
-    if not (isinstance(policy, Policy) and is_ours(type(policy))):
+    if not is_known(policy):
         return None
     found = [policy] if isinstance(policy, TokenBackOff) else []
     for inner in policy._inside():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._numbers import as_factor, as_seconds
-from ._base import Policy, power
+from ._base import Policy, geometric
 from ._random import as_rng, draw_from
 
 TYPE_CHECKING = False
@@ -86,7 +86,7 @@ class TruncatedExponentialBackOff(Policy):
         self.retries = 0
 
     def _plain(self, retries: int) -> float:
-        return power(self.initial_backoff, self.multiplier, retries)
+        return geometric(self.initial_backoff, self.multiplier, retries)
 
     def _at(self, n: int) -> Bounds:
         plain = self._plain(n - 1)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from .._numbers import LARGEST, as_fraction, as_seconds, shown
-from .._stop import STOP
 from ._random import as_rng, draw_from
-from ._running import checked_delay
-from ._wrapper import Wrapper
+from ._running import is_feedback
+from ._wrapper import TakesFeedback, Wrapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
     from random import Random
-    from typing import Literal
+    from typing import Literal, overload
 
-    from .._protocols import BackOff
-    from .._stop import Stop
+    from .._protocols import BackOff, FeedbackBackOff
     from ._base import Bounds
 
-    Jitter = Literal["full", "equal"] | float
+    JitterKind = Literal["full", "equal"] | float
 
 __all__ = ["Drawn", "with_added_jitter", "with_jitter"]
 
@@ -30,6 +28,8 @@ class Drawn(Wrapper):
 
     __slots__ = ("_rng",)
 
+    _changes_success = True
+
     def __init__(self, backoff: BackOff, rng: Random | None) -> None:
         super().__init__(backoff)
         self._rng = as_rng("rng", rng)
@@ -38,20 +38,14 @@ class Drawn(Wrapper):
         """Return between what a delay is drawn; both rise with ``delay``."""
         raise NotImplementedError
 
-    def _changed(self, delay: float | Stop) -> float | Stop:
-        if delay is STOP:
-            return STOP
-        least, greatest = self._range(checked_delay(self.backoff, delay))
+    def _changed(self, delay: float) -> float:
+        least, greatest = self._range(delay)
         if least == greatest:
             return least
         return min(least + (greatest - least) * draw_from(self._rng), greatest)
 
-    def _success(self, timestamp: float | None = None) -> float | Stop:
-        return self._changed(super()._success(timestamp))
-
-    def _span(self, first: int, last: int) -> Bounds | None:
-        bounds = super()._span(first, last)
-        return None if bounds is None else (self._range(bounds[0])[0], self._range(bounds[1])[1])
+    def _within(self, bounds: Bounds) -> Bounds:
+        return self._range(bounds[0])[0], self._range(bounds[1])[1]
 
 
 class JitterBackOff(Drawn):
@@ -64,9 +58,9 @@ class JitterBackOff(Drawn):
 
     __slots__ = ("_greatest", "_least", "jitter")
 
-    def __init__(self, backoff: BackOff, jitter: Jitter, rng: Random | None = None) -> None:
+    def __init__(self, backoff: BackOff, jitter: JitterKind, rng: Random | None = None) -> None:
         super().__init__(backoff, rng)
-        self.jitter: Jitter = _checked("jitter", jitter)
+        self.jitter: JitterKind = _checked("jitter", jitter)
         if isinstance(self.jitter, str):
             self._least, self._greatest = _KINDS[self.jitter]
         else:
@@ -77,6 +71,12 @@ class JitterBackOff(Drawn):
 
     def __repr__(self) -> str:
         return f"with_jitter({self.backoff!r}, {self.jitter!r})"
+
+
+class FeedbackJitterBackOff(TakesFeedback, JitterBackOff):
+    """The same around a feedback policy."""
+
+    __slots__ = ()
 
 
 class AddedJitterBackOff(Drawn):
@@ -102,7 +102,13 @@ class AddedJitterBackOff(Drawn):
         return f"with_added_jitter({self.backoff!r}, {self.max_jitter!r})"
 
 
-def _checked(name: str, jitter: Jitter) -> Jitter:
+class FeedbackAddedJitterBackOff(TakesFeedback, AddedJitterBackOff):
+    """The same around a feedback policy."""
+
+    __slots__ = ()
+
+
+def _checked(name: str, jitter: JitterKind) -> JitterKind:
     if isinstance(jitter, str):
         if jitter in _KINDS:
             return jitter
@@ -111,8 +117,20 @@ def _checked(name: str, jitter: Jitter) -> Jitter:
     return as_fraction(name, jitter)
 
 
+if TYPE_CHECKING:
+
+    @overload
+    def with_jitter(
+        backoff: FeedbackBackOff, jitter: JitterKind = "full", rng: Random | None = None
+    ) -> FeedbackJitterBackOff: ...
+    @overload
+    def with_jitter(
+        backoff: BackOff, jitter: JitterKind = "full", rng: Random | None = None
+    ) -> JitterBackOff: ...
+
+
 def with_jitter(
-    backoff: BackOff, jitter: Jitter = "full", rng: Random | None = None
+    backoff: BackOff, jitter: JitterKind = "full", rng: Random | None = None
 ) -> JitterBackOff:
     """Return a policy that draws each delay from a range around the one of ``backoff``.
 
@@ -134,7 +152,20 @@ def with_jitter(
             ``random.Random``.
         ValueError: ``jitter`` is another word, or out of range.
     """
-    return JitterBackOff(backoff, jitter, rng)
+    kind = FeedbackJitterBackOff if is_feedback(backoff) else JitterBackOff
+    return kind(backoff, jitter, rng)
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def with_added_jitter(
+        backoff: FeedbackBackOff, max_jitter: float | timedelta, rng: Random | None = None
+    ) -> FeedbackAddedJitterBackOff: ...
+    @overload
+    def with_added_jitter(
+        backoff: BackOff, max_jitter: float | timedelta, rng: Random | None = None
+    ) -> AddedJitterBackOff: ...
 
 
 def with_added_jitter(
@@ -157,4 +188,5 @@ def with_added_jitter(
             ``random.Random``.
         ValueError: ``max_jitter`` is NaN, infinite or negative.
     """
-    return AddedJitterBackOff(backoff, max_jitter, rng)
+    kind = FeedbackAddedJitterBackOff if is_feedback(backoff) else AddedJitterBackOff
+    return kind(backoff, max_jitter, rng)

@@ -1,47 +1,76 @@
-"""What the policies around another policy share."""
+"""What the policies around other policies share: how they ask, and how feedback passes through."""
 
 from __future__ import annotations
 
+from .._numbers import LARGEST
 from .._stop import STOP
-from ._base import Policy, calls_of, span_of
-from ._copying import plain_copy
-from ._running import is_feedback, require_policy, tell
+from ._base import Policy, calls_of, each_bounds_of, span_of
+from ._copying import require_policy
+from ._running import checked_delay, tell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Self
+    from collections.abc import Iterator
 
     from .._protocols import BackOff
     from .._stop import Stop
     from ._base import Bounds
 
-__all__ = ["FeedbackIfInside", "Wrapper"]
+__all__ = ["Outer", "TakesFeedback", "Wrapper"]
 
 
-class FeedbackIfInside(Policy):
-    """Takes feedback if a policy inside does: ``failure()`` and ``success()`` are there then."""
+class Outer(Policy):
+    """Asks policies inside.
+
+    Around a policy that takes feedback it is made as a subclass with ``TakesFeedback``, so that
+    ``failure()`` and ``success()`` are there exactly where somebody inside hears them.
+    """
 
     __slots__ = ()
 
-    def _failure(self, timestamp: float | None = None) -> float | Stop:
+    def _failure(self, timestamp: float | None) -> float | Stop:
+        """Tell of a failure; return the seconds until the next attempt, or ``STOP``."""
         raise NotImplementedError
 
-    def _success(self, timestamp: float | None = None) -> float | Stop:
+    def _success(self, timestamp: float | None) -> float | Stop:
+        """Tell of a success; return the seconds until the next attempt, or ``STOP``."""
         raise NotImplementedError
 
-    if not TYPE_CHECKING:  # or checkers would take any name
 
-        def __getattr__(self, name: str) -> object:
-            if name in ("failure", "success") and any(map(is_feedback, self._inside())):
-                return getattr(self, f"_{name}")
-            message = f"{type(self).__name__!r} object has no attribute {name!r}"
-            raise AttributeError(message, name=name, obj=self)
+class TakesFeedback(Outer):
+    """Passes on how an attempt went to the policies inside: a ``FeedbackBackOff``."""
+
+    __slots__ = ()
+
+    def failure(self, timestamp: float | None = None) -> float | Stop:
+        """Tell that an attempt failed; return the seconds until the next, or ``STOP``.
+
+        Args:
+            timestamp: When, for a policy inside that takes one. None: it is told without.
+
+        Raises:
+            Exception: What a policy inside raises; nothing was counted then.
+        """
+        return self._failure(timestamp)
+
+    def success(self, timestamp: float | None = None) -> float | Stop:
+        """Tell that an attempt succeeded; return the seconds until the next, or ``STOP``.
+
+        Takes and raises what ``failure()`` does.
+        """
+        return self._success(timestamp)
 
 
-class Wrapper(FeedbackIfInside):
-    """A policy around one other."""
+class Wrapper(Outer):
+    """A policy around one other.
+
+    What that answers is checked here, once, so a subclass is given floats and returns them.
+    """
 
     __slots__ = ("backoff",)
+
+    _changes_success = False
+    """Whether ``_changed`` applies to the delay after a success, too."""
 
     def __init__(self, backoff: BackOff) -> None:
         require_policy("backoff", backoff)
@@ -51,36 +80,57 @@ class Wrapper(FeedbackIfInside):
         """Whether the policy inside may be asked once more."""
         return True
 
-    def _changed(self, delay: float | Stop) -> float | Stop:
-        """Return what becomes of an answer of the policy inside."""
+    def _changed(self, delay: float) -> float | Stop:
+        """Return what becomes of a delay of the policy inside."""
         return delay
+
+    def _stopped(self) -> None:
+        """Note that the policy inside has answered ``STOP``."""
+
+    def _within(self, bounds: Bounds) -> Bounds | None:
+        """Return between what ``_changed`` leaves a delay; None where it stops them all."""
+        return bounds
+
+    def _answer(self, delay: float | Stop) -> float | Stop:
+        """Return what becomes of an answer of the policy inside to a question or a failure."""
+        if delay is STOP:
+            self._stopped()
+            return STOP
+        return self._changed(checked_delay(self.backoff, delay))
 
     def next_backoff(self) -> float | Stop:
         """Return what becomes of the delay of the policy inside, or ``STOP`` without asking it."""
-        return self._changed(self.backoff.next_backoff()) if self._may_ask() else STOP
+        if not self._may_ask():
+            return STOP
+        delay = self.backoff.next_backoff()
+        if type(delay) is float and 0.0 <= delay <= LARGEST:  # what _answer does, straight
+            return self._changed(delay)
+        return self._answer(delay)
 
     def reset(self) -> None:
         """Begin anew, the policy inside too."""
         self.backoff.reset()
 
-    def _failure(self, timestamp: float | None = None) -> float | Stop:
-        if not self._may_ask():
-            return STOP
-        return self._changed(tell(self.backoff, "failure", timestamp))
+    def _failure(self, timestamp: float | None) -> float | Stop:
+        return self._answer(tell(self.backoff, "failure", timestamp)) if self._may_ask() else STOP
 
-    def _success(self, timestamp: float | None = None) -> float | Stop:
-        return tell(self.backoff, "success", timestamp)
+    def _success(self, timestamp: float | None) -> float | Stop:
+        delay = tell(self.backoff, "success", timestamp)
+        if delay is STOP:
+            return STOP
+        checked = checked_delay(self.backoff, delay)
+        return self._changed(checked) if self._changes_success else checked
 
     def _span(self, first: int, last: int) -> Bounds | None:
-        return span_of(self.backoff, first, last)
+        bounds = span_of(self.backoff, first, last)
+        return None if bounds is None else self._within(bounds)
+
+    def _each_bounds(self) -> Iterator[Bounds | None]:
+        for bounds in each_bounds_of(self.backoff):
+            yield None if bounds is None else self._within(bounds)
 
     def _calls(self) -> tuple[float, float]:
         return calls_of(self.backoff)
 
     def _inside(self) -> tuple[BackOff, ...]:
         return (self.backoff,)
-
-    def __copy__(self) -> Self:
-        twin = self._twin()
-        twin.backoff = plain_copy(self.backoff)
-        return twin

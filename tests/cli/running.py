@@ -139,12 +139,22 @@ def is_stopped(process: int) -> bool:
     return state(process).startswith("T")
 
 
+def pending(process: int) -> bool:
+    """Return whether signals wait for a process, which blocks them."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(re.search(r"(?m)^ShdPnd:\s*(\w+)$", status)[1], 16) != 0
+
+
 def children(running: Running) -> list[int]:
     """Return the numbers of the processes that the run has at this moment, helpers included."""
+    return children_of(running.process.pid)
+
+
+def children_of(process: int) -> list[int]:
     command = ["ps", "-A", "-o", "ppid=,pid="]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     pairs = (map(int, line.split()) for line in listed.splitlines())
-    return [child for parent, child in pairs if parent == running.process.pid]
+    return [child for parent, child in pairs if parent == process]
 
 
 class Running:

@@ -70,6 +70,20 @@ os.wait()
 os.read(read, 1)
 """
 
+LEADER = """
+import fcntl, os, signal, subprocess, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+if os.fork() == 0:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    tell = int(os.environ["TELL"])
+    status = subprocess.run(sys.argv[1:], pass_fds=[tell]).returncode
+    os.write(tell, b"status %d\\n" % status)
+    os._exit(0)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+os.wait()
+"""
+"""Runs it in its own process group, as a shell that reads a script; ends as its terminal does."""
+
 CONTROLLING = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
 
 
@@ -84,6 +98,12 @@ class Screen(Reader):
     def type(self, text: bytes) -> None:
         """Type on its keyboard."""
         os.write(self.descriptor, text)
+
+    def close(self) -> None:
+        """Hang up: the terminal is gone."""
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nowhere, self.descriptor)
+        os.close(nowhere)
 
     def foreground(self) -> int:
         """Return the process group that has the terminal."""

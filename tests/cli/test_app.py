@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from backoff_ticker.cli._policy_help import HELP
+from backoff_ticker.cli import _policy_help
+from backoff_ticker.cli._policy_options import _WRAPPERS
 from backoff_ticker.policies._named import POLICIES
 
 from .calling import LIMD, ROOT, call, environment, finish, start
@@ -73,7 +74,10 @@ def test_help_has_a_sentence_for_every_option_and_no_more():
         for name in signature(policy).parameters
         if name not in ("rng", "clock")
     }
-    assert set(HELP) == options | {"jitter", "max_retries"}
+    assert set(_policy_help._HELP) == options
+    assert set(_policy_help.AROUND) == set(_WRAPPERS)
+    for name, special in _policy_help._HELP_OF.items():
+        assert special.keys() <= signature(POLICIES[name]).parameters.keys()
 
 
 def test_help_gives_units_and_defaults(capsys):
@@ -81,14 +85,64 @@ def test_help_gives_units_and_defaults(capsys):
     for text in (
         "--initial-interval SECONDS The first interval. [default: 0.5]",
         "--multiplier NUMBER Each interval is so many times the one before, >= 1. [default: 1.5]",
-        "[default: 60]",
+        (
+            "--max-interval SECONDS The greatest interval; a delay around it can be longer. "
+            "[default: 60]"
+        ),
         "--look-ahead / --no-look-ahead",
+        "[default: --look-ahead]",
         "as if each delay had been waited for",
     ):
         assert text in told
     told = " ".join(call(capsys, f"feedback {LIMD} --help").out.split())
     assert "--max-attempts N" in told
     assert "--initial-delay SECONDS The first delay. [required]" in told
+    told = " ".join(call(capsys, "delays java --help").out.split())
+    assert "[default: 60]" in told
+    assert "[default: --no-look-ahead]" in told
+
+
+@pytest.mark.parametrize("columns", ["60", "70", "80", "100"])
+@pytest.mark.parametrize("line", ["delays java --help", "run --help"])
+def test_help_breaks_no_option_in_two(capsys, monkeypatch, columns, line):
+    monkeypatch.setenv("COLUMNS", columns)
+    said = call(capsys, line).out
+    assert re.findall(r".*[a-z]-$", said, re.MULTILINE) == []
+    assert said.isascii()
+
+
+def test_help_tells_what_the_policy_has_from_what_is_put_around_it(capsys):
+    def sections(name):
+        text = call(capsys, f"delays {name} --help").out
+        _, own, around, _ = re.split(
+            "(?m)^(?:Options of the policy|Around the policy|Options):", text
+        )
+        return " ".join(own.split()), " ".join(around.split())
+
+    own, around = sections("go")
+    assert "--max-interval SECONDS The greatest interval;" in own
+    assert "--max-interval" not in around
+    own, around = sections("full-jitter")
+    assert "--max-interval" not in own
+    assert (
+        "--max-interval SECONDS Let no delay be longer, random part included; none: no limit but "
+        "the policy's own. [default: none]"
+    ) in around
+    grpc = call(capsys, "delays grpc --help").out
+    assert "Options of the policy" not in grpc
+    assert "Around the policy" in grpc
+
+
+def test_help_of_a_parameter_is_that_of_its_policy(capsys):
+    def told(name):
+        return " ".join(call(capsys, f"delays {name} --help").out.split())
+
+    assert "Each interval is so many times the one before" in told("go")
+    assert "Each limit is so many times the one before" in told("full-jitter")
+    assert "--base SECONDS The first limit of a delay" in told("equal-jitter")
+    decorrelated = told("decorrelated-jitter")
+    assert "--base SECONDS The least delay." in decorrelated
+    assert "A delay can be so many times the one before, >= 1. [default: 3]" in decorrelated
 
 
 def test_version(capsys, monkeypatch):
@@ -118,7 +172,8 @@ def test_version(capsys, monkeypatch):
         ("delays xyz", "no such policy: 'xyz' (there are constant, zero, "),
         ("delays -n 5 go", "option -n must stand after the name of the policy"),
         ("delays go 5", "got unexpected extra argument (5)"),
-        ("delays go --multiplier 2", "no such option: --multiplier"),
+        ("delays grpc --multiplier 2", "no such option: --multiplier"),
+        ("delays aws --cap 5", "no such option: --cap"),
         (
             "delays exponential --initial 1",
             "no such option: --initial (did you mean --initial-interval?)",

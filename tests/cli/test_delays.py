@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+from contextlib import contextmanager
 
 import pytest
 
@@ -136,8 +137,44 @@ def test_delays_beyond_all_floats_saturate(capsys):
     assert call(capsys, "delays constant --interval 1.7e308 -n 3").status == 0
 
 
-def test_ten_thousand_delays(capsys):
-    assert len(as_data(capsys, "zero -n 10000")) == 10000
+@pytest.mark.parametrize(
+    "line",
+    [
+        "zero",
+        "go --max-elapsed-time none",
+        "decorrelated-jitter --base 1 --cap none",
+        "fibonacci --initial-delay1 1 --initial-delay2 2 --consider-actual-delay",
+        f"limd {GIVEN['limd']}",
+        f"limd {GIVEN['limd']} --consider-actual-delay --jitter-factor 0.1 --max-interval 1e4",
+        f"mild {GIVEN['mild']} --jitter 0.5 --max-retries 10000",
+        f"mimd {GIVEN['mimd']} --jitter-factor 0.1",
+        f"mimd {GIVEN['mimd']} --max-delay 1e9 --max-jitter 5",
+    ],
+)
+def test_ten_thousand_delays_cost_about_ten_times_what_a_thousand_cost(capsys, line):
+    counts = {}
+    for count in (1000, 10_000):
+        with counted_calls() as calls:
+            rows = as_data(capsys, f"{line} -n {count} --seed 1")
+        counts[count] = calls[0]
+        assert len(rows) == count
+        assert all(row["least"] <= row["drawn"] <= row["greatest"] for row in rows)
+    assert counts[10_000] < 12 * counts[1000]
+
+
+@contextmanager
+def counted_calls():
+    """Count the calls of functions of the package."""
+    calls = [0]
+
+    def profile(frame, event, argument):
+        calls[0] += event == "call" and "backoff_ticker" in frame.f_code.co_filename
+
+    sys.setprofile(profile)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(None)
 
 
 def test_nobody_can_wait_on_the_clock_of_a_table():

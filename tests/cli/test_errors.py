@@ -54,6 +54,7 @@ def test_closed_streams_are_no_error(closed, args, status):
 def test_ctrl_c_ends_the_command_quietly():
     interrupt = """
 import os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a parent may have it ignore
 import backoff_ticker.cli._delays as room
 def delays_of(*ignored):
     os.kill(os.getpid(), signal.SIGINT)

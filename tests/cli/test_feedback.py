@@ -94,6 +94,45 @@ def test_a_log_starts_at_its_first_timestamp_or_at_0(capsys, log, expected):
     assert told(capsys, f"{CONSTANT} --max-actual-duration 4 {log}") == expected.split()
 
 
+@pytest.mark.parametrize(
+    ("options", "log", "expected"),
+    [
+        ("--max-elapsed-time 5", "0 0:+100 0:+100", "2 -1 -1"),
+        ("--max-elapsed-time 5", "0:1554652553 0:+3 0:+1", "2 2 -1"),
+        ("--max-elapsed-time 5", "0:+3 0:+1", "2 -1"),
+        ("--max-elapsed-time 5", "0 1:+100 0", "2 0 -1"),
+        ("--max-elapsed-time 0", "0 0:+100", "2 2"),
+        ("--max-elapsed-time none", "0 0:+100", "2 2"),
+        ("--max-elapsed-time 9 --max-interval 1", "0 0:8 0:8.5", "1 1 -1"),
+        # what goes back stands still for a limit of elapsed time
+        ("--max-elapsed-time 5 --max-attempts 2", "0 0:4 1:3 0:3", "2 -1 0 -1"),
+        ("--max-elapsed-time 5 --max-attempts 2", "0 0:3 1:2 0:3", "2 -1 0 2"),
+    ],
+)
+def test_limits_around_a_policy_go_by_the_times_of_the_log(capsys, options, log, expected):
+    assert told(capsys, f"{CONSTANT} {options} {log}") == expected.split()
+
+
+def test_other_limits_around_a_policy(capsys):
+    assert told(capsys, f"{CONSTANT} --max-retries 2 0 0 0 1 0 0 0") == [
+        "2",
+        "2",
+        "-1",
+        "0",
+        "2",
+        "2",
+        "-1",
+    ]
+    assert told(capsys, f"{LIMD} --max-interval 7 0 0 0 1") == ["2", "6", "7", "2"]
+
+
+def test_a_jitter_around_a_policy(capsys):
+    line = f"{CONSTANT} --delay-on-success 4 --jitter equal --seed 1 0 1"
+    failed, succeeded = map(float, told(capsys, line))
+    assert 1.0 <= failed < 2.0 <= succeeded < 4.0
+    assert told(capsys, line) == [repr(failed), repr(succeeded)]
+
+
 def test_a_timestamp_may_go_back_after_giving_up_as_in_the_source(capsys):
     assert told(capsys, f"{CONSTANT} --max-attempts 2 0:5 0:9 1:7") == ["2", "-1", "0"]
 
@@ -178,8 +217,9 @@ ITEMS = st.builds(
 @given(st.lists(ITEMS, min_size=1))
 def test_each_item_has_its_line(items):
     log, start = parse_log(items)
-    policy = ConstantFeedbackBackOff(2, jitter_factor=0.5, clock=StillClock(start))
-    lines = answers(policy, log).splitlines()
+    clock = StillClock(start)
+    policy = ConstantFeedbackBackOff(2, jitter_factor=0.5, clock=clock)
+    lines = answers(policy, log, clock).splitlines()
     assert len(lines) == len(items)
     for item, line in zip(log, lines, strict=True):
         assert line == "0" if item.success else 1.0 <= float(line) <= 3.0

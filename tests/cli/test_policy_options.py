@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from inspect import signature
 
 import pytest
@@ -12,6 +13,7 @@ from backoff_ticker.cli._policy_options import _KINDS, _WRAPPERS, options_of, po
 from backoff_ticker.policies._named import POLICIES, NamedPolicy
 
 from .calling import call
+from .test_delays import GIVEN
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -35,21 +37,29 @@ def test_the_table_of_kinds_has_no_annotation_that_no_parameter_has():
 
 
 def test_a_parameter_of_another_kind_is_refused_as_the_options_are_built(monkeypatch):
-    def make(interval: float, pause: float | str = 1.0): ...
+    def make(interval: float, delay: float | str = 1.0): ...
 
     policy = NamedPolicy("odd", make, "nowhere")
-    with pytest.raises(TypeError, match="^no kind of option for pause of odd: 'float \\| str.$"):
+    with pytest.raises(TypeError, match="^no kind of option for delay of odd: 'float \\| str.$"):
         policy_options([policy])
     monkeypatch.setitem(_KINDS, "float | str", _policy_options._NUMBER)
-    assert [option.name for option in policy_options([policy])][:2] == ["interval", "pause"]
+    assert [option.name for option in policy_options([policy])][:2] == ["interval", "delay"]
+
+
+def test_a_parameter_without_help_is_refused_as_the_options_are_built():
+    def make(pause: float): ...
+
+    with pytest.raises(KeyError, match="pause"):
+        policy_options([NamedPolicy("odd", make, "nowhere")])
 
 
 def test_options_of_one_name_are_of_one_kind():
-    """So `run`, which has the options of all policies, can read each of them."""
+    """One may take none and another not, but `run` has the flags and the values of all."""
     kinds = {}
     for policy in POLICIES.values():
         for name, parameter in options_of(policy).items():
-            assert kinds.setdefault(name, parameter.kind) is parameter.kind
+            kind = parameter.kind and parameter.kind._replace(optional=True)
+            assert kinds.setdefault(name, kind) == kind
 
 
 @pytest.mark.parametrize("name", ["max_interval", "max_elapsed_time", "max_retries"])
@@ -65,12 +75,42 @@ def test_a_limit_is_of_the_kind_of_its_parameter(name):
         ("float", "1.5", 1.5),
         ("float | timedelta", "2", 2.0),
         ("float | timedelta | None", "2", 2.0),
-        ("float | timedelta | None", "none", _policy_options._NONE),
+        ("float | timedelta | None", "none", None),
     ],
 )
 def test_what_a_kind_reads(annotation, text, value):
     found = _KINDS[annotation].value(text)
     assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_default_of_the_help_is_accepted_and_changes_nothing(capsys, name):
+    line = f"delays {name} {GIVEN.get(name, '')} --seed 1 --json"
+    options = policy_options([POLICIES[name]])
+    printed = {option.opts[0]: defaults(option) for option in options}
+    required = [flag for flag, found in printed.items() if not found]
+    assert required == [word for word in GIVEN.get(name, "").split() if word.startswith("--")]
+    usual = call(capsys, line).out
+    for flag, found in printed.items():
+        for default in found:
+            words = [default] if default.startswith("--") else [flag, default]
+            assert call(capsys, line, *words) == (0, usual, "")
+
+
+def defaults(option):
+    return re.findall(r"\[default: (.*)\]$", option.help)
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("exponential --max-interval none", "invalid value for '--max-interval': 'none' is not a"),
+        ("cloud-storage --max-jitter none", "invalid value for '--max-jitter': 'none' is not a"),
+        ("constant-feedback --delay 1 --max-attempts none", "'none' is not a whole number"),
+    ],
+)
+def test_none_is_no_value_of_a_parameter_that_cannot_be_none(capsys, line, complaint):
+    assert complaint in call(capsys, f"delays {line}").complaint
 
 
 # Jitter and limits around any policy
@@ -137,6 +177,20 @@ def test_any_policy_can_be_limited(capsys):
     assert delays_said(capsys, f"{fixed} --max-retries 3") == [2.0, 6.0, 10.0]
     assert delays_said(capsys, f"{fixed} --max-interval 4 --max-elapsed-time 10") == [2.0, 4.0, 4.0]
     assert len(delays_said(capsys, "grpc --max-elapsed-time 3")) == 2
+
+
+def test_presets_take_the_options_of_their_class(capsys):
+    assert ranges_said(capsys, "go --max-interval 0.5 -n 2") == [(0.25, 0.75), (0.25, 0.75)]
+    assert len(delays_said(capsys, "go --max-elapsed-time none -n 100")) == 100
+    assert len(delays_said(capsys, "java --max-elapsed-time 0 -n 100")) == 100
+    assert ranges_said(capsys, "cloud-storage --max-jitter 0 --multiplier 3 -n 3") == [
+        (1, 1),
+        (3, 3),
+        (9, 9),
+    ]
+    steady = "--initial-interval 10 --multiplier 1 --randomization-factor 0 --max-elapsed-time 899"
+    assert len(delays_said(capsys, f"go {steady} -n 100")) == 89
+    assert len(delays_said(capsys, f"java {steady} -n 100")) == 90
 
 
 def test_a_limit_that_a_policy_has_itself_is_its_own(capsys):

@@ -7,6 +7,8 @@ from email.utils import format_datetime
 
 import pytest
 
+from backoff_ticker.cli import _command_retry_after
+
 from .calling import call
 
 
@@ -34,6 +36,25 @@ def test_a_date_to_come_in_whole_milliseconds(capsys):
     assert (said.status, said.err) == (0, "")
     assert 3500 < float(said.out) <= 3600
     assert len(said.out.strip().partition(".")[2]) <= 3
+
+
+@pytest.mark.parametrize(
+    ("ahead", "printed"),
+    [
+        (0.0004, "0.001"),
+        (0.001, "0.001"),
+        (0.0011, "0.002"),
+        (1.0, "1"),
+        (999_999_999.9991, "1000000000"),
+        (1e12, "1000000000000"),
+        (1e12 + 0.0002, "1000000000000.0002"),
+    ],
+)
+def test_a_wait_is_rounded_up_to_milliseconds_where_floats_have_them(
+    capsys, monkeypatch, ahead, printed
+):
+    monkeypatch.setattr(_command_retry_after, "parse_retry_after", lambda value, now: ahead)
+    assert call(capsys, "retry-after soon") == (0, f"{printed}\n", "")
 
 
 @pytest.mark.parametrize(

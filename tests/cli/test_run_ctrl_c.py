@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
-from tests.cli.running import SOON, children, state, talks
+from tests.cli.running import SOON, children, pending, state, talks
 from tests.cli.terminals import (
+    CONTROLLING,
     CTRL_BACKSLASH,
     CTRL_C,
     answer,
@@ -106,6 +108,54 @@ def test_ctrl_c_ends_what_a_command_with_a_code_of_its_own_leaves_in_the_backgro
         screen.type(CTRL_C)
         assert running.wait() == 130
         assert running.nobody_left()
+
+
+SENDS = """
+wait = hears(signal.SIGINT)
+input()
+os.killpg(0, signal.SIGINT)
+wait()
+tell("sent")
+"""
+"""Sends SIGINT to its own group, as `timeout` may."""
+
+
+def test_sigint_that_a_process_sends_to_the_group_is_no_ctrl_c():
+    with on_terminal(*talks(f"{SENDS}raise SystemExit(3)"), max_attempts=2) as (running, screen):
+        for _ in range(2):
+            command_in_front(running, screen)
+            screen.type(b"\n")
+        screen.until("attempt 2 exited with 3; giving up")
+        assert running.wait() == 3
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc")
+def test_ctrl_c_counts_also_after_such_a_sigint():
+    with talking_on_terminal(f"{SENDS}wait(); raise SystemExit(3)") as (running, screen):
+        (listening,) = {*children(running)} - {screen.foreground()}
+        screen.type(b"\n")
+        running.until("sent")
+        eventually(lambda: not pending(listening), "the first one is heard")
+        screen.type(CTRL_C)
+        screen.until("attempt 1 exited with 3; interrupted")
+        assert running.wait() == 130
+
+
+def test_ctrl_c_counts_also_where_the_command_ends_before_anybody_listens():
+    late = """
+import select
+from backoff_ticker.cli import _sentinel
+listen = _sentinel._sent_by_the_kernel
+def late(heeded, descriptor):
+    select.select([descriptor], [], [])
+    return listen(heeded, descriptor)
+_sentinel._sent_by_the_kernel = late
+"""
+    options = {"how": {"prelude": f"{CONTROLLING}{late}"}}
+    with talking_on_terminal(f"{HANDLES}raise SystemExit(3)", **options) as (running, screen):
+        screen.type(CTRL_C)
+        screen.until("attempt 1 exited with 3; interrupted")
+        assert running.wait() == 130
 
 
 def test_ctrl_c_counts_also_after_ctrl_z():

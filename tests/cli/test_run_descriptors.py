@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.cli.running import Running, shell, talks
+from tests.cli.running import SOON, Running, shell, state, talks
+from tests.helpers import eventually
 
 
 def test_arguments_reach_the_command_as_they_are():
@@ -124,6 +126,23 @@ def test_what_a_command_leaves_behind_is_left_alone(options, status):
         assert running.out.until("done")
         assert running.wait() == status
         assert not running.nobody_left()
+        os.write(write, b"hello\n")
+        running.until("got hello")
+    os.close(write)
+
+
+def test_a_signal_does_not_reach_what_a_command_has_left_behind():
+    """The command has ended, and some of its output is still to be read."""
+    read, write = os.pipe()
+    script = "(read line <&$GO; echo got $line >&9) & head -c 100000 /dev/zero; echo $$ >&9"
+    script = script.replace("<&$GO", "</dev/fd/$GO")
+    options = {"how": {"also": {"GO": read}}, "until_output": "never", "grace": SOON}
+    with shell(script, **options) as running:
+        os.close(read)
+        command = int(running.until(r"(\d+)\n")[1])
+        eventually(lambda: not state(command), "the end of the command")
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 143
         os.write(write, b"hello\n")
         running.until("got hello")
     os.close(write)

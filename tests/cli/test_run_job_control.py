@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 
-from tests.cli.running import SOON, is_stopped, talks
+from tests.cli.running import SOON, children, children_of, is_stopped, talks
 from tests.cli.terminals import (
     ASKS,
     CTRL_C,
     CTRL_Z,
+    SHELL,
     answer,
+    command_in_front,
     orphaned,
     suspend,
     talking_on_terminal,
@@ -37,6 +40,92 @@ def test_ctrl_z_in_a_wait_stops_the_run_and_the_shell_continues_it():
         eventually(lambda: screen.foreground() != running.process.pid, "the run's turn")
         screen.type(CTRL_C)
         assert running.wait() == 130
+
+
+TYPED_IN_A_FORK = """
+import os, signal, subprocess
+forks, starting = subprocess._fork_exec, []
+def fork(*arguments):
+    starting.append(True)
+    try:
+        return forks(*arguments)
+    finally:
+        starting.clear()
+subprocess._fork_exec = fork
+os.register_at_fork(after_in_child=lambda: starting and os.kill(0, signal.SIGTSTP))
+"""
+"""Ctrl-Z reaches the new process, too: it is still in our group."""
+
+
+def test_ctrl_z_as_an_attempt_starts_stops_both():
+    how = {"prelude": TYPED_IN_A_FORK}
+    with under_shell("foreground", *talks(ASKS), how=how) as (running, screen, shell):
+        assert shell.stopped() == signal.SIGTSTP
+        (run,) = children(running)
+        eventually(lambda: any(map(is_stopped, children_of(run))), "the command's stop")
+        shell.resume("foreground")
+        command_in_front(running, screen)
+        answer(screen)
+        assert running.wait() == 0
+
+
+def test_ctrl_z_as_the_terminal_changes_hands_stops_both():
+    """And in the background the run leaves it to the shell."""
+    typed = """
+import os, signal
+lends = os.tcsetpgrp
+def lend(descriptor, group):
+    os.tcsetpgrp = lends
+    os.kill(0, signal.SIGTSTP)
+    lends(descriptor, group)
+    os.write(9, b"lent\\n")
+os.tcsetpgrp = lend
+"""
+    how = {"prelude": typed}
+    with under_shell("foreground", *talks("rests()"), how=how) as (running, screen, shell):
+        assert shell.stopped() == signal.SIGTSTP
+        shell.resume("background")
+        running.until(r"(?s)(lent.*ready \d+|ready \d+.*lent)\n")
+        assert screen.foreground() == running.process.pid
+        (run,) = children(running)
+        os.kill(run, signal.SIGTERM)
+        assert running.wait() == 143
+
+
+def test_a_command_that_stops_with_sigstop_stops_the_run():
+    with talking_under_shell(ASKS) as (running, screen, shell):
+        os.kill(screen.foreground(), signal.SIGSTOP)
+        assert shell.stopped() == signal.SIGTSTP
+        shell.resume("foreground")
+        answer(screen)
+        assert running.wait() == 0
+
+
+def test_without_a_shell_ctrl_c_ends_a_command_that_was_stopped_with_sigstop():
+    with talking_on_terminal("rests()") as (running, screen):
+        os.kill(screen.foreground(), signal.SIGSTOP)
+        eventually(lambda: screen.foreground() == running.process.pid, "our turn")
+        screen.type(CTRL_C)
+        assert running.wait() == 130
+        assert running.nobody_left()
+
+
+PARTNER = """
+import os, signal, subprocess, sys
+tell, go = int(os.environ["TELL"]), int(os.environ["GO"])
+stops = (signal.SIGTSTP, signal.SIGTTIN)
+signal.pthread_sigmask(signal.SIG_BLOCK, stops)
+subprocess.Popen(sys.argv[1:], pass_fds=(tell, go))
+os.write(tell, b"partner got %d\\n" % signal.sigwait(stops))
+signal.pause()
+"""
+
+
+def test_a_stop_stops_the_others_of_our_group_as_ctrl_z_does():
+    """Another run there would leave its command running at any other signal."""
+    how = {"before": (sys.executable, "-c", SHELL, sys.executable, "-c", PARTNER)}
+    with under_shell("background", *talks(ASKS), how=how) as (running, _, __):
+        assert int(running.until(r"partner got (\d+)\n")[1]) == signal.SIGTSTP
 
 
 def test_in_the_background_a_command_that_reads_waits_until_it_is_brought_to_the_front():

@@ -6,9 +6,12 @@ import re
 import sys
 from types import SimpleNamespace
 
+import click
 import pytest
 
 from backoff_ticker import ExponentialBackOff, FullJitterBackOff
+from backoff_ticker.cli._command_run import run_command
+from backoff_ticker.cli._policy_options import PolicyOption
 from backoff_ticker.policies._named import POLICIES
 
 from .calling import LIMD, call
@@ -80,6 +83,38 @@ def test_run_takes_options_that_the_policy_may_have_as_none(capsys, ran):
     assert (backoff.max_elapsed_time, backoff.look_ahead) == (None, False)
 
 
+def test_run_takes_none_for_a_limit_around_the_policy(capsys, ran):
+    given = "--policy full-jitter --base 1 --cap none --max-interval none --jitter none"
+    call(capsys, f"run {given} --max-retries none --max-jitter none true")
+    ((_, backoff, _),) = ran
+    assert repr(backoff) == repr(FullJitterBackOff(1, None))
+
+
+def test_every_default_of_the_help_of_run_is_accepted_and_changes_nothing(capsys, ran):
+    command = run_command()
+    printed = [
+        (option, re.findall(r"\[default: (.*)\]$", option.help)) for option in options(command)
+    ]
+    printed = [(option.opts[0], default) for option, found in printed for default in found]
+    flags = [flag for flag, _ in printed]
+    assert flags == ["--policy", "--max-attempts", "--timeout", "--attempt-timeout"]
+    call(capsys, "run true")
+    for flag, default in printed:
+        assert call(capsys, f"run {flag} {default} true").status == 75
+    assert {(repr(backoff), repr(given)) for _, backoff, given in ran} == {
+        (repr(ran[0][1]), repr(ran[0][2]))
+    }
+
+
+def options(command):
+    """Return the options of ``run`` itself."""
+    return [
+        option
+        for option in command.params
+        if isinstance(option, click.Option) and not isinstance(option, PolicyOption)
+    ]
+
+
 def test_run_takes_several_lists_of_exit_codes_as_one(capsys, ran):
     call(capsys, "run --on-exit-code 1,2 --on-exit-code 75 true")
     ((_, _, options),) = ran
@@ -106,6 +141,7 @@ def test_help_of_run_tells_the_options_of_its_policy(capsys):
     assert said.status == 0
     assert "--initial-interval SECONDS" in said.out
     assert "--base" not in said.out
+    assert said.out.count("COMMAND [ARGUMENTS]...") == 1
     said = call(capsys, "run --policy full-jitter --help")
     assert "--base SECONDS" in said.out
     assert "--initial-interval" not in said.out
@@ -126,6 +162,8 @@ def test_help_of_run_tells_the_options_of_its_policy(capsys):
         ("run --policy full-jitter --base 1 true", "full-jitter needs --cap"),
         ("run --multiplier 0.5 true", "--multiplier must be >= 1, not 0.5"),
         ("run --timeout 0 true", "'0' is not a finite number of seconds > 0"),
+        ("run --max-interval none true", "invalid value for '--max-interval': 'none' is not a"),
+        ("run --multiplier x true", "invalid value for '--multiplier': 'x' is not a number"),
         ("run --timeout nan true", "'nan' is not a finite number of seconds > 0"),
         ("run --timeout x true", "invalid value for '--timeout': 'x' is not a number"),
         ("run --attempt-timeout -1 true", "'-1' is not a finite number of seconds > 0"),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from tests.cli.calling import finish, start
 from tests.cli.running import ROOT, SOON, Running, shell, state, talks, unread
 from tests.cli.terminals import on_terminal
 from tests.helpers import eventually
@@ -153,11 +156,13 @@ import asyncio, re
 from backoff_ticker import CancellationToken
 from backoff_ticker.cli._output import Output
 from backoff_ticker.cli._search import SearchProcess
+from backoff_ticker.cli._terminal import Terminal
 async def main():
     exited = CancellationToken()
     asyncio.get_running_loop().call_soon(exited.cancel)
     with open("/dev/zero", "rb", buffering=0) as endless:
-        await Output(endless, SearchProcess(re.compile("x"))).pass_on(exited)
+        search = SearchProcess(re.compile("x"))
+        await Output(endless, search, Terminal()).pass_on(exited)
 asyncio.run(main())
 """
     done = subprocess.run(
@@ -234,3 +239,11 @@ def test_a_signal_ends_a_run_whose_output_nobody_reads():
         running.signal(signal.SIGTERM)
         assert running.wait() == 143
         assert running.nobody_left()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_disk_is_told_and_ends_the_run():
+    with Path("/dev/full").open("wb") as full:
+        said = finish(start("run", "--until-output", "x", "--", "seq", "100000", stdout=full))
+    told = os.strerror(errno.ENOSPC)
+    assert (said.status, said.err) == (1, f"{NAME}: cannot go on: {told}\n")

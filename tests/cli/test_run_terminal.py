@@ -99,6 +99,24 @@ def test_modes_that_a_command_sets_and_leaves_stay():
         assert termios.tcgetattr(screen.descriptor) != before
 
 
+@pytest.mark.parametrize("options", [{}, {"until_output": "ready"}])
+def test_output_passes_also_where_only_the_foreground_may_write(options):
+    """Such as a command whose output we write ourselves, while it is in the foreground."""
+    script = "input(); print('rea' + 'dy')"
+    with on_terminal(*talks(f"tell('ready %d\\n' % os.getpgrp()); {script}"), **options) as (
+        running,
+        screen,
+    ):
+        command_in_front(running, screen)
+        modes = termios.tcgetattr(screen.descriptor)
+        modes[3] |= termios.TOSTOP
+        termios.tcsetattr(screen.descriptor, termios.TCSANOW, modes)
+        screen.type(b"\n")
+        screen.until("ready")
+        screen.until("attempt 1 succeeded")
+        assert running.wait() == 0
+
+
 # In a pipeline, where others of our group may want the terminal
 
 
@@ -135,7 +153,7 @@ def test_ctrl_z_in_a_pipeline_stops_the_command_too(piped):
     with under_shell("foreground", *talks("rests()"), how=how) as (running, screen, shell):
         child = int(running.until(r"ready (\d+)\n")[1])
         suspend(screen, shell)
-        assert is_stopped(child)
+        eventually(lambda: is_stopped(child), "the command's stop")
         shell.resume("foreground")
         eventually(lambda: not is_stopped(child), "the command goes on")
         screen.type(CTRL_C)

@@ -112,7 +112,7 @@ def test_an_endless_search_and_a_reader_that_does_not_read_hold_up_no_time_out()
         assert running.wait() == 124
 
 
-@pytest.mark.parametrize("after", ["", "sleep 1000; :"])
+@pytest.mark.parametrize("after", ["", "exec sleep 1000"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_endless_search_holds_up_no_signal(after, number):
     with shell(f"{TRAP}\n{after}", until_output=ENDLESS) as running:
@@ -135,3 +135,12 @@ def test_an_endless_search_does_not_outlive_a_run_that_is_killed():
 def name_of(process):
     command = ["ps", "-o", "comm=", "-p", str(process)]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def test_after_a_match_nothing_is_searched():
+    """Such as the next line, which may take for ever."""
+    script = f"printf 'first\\n%s!' {'a' * 60}; echo ready >&9"
+    with shell(script, until_output=f"^first$|{ENDLESS}") as running:
+        running.until("ready")
+        assert running.out.rest() == b"first\n" + b"a" * 60 + b"!"
+        assert running.wait() == 0

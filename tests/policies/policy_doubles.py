@@ -1,11 +1,45 @@
-"""Policies and wrappers as a user may write them, and how a test asks one."""
+"""Policies and wrappers as a user may write them, how a test asks one, and what that costs."""
 
 from __future__ import annotations
+
+import sys
 
 
 def ask(policy, count):
     """Return the next so many answers of a policy."""
     return [policy.next_backoff() for _ in range(count)]
+
+
+def steps(work):
+    """Return how many lines of Python ``work()`` runs."""
+    count = 0
+
+    def trace(_frame, _event, _argument):
+        nonlocal count
+        count += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+class Counting:
+    """A policy of 0.0, 1.0, 2.0 ... with its state in ``asked``."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def next_backoff(self):
+        self.asked += 1
+        return float(self.asked - 1)
+
+    def reset(self):
+        self.asked = 0
 
 
 class Recording:

@@ -231,6 +231,18 @@ def run(policy, clock, times):
     return said
 
 
+MAKERS = {
+    "constant": lambda **options: ConstantFeedbackBackOff(2, 1, **options),
+    "exponential": lambda **options: ExponentialFeedbackBackOff(2, 2, 1, **options),
+    "fibonacci": lambda **options: FibonacciBackOff(2, 3, 1, **options),
+    "lild": lambda **options: LILDBackOff(2, 4, -5, **options),
+    "limd": lambda **options: LIMDBackOff(2, 4, 0.2, **options),
+    "mild": lambda **options: MILDBackOff(2, 2, -2, **options),
+    "mimd": lambda **options: MIMDBackOff(2, 2, 0.5, **options),
+}
+"""Each feedback policy with some values, and a first delay of 2 s."""
+
+
 def samples():
     """Return a policy of each kind that has no cap, and some that have one."""
     token = CancellationToken()

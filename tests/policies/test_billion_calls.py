@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 
 import pytest
 
@@ -17,27 +16,9 @@ from backoff_ticker import (
     MILDBackOff,
     MIMDBackOff,
 )
-from tests.policies.policy_doubles import ask
+from tests.policies.policy_doubles import ask, steps
 from tests.policies.policy_strategies import FIXED, LARGEST, MANY, samples
 from tests.policies.random_doubles import StubRandom
-
-
-def steps(work):
-    """Return how many lines of Python ``work()`` runs."""
-    count = 0
-
-    def trace(_frame, _event, _argument):
-        nonlocal count
-        count += 1
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 @pytest.mark.parametrize("policy", samples(), ids=repr)

@@ -1,11 +1,11 @@
-"""``bounds(n)`` holds whatever is drawn, and caps are caps."""
+"""``bounds(n)`` of every policy holds whatever is drawn, and caps are caps."""
 
 from __future__ import annotations
 
-import random
+from itertools import islice
 
 import pytest
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from backoff_ticker import (
     STOP,
@@ -14,18 +14,22 @@ from backoff_ticker import (
     FibonacciBackOff,
     LILDBackOff,
     LIMDBackOff,
+    MILDBackOff,
+    MIMDBackOff,
+    StopBackOff,
+    ZeroBackOff,
     chain,
+    with_jitter,
     with_max_elapsed_time,
     with_max_interval,
+    with_max_retries,
     with_token,
 )
-from tests.helpers import ManualClock
-from tests.policies.policy_doubles import ask
+from backoff_ticker.policies._base import successive_bounds
+from tests.policies.policy_doubles import Recording, ask, steps
 from tests.policies.policy_strategies import (
-    ADAPTIVE,
     EVERY,
     FEEDBACK,
-    FIXED,
     LARGEST,
     drawn_policy,
     for_each_kind,
@@ -36,7 +40,13 @@ from tests.policies.policy_strategies import (
     samples,
     steps_of_time,
 )
-from tests.policies.random_doubles import LAST_DRAW, Seeded, StubRandom
+
+ADAPTIVE_SAMPLES = [
+    LILDBackOff(1, 2, -1),
+    LIMDBackOff(0.1, 0.1, 0.5, jitter_factor=0.1),
+    MILDBackOff(1, 1.0001, -1, consider_actual_delay=True),
+    MIMDBackOff(1, 1.0001, 0.5, jitter_factor=0.1),
+]
 
 
 @for_each_kind(EVERY, times=moments)
@@ -73,42 +83,6 @@ def test_bounds_of_a_chain_know_that_a_fibonacci_may_fall_at_first():
     token.cancel()
     assert ask(policy, 2) == [5.0, 1.0]
     assert policy.bounds(3) == (1.0, 9.0)
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_bounds_hold_in_a_long_run_where_a_formula_stands_for_the_steps(seed):
-    rng = random.Random(seed)
-    make = rng.choice(list(ADAPTIVE))
-    linear = make in (LILDBackOff, LIMDBackOff)
-    change = rng.choice([0.1, -0.01, 1e-9] if linear else [1.0, 1.001, 0.999, 1.0000001, 2.0])
-    policy = make(
-        rng.choice([0.1, 3.0, 1e6]),
-        change,
-        0.5,
-        jitter_factor=rng.choice([0.0, 1e-12, 1e-9, 0.001, 0.3]),
-        min_delay=rng.choice([0.0, 0.0, 0.25]),
-        max_delay=rng.choice([None, None, 1e5]),
-        consider_actual_delay=rng.random() < 0.3,
-        rng=rng.choice([StubRandom(0.0), StubRandom(LAST_DRAW), Seeded(1)]),
-        clock=ManualClock(),
-    )
-    looked_at = {1, 2, 3, 10, 100, 999, 1000, 1001, 1002, 1010, 1500, 1999, 2000, 3000}
-    for n in range(1, 3001):
-        delay = policy.next_backoff()
-        if n in looked_at:
-            least, greatest = policy.bounds(n)
-            assert least <= delay <= greatest, n
-
-
-@for_each_kind(FIXED, outcomes=outcomes)
-def test_bounds_count_failures_since_the_last_success(kind, data, outcomes):
-    policy, _, _ = drawn_policy(data, kind)
-    assume(not policy.consider_actual_delay)
-    for good in outcomes:
-        delay = policy.success() if good else policy.failure()
-        if not good and delay is not STOP:
-            least, greatest = policy.bounds(policy.attempts)
-            assert least <= delay <= greatest
 
 
 @for_each_kind(FEEDBACK, outcomes=outcomes, steps=steps_of_time)
@@ -160,3 +134,65 @@ def test_what_is_no_number_of_a_call_is_refused(policy, n, error):
         policy.bounds(n)
     assert str(caught.value).startswith("n must be")
     assert repr(n) in str(caught.value)
+
+
+# Bounds one after the other
+
+
+@for_each_kind(EVERY, count=st.integers(1, 30))
+def test_successive_bounds_are_those_of_each_call(kind, data, count):
+    policy, _, _ = drawn_policy(data, kind)
+    expected = [policy.bounds(n) for n in range(1, count + 1)]
+    assert list(islice(successive_bounds(policy), count)) == expected
+
+
+@pytest.mark.parametrize("policy", samples(), ids=repr)
+def test_successive_bounds_go_on_where_a_formula_stands_for_the_steps(policy):
+    found = list(islice(successive_bounds(policy), 1100))
+    for n in (1, 2, 3, 500, 999, 1000, 1001, 1002, 1100):
+        assert found[n - 1] == policy.bounds(n), n
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        *ADAPTIVE_SAMPLES,
+        *(with_max_retries(with_jitter(policy), 10**9) for policy in ADAPTIVE_SAMPLES),
+        *(with_token(policy, CancellationToken()) for policy in ADAPTIVE_SAMPLES),
+        *(chain(with_max_retries(ConstantBackOff(1), 2), policy) for policy in ADAPTIVE_SAMPLES),
+    ],
+    ids=repr,
+)
+def test_a_step_of_successive_bounds_costs_the_same_however_far_it_is(policy):
+    each = successive_bounds(policy)
+    early = max(steps(lambda: next(each)) for _ in range(10))
+    for _ in islice(each, 985):
+        pass
+    assert max(steps(lambda: next(each)) for _ in range(20)) <= early + 50
+
+
+def test_successive_bounds_of_a_class_of_a_user():
+    class Own(ConstantBackOff):
+        def bounds(self, n):
+            return None if n > 2 else (0.0, float(n))
+
+    assert list(islice(successive_bounds(Own(1)), 3)) == [(0.0, 1.0), (0.0, 2.0), None]
+    assert next(successive_bounds(Recording())) == (0.0, LARGEST)
+    inside = [with_max_retries(Own(1), 1), chain(Own(1)), chain(Recording())]
+    for policy in inside:  # they do not ask it
+        found = [policy.bounds(1), next(successive_bounds(policy))]
+        assert found == [(0.0, LARGEST)] * 2
+
+
+def test_successive_bounds_of_a_chain_know_when_a_part_ends():
+    policies = [
+        chain(with_max_retries(ConstantBackOff(9), 3), LIMDBackOff(2, 4, 0.5), ConstantBackOff(1)),
+        chain(StopBackOff(), LIMDBackOff(2, 4, 0.5, max_attempts=1), LIMDBackOff(1, 1, 0.5)),
+        chain(LIMDBackOff(2, 4, 0.5, max_attempts=3), with_max_retries(ConstantBackOff(9), 2)),
+        chain(with_token(LIMDBackOff(2, 4, 0.5), CancellationToken()), ConstantBackOff(9)),
+        chain(with_max_retries(ZeroBackOff(), 10**300), ConstantBackOff(9)),
+        chain(ZeroBackOff(), ConstantBackOff(9)),
+    ]
+    for policy in policies:
+        expected = [policy.bounds(n) for n in range(1, 10)]
+        assert list(islice(successive_bounds(policy), 9)) == expected

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import copy
-import random
 
 import pytest
 
 from backoff_ticker import (
     STOP,
     ConstantBackOff,
-    DecorrelatedJitterBackOff,
-    EqualJitterBackOff,
-    ExponentialBackOff,
     FibonacciBackOff,
     FullJitterBackOff,
     LIMDBackOff,
@@ -22,7 +18,6 @@ from backoff_ticker import (
     delays,
     with_added_jitter,
     with_jitter,
-    with_max_interval,
     with_max_retries,
 )
 from tests.policies.policy_doubles import ask
@@ -67,53 +62,6 @@ def test_delays_saturate_at_the_largest_float(wrap, limit):
     policy = wrap(ConstantBackOff(LARGEST), limit, rng=StubRandom(LAST_DRAW))
     assert policy.next_backoff() <= LARGEST
     assert policy.bounds(1)[1] == LARGEST
-
-
-def test_the_jitters_of_aws_are_those_around_a_plain_exponential_policy():
-    """What a source names must be the same by either name here: full, equal, and multipliers."""
-    for multiplier in (1.0, 1.5, 2.0, 3.0):
-        plain = ExponentialBackOff(1, 0, multiplier, 20, None)
-        for own, kind in ((FullJitterBackOff, "full"), (EqualJitterBackOff, "equal")):
-            one = own(1, 20, rng=random.Random(7), multiplier=multiplier)
-            other = with_jitter(plain, kind, rng=random.Random(7))
-            copied = copy.copy(other)
-            assert ask(one, 20) == pytest.approx(ask(copied, 20))
-            assert [one.bounds(n) for n in range(1, 20)] == [other.bounds(n) for n in range(1, 20)]
-
-
-def test_the_back_off_of_cloud_storage_is_added_jitter_under_a_cap():
-    one = TruncatedExponentialBackOff(
-        10, 0.5, rng=random.Random(7), initial_backoff=0.25, multiplier=3
-    )
-    plain = ExponentialBackOff(0.25, 0, 3, LARGEST, None)
-    other = with_max_interval(with_added_jitter(plain, 0.5, rng=random.Random(7)), 10)
-    assert [one.bounds(n) for n in range(1, 9)] == [other.bounds(n) for n in range(1, 9)]
-    assert ask(one, 8) == pytest.approx(ask(other, 8))
-
-
-def test_the_decorrelated_jitter_grows_by_its_multiplier():
-    policy = DecorrelatedJitterBackOff(1, 100, rng=StubRandom(LAST_DRAW), multiplier=2)
-    assert ask(policy, 4) == pytest.approx([2.0, 4.0, 8.0, 16.0])
-    assert policy.bounds(4) == (1.0, 16.0)
-    steady = DecorrelatedJitterBackOff(5, None, rng=StubRandom(LAST_DRAW), multiplier=1)
-    assert ask(steady, 3) == [5.0] * 3
-
-
-@pytest.mark.parametrize(
-    ("policy", "text"),
-    [
-        (FullJitterBackOff(1, 9, multiplier=3), "base=1.0, cap=9.0, multiplier=3.0"),
-        (FullJitterBackOff(1, 9), "base=1.0, cap=9.0"),
-        (DecorrelatedJitterBackOff(1, 9), "base=1.0, cap=9.0"),
-        (DecorrelatedJitterBackOff(1, 9, multiplier=2), "base=1.0, cap=9.0, multiplier=2.0"),
-        (
-            TruncatedExponentialBackOff(initial_backoff=2),
-            "maximum_backoff=64.0, max_jitter=1.0, initial_backoff=2.0",
-        ),
-    ],
-)
-def test_another_multiplier_is_printed(policy, text):
-    assert repr(policy) == f"{type(policy).__name__}({text})"
 
 
 def test_stop_is_stop_and_nothing_is_drawn():

@@ -1,4 +1,4 @@
-"""The three jitters of AWS and the truncated back-off of Cloud Storage."""
+"""The three jitters of AWS."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import pytest
 from backoff_ticker import (
     DecorrelatedJitterBackOff,
     EqualJitterBackOff,
+    ExponentialBackOff,
     FullJitterBackOff,
     TruncatedExponentialBackOff,
+    with_jitter,
 )
 from tests.policies.policy_doubles import ask
 from tests.policies.policy_strategies import LARGEST
@@ -114,28 +116,38 @@ def test_copies_without_a_seed_do_not_draw_in_step():
     assert ask(policy, 5) != ask(twin, 5)
 
 
+def test_the_jitters_of_aws_are_those_around_a_plain_exponential_policy():
+    """What a source names must be the same by either name here: full, equal, and multipliers."""
+    for multiplier in (1.0, 1.5, 2.0, 3.0):
+        plain = ExponentialBackOff(1, 0, multiplier, 20, None)
+        for own, kind in ((FullJitterBackOff, "full"), (EqualJitterBackOff, "equal")):
+            one = own(1, 20, rng=random.Random(7), multiplier=multiplier)
+            other = with_jitter(plain, kind, rng=random.Random(7))
+            copied = copy.copy(other)
+            assert ask(one, 20) == pytest.approx(ask(copied, 20))
+            assert [one.bounds(n) for n in range(1, 20)] == [other.bounds(n) for n in range(1, 20)]
+
+
+def test_the_decorrelated_jitter_grows_by_its_multiplier():
+    policy = DecorrelatedJitterBackOff(1, 100, rng=StubRandom(LAST_DRAW), multiplier=2)
+    assert ask(policy, 4) == pytest.approx([2.0, 4.0, 8.0, 16.0])
+    assert policy.bounds(4) == (1.0, 16.0)
+    steady = DecorrelatedJitterBackOff(5, None, rng=StubRandom(LAST_DRAW), multiplier=1)
+    assert ask(steady, 3) == [5.0] * 3
+
+
 @pytest.mark.parametrize(
-    ("drawn", "expected"),
+    ("policy", "text"),
     [
-        (0.0, [1, 2, 4, 8, 16, 32, 32]),
-        (0.5, [1.5, 2.5, 4.5, 8.5, 16.5, 32, 32]),
+        (FullJitterBackOff(1, 9, multiplier=3), "base=1.0, cap=9.0, multiplier=3.0"),
+        (FullJitterBackOff(1, 9), "base=1.0, cap=9.0"),
+        (DecorrelatedJitterBackOff(1, 9), "base=1.0, cap=9.0"),
+        (DecorrelatedJitterBackOff(1, 9, multiplier=2), "base=1.0, cap=9.0, multiplier=2.0"),
+        (
+            TruncatedExponentialBackOff(initial_backoff=2),
+            "maximum_backoff=64.0, max_jitter=1.0, initial_backoff=2.0",
+        ),
     ],
 )
-def test_cloud_storage_adds_before_the_cap(drawn, expected):
-    policy = TruncatedExponentialBackOff(32, rng=StubRandom(drawn))
-    assert ask(policy, 7) == expected
-    policy.reset()
-    assert ask(policy, 7) == expected
-
-
-def test_cloud_storage_without_jitter_draws_nothing():
-    rng = StubRandom(0.5)
-    assert ask(TruncatedExponentialBackOff(max_jitter=0, rng=rng), 3) == [1, 2, 4]
-    assert rng.draws == 0
-
-
-def test_cloud_storage_bounds_as_published():
-    policy = TruncatedExponentialBackOff(32)
-    bounds = [policy.bounds(n) for n in range(1, 8)]
-    assert bounds == [(1, 2), (2, 3), (4, 5), (8, 9), (16, 17), (32, 32), (32, 32)]
-    assert TruncatedExponentialBackOff(LARGEST).bounds(5000) == (LARGEST, LARGEST)
+def test_another_multiplier_is_printed(policy, text):
+    assert repr(policy) == f"{type(policy).__name__}({text})"

@@ -10,34 +10,16 @@ import pytest
 
 from backoff_ticker import (
     STOP,
-    ConstantFeedbackBackOff,
     ExponentialFeedbackBackOff,
     FibonacciBackOff,
     LILDBackOff,
     LIMDBackOff,
-    MILDBackOff,
     MIMDBackOff,
     SystemClock,
     Ticker,
 )
 from tests.policies.policy_strategies import LARGEST
-from tests.policies.random_doubles import LAST_DRAW, StubRandom
-
-MAKERS = {
-    "constant": lambda **options: ConstantFeedbackBackOff(2, 1, **options),
-    "exponential": lambda **options: ExponentialFeedbackBackOff(2, 2, 1, **options),
-    "fibonacci": lambda **options: FibonacciBackOff(2, 3, 1, **options),
-    "lild": lambda **options: LILDBackOff(2, 4, -5, **options),
-    "limd": lambda **options: LIMDBackOff(2, 4, 0.2, **options),
-    "mild": lambda **options: MILDBackOff(2, 2, -2, **options),
-    "mimd": lambda **options: MIMDBackOff(2, 2, 0.5, **options),
-}
-
-
-@pytest.fixture(params=MAKERS)
-def make(request, clock):
-    """A function that makes a policy of one of the seven classes, on the manual clock."""
-    return lambda **options: MAKERS[request.param](**{"clock": clock, **options})
+from tests.policies.random_doubles import StubRandom
 
 
 def state(policy):
@@ -220,9 +202,6 @@ def test_repr_shows_what_is_unusual():
     )
 
 
-# In a ticker
-
-
 def test_a_ticker_lends_its_clock_but_a_given_one_stays(make, clock):
     with Ticker(make(clock=None), clock=clock) as ticker:
         assert ticker.backoff._clock is clock
@@ -260,43 +239,3 @@ def test_a_ticker_ends_when_the_policy_gives_up(make, clock):
         else:
             ticks += 1
     assert ticks == 3
-
-
-# Bounds of a run of failures
-
-
-@pytest.mark.parametrize(
-    ("policy", "n", "expected"),
-    [
-        (LIMDBackOff(2, 4, 0.2), 3, (10, 10)),
-        (LIMDBackOff(2, 4, 0.2), 10**6, (4 * 10**6 - 2, 4 * 10**6 - 2)),
-        (LILDBackOff(20, -4, 1), 3, (12, 12)),
-        (LILDBackOff(20, -4, 1, min_delay=1), 10**9, (1, 1)),
-        (MIMDBackOff(3, 2, 0.5, max_delay=100), 10**9, (100, 100)),
-        (MILDBackOff(3, 0.5, 1), 3, (0.75, 0.75)),
-        (FibonacciBackOff(2, 3), 6, (21, 21)),
-        (FibonacciBackOff(0, 0), 10**9, (0, 0)),
-        (FibonacciBackOff(1, 1), 10**9, (LARGEST, LARGEST)),
-        (ExponentialFeedbackBackOff(5, 3, max_delay=100), 10**9, (100, 100)),
-        (ConstantFeedbackBackOff(2, jitter_factor=0.5), 7, (1, 3)),
-        (LIMDBackOff(2, 4, 0.2, jitter_factor=0.5), 2, (2.5, 10.5)),
-        (ConstantFeedbackBackOff(2, consider_actual_delay=True), 1, (2, 2)),
-        (ConstantFeedbackBackOff(2, consider_actual_delay=True), 3, (0, 6)),
-        (LILDBackOff(3, 1, 0, consider_actual_delay=True), 1, (6, 6)),
-    ],
-    ids=repr,
-)
-def test_bounds_of_failures_in_a_row(policy, n, expected):
-    assert policy.bounds(n) == expected
-
-
-@pytest.mark.parametrize("jitter", [0.0, 0.3])
-def test_bounds_of_far_calls_hold_what_a_run_gives(make, jitter):
-    for drawn in (0.0, LAST_DRAW):
-        policy = make(jitter_factor=jitter, rng=StubRandom(drawn), max_delay=1e9)
-        for _ in range(1999):
-            policy.failure()
-        delay = policy.failure()
-        least, greatest = policy.bounds(2000)
-        assert least <= delay <= greatest
-        assert delay == pytest.approx(least if drawn == 0.0 else greatest, rel=1e-9)

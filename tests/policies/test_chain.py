@@ -1,0 +1,132 @@
+"""Policies one after the other."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from backoff_ticker import (
+    STOP,
+    BackOff,
+    CancellationToken,
+    ConstantBackOff,
+    StopBackOff,
+    Ticker,
+    ZeroBackOff,
+    chain,
+    delays,
+    with_max_interval,
+    with_max_retries,
+    with_token,
+)
+from backoff_ticker.policies._running import is_feedback
+from backoff_ticker.policies._token_backoff import token_policies
+from tests.policies.policy_doubles import Feedback, Recording, ask
+
+
+def constant(seconds, count):
+    return with_max_retries(ConstantBackOff(seconds), count)
+
+
+def test_one_after_the_other():
+    policy = chain(constant(1, 2), constant(2, 1), StopBackOff(), constant(3, 2))
+    assert ask(policy, 7) == [1.0, 1.0, 2.0, 3.0, 3.0, STOP, STOP]
+    assert list(delays(policy)) == [1.0, 1.0, 2.0, 3.0, 3.0]
+
+
+def test_what_has_stopped_is_not_asked_again_before_reset():
+    first, second = Recording([STOP, 1.0]), Recording([2.0])
+    policy = chain(first, second)
+    assert ask(policy, 3) == [2.0, 2.0, 2.0]
+    assert (first.calls, policy.position) == (["next"], 1)
+    policy.reset()
+    assert policy.position == 0
+    assert (first.calls, second.calls) == (["next", "reset"], ["next"] * 3 + ["reset"])
+    assert policy.next_backoff() == 1.0
+
+
+def test_a_chain_needs_policies():
+    with pytest.raises(TypeError, match="at least one policy"):
+        chain()
+    with pytest.raises(TypeError, match=r"argument 2 of chain\(\) must be a BackOff.*, not 3"):
+        chain(ZeroBackOff(), 3)
+
+
+def test_a_chain_is_a_policy_and_takes_feedback_if_a_part_does():
+    assert isinstance(chain(ZeroBackOff()), BackOff)
+    assert is_feedback(chain(ZeroBackOff())) is False
+    assert is_feedback(chain(ZeroBackOff(), Feedback())) is True
+    assert is_feedback(with_max_retries(chain(ZeroBackOff(), Feedback()), 2)) is True
+
+
+def test_the_part_whose_turn_it_is_hears_the_feedback():
+    inner = Feedback()
+    policy = chain(constant(1, 1), inner)
+    assert policy.failure(1.0) == 1.0
+    assert policy.success(2.0) == 1.0  # begins the first part anew
+    assert inner.calls == []
+    assert policy.failure(3.0) == 5.0
+    assert policy.success(4.0) == 0.5
+    assert inner.calls == [("failure", 3.0), ("success", 4.0)]
+
+
+def test_a_copy_of_a_chain_keeps_its_own_place():
+    policy = chain(constant(1, 1), constant(2, 1))
+    policy.next_backoff()
+    policy.next_backoff()
+    twin = copy.copy(policy)
+    policy.next_backoff()
+    assert (twin.position, policy.position) == (1, 2)
+
+
+def test_a_copy_of_a_chain_does_not_use_up_the_parts_of_the_original():
+    policy = chain(constant(1, 1), ConstantBackOff(9))
+    assert ask(copy.copy(policy), 2) == [1.0, 9.0]
+    assert ask(policy, 2) == [1.0, 9.0]
+
+
+def test_a_ticker_copies_every_part():
+    part = constant(0, 2)
+    policy = chain(part, part)
+    assert len(list(Ticker(policy))) == 3  # the same part twice: it has stopped
+    assert len(list(Ticker(chain(constant(0, 2), constant(0, 2))))) == 5
+    assert (part.retries, policy.position) == (0, 0)
+
+
+def test_a_token_in_a_part_is_known_and_ends_a_ticker():
+    token = CancellationToken()
+    policy = chain(constant(0, 1), with_token(ConstantBackOff(300), token))
+    assert [inner.token for inner in token_policies(policy)] == [token]
+    ticker = Ticker(policy)
+    ticker.receive()
+    ticker.receive()
+    token.cancel()
+    assert list(ticker) == []
+    assert token_policies(chain(ZeroBackOff(), Recording())) is None
+
+
+def test_a_part_that_is_given_twice_has_one_turn():
+    part = constant(1, 2)
+    policy = chain(part, part)
+    assert ask(policy, 3) == [1.0, 1.0, STOP]
+    assert [policy.bounds(n) for n in (2, 3)] == [(1.0, 1.0), None]
+    assert repr(policy) == f"chain({part!r})"
+
+
+def test_a_part_that_is_also_inside_another_is_one_policy_in_every_copy():
+    part = constant(1, 2)
+    policy = chain(part, with_max_interval(part, 0.5))
+    twin = copy.copy(policy)
+    assert twin.backoffs[1].backoff is twin.backoffs[0]
+    assert twin.backoffs[0] is not part
+    assert list(delays(policy)) == [1.0, 1.0]
+    assert ask(twin, 3) == [1.0, 1.0, STOP]
+    assert ask(policy, 3) == [1.0, 1.0, STOP]
+
+
+def test_repr_of_a_chain():
+    assert (
+        repr(chain(ZeroBackOff(), ConstantBackOff(1)))
+        == "chain(ZeroBackOff(), ConstantBackOff(1.0))"
+    )

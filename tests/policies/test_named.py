@@ -1,0 +1,175 @@
+"""Policies by name: the table, the options of each, and what is refused."""
+
+from __future__ import annotations
+
+import inspect
+import random
+from datetime import timedelta
+
+import pytest
+
+from backoff_ticker import (
+    POLICIES,
+    ConstantBackOff,
+    ExponentialBackOff,
+    TruncatedExponentialBackOff,
+    named_policy,
+)
+from tests.helpers import ManualClock
+
+GIVEN = {
+    "interval": 1,
+    "base": 1,
+    "cap": 20,
+    "delay": 1,
+    "initial_delay": 1,
+    "initial_delay1": 1,
+    "initial_delay2": 1,
+    "delay_increment_on_failure": 1,
+    "delay_increment_on_success": -1,
+    "delay_multiple_on_failure": 2,
+    "delay_multiple_on_success": 0.5,
+}
+
+
+def parameters(name):
+    return inspect.signature(POLICIES[name]).parameters
+
+
+def needed(name):
+    """Return a value for each parameter that the policy of that name must be given."""
+    return {p.name: GIVEN[p.name] for p in parameters(name).values() if p.default is p.empty}
+
+
+def made(name, **options):
+    return named_policy(name, **needed(name) | options)
+
+
+def test_a_policy_by_its_name():
+    policy = named_policy("constant", interval=timedelta(seconds=2))
+    assert (type(policy), policy.interval) == (ConstantBackOff, 2.0)
+
+
+def test_the_table_cannot_be_changed_and_tells_names_and_sources():
+    with pytest.raises(TypeError):
+        POLICIES["mine"] = POLICIES["zero"]
+    for name, entry in POLICIES.items():
+        assert entry.name == name
+        assert repr(entry) == f"<NamedPolicy {name}: {entry.source}>"
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_each_call_makes_another_policy(name):
+    if name not in ("zero", "stop"):  # which have no state
+        assert made(name) is not made(name)
+    assert repr(POLICIES[name](**needed(name))) == repr(made(name))
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_defaults_of_the_signature_are_those_of_the_policy(name):
+    defaults = {p.name: p.default for p in parameters(name).values() if p.default is not p.empty}
+    assert repr(made(name, **defaults)) == repr(made(name))
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_table_tells_which_take_feedback(name):
+    policy = made(name)
+    assert POLICIES[name].feedback is hasattr(policy, "success") is hasattr(policy, "failure")
+
+
+# Presets
+
+
+def test_a_preset_takes_the_parameters_of_its_class():
+    for name, of in [
+        ("go", ExponentialBackOff),
+        ("java", ExponentialBackOff),
+        ("cloud-storage", TruncatedExponentialBackOff),
+    ]:
+        assert POLICIES[name].preset
+        assert list(parameters(name)) == list(inspect.signature(of).parameters)
+        assert type(named_policy(name)) is of
+    for name in ("grpc", "aws"):
+        assert POLICIES[name].preset
+        assert list(parameters(name)) == ["rng"]
+
+
+def test_a_preset_with_an_option():
+    go = named_policy("go", max_interval=3)
+    assert repr(go) == repr(ExponentialBackOff(max_interval=3))
+    java = named_policy("java", max_interval=3, max_elapsed_time=None)
+    assert repr(java) == repr(
+        ExponentialBackOff(max_interval=3, max_elapsed_time=None, look_ahead=False)
+    )
+    assert repr(named_policy("java", look_ahead=True)) == repr(named_policy("go"))
+    assert named_policy("cloud-storage", maximum_backoff=32).maximum_backoff == 32.0
+
+
+def test_a_preset_has_the_published_defaults():
+    """Written out, so a default of the class that changes does not change them unseen."""
+    published = ExponentialBackOff(0.5, 0.5, 1.5, 60.0, 900.0, look_ahead=True)
+    assert repr(named_policy("go")) == repr(published)
+    assert parameters("go")["look_ahead"].default is True
+    published = ExponentialBackOff(0.5, 0.5, 1.5, 60.0, 900.0, look_ahead=False)
+    assert repr(named_policy("java")) == repr(published)
+    assert parameters("java")["look_ahead"].default is False
+    published = TruncatedExponentialBackOff(64.0, 1.0, initial_backoff=1.0, multiplier=2.0)
+    assert repr(named_policy("cloud-storage")) == repr(published)
+
+
+@pytest.mark.parametrize("name", ["go", "java"])
+def test_a_preset_measures_time_on_the_clock_it_is_given(name):
+    clock = ManualClock(5.0)
+    policy = named_policy(name, clock=clock, rng=random.Random(1))
+    clock.now = 7.0
+    assert policy.elapsed_time == 2.0
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("name", [None, 5, b"constant", ["constant"], ConstantBackOff])
+def test_a_name_that_is_no_text(name):
+    with pytest.raises(TypeError, match="^name must be a str, not "):
+        named_policy(name)
+
+
+def test_a_name_that_no_policy_has():
+    with pytest.raises(ValueError, match="^name must be one of constant, zero, .*, aws, not 'gol'"):
+        named_policy("gol")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "complaint"),
+    [
+        ("constant", {}, "missing a required argument: 'interval'"),
+        ("full-jitter", {"base": 1}, "missing a required argument: 'cap'"),
+        ("limd", {"initial_delay": 1}, "missing a required .*'delay_increment_on_failure'"),
+        ("constant", {"interval": 1, "pause": 2}, "got an unexpected keyword argument 'pause'"),
+        ("fibonacci", {**GIVEN, "pause": 2}, "got an unexpected keyword argument"),
+        ("go", {"pause": 1}, "got an unexpected keyword argument 'pause'"),
+        ("grpc", {"max_interval": 3}, "got an unexpected keyword argument 'max_interval'"),
+        ("aws", {"clock": None}, "got an unexpected keyword argument 'clock'"),
+    ],
+)
+def test_options_that_are_missing_or_unknown(name, options, complaint):
+    with pytest.raises(TypeError, match=f"^options of {name}: {complaint}") as caught:
+        named_policy(name, **options)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    with pytest.raises(TypeError, match=f"^options of {name}: {complaint}"):
+        POLICIES[name](**options)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "error", "complaint"),
+    [
+        ("constant", {"interval": -1}, ValueError, "^interval must be "),
+        ("constant", {"interval": "1"}, TypeError, "^interval must be "),
+        ("java", {"look_ahead": 1}, TypeError, "^look_ahead must be a bool, not 1"),
+        ("cloud-storage", {"multiplier": 0.5}, ValueError, "^multiplier must be >= 1, not 0.5"),
+    ],
+)
+def test_an_option_out_of_its_range_is_told_by_its_name(name, options, error, complaint):
+    with pytest.raises(error, match=complaint):
+        named_policy(name, **options)

@@ -1,0 +1,221 @@
+"""What the policies around another policy share."""
+
+from __future__ import annotations
+
+import copy
+import math
+from datetime import timedelta
+
+import pytest
+
+from backoff_ticker import (
+    STOP,
+    BackOff,
+    CancellationToken,
+    ConstantBackOff,
+    ExponentialBackOff,
+    FeedbackBackOff,
+    LIMDBackOff,
+    StopBackOff,
+    ZeroBackOff,
+    chain,
+    with_added_jitter,
+    with_jitter,
+    with_max_elapsed_time,
+    with_max_interval,
+    with_max_retries,
+    with_token,
+)
+from backoff_ticker.policies._running import is_feedback
+from tests.policies.policy_doubles import Feedback, Passing, Recording
+from tests.policies.policy_strategies import LARGEST
+
+
+def constant(seconds, count):
+    return with_max_retries(ConstantBackOff(seconds), count)
+
+
+GROWING = ExponentialBackOff(1, 0, 2, 1000, None)
+
+
+TOKEN = CancellationToken()
+WRAPPERS = {
+    "max_retries": lambda inner: with_max_retries(inner, 3),
+    "token": lambda inner: with_token(inner, TOKEN),
+    "max_elapsed_time": lambda inner: with_max_elapsed_time(inner, 3),
+    "max_interval": lambda inner: with_max_interval(inner, 3),
+    "jitter": lambda inner: with_jitter(inner, 0),
+    "added_jitter": lambda inner: with_added_jitter(inner, 0),
+    "chain": chain,
+}
+
+
+@pytest.fixture(params=WRAPPERS)
+def wrap(request):
+    """Each of the wrappers as a function of the policy inside; it leaves delays as they are."""
+    return WRAPPERS[request.param]
+
+
+def test_a_wrapper_is_a_policy(wrap):
+    assert isinstance(wrap(ZeroBackOff()), BackOff)
+
+
+def test_a_wrapper_takes_feedback_exactly_if_the_policy_inside_does(wrap):
+    assert is_feedback(wrap(Feedback())) is True
+    assert is_feedback(wrap(wrap(Feedback()))) is True
+    assert is_feedback(wrap(ZeroBackOff())) is False
+    with pytest.raises(AttributeError) as caught:
+        wrap(ZeroBackOff()).failure  # noqa: B018
+    assert "has no attribute 'failure'" in str(caught.value)
+
+
+def test_isinstance_tells_whether_a_wrapper_takes_feedback(wrap):
+    assert isinstance(wrap(Feedback()), FeedbackBackOff)
+    assert isinstance(wrap(wrap(LIMDBackOff(1, 1, 1))), FeedbackBackOff)
+    assert isinstance(copy.copy(wrap(Feedback())), FeedbackBackOff)
+    assert not isinstance(wrap(ZeroBackOff()), FeedbackBackOff)
+    assert not isinstance(wrap(wrap(Recording())), FeedbackBackOff)
+
+
+def test_a_wrapper_around_feedback_is_one_of_its_kind(wrap):
+    assert isinstance(wrap(Feedback()), type(wrap(ZeroBackOff())))
+    assert repr(wrap(Feedback())).startswith(repr(wrap(ZeroBackOff())).partition("(")[0])
+
+
+def test_a_policy_that_makes_up_its_methods_is_heard_through_a_wrapper(wrap):
+    class Forwarding(Passing):
+        def __init__(self, policy):
+            self.inner = policy
+
+        def __getattr__(self, name):
+            if name == "inner":
+                raise AttributeError(name)
+            return getattr(self.inner, name)
+
+    assert isinstance(wrap(Forwarding(Feedback())), FeedbackBackOff)
+    assert wrap(Forwarding(LIMDBackOff(1, 1, 1))).failure() == 1.0
+    assert not isinstance(wrap(Forwarding(ZeroBackOff())), FeedbackBackOff)
+
+
+@pytest.mark.parametrize("policy", [None, 1.0, "x", object(), ZeroBackOff, print], ids=repr)
+def test_what_is_no_policy_is_refused(wrap, policy):
+    with pytest.raises(TypeError) as caught:
+        wrap(policy)
+    message = str(caught.value)
+    assert message.startswith(("backoff must be a BackOff", "argument 1 of chain() must be a B"))
+    assert message.endswith(f"not {policy!r}")
+
+
+def test_wrappers_print_as_they_are_made():
+    token = CancellationToken()
+    assert repr(with_max_retries(ConstantBackOff(1), 2)) == (
+        "with_max_retries(ConstantBackOff(1.0), 2)"
+    )
+    assert repr(with_token(ZeroBackOff(), token)) == f"with_token(ZeroBackOff(), {token!r})"
+
+
+def test_repr_shows_how_it_was_made():
+    policy = with_max_interval(with_max_elapsed_time(ZeroBackOff(), 5), timedelta(seconds=2))
+    assert repr(policy) == "with_max_interval(with_max_elapsed_time(ZeroBackOff(), 5.0), 2.0)"
+
+
+def test_a_copy_does_not_share_the_policy_inside(wrap):
+    inner = ExponentialBackOff(1, 0, 2)
+    outer = wrap(wrap(inner))
+    twin = copy.copy(outer)
+    assert twin.next_backoff() == 1.0
+    assert inner.current_interval == 1.0
+    (middle,) = twin._inside()
+    assert [policy.current_interval for policy in middle._inside()] == [2.0]
+    assert type(twin) is type(outer)
+
+
+def test_a_user_class_inside_may_take_no_timestamp():
+    class Own(Recording):
+        def failure(self):
+            return 5.0
+
+        def success(self):
+            return 0.5
+
+    policy = with_max_retries(Own(), 1)
+    assert (policy.failure(), policy.failure(), policy.success()) == (5.0, STOP, 0.5)
+
+
+@pytest.mark.parametrize("bad", [math.nan, -1.0, "1", None, True], ids=repr)
+def test_a_bad_answer_inside_is_told_and_not_compared(wrap, bad):
+    with pytest.raises((TypeError, ValueError), match=r"what <.*Recording object.*> returns must"):
+        wrap(Recording([bad])).next_backoff()
+
+
+@pytest.mark.parametrize("answer", [timedelta(seconds=2), 2, 2.0], ids=repr)
+def test_what_a_wrapper_returns_is_a_float(wrap, answer):
+    class Told(Recording):
+        def failure(self):
+            return answer
+
+        success = failure
+
+    policy = wrap(Told([answer]))
+    for ask in (policy.next_backoff, policy.failure, policy.success):
+        delay = ask()
+        assert (delay, type(delay)) == (2.0, float)
+
+
+@pytest.mark.parametrize("outcome", ["failure", "success"])
+def test_a_bad_answer_to_feedback_is_told(wrap, outcome):
+    class Told(Recording):
+        def failure(self):
+            return math.inf
+
+        success = failure
+
+    with pytest.raises(ValueError, match=r"what <.*Told object.*> returns must .*, not inf"):
+        getattr(wrap(Told()), outcome)()
+
+
+# Bounds
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (with_max_retries(GROWING, 2), [(1, 1), (2, 2), None, None]),
+        (with_max_retries(StopBackOff(), 2), [None, None]),
+        (with_token(GROWING, CancellationToken()), [(1, 1), (2, 2), (4, 4)]),
+        (with_max_interval(GROWING, 3), [(1, 1), (2, 2), (3, 3), (3, 3)]),
+        (with_max_elapsed_time(GROWING, 3), [(1, 1), (2, 2), None, None]),
+        (with_max_elapsed_time(ExponentialBackOff(2, 0.5, 1, 2, None), 2), [(1, 2), (1, 2)]),
+        (with_max_elapsed_time(GROWING, None), [(1, 1), (2, 2), (4, 4)]),
+        (chain(constant(9, 2), GROWING), [(9, 9), (9, 9), (1, 1), (2, 2)]),
+        (chain(constant(9, 1), constant(8, 1)), [(9, 9), (8, 8), None]),
+        (chain(chain(constant(9, 1), constant(8, 1)), GROWING), [(9, 9), (8, 8), (1, 1), (2, 2)]),
+        (chain(StopBackOff(), GROWING), [(1, 1), (2, 2)]),
+        # The first part may stop at any time: the second may be at any of its calls by then.
+        (
+            chain(with_max_elapsed_time(constant(9, 2), 99), GROWING),
+            [(1, 9), (1, 9), (1, 4), (2, 8)],
+        ),
+        (chain(with_token(constant(9, 1), CancellationToken()), GROWING), [(1, 9), (1, 2), (2, 4)]),
+        (with_max_retries(Recording(), 1), [(0, LARGEST), None]),
+        (chain(Recording(), GROWING), [(0, LARGEST), (0, LARGEST)]),
+        (with_max_retries(type("Own", (ConstantBackOff,), {})(1), 1), [(0, LARGEST), None]),
+        (ExponentialBackOff(2, 0.5, 2, 8, 3), [(1, 3), (2, 3), None]),
+        (ExponentialBackOff(2, 0.5, 2, 8, 3, look_ahead=False), [(1, 3), (2, 6), (4, 12)]),
+        (LIMDBackOff(2, 4, 0.2, max_attempts=3), [(2, 2), (6, 6), None]),
+        (
+            chain(LIMDBackOff(2, 4, 0.2, max_attempts=3), constant(1, 1)),
+            [(2, 2), (6, 6), (1, 1), None],
+        ),
+    ],
+    ids=repr,
+)
+def test_bounds(policy, expected):
+    assert [policy.bounds(n) for n in range(1, len(expected) + 1)] == expected
+
+
+def test_bounds_of_far_calls():
+    assert chain(constant(9, 10**12), GROWING).bounds(10**12) == (9, 9)
+    assert chain(constant(9, 10**12), GROWING).bounds(10**12 + 2) == (2, 2)
+    assert with_max_retries(GROWING, 10**9).bounds(10**9) == (1000, 1000)
+    assert with_max_retries(GROWING, 10**9).bounds(10**9 + 1) is None
