@@ -11,11 +11,13 @@ import json
 import os
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
 import termios
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -151,10 +153,22 @@ def children(running: Running) -> list[int]:
 
 
 def children_of(process: int) -> list[int]:
-    command = ["ps", "-A", "-o", "ppid=,pid="]
+    return _processes_with("ppid", process)
+
+
+def _processes_with(column: str, value: int) -> list[int]:
+    command = ["ps", "-A", "-o", f"{column}=,pid=,stat="]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    pairs = (map(int, line.split()) for line in listed.splitlines())
-    return [child for parent, child in pairs if parent == process]
+    rows = (line.split() for line in listed.splitlines())
+    return [int(process) for found, process, _ in rows if int(found) == value]
+
+
+def end_session(session: int) -> None:
+    """Kill all processes of a session that is not the test's own, also those that fork."""
+    while left := [one for one in _processes_with("sid", session) if state(one)[:1] != "Z"]:
+        for process in left:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
 
 class Running:
@@ -222,6 +236,7 @@ class Running:
         """End it, whatever the test did."""
         self.process.kill()
         self.process.wait()
+        end_session(self.process.pid)
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream:
                 stream.close()
