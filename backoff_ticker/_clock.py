@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ._protocols import Clock, TimerHandle
 
-__all__ = ["SystemClock", "resolve_clock", "scheduler"]
+__all__ = ["SystemClock", "current_clocks", "resolve_clock", "scheduler"]
 
 scheduler = Scheduler(time.monotonic)
 """The one scheduler of the process."""
@@ -105,7 +105,9 @@ class SystemParker:
 
 
 _SYSTEM: SystemClock = object.__new__(SystemClock)
-_current: Clock = _SYSTEM
+
+current_clocks: dict[int, Clock] = {}
+"""What ``clock=None`` means, by thread: empty but in tests on virtual time."""
 
 
 def resolve_clock(clock: Clock | None) -> Clock:
@@ -115,7 +117,7 @@ def resolve_clock(clock: Clock | None) -> Clock:
         TypeError: It lacks a method of a clock.
     """
     if clock is None:
-        return _current
+        return current_clocks.get(threading.get_ident(), _SYSTEM) if current_clocks else _SYSTEM
     if isinstance(clock, type):
         raise TypeError(f"clock must be a Clock, not the class {clock!r}")
     for method in ("monotonic", "time", "call_at", "parker"):

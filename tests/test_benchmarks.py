@@ -17,7 +17,15 @@ SCRIPTS = sorted(
 
 
 def test_there_is_a_script_for_each_matter():
-    assert SCRIPTS == ["cancel", "imports", "lateness", "memory", "scale", "zero_backoff"]
+    assert SCRIPTS == [
+        "cancel",
+        "imports",
+        "lateness",
+        "memory",
+        "scale",
+        "virtual_time",
+        "zero_backoff",
+    ]
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

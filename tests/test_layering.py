@@ -95,7 +95,7 @@ ALL = {room_of(path): path.read_text() for path in sorted(PACKAGE.rglob("*.py"))
 TREES = {room: ast.parse(source) for room, source in ALL.items()}
 
 # What stands on top is never imported by the core, and may use more than it.
-TOP = {room for room in ALL if room == "__main__" or room.startswith("cli.")}
+TOP = {room for room in ALL if room == "__main__" or room.startswith(("cli.", "testing."))}
 SOURCES = {room: source for room, source in ALL.items() if room not in TOP}
 
 
@@ -199,7 +199,7 @@ def test_what_stands_on_top_is_not_imported_by_the_core():
     assert [(who, what) for who, what, _ in EDGES if what in TOP] == []
 
 
-def test_only_the_command_line_uses_the_packages_of_its_extras():
+def test_only_what_stands_on_top_uses_other_packages():
     outside = {
         (module.partition(".")[0], lazy)
         for room in TOP
@@ -207,7 +207,7 @@ def test_only_the_command_line_uses_the_packages_of_its_extras():
         if own(module) is None
     }
     packages = {(name, lazy) for name, lazy in outside if name not in sys.stdlib_module_names}
-    assert {name for name, _ in packages} == {"click", "rich", "matplotlib"}
+    assert {name for name, _ in packages} == {"click", "rich", "matplotlib", "pytest"}
     assert ("matplotlib", False) not in packages
 
 

@@ -1,0 +1,128 @@
+"""A virtual clock that is driven by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from .._numbers import as_number
+from ._clock_base import ClockBase
+from ._errors import ClockUsageError, UntrackedLoopError
+from ._kernel import Step
+from ._loops import loop_kernel
+from ._nanoseconds import in_nanoseconds, in_seconds
+from ._parker import wait_for_turn
+
+__all__ = ["ByHand"]
+
+
+class ByHand(ClockBase):
+    """Time moves as far as it is told to."""
+
+    def advance(self, seconds: float) -> int:
+        """Let so many seconds pass, with everything that is due on the way, in order.
+
+        Each timer fires at its own time, and before the next one everybody whom it woke waits
+        again, or has ended. At the end time is exactly that much later.
+
+        Returns:
+            How many timers fired.
+
+        Raises:
+            ClockUsageError: ``seconds`` is negative: time does not go back; or this is no thread
+                that may drive the clock: a participant, or one in which an event loop runs.
+            SettleTimeout: A participant neither waits on the clock nor ends.
+            Exception: What a timer's callback raised; time stands where it did so.
+        """
+        return self._step(self._target(seconds))
+
+    def advance_to(self, when: float) -> int:
+        """Let time pass up to ``when``, in seconds of the clock, as ``advance()`` does."""
+        target = in_nanoseconds(as_number("when", when))
+        if target < self._kernel.now:
+            raise ClockUsageError(
+                f"cannot advance to {when!r} from {self._kernel.seconds!r}: time does not go back"
+            )
+        return self._step(target)
+
+    def advance_next(self) -> float:
+        """Advance to the next timer that is pending; return how many seconds passed.
+
+        Raises:
+            ClockUsageError: None is.
+        """
+        self.settle()
+        first = self._kernel.ask(self._kernel.timers.first)
+        if first is None:
+            raise ClockUsageError("advance_next(): no timer is pending")
+        before = self._kernel.now
+        self._step(max(first.due, before))
+        return in_seconds(self._kernel.now - before)
+
+    def settle(self) -> None:
+        """Wait until every participant waits, or has ended; time stands still."""
+        self._step(None)
+
+    async def advance_async(self, seconds: float) -> int:
+        """Do what ``advance()`` does, in a coroutine on an event loop of this clock.
+
+        A cancelled wait leaves time where it is.
+        """
+        kernel = self._kernel
+        loop = asyncio.get_running_loop()
+        if loop_kernel(loop) is not kernel:
+            raise UntrackedLoopError(
+                f"advance_async() in {loop!r}, which this clock does not drive: run the code on "
+                "clock.new_event_loop(), or begin the loop inside `with clock:`"
+            )
+        done: asyncio.Future[None] = loop.create_future()
+
+        def finish() -> None:
+            if not done.done():
+                done.set_result(None)
+
+        step = Step(self._target(seconds), lambda: loop.call_soon_threadsafe(finish))
+        kernel.post(kernel.begin, step)
+        try:
+            await done
+        finally:
+            kernel.post(kernel.withdraw, step)
+        if step.error is not None:
+            raise step.error
+        return step.fired
+
+    def _target(self, seconds: float) -> int:
+        step = as_number("seconds", seconds)
+        if step < 0.0:
+            raise ClockUsageError(f"cannot advance by {seconds!r}: time does not go back")
+        return self._kernel.now + in_nanoseconds(step)
+
+    def _step(self, target: int | None) -> int:
+        what = "settle()" if target is None else "advance()"
+        self._refuse_in_loop(what, "await clock.advance_async()")
+        self._refuse_in_participant(what)
+        return self._wait_for_step(target)
+
+    def _wait_for_step(self, target: int | None) -> int:
+        kernel = self._kernel
+        done = threading.Lock()
+        done.acquire()
+        driver = self._counted_here()
+
+        def finish() -> None:
+            if done.locked():
+                done.release()
+
+        step = Step(target, finish, driver)
+        kernel.watch.begin()
+        kernel.unlock()
+        try:
+            kernel.post(kernel.begin, step)
+            done.acquire()
+        finally:
+            kernel.post(kernel.withdraw, step)
+            if driver is not None:
+                wait_for_turn(kernel, driver)
+        if step.error is not None:
+            raise step.error
+        return step.fired

@@ -1,0 +1,100 @@
+"""A virtual clock on which time advances by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from ._current import current
+from ._errors import ClockUsageError
+from ._parker import wait_for_turn
+from ._participants import Participants
+from ._patches import patch, unpatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+__all__ = ["ByItself"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class ByItself(Participants):
+    """Time moves whenever every participant waits."""
+
+    _entered: bool
+
+    @contextmanager
+    def auto_advance(self) -> Iterator[None]:
+        """Have time advance by itself inside the block, whenever every participant waits.
+
+        This thread is a participant there, so time stands still while it works.
+        """
+        self._refuse_in_loop("auto_advance()", "auto=True for the clock")
+        self._refuse_in_participant("auto_advance()")
+        kernel = self._kernel
+        driver = kernel.driver
+        if driver.ident != threading.get_ident():
+            if self._entered or driver.counted:
+                raise ClockUsageError("only the thread that entered a clock can drive it")
+            driver.ident = threading.get_ident()
+        kernel.post(kernel.automatic, 1)
+        entered = not driver.counted
+        if entered:
+            kernel.enter_new(driver)
+            wait_for_turn(kernel, driver)
+        try:
+            yield
+        finally:
+            kernel.post(kernel.automatic, -1)
+            if entered:
+                kernel.ask(lambda: kernel.leave(driver))
+        self._raise_errors()
+
+    def _raise_errors(self) -> None:
+        errors = self._kernel.errors
+        if errors:
+            first, *others = errors
+            errors.clear()
+            for other in others:
+                first.add_note(f"another callback raised {other!r}")
+            raise first
+
+    def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function in a thread that is tracked, time advancing by itself; return its result.
+
+        Raises:
+            VirtualDeadlockError: Everybody waits and nothing is due.
+            SettleTimeout: A participant neither waits on the clock nor ends.
+            BaseException: What the function, or the callback of a timer, raised.
+        """
+        with self._current(), self.auto_advance():
+            return self.spawn(function, *args, **kwargs).result()
+
+    def run_async(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on an event loop of this clock in this thread, as ``run()`` does."""
+        try:
+            with (
+                self._current(),
+                self.auto_advance(),
+                asyncio.Runner(loop_factory=self.new_event_loop) as runner,
+            ):
+                return runner.run(coroutine)
+        finally:
+            coroutine.close()
+
+    @contextmanager
+    def _current(self) -> Iterator[None]:
+        """Have this clock be the current one here, and the standard library know of it."""
+        if self._entered:
+            yield
+            return
+        patch()
+        try:
+            with current(self._kernel.clock):
+                yield
+        finally:
+            unpatch()

@@ -1,0 +1,136 @@
+"""How the state of a virtual clock changes: step by step, and nobody waits for a lock.
+
+Every change is an operation in an inbox. Who adds one carries out all that are there, unless
+somebody else is doing so, and then that thread finds the new one, too. So a signal handler or a
+finalizer may come in the middle of any other change, in the very thread that makes it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ._errors import ClockUsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+__all__ = ["Inbox"]
+
+T = TypeVar("T")
+
+
+def _nothing() -> None:
+    pass
+
+
+class Inbox:
+    """Carries out operations, and what follows from them.
+
+    Attributes:
+        errors: What callbacks raised while nobody waited for a step; and, where a signal handler
+            raised something in the middle of it, an operation.
+    """
+
+    def __init__(self) -> None:
+        self._inbox: deque[tuple[Callable[..., None], tuple[Any, ...], int]] = deque()
+        self._observers: list[Callable[[], None]] = []
+        self._lock = threading.RLock()
+        self.errors: list[BaseException] = []
+        self._firing = False
+        self._due: list[Callable[[], object]] = []
+        self._firing_in: int | None = None  # in which thread
+
+    def _dispatch(self) -> None:
+        """Do what follows from the state; a callback that is to be called is due then."""
+        raise NotImplementedError
+
+    def _fired(self, error: BaseException | None) -> None:
+        """Go on once that callback has returned."""
+        raise NotImplementedError
+
+    def post(self, operation: Callable[..., None], *args: object) -> None:
+        """Have an operation carried out, by this thread or the one that is at it."""
+        here = threading.get_ident()
+        self._inbox.append((operation, args, here))
+        inbox, due, lock = self._inbox, self._due, self._lock
+        while (inbox or due) and not lock._is_owned():  # type: ignore[attr-defined]
+            try:  # before it is acquired: an interrupt can come at any call
+                if not lock.acquire(blocking=False):
+                    return
+                while inbox:
+                    operation, args, poster = inbox.popleft()
+                    try:
+                        operation(*args)
+                    except Exception as error:
+                        if poster == here:
+                            raise
+                        self.errors.append(error)
+                for observe in self._observers:
+                    observe()
+                self._dispatch()
+            finally:
+                if lock._is_owned():  # type: ignore[attr-defined]
+                    lock.release()
+            if due:
+                self._fire()
+
+    def _fire(self) -> None:
+        error: BaseException | None = None
+        try:
+            callback = self._due.pop()
+        except IndexError:
+            return  # another thread calls it
+        try:
+            self._firing_in = threading.get_ident()
+            with self._as_current():
+                callback()
+        except KeyboardInterrupt:
+            raise  # out of the call that fired it
+        except BaseException as raised:  # noqa: BLE001 - raised by the step, or when the clock ends
+            error = raised
+        finally:
+            self._firing_in = None
+            self._inbox.append((self._fired, (error,), 0))
+
+    def _as_current(self) -> AbstractContextManager[None]:
+        """Return a block in which callbacks are called."""
+        raise NotImplementedError
+
+    def unlock(self) -> None:
+        """Let go the lock, before a wait, that an interrupt made this thread keep."""
+        while self._lock._is_owned():  # type: ignore[attr-defined]
+            self._lock.release()
+
+    @property
+    def fires_here(self) -> bool:
+        """Whether this thread is calling a timer's callback."""
+        return self._firing_in == threading.get_ident()
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """Return what ``question()`` answers while nothing changes."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            raise ClockUsageError("a signal handler cannot ask a clock that it has interrupted")
+        answers: list[T] = []
+        self.post(lambda: answers.append(question()))
+        while not answers:
+            self.post(_nothing)  # another thread is about to carry it out
+        return answers[0]
+
+    def wait_for(self, condition: Callable[[], bool], timeout: float) -> bool:
+        """Wait until ``condition()``, which is looked at after each change, in real seconds."""
+        met = threading.Lock()
+        met.acquire()
+
+        def look() -> None:
+            if met.locked() and condition():
+                met.release()
+
+        self.ask(lambda: self._observers.append(look))
+        self.ask(look)
+        try:
+            return met.acquire(timeout=timeout)
+        finally:
+            self.ask(lambda: self._observers.remove(look))

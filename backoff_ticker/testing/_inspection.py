@@ -1,0 +1,84 @@
+"""What a test can see of a virtual clock, and hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from .._numbers import as_seconds, shown
+from ._clock_base import ClockBase
+from ._errors import ClockUsageError, SettleTimeout
+from ._participant import State
+from ._traps import Trap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Inspection", "TimerInfo"]
+
+
+class TimerInfo(NamedTuple):
+    """A timer that is pending.
+
+    Attributes:
+        when: When it is due, in seconds of the clock.
+        what: What it is for.
+        owner: The participant whose wait it ends; None if it is a callback.
+    """
+
+    when: float
+    what: str
+    owner: str | None
+
+
+class Inspection(ClockBase):
+    """Timers, waits, traps."""
+
+    _traps: list[Trap]
+
+    def pending(self) -> list[TimerInfo]:
+        """Return the timers that are pending, in the order in which they are due."""
+        kernel = self._kernel
+        return [
+            TimerInfo(timer.when, timer.what, timer.sleeper.name if timer.sleeper else None)
+            for timer in kernel.ask(kernel.timers.pending)
+        ]
+
+    def block_until(
+        self, timers: int | None = None, parked: int | None = None, timeout: float = 5.0
+    ) -> None:
+        """Wait, in real time, until so many timers are pending and participants wait.
+
+        Raises:
+            SettleTimeout: After ``timeout`` real seconds there are fewer.
+        """
+        kernel = self._kernel
+
+        def counts() -> tuple[int, int]:
+            waiting = sum(one.state is State.PARKED for one in kernel.members)
+            return len(kernel.timers.pending()), waiting
+
+        wanted = (timers or 0, parked or 0)
+
+        def enough() -> bool:
+            return all(found >= least for found, least in zip(counts(), wanted, strict=True))
+
+        if not kernel.wait_for(enough, as_seconds("timeout", timeout)):
+            asked = [f"{n}={v}" for n, v in (("timers", timers), ("parked", parked)) if v]
+            found = kernel.ask(counts)
+            due = ", ".join(f"{info.what} at t={info.when:.9g}" for info in self.pending())
+            raise SettleTimeout(
+                f"block_until({', '.join(asked)}): only {found[0]} timers and {found[1]} parked "
+                f"after {timeout:g} s real: {due or 'nothing is due'}"
+            )
+
+    def trap(self, kind: str, match: Callable[..., object] | None = None) -> Trap:
+        """Hold the calls that participants make of a method of this clock, until released.
+
+        Args:
+            kind: The method: ``"monotonic"``, ``"time"``, ``"call_at"`` or ``"parker"``.
+            match: Called with the arguments of a call: whether to hold it; None: each.
+        """
+        kinds = ("monotonic", "time", "call_at", "parker")
+        if kind not in kinds:
+            raise ClockUsageError(f"kind must be one of {', '.join(kinds)}, not {shown(kind)}")
+        return Trap(self._kernel, self._traps, kind, match)

@@ -1,0 +1,300 @@
+"""The one rule of a virtual clock: nobody runs, so time goes on to what is due next.
+
+Invariants:
+    * Time moves only while no counted participant runs or is queued, nothing holds time still and
+      no callback is being called; and then no further than the horizon: that of the step which
+      somebody waits for, infinity while time advances by itself, else none.
+    * Callbacks are called without the lock, one after the other, each at its own time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._current import current
+from ._errors import ClockUsageError, SettleTimeout, Unwind, VirtualDeadlockError
+from ._nanoseconds import NEVER, in_seconds
+from ._participant import Participant, State
+from ._reports import at, deadlock, stuck
+from ._turns import Turns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from ._timers import VirtualTimer
+
+__all__ = ["Kernel", "Step"]
+
+_OUTSIDE = (State.AWAY, State.HELD)
+_LATE = 0.1
+"""Seconds between two looks that tell that the machine is busy elsewhere."""
+_LITTLE = 0.05
+"""What such a look counts for, and one at a thread that has not begun."""
+_ONCE_MORE = 0.1
+"""Seconds to wait for those who were waited for in vain."""
+
+
+class Step:
+    """Somebody waits until everyone does and time has come as far as a target.
+
+    Attributes:
+        target: How far, in nanoseconds; None: time stands still meanwhile.
+        fired: How many timers fired on the way.
+        error: What went wrong.
+        driver: The participant that waits for it, and is not counted meanwhile.
+    """
+
+    __slots__ = ("_on_done", "driver", "error", "fired", "target")
+
+    def __init__(
+        self,
+        target: int | None,
+        on_done: Callable[[], object],
+        driver: Participant | None = None,
+    ) -> None:
+        self.target = target
+        self.driver = driver
+        self.fired = 0
+        self.error: BaseException | None = None
+        self._on_done = on_done
+
+    def finish(self) -> None:
+        """Tell whoever waits."""
+        self._on_done()
+
+
+class Kernel(Turns):
+    """Moves the time of a virtual clock.
+
+    Attributes:
+        clock: Whose kernel it is.
+        closed: Whether that clock is closed.
+        loops: What drives event loops by this clock.
+        holds: Why time is held still, for however long.
+        promises: Which participants are to come; time stands still, but not for ever.
+        settle_timeout: Real seconds after which nobody waits any longer.
+    """
+
+    def __init__(
+        self,
+        start: int,
+        driver: Participant,
+        *,
+        strict: bool,
+        one_at_a_time: bool,
+        settle_timeout: float,
+    ) -> None:
+        super().__init__(start, driver, strict=strict, one_at_a_time=one_at_a_time)
+        self.clock: Any = None
+        self.closed = False
+        self.loops: list[Any] = []
+        self.holds: dict[object, str] = {}
+        self.promises: dict[object, str] = {}
+        self.settle_timeout = settle_timeout
+        self._auto = 0
+        self._step: Step | None = None
+        self._seen = 0
+        self._kept = 0.0  # how many looks one participant has kept its turn
+        self._looked = 0.0
+        self._gave_up: tuple[int, int] | None = None
+        self._still_since = 0.0
+        self._still_at = start
+
+    # Operations
+
+    def add(self, timer: VirtualTimer) -> None:
+        """Add a timer."""
+        self.timers.push(timer)
+
+    def hold(self, key: object, why: str) -> None:
+        """Hold time still."""
+        self.holds[key] = why
+
+    def release(self, key: object) -> None:
+        """Let it go on."""
+        self.holds.pop(key, None)
+
+    def promise(self, key: object, name: str) -> None:
+        """Wait for a participant that is to come."""
+        self.promises[key] = name
+
+    def keep(self, key: object) -> None:
+        """Wait for it no more: it has come."""
+        self.promises.pop(key, None)
+
+    def begin(self, step: Step) -> None:
+        """Begin a step."""
+        if self._step is None:
+            self._step = step
+            self._still_since = 0.0
+            if step.driver is not None:
+                self.pause(step.driver, State.AWAY, "a step")
+        else:
+            step.error = ClockUsageError(
+                "this clock is being advanced already: one step at a time, in one thread"
+            )
+            self._end_step(step)
+
+    def withdraw(self, step: Step) -> None:
+        """Give up a step, if it is not done."""
+        if self._step is step:
+            self._step = None
+            self._end_step(step)
+
+    def _end_step(self, step: Step) -> None:
+        if step.driver is not None:
+            self.resume(step.driver)  # before time can move on without it
+        step.finish()
+
+    def automatic(self, change: int) -> None:
+        """Have time advance by itself, or no longer."""
+        self._auto += change
+
+    def close(self) -> None:
+        """Break off every wait, now and from now on."""
+        self.closing = True
+        for participant in [*self.members, *self.guests]:
+            if participant.state is State.PARKED:
+                self._ready(participant, error=Unwind())
+
+    def _fired(self, error: BaseException | None) -> None:
+        self._firing = False
+        if error is None:
+            return
+        if self._step is None:
+            self.errors.append(error)
+        else:
+            self._finish(error)
+
+    # The rule
+
+    def _dispatch(self) -> None:
+        """Let run who may run, or let time go on."""
+        while not self._firing:
+            while self._queue and not (self._one_at_a_time and self._running):
+                self._run_next()
+            if self._running or self.holds or self.promises or self._inbox:
+                break
+            timer, horizon = self.timers.first(), self._horizon()
+            if timer is None or horizon is None or timer.due > horizon:
+                if not self._at_rest():
+                    break
+                continue
+            self.timers.pop()
+            target = timer.take()
+            if target is None:
+                continue  # cancelled in this very moment: time does not move for it
+            self._move(timer.due, timer.when)
+            if self._step is not None:
+                self._step.fired += 1
+            if not isinstance(target, Participant):
+                self._firing = True
+                self._due.append(target)
+                return
+            self._ready(target, timed_out=True)
+
+    def _horizon(self) -> float | None:
+        if self._step is not None:
+            return self._step.target
+        return NEVER if self._auto and not self.closing else None
+
+    def _at_rest(self) -> bool:
+        """Everybody waits and nothing is due: say so. Returns whether that changed anything."""
+        step = self._step
+        if step is not None:
+            if step.target is not None:
+                self._move(step.target, in_seconds(step.target))
+            self._finish(None)
+            return True
+        waiting = [one for one in self.members if one.state is State.PARKED]
+        if self._auto and not self.closing:
+            if any(one.state in _OUTSIDE or one.break_select for one in self.members):
+                return False  # something outside may still come: the watch decides
+            return self._stalled(waiting)
+        return self._driver_is_stuck()
+
+    def _finish(self, error: BaseException | None) -> None:
+        step, self._step = self._step, None
+        if step is not None:
+            step.error = error
+            self._end_step(step)
+
+    def _stalled(self, waiting: list[Participant]) -> bool:
+        message = deadlock(self)
+        # Who was told before, in vain, is ended; those who wait for it go on.
+        stubborn = [one for one in waiting if one.stalled_at == self.now]
+        ended = [one for one in stubborn if one is not self.driver] or stubborn
+        for participant in ended or waiting:
+            participant.stalled_at = self.now
+            error = Unwind(message) if ended else VirtualDeadlockError(message)
+            self._ready(participant, error=error)
+        return bool(waiting)
+
+    def _driver_is_stuck(self) -> bool:
+        driver = self.driver
+        if driver.state is not State.PARKED or driver.break_select is not None or self.closing:
+            return False
+        parker: Any = driver.parker
+        if parker is not None and parker.gives_up:
+            self._ready(driver, timed_out=True)
+            return True
+        message = (
+            f"{at(self)}: the thread that drives this clock waits on it ({driver.what}), every "
+            "participant does, and time stands still. Call advance() first, await "
+            "advance_async(), wait in a participant, or have time advance by itself."
+        )
+        self._ready(driver, error=ClockUsageError(message))
+        return True
+
+    # What only real time tells
+
+    def look(self, real: float) -> None:
+        """See to it that nobody waits for ever; called by the watch, in real seconds."""
+        in_time = real - self._looked < _LATE
+        self._looked = real
+        if self.given != self._seen or not (self._running or self._firing):
+            self._seen, self._kept = self.given, 0.0
+        else:
+            begun = all(one.ident is not None for one in self._running)
+            self._kept += 1.0 if begun and in_time else _LITTLE
+            if self._kept >= 1.0:
+                self._share_turn()
+        if self.now != self._still_at or not self._still_since or self.holds:
+            self._still_at, self._still_since = self.now, real
+        elif real - self._still_since >= self.patience:
+            self._still_since = real
+            self._give_up()
+
+    def _share_turn(self) -> None:
+        """Let the next one run, too: who runs may wait for a lock that it holds."""
+        if self._queue:
+            self._run_next()
+            return
+        timer = self.timers.first()
+        if timer is not None and timer.due <= self.now and self._horizon() is not None:
+            target = timer.sleeper
+            if target is not None and timer.cancel():
+                self._ready(target, timed_out=True)
+                self._run_next()
+
+    @property
+    def patience(self) -> float:
+        """Real seconds to wait: few, once they were in vain, for those who have not moved since."""
+        again = self._gave_up == (self.now, self.given)
+        return min(self.settle_timeout, _ONCE_MORE) if again else self.settle_timeout
+
+    def _give_up(self) -> None:
+        if self._step is None and self.driver.state is not State.PARKED:
+            return
+        busy = self._running or self._queue or self._firing or self.promises
+        if self._step is not None:
+            self._finish(SettleTimeout(stuck(self, self._step.target)))
+        elif busy:
+            self._ready(self.driver, error=SettleTimeout(stuck(self, None)))
+        else:
+            self._ready(self.driver, error=VirtualDeadlockError(deadlock(self)))
+        self._gave_up = (self.now, self.given)
+
+    def _as_current(self) -> AbstractContextManager[None]:
+        return current(self.clock)

@@ -1,0 +1,23 @@
+"""Seconds as floats outside, whole nanoseconds inside: sums of those are exact."""
+
+from __future__ import annotations
+
+from math import floor, inf
+
+__all__ = ["NEVER", "in_nanoseconds", "in_seconds"]
+
+_A_SECOND = 1_000_000_000
+
+NEVER = inf
+"""A horizon without a limit."""
+
+
+def in_nanoseconds(seconds: float) -> int:
+    """Return a finite number of seconds, rounded to nanoseconds once."""
+    whole = floor(seconds)
+    return whole * _A_SECOND + round((seconds - whole) * _A_SECOND)
+
+
+def in_seconds(nanoseconds: int) -> float:
+    """Return the nearest float."""
+    return nanoseconds / _A_SECOND

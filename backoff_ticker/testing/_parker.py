@@ -1,0 +1,90 @@
+"""Where a thread waits on a virtual clock."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from .._numbers import as_number
+from ._errors import ClockUsageError
+from ._participant import State
+
+if TYPE_CHECKING:
+    from ._kernel import Kernel
+    from ._participant import Participant
+
+__all__ = ["VirtualParker", "raise_error", "wait_for_turn"]
+
+
+class VirtualParker:
+    """A ``Parker`` of a virtual clock.
+
+    Attributes:
+        what: Names the wait in reports.
+        gives_up: Whether a wait that nothing can end is over, rather than an error.
+        permit: Whether the next wait is over already.
+        participant: Who waits here.
+    """
+
+    __slots__ = ("_kernel", "gives_up", "participant", "permit", "what")
+
+    def __init__(self, kernel: Kernel, what: str, *, gives_up: bool = False) -> None:
+        self._kernel = kernel
+        self.what = what
+        self.gives_up = gives_up
+        self.permit = False
+        self.participant: Participant | None = None
+
+    def park(self, deadline: float | None) -> bool:
+        """Wait until unparked (True) or until ``deadline`` (False), in seconds of the clock.
+
+        Raises:
+            UntrackedThreadError: This thread is none of the clock's.
+            ClockUsageError: A callback of a timer waits, or the thread that drives the clock by
+                hand does, and nothing would end its wait.
+            VirtualDeadlockError: Nothing can end the wait.
+        """
+        kernel = self._kernel
+        if kernel.fires_here:
+            raise ClockUsageError(f"a timer callback must not block ({self.what or 'a wait'})")
+        participant = kernel.here(self.what)
+        if kernel.closed and not participant.counted:
+            raise ClockUsageError(f"a wait on a virtual clock that is closed ({self.what})")
+        away = participant.state is State.AWAY
+        when = None if deadline is None or deadline == inf else as_number("deadline", deadline)
+        kernel.unlock()
+        try:
+            kernel.post(kernel.park, participant, self, when, None, self.what)
+            participant.turn.acquire()
+        except BaseException:
+            kernel.interrupt(participant)
+            raise
+        if away:
+            kernel.post(kernel.pause, participant, State.AWAY, participant.what)
+        raise_error(participant)
+        return not participant.timed_out
+
+    def unpark(self) -> None:
+        """End the wait, or the next one. From any thread, signal handler or finalizer."""
+        self._kernel.post(self._kernel.unpark, self)
+
+
+def wait_for_turn(kernel: Kernel, participant: Participant) -> None:
+    """Wait in the participant's own thread until it may go on.
+
+    Raises:
+        BaseException: What the wait is to raise.
+    """
+    try:
+        participant.turn.acquire()
+    except BaseException:
+        kernel.interrupt(participant)
+        raise
+    raise_error(participant)
+
+
+def raise_error(participant: Participant) -> None:
+    """Raise what the wait that is over is to raise, if anything."""
+    error, participant.error = participant.error, None
+    if error is not None:
+        raise error

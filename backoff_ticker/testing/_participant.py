@@ -1,0 +1,98 @@
+"""A thread, or the event loop that runs in it, as a virtual clock sees it."""
+
+from __future__ import annotations
+
+import threading
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._timers import VirtualTimer
+
+__all__ = ["Participant", "State"]
+
+
+class State(Enum):
+    """What a participant does."""
+
+    QUEUED = "waits for its turn"
+    RUNNING = "runs"
+    PARKED = "waits on the clock"
+    HELD = "is held by a trap"
+    AWAY = "waits for something else, as it said"
+    ENDED = "has ended"
+
+
+class Participant:
+    """One thread of execution.
+
+    Its own thread waits for ``turn``; all else is changed by the kernel, with the kernel's lock.
+
+    Attributes:
+        name: For reports.
+        ident: Its thread; None before that has begun.
+        home: The kernel that it belongs to, where others have to know.
+        counted: Whether time waits for it. The thread that drives a clock by hand is not counted.
+        state: What it does.
+        what: What it waits for, for reports.
+        parker: Where it waits; None: in its event loop.
+        timer: What ends its wait.
+        woken: Whether somebody called into its event loop since that last looked.
+        timed_out: Whether the last wait ended because its time had come.
+        error: What its wait is to raise.
+        break_select: Ends the wait of its event loop for real descriptors.
+        stalled_at: When it was last told that nothing can end its wait.
+        at_end: To call once it has ended.
+    """
+
+    __slots__ = (
+        "at_end",
+        "break_select",
+        "counted",
+        "error",
+        "home",
+        "ident",
+        "name",
+        "parker",
+        "stalled_at",
+        "state",
+        "timed_out",
+        "timer",
+        "turn",
+        "what",
+        "woken",
+    )
+
+    def __init__(
+        self, name: str, *, ident: int | None = None, counted: bool = True, home: object = None
+    ) -> None:
+        self.name = name
+        self.ident = ident
+        self.counted = counted
+        self.home = home
+        self.state = State.RUNNING
+        self.what = ""
+        self.parker: object = None
+        self.timer: VirtualTimer | None = None
+        self.woken = False
+        self.timed_out = False
+        self.error: BaseException | None = None
+        self.break_select: Callable[[], object] | None = None
+        self.at_end: list[Callable[[], object]] = []
+        self.stalled_at: int | None = None
+        self.turn = threading.Lock()
+        self.turn.acquire()
+
+    def grant(self) -> None:
+        """Let its thread go on."""
+        self.state = State.RUNNING
+        break_select = self.break_select
+        if self.turn.locked():
+            self.turn.release()
+        if break_select is not None:
+            break_select()
+
+    def __repr__(self) -> str:
+        return f"<Participant {self.name!r} {self.state.value}>"

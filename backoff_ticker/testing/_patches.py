@@ -1,0 +1,54 @@
+"""What of the standard library is replaced while a virtual clock is entered, and put back."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from ._futures import FUTURE_PATCHES
+from ._loops import LOOP_PATCHES
+from ._pools import POOL_PATCHES
+from ._threads import THREAD_PATCHES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["patch", "unpatch"]
+
+_PATCHES: list[tuple[Any, str, Callable[[Any], Any]]] = [
+    *THREAD_PATCHES,
+    *FUTURE_PATCHES,
+    *POOL_PATCHES,
+    *LOOP_PATCHES,
+]
+_lock = threading.Lock()
+_originals: list[Any] = []
+_users = 0
+
+
+def patch() -> None:
+    """Replace everything, if nobody has done so before.
+
+    What is put in place asks in whose thread it is called, and does what it replaced for all that
+    belong to no clock.
+    """
+    global _users  # noqa: PLW0603 - one for the process, as what it counts
+    with _lock:
+        if not _users:
+            for owner, name, make in _PATCHES:
+                original = getattr(owner, name)
+                replacement = make(original)
+                _originals.append(original)
+                setattr(owner, name, replacement)
+        _users += 1
+
+
+def unpatch() -> None:
+    """Put everything back once nobody needs it."""
+    global _users  # noqa: PLW0603
+    with _lock:
+        _users -= 1
+        if not _users:
+            while _originals:
+                owner, name, _ = _PATCHES[len(_originals) - 1]
+                setattr(owner, name, _originals.pop())

@@ -1,0 +1,93 @@
+"""Who waits for what, and where: the texts of failures."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from ._nanoseconds import in_seconds
+from ._participant import State
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from ._kernel import Kernel
+    from ._participant import Participant
+
+__all__ = ["at", "deadlock", "leaks", "place", "stuck"]
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - texts
+_STANDARD = os.path.dirname(os.path.abspath(os.__file__))  # noqa: PTH100, PTH120
+_NOT_THE_USERS = (_OURS, _STANDARD)
+_SITE = os.path.join(_STANDARD, "site-packages")  # noqa: PTH118
+
+
+def at(kernel: Kernel) -> str:
+    """Return the time, as failures give it."""
+    return f"at t={in_seconds(kernel.now):.9g}"
+
+
+def place(ident: int | None) -> str:
+    """Return where a thread is: the innermost frame of the user's own, and what that has called.
+
+    Without any of the user's own: the outermost that is not of threads.
+    """
+    frame = None if ident is None else sys._current_frames().get(ident)
+    called = outermost = ""
+    while frame is not None:
+        if _is_the_users(frame):
+            return f" in {called}{_shown(frame)}"
+        called = f"{_shown(frame)} <- "
+        path = frame.f_code.co_filename
+        if not path.startswith(_OURS) and not path.endswith("threading.py"):
+            outermost = f" in {_shown(frame)}"
+        frame = frame.f_back
+    return outermost
+
+
+def _is_the_users(frame: FrameType) -> bool:
+    path = frame.f_code.co_filename
+    return path.startswith(_SITE) or not path.startswith((*_NOT_THE_USERS, "<"))
+
+
+def _shown(frame: FrameType) -> str:
+    code = frame.f_code
+    return f"{os.path.basename(code.co_filename)}:{frame.f_lineno} {code.co_name}()"  # noqa: PTH119
+
+
+def _waits(participant: Participant) -> str:
+    if participant.state in (State.PARKED, State.HELD, State.AWAY):
+        return f"{participant.name}: {participant.what or 'a wait'}"
+    return f"{participant.name}: {participant.state.value}"
+
+
+def _with_place(participant: Participant) -> str:
+    return f"{_waits(participant)}{place(participant.ident)}"
+
+
+def stuck(kernel: Kernel, target: int | None) -> str:
+    """Return that somebody neither waits on the clock nor ends."""
+    busy = [one for one in kernel.members if one.state in (State.RUNNING, State.QUEUED, State.HELD)]
+    step = "a wait" if target is None else f"advancing to t={in_seconds(target):.9g}"
+    threads = [f"thread {one.name!r}{place(one.ident)}" for one in busy]
+    missing = [f"{name}, tracked, was not called yet" for name in kernel.promises.values()]
+    who = "; ".join([*threads, *missing])
+    return (
+        f"{step} gave up after {kernel.settle_timeout:g} s of real time {at(kernel)}: {len(busy)} "
+        f"of {len(kernel.members)} participants never waited on this clock: {who or 'none'}. "
+        "Use a wait of this library, or put clock.idle(...) around the wait."
+    )
+
+
+def deadlock(kernel: Kernel) -> str:
+    """Return that everybody waits and nothing is due."""
+    waits = "; ".join(map(_with_place, kernel.members))
+    return f"{at(kernel)}: no timer is set and every participant waits: {waits}."
+
+
+def leaks(participants: list[Participant]) -> str:
+    """Return who still waited as the clock was closed."""
+    number = len(participants)
+    who = "; ".join(map(_with_place, participants))
+    return f"{number} participant{'s' * (number != 1)} still waited at close: {who}"

@@ -1,0 +1,92 @@
+"""A function in a thread that a virtual clock tracks, and its outcome."""
+
+from __future__ import annotations
+
+import threading
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from ._errors import Unwind
+from ._participant import Participant, State
+from ._tracking import attached, wait_until
+from ._watch import start_untracked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._kernel import Kernel
+
+__all__ = ["Task"]
+
+T = TypeVar("T")
+
+
+class Task(Generic[T]):
+    """What ``clock.spawn()`` returns. Every method may be called from any thread of the clock."""
+
+    def __init__(self, kernel: Kernel, work: Callable[[], T], name: str) -> None:
+        self.name = name
+        self._kernel = kernel
+        self._result: T | None = None
+        self._error: BaseException | None = None
+        self._participant = Participant(name)
+        context = copy_context()
+        self._thread = threading.Thread(
+            target=lambda: context.run(self._run, work), name=name, daemon=True
+        )
+
+    def start(self) -> None:
+        """Start its thread; it counts from now on and runs when its turn comes."""
+        kernel = self._kernel
+        try:
+            kernel.enter_new(self._participant)
+            start_untracked(self._thread)
+        except BaseException:
+            kernel.post(kernel.end, self._participant)
+            raise
+
+    def _run(self, work: Callable[[], T]) -> None:
+        try:
+            with attached(self._kernel, self._participant):
+                try:
+                    self._result = work()
+                except BaseException as error:
+                    self._error = error
+                    raise
+        except BaseException as error:  # noqa: BLE001 - join() raises it
+            self._error = error
+
+    def done(self) -> bool:
+        """Whether the function has ended."""
+        return self._participant.state is State.ENDED
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait on the clock until the function has ended.
+
+        Args:
+            timeout: Seconds of the clock; None: no limit. In the thread that drives the clock by
+                hand it is over at once where nothing happens any more.
+
+        Raises:
+            TimeoutError: The function has not ended in time.
+            BaseException: What the function raised.
+        """
+        kernel = self._kernel
+        if not self.done():
+
+            def register(call: Callable[[], object]) -> None:
+                kernel.post(kernel.watch_end, self._participant, call)
+
+            if not wait_until(kernel, f"Task.join({self.name})", register, timeout):
+                raise TimeoutError(f"task {self.name!r} has not ended within {timeout!r} s")
+        error = self._error
+        if error is not None and not isinstance(error, Unwind):
+            raise error
+
+    def result(self, timeout: float | None = None) -> T:
+        """Wait as ``join()`` does, and return what the function returned."""
+        self.join(timeout)
+        return self._result  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name!r} {self._participant.state.value}>"

@@ -1,0 +1,85 @@
+"""Threads that are started inside a virtual clock are its participants."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import thread as pools
+from typing import TYPE_CHECKING, Any
+
+from ._errors import Unwind, VirtualDeadlockError
+from ._participant import Participant, State
+from ._tracking import attached, kernel_here, wait_until
+from ._watch import PARTICIPANT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["THREAD_PATCHES"]
+
+_pool_worker = pools._worker
+
+
+def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
+    def start(thread: threading.Thread) -> None:
+        kernel = kernel_here()
+        in_pool = getattr(thread, "_target", None) is _pool_worker
+        if kernel is None or in_pool or PARTICIPANT in vars(thread):
+            original(thread)
+            return
+        participant = Participant(thread.name, home=kernel)
+        own = vars(thread)
+        replaced = own.get("run")
+
+        def run() -> None:
+            restore()
+            try:
+                with attached(kernel, participant):
+                    thread.run()
+            except (Unwind, VirtualDeadlockError):
+                pass  # whoever drives the clock is told
+
+        def restore() -> None:
+            if replaced is None:
+                own.pop("run", None)
+            else:
+                own["run"] = replaced
+
+        own["run"] = run
+        own[PARTICIPANT] = participant
+        try:
+            kernel.enter_new(participant)
+            original(thread)
+        except BaseException:
+            restore()
+            kernel.post(kernel.end, participant)
+            raise
+
+    return start
+
+
+def _joining(original: Callable[..., Any]) -> Callable[..., Any]:
+    def join(thread: threading.Thread, timeout: float | None = None) -> None:
+        participant: Participant | None = vars(thread).get(PARTICIPANT)
+        kernel = kernel_here()
+        if (
+            kernel is None
+            or participant is None
+            or participant.home is not kernel
+            or participant.state is State.ENDED
+        ):
+            original(thread, timeout)
+            return
+
+        def register(call: Callable[[], object]) -> None:
+            kernel.post(kernel.watch_end, participant, call)
+
+        if wait_until(kernel, f"Thread.join({thread.name})", register, timeout):
+            original(thread)  # which is on its last lines
+
+    return join
+
+
+THREAD_PATCHES = [
+    (threading.Thread, "start", _starting),
+    (threading.Thread, "join", _joining),
+]

@@ -1,0 +1,74 @@
+"""Which clock a thread belongs to, and how it becomes a participant and ceases to be one."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from .._clock import current_clocks
+from ._current import current
+from ._kernel import Kernel
+from ._parker import VirtualParker, wait_for_turn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ._participant import Participant
+
+__all__ = ["attached", "kernel_here", "wait_until"]
+
+
+def kernel_here() -> Kernel | None:
+    """Return the kernel of the virtual clock that this thread belongs to; None: to none."""
+    kernel = getattr(current_clocks.get(threading.get_ident()), "_kernel", None)
+    return kernel if isinstance(kernel, Kernel) and not kernel.closed else None
+
+
+@contextmanager
+def attached(
+    kernel: Kernel, participant: Participant, before_end: Callable[[], object] | None = None
+) -> Iterator[None]:
+    """Be that participant, in this thread, once its turn has come.
+
+    Args:
+        kernel: Whose participant.
+        participant: One that was entered.
+        before_end: Called before it ends, such as to enter another that takes its place.
+    """
+    ident = threading.get_ident()
+    outer = kernel.by_ident.get(ident)
+    participant.ident = ident
+    kernel.by_ident[ident] = participant
+    try:
+        wait_for_turn(kernel, participant)
+        with current(kernel.clock):
+            yield
+    finally:
+        if outer is None:
+            del kernel.by_ident[ident]
+        else:
+            kernel.by_ident[ident] = outer
+        if before_end is not None:
+            before_end()
+        kernel.post(kernel.end, participant)
+
+
+def wait_until(
+    kernel: Kernel,
+    what: str,
+    register: Callable[[Callable[[], object]], Any],
+    timeout: float | None,
+) -> bool:
+    """Wait on the clock for something that ``register`` has a callback called at.
+
+    In the thread that drives the clock by hand a wait with a time-out is over at once where
+    nothing happens any more without it.
+
+    Returns:
+        Whether it happened within ``timeout`` seconds of the clock.
+    """
+    parker = VirtualParker(kernel, what, gives_up=timeout is not None)
+    register(parker.unpark)
+    deadline = None if timeout is None else kernel.seconds + max(timeout, 0.0)
+    return parker.park(deadline)

@@ -1,0 +1,136 @@
+"""Traps: calls of a clock's methods that a test holds until it lets them go on."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from ._errors import SettleTimeout
+from ._parker import VirtualParker, wait_for_turn
+from ._participant import State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Self
+
+    from ._kernel import Kernel
+    from ._participant import Participant
+
+__all__ = ["Call", "Trap"]
+
+
+class Call:
+    """A call that a trap holds.
+
+    Attributes:
+        args: What the method was called with.
+        thread: The name of the thread that called it.
+    """
+
+    __slots__ = ("_kernel", "_participant", "args", "thread")
+
+    def __init__(self, kernel: Kernel, participant: Participant, args: tuple[Any, ...]) -> None:
+        self.args = args
+        self.thread = threading.current_thread().name
+        self._kernel = kernel
+        self._participant: Participant | None = participant
+
+    @property
+    def held(self) -> bool:
+        """Whether it was not released yet."""
+        return self._participant is not None
+
+    def release(self) -> None:
+        """Let the call go on; harmless twice."""
+        participant, self._participant = self._participant, None
+        if participant is not None:
+            self._kernel.post(self._kernel.resume, participant)
+
+    def __repr__(self) -> str:
+        return f"<Call with {self.args!r} in thread {self.thread!r}>"
+
+
+class Trap:
+    """Holds each call that participants make of one method. Made by ``clock.trap()``.
+
+    While a call is held, time may go on. As a context manager it is closed on leaving the block.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        traps: list[Trap],
+        kind: str,
+        match: Callable[..., object] | None,
+    ) -> None:
+        self.kind = kind
+        self._kernel = kernel
+        self._traps = traps
+        self._match = match
+        self._calls: deque[Call] = deque()
+        self._held: list[Call] = []
+        self._on_call: Callable[[], object] | None = None
+        traps.append(self)
+
+    def catch(self, args: tuple[Any, ...]) -> None:
+        """Hold the call that this thread is making, if it is to be held."""
+        kernel = self._kernel
+        participant = kernel.by_ident.get(threading.get_ident())
+        if participant is None or kernel.fires_here:
+            return
+        if self._match is not None and not self._match(*args):
+            return
+        kernel.post(self._hold, Call(kernel, participant, args), participant)
+        wait_for_turn(kernel, participant)
+
+    def _hold(self, call: Call, participant: Participant) -> None:
+        """Hold a call, unless the trap was closed meanwhile; an operation of the kernel."""
+        if self not in self._traps:
+            participant.grant()
+            return
+        self._kernel.pause(participant, State.HELD, f"a trap of {self.kind}()")
+        self._held.append(call)
+        self._calls.append(call)
+        if self._on_call is not None:
+            self._on_call()
+
+    def wait(self) -> Call:
+        """Wait until a call is held, and return it; each call is returned once.
+
+        Raises:
+            SettleTimeout: Every participant waits, and none has made such a call.
+        """
+        if not self._calls:
+            parker = VirtualParker(self._kernel, f"a call of {self.kind}()", gives_up=True)
+            self._on_call = parker.unpark
+            if not self._calls:
+                parker.park(None)
+            self._on_call = None
+        if not self._calls:
+            raise SettleTimeout(f"no call of {self.kind}() came, and every participant waits")
+        call = self._calls.popleft()
+        self._held = [one for one in self._held if one.held]
+        return call
+
+    def close(self) -> None:
+        """Hold no more calls, and let go those that are held."""
+        self._kernel.ask(self._stop)
+        while self._held:
+            self._held.pop().release()
+
+    def _stop(self) -> None:
+        if self in self._traps:
+            self._traps.remove(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

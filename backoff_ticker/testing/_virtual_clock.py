@@ -1,0 +1,234 @@
+"""The clock of tests: threads and event loops on one time that moves only when all of them wait."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING
+
+from .._numbers import as_flag, as_number, as_seconds, shown
+from ._by_hand import ByHand
+from ._by_itself import ByItself
+from ._current import current
+from ._errors import ClockLeakError, ClockUsageError, SettleTimeout, UntrackedLoopError
+from ._inspection import Inspection
+from ._kernel import Kernel
+from ._loops import loop_kernel, loop_timer
+from ._nanoseconds import in_nanoseconds
+from ._parker import VirtualParker
+from ._participant import Participant
+from ._patches import patch, unpatch
+from ._reports import leaks
+from ._timers import VirtualTimer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+    from typing import Self
+
+    from .._protocols import TimerHandle
+    from ._traps import Trap
+
+__all__ = ["VirtualClock"]
+
+
+class VirtualClock(ByHand, ByItself, Inspection):
+    """A ``Clock`` on which hours pass in milliseconds, the same way each time.
+
+    Entered with ``with``, it is the current clock: objects of this library made without ``clock=``
+    use it, and every thread, thread pool and event loop that begins inside is a *participant*.
+    Time moves only while all of them wait, by hand (``advance()``) or by itself (``auto=True``,
+    ``run()``, ``run_async()``), and then to what is due next.
+
+    Args:
+        start: What ``monotonic()`` begins with, in seconds.
+        epoch: What ``time()`` is ahead of ``monotonic()``.
+        strict: Whether a thread or loop that is no participant may not wait on the clock.
+        auto: Whether time advances by itself inside the ``with`` block. The thread that entered
+            is a participant then.
+        one_at_a_time: Whether only one participant runs at any moment, in an order that is the
+            same each time.
+        settle_timeout: Real seconds after which a step, or the end, waits no longer for a
+            participant that neither waits on the clock nor ends.
+
+    All methods but those that say so may be called from any thread.
+    """
+
+    def __init__(  # noqa: PLR0913 - independent options, most by name
+        self,
+        start: float = 0.0,
+        *,
+        epoch: float = 1_700_000_000.0,
+        strict: bool = True,
+        auto: bool = False,
+        one_at_a_time: bool = True,
+        settle_timeout: float = 5.0,
+    ) -> None:
+        self._epoch = as_number("epoch", epoch)
+        self._auto = as_flag("auto", auto)
+        driver = Participant(
+            threading.current_thread().name, ident=threading.get_ident(), counted=False
+        )
+        self._kernel = Kernel(
+            in_nanoseconds(as_number("start", start)),
+            driver,
+            strict=as_flag("strict", strict),
+            one_at_a_time=as_flag("one_at_a_time", one_at_a_time),
+            settle_timeout=as_seconds("settle_timeout", settle_timeout),
+        )
+        self._kernel.clock = self
+        self._traps: list[Trap] = []
+        self._spawned = 0
+        self._entered = False
+
+    # The seam
+
+    def monotonic(self) -> float:
+        """Return the seconds since the clock was made, plus its start."""
+        if self._traps:
+            self._spring("monotonic")
+        return self._kernel.seconds
+
+    def time(self) -> float:
+        """Return the wall clock: ``epoch`` plus ``monotonic()``, always."""
+        if self._traps:
+            self._spring("time")
+        return self._epoch + self._kernel.seconds
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[], object],
+        *,
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> TimerHandle:
+        """Have ``callback()`` called at ``when``: in ``loop``, else by whoever moves time on.
+
+        It must not block. What it raises is raised by the step that fired it; without a step, by
+        ``run()``, ``run_async()`` or the end of the ``with`` block.
+
+        Raises:
+            TypeError, ValueError: ``when`` is no finite number, or ``callback`` not callable.
+            UntrackedLoopError: The clock does not drive ``loop``, and is strict.
+        """
+        if self._traps:
+            self._spring("call_at", when, callback)
+        if not callable(callback):
+            raise TypeError(f"callback must be callable, not {shown(callback)}")
+        when = as_number("when", when, "a finite number of monotonic seconds")
+        kernel = self._kernel
+        if loop is not None:
+            if loop_kernel(loop) is kernel:
+                return loop_timer(loop, when, callback)
+            if kernel.strict:
+                raise UntrackedLoopError(
+                    f"{loop!r} waits on a virtual clock that does not drive it: run the code on "
+                    "clock.new_event_loop(), or begin the loop inside `with clock:`"
+                )
+            in_loop, target = loop, callback
+            callback = lambda: in_loop.call_soon_threadsafe(target)  # noqa: E731
+        what = f"call of {getattr(callback, '__qualname__', callback)}"
+        timer = VirtualTimer(when, kernel.next_order(), callback, kernel.timers, what)
+        kernel.post(kernel.add, timer)
+        return timer
+
+    def parker(self, what: str = "") -> VirtualParker:
+        """Return a place to wait for the calling thread; ``what`` names the wait in reports."""
+        if self._traps:
+            self._spring("parker", what)
+        return VirtualParker(self._kernel, what)
+
+    def sleep(self, seconds: float) -> None:
+        """Wait in this thread for so many seconds of the clock.
+
+        Raises:
+            ClockUsageError: An event loop runs in this thread: it would be blocked.
+        """
+        duration = as_seconds("seconds", seconds)
+        self._refuse_in_loop("sleep()", "asyncio.sleep()")
+        VirtualParker(self._kernel, "sleep()").park(self._kernel.seconds + duration)
+
+    def _spring(self, kind: str, *args: object) -> None:
+        for trap in list(self._traps):
+            if trap.kind == kind:
+                trap.catch(args)
+
+    # Beginning and end
+
+    def __enter__(self) -> Self:
+        if self._entered or self._kernel.closed:
+            raise ClockUsageError("a virtual clock is entered once")
+        loop = asyncio._get_running_loop()
+        if loop is not None and self._kernel.strict and loop_kernel(loop) is not self._kernel:
+            raise UntrackedLoopError(
+                f"{loop!r} runs already, in real time: enter the clock before asyncio.run()"
+            )
+        self._kernel.driver.ident = threading.get_ident()
+        patch()
+        self._entered = True
+        self._leave_current = current(self._kernel.clock)
+        self._leave_current.__enter__()
+        if self._auto:
+            self._leave_auto = self.auto_advance()
+            self._leave_auto.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        errors: list[Exception] = []
+        try:
+            for step in (self._end_auto, self.close):
+                try:
+                    step()
+                except Exception as error:  # noqa: BLE001 - raised below, or noted
+                    errors.append(error)
+        finally:
+            self._leave_current.__exit__(None, None, None)
+            unpatch()
+        shown_error = exc if exc is not None or not errors else errors.pop(0)
+        for other in errors:
+            assert shown_error is not None  # noqa: S101 - it is the block's own, or the first
+            shown_error.add_note(f"{type(other).__name__}: {other}")
+        if shown_error is not None and shown_error is not exc:
+            raise shown_error
+
+    def _end_auto(self) -> None:
+        if self._auto:
+            self._leave_auto.__exit__(None, None, None)
+
+    def close(self) -> None:
+        """End every participant that still waits; harmless twice.
+
+        Raises:
+            ClockLeakError: There were any; each is named, with what it waited for.
+        """
+        kernel = self._kernel
+        if kernel.closed:
+            return
+        closer = self._counted_here()
+        if closer is None or closer is kernel.driver:
+            try:
+                self._wait_for_step(None)
+            except SettleTimeout:
+                pass  # who did not settle is among those that are named
+        mine = {kernel.driver, closer}
+        left = [one for one in kernel.ask(lambda: list(kernel.members)) if one not in mine]
+        message = leaks(left)
+        for trap in list(self._traps):
+            trap.close()
+        kernel.post(kernel.close)
+        kernel.wait_for(lambda: not (kernel.members.keys() - mine), kernel.patience)
+        kernel.closed = True
+        kernel.watch.end()
+        for driver in kernel.loops:
+            driver.release()
+        if left:
+            raise ClockLeakError(message)
+        self._raise_errors()
+
+    def __repr__(self) -> str:
+        return f"<VirtualClock at {self._kernel.seconds!r}>"

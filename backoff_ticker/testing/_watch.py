@@ -1,0 +1,58 @@
+"""The real time that a virtual clock keeps an eye on, so that no test hangs."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from typing import TYPE_CHECKING
+
+from .._clock import SystemClock
+
+if TYPE_CHECKING:
+    from ._turns import Turns
+
+__all__ = ["PARTICIPANT", "Watch", "start_untracked"]
+
+PARTICIPANT = "_backoff_ticker_participant"
+"""The attribute of a thread that names its participant; None: it is to be none."""
+
+_EVERY = 0.05
+"""Seconds between two looks: who keeps its turn for longer, without a wait, loses it."""
+
+
+def start_untracked(thread: threading.Thread) -> None:
+    """Start a thread that does not become a participant by that."""
+    vars(thread)[PARTICIPANT] = None
+    thread.start()
+
+
+class Watch:
+    """A daemon thread that has the kernel look around, from the first participant to the end."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = weakref.ref(turns)
+        self._over = threading.Lock()
+        self._over.acquire()
+        self._begun = False
+
+    def begin(self) -> None:
+        """Begin to look, if that has not begun."""
+        if not self._begun:
+            self._begun = True
+            thread = threading.Thread(target=self._look, name="virtual clock's watch", daemon=True)
+            start_untracked(thread)
+
+    def end(self) -> None:
+        """Look no more."""
+        if self._over.locked():
+            self._over.release()
+
+    def _look(self) -> None:
+        now = SystemClock().monotonic
+        while not self._over.acquire(timeout=_EVERY):
+            turns = self._turns()
+            if turns is None:
+                return
+            turns.post(turns.look, now())
+            del turns
+        self._over.release()

@@ -1,0 +1,100 @@
+"""Sleeps a second on the virtual clock, by threads and by coroutines, beside looptime's.
+
+looptime drives an event loop, and knows of no thread. Run as
+``python -m tests.benchmarks.virtual_time`` from the project's root.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+import looptime
+
+from backoff_ticker.testing import VirtualClock
+from tests.benchmarks._table import interleaved, options, show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def rate(sleeps: int, run: Callable[[], object]) -> dict[str, float]:
+    """Return how many of these sleeps there were a second."""
+    start = time.perf_counter()
+    run()
+    return {"sleeps/s": sleeps / (time.perf_counter() - start)}
+
+
+def in_threads(threads: int, sleeps: int) -> dict[str, float]:
+    """Threads that sleep a second of the clock each, again and again."""
+    each = sleeps // threads
+    with VirtualClock(auto=True) as clock:
+
+        def work() -> None:
+            for _ in range(each):
+                clock.sleep(1)
+
+        def run() -> None:
+            tasks = [clock.spawn(work) for _ in range(threads)]
+            for task in tasks:
+                task.join()
+
+        return rate(each * threads, run)
+
+
+async def _sleepers(tasks: int, each: int) -> None:
+    async def work() -> None:
+        for _ in range(each):
+            await asyncio.sleep(1)
+
+    await asyncio.gather(*(work() for _ in range(tasks)))
+
+
+def in_tasks(tasks: int, sleeps: int) -> dict[str, float]:
+    """Coroutines in one event loop on the virtual clock."""
+    each = sleeps // tasks
+    with VirtualClock(auto=True):
+        return rate(each * tasks, lambda: asyncio.run(_sleepers(tasks, each)))
+
+
+def on_looptime(tasks: int, sleeps: int) -> dict[str, float]:
+    """The same coroutines on looptime."""
+    each = sleeps // tasks
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=_looptime_loop) as runner:
+            runner.run(_sleepers(tasks, each))
+
+    return rate(each * tasks, run)
+
+
+def _looptime_loop() -> asyncio.AbstractEventLoop:
+    loop = looptime.new_event_loop()
+    loop.setup_looptime(_enabled=True)
+    return loop
+
+
+def main() -> None:
+    """Measure, and print what came of it."""
+    chosen = options(__doc__ or "", rounds=5)
+    sleeps = 200 if chosen.quick else 20_000
+    for tasks in (1, 10, 100, 1000):
+        count = max(sleeps, tasks)
+        measured = interleaved(
+            {
+                "looptime": lambda n=tasks, c=count: on_looptime(n, c),
+                "VirtualClock": lambda n=tasks, c=count: in_tasks(n, c),
+            },
+            chosen.rounds,
+        )
+        show(f"{tasks} coroutines", measured, {("VirtualClock", "sleeps/s"): ">= 1x"})
+    measured = interleaved(
+        {f"{threads} threads": lambda n=threads: in_threads(n, sleeps) for threads in (1, 10, 100)},
+        chosen.rounds,
+    )
+    show("threads on the VirtualClock", measured)
+
+
+if __name__ == "__main__":
+    main()

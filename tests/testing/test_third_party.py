@@ -1,0 +1,170 @@
+"""Code that knows nothing of the virtual clock, on it."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import socket
+import threading
+from contextlib import closing
+
+import anyio
+import pytest
+import tenacity
+
+from backoff_ticker.testing import SettleTimeout, VirtualClock
+
+from .real_threads import in_real_thread
+
+
+@pytest.fixture
+def clock():
+    with VirtualClock(auto=True) as clock:
+        yield clock
+
+
+def test_asyncio_sleep_and_timeout(clock):
+    async def main():
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(30):
+                await asyncio.sleep(3600)
+        return await asyncio.wait_for(asyncio.sleep(5, "slept"), 6)
+
+    assert asyncio.run(main()) == "slept"
+    assert clock.monotonic() == 35.0
+
+
+def test_asyncio_queue(clock):
+    async def main():
+        items = asyncio.Queue(1)
+
+        async def produce():
+            for number in range(5):
+                await asyncio.sleep(2)
+                await items.put(number)
+
+        producer = asyncio.create_task(produce())
+        got = [await items.get() for _ in range(5)]
+        await producer
+        return got
+
+    assert asyncio.run(main()) == [0, 1, 2, 3, 4]
+    assert clock.monotonic() == 10.0
+
+
+def test_anyio_sleep_and_cancel_scopes(clock):
+    async def main():
+        await anyio.sleep(100)
+        with anyio.move_on_after(5) as scope:
+            await anyio.sleep(10)
+        async with anyio.create_task_group() as group:
+            group.start_soon(anyio.sleep, 3)
+            group.start_soon(anyio.sleep, 7)
+        return scope.cancelled_caught
+
+    assert anyio.run(main)
+    assert clock.monotonic() == 112.0
+
+
+def test_tenacitys_async_retry(clock):
+    calls = []
+
+    @tenacity.retry(
+        stop=tenacity.stop_after_attempt(5), wait=tenacity.wait_exponential(60), reraise=True
+    )
+    async def call():
+        calls.append(clock.monotonic())
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        asyncio.run(call())
+    assert calls == [0.0, 60.0, 180.0, 420.0, 900.0]
+
+
+def test_a_queue_of_the_standard_library_inside_idle(clock):
+    items, got = queue.Queue(), []
+
+    def consume():
+        for _ in range(3):
+            with clock.idle("an item"):
+                item = items.get()
+            got.append((item, clock.monotonic()))
+            clock.sleep(1)
+
+    consumer = threading.Thread(target=consume)
+    consumer.start()
+    for number in range(3):
+        items.put(number)
+    consumer.join()
+    assert [item for item, _ in got] == [0, 1, 2]
+
+
+def test_a_queue_of_the_standard_library_without_it_is_reported():
+    items = queue.Queue()
+    with VirtualClock(settle_timeout=0.2) as clock:
+        consumer = threading.Thread(target=items.get, name="consumer", daemon=True)
+        consumer.start()
+        with pytest.raises(SettleTimeout, match=r"thread 'consumer' in queue\.py"):
+            clock.advance(1)
+        items.put(None)
+
+
+@pytest.fixture
+def late_server():
+    """A server in a thread that no clock knows; it answers each client after a real moment."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+
+        def serve():
+            for _ in range(2):
+                with closing(server.accept()[0]) as client:
+                    threading.Event().wait(0.05)
+                    client.sendall(b"hello")
+
+        thread = in_real_thread(serve)
+        yield server.getsockname()
+        thread.join(10)
+
+
+def test_a_real_socket_inside_external(clock, late_server):
+    async def ask():
+        async with asyncio.timeout(1):
+            with clock.external("the server"):
+                reader, writer = await asyncio.open_connection(*late_server)
+                answer = await reader.read()
+                writer.close()
+                await writer.wait_closed()
+        return answer
+
+    def ask_in_thread():
+        with clock.external("the server"), closing(socket.create_connection(late_server)) as client:
+            return client.recv(100)
+
+    assert asyncio.run(ask()) == b"hello"
+    other = clock.spawn(clock.sleep, 5)
+    assert clock.spawn(ask_in_thread).result() == b"hello"
+    assert clock.monotonic() == 0.0
+    other.join()
+    assert clock.monotonic() == 5.0
+
+
+def test_sockets_between_coroutines_of_one_loop_need_nothing(clock):
+    async def main():
+        async def echo(reader, writer):
+            line = await reader.readline()
+            await asyncio.sleep(2)
+            writer.write(line)
+            await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(echo, "127.0.0.1", 0)
+        async with server, asyncio.timeout(5):
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write(b"ping\n")
+            answer = await reader.readline()
+            writer.close()
+            await writer.wait_closed()
+        return answer
+
+    for _ in range(50):
+        assert asyncio.run(main()) == b"ping\n"
+    assert clock.monotonic() == 100.0
