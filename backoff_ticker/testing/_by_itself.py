@@ -41,6 +41,7 @@ class ByItself(Participants):
             if self._entered or driver.counted:
                 raise ClockUsageError("only the thread that entered a clock can drive it")
             driver.ident = threading.get_ident()
+        driver.native = threading.get_native_id()
         kernel.post(kernel.automatic, 1)
         entered = not driver.counted
         if entered:

@@ -17,6 +17,7 @@ from ._nanoseconds import NEVER, in_seconds
 from ._participant import Participant, State
 from ._reports import at, deadlock, stuck
 from ._turns import Turns
+from ._watch import work_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,9 +29,11 @@ __all__ = ["Kernel", "Step"]
 
 _OUTSIDE = (State.AWAY, State.HELD)
 _LATE = 0.1
-"""Seconds between two looks that tell that the machine is busy elsewhere."""
+"""Seconds between two looks that tell that the machine is busy elsewhere, if nothing else does."""
+_HALF_OF_A_SECOND = 5e8
+"""Nanoseconds a second; who works less waits for something."""
 _LITTLE = 0.05
-"""What such a look counts for, and one at a thread that has not begun."""
+"""What a look counts for at one who works, or has not begun."""
 _ONCE_MORE = 0.1
 """Seconds to wait for those who were waited for in vain."""
 
@@ -97,6 +100,7 @@ class Kernel(Turns):
         self._seen = 0
         self._kept = 0.0  # how many looks one participant has kept its turn
         self._looked = 0.0
+        self._worked: int | None = None
         self._gave_up: tuple[int, int] | None = None
         self._still_since = 0.0
         self._still_at = start
@@ -251,13 +255,17 @@ class Kernel(Turns):
 
     def look(self, real: float) -> None:
         """See to it that nobody waits for ever; called by the watch, in real seconds."""
-        in_time = real - self._looked < _LATE
-        self._looked = real
+        elapsed, self._looked = real - self._looked, real
+        before, self._worked = self._worked, self._work()
         if self.given != self._seen or not (self._running or self._firing):
             self._seen, self._kept = self.given, 0.0
         else:
+            if before is None or self._worked is None:
+                blocked = elapsed < _LATE
+            else:
+                blocked = self._worked - before < elapsed * _HALF_OF_A_SECOND
             begun = all(one.ident is not None for one in self._running)
-            self._kept += 1.0 if begun and in_time else _LITTLE
+            self._kept += 1.0 if begun and blocked else _LITTLE
             if self._kept >= 1.0:
                 self._share_turn()
         if self.now != self._still_at or not self._still_since or self.holds:
@@ -265,6 +273,16 @@ class Kernel(Turns):
         elif real - self._still_since >= self.patience:
             self._still_since = real
             self._give_up()
+
+    def _work(self) -> int | None:
+        """Return for how long those who run have run, or waited for a processor; None: unknown."""
+        total = 0
+        for participant in self._running:
+            work = work_of(participant.native)
+            if work is None:
+                return None
+            total += work
+        return total
 
     def _share_turn(self) -> None:
         """Let the next one run, too: who runs may wait for a lock that it holds."""

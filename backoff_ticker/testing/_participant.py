@@ -35,9 +35,11 @@ class Participant:
         ident: Its thread; None before that has begun.
         home: The kernel that it belongs to, where others have to know.
         counted: Whether time waits for it. The thread that drives a clock by hand is not counted.
+        native: Its thread, as the system numbers it.
         state: What it does.
         what: What it waits for, for reports.
         parker: Where it waits; None: in its event loop.
+        polls: How often in a row its wait was over before it began.
         timer: What ends its wait.
         woken: Whether somebody called into its event loop since that last looked.
         timed_out: Whether the last wait ended because its time had come.
@@ -55,7 +57,9 @@ class Participant:
         "home",
         "ident",
         "name",
+        "native",
         "parker",
+        "polls",
         "stalled_at",
         "state",
         "timed_out",
@@ -75,6 +79,8 @@ class Participant:
         self.state = State.RUNNING
         self.what = ""
         self.parker: object = None
+        self.polls = 0
+        self.native: int | None = None
         self.timer: VirtualTimer | None = None
         self.woken = False
         self.timed_out = False

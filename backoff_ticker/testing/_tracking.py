@@ -39,6 +39,7 @@ def attached(
     ident = threading.get_ident()
     outer = kernel.by_ident.get(ident)
     participant.ident = ident
+    participant.native = threading.get_native_id()
     kernel.by_ident[ident] = participant
     try:
         wait_for_turn(kernel, participant)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Turns"]
 
+_POLLS = 128
+"""How many waits without a wait a participant may make before the others have their turn."""
+
 _AFTER_ALL = 1 << 62
 """The order of the driver's own wake-up: last at its time."""
 
@@ -166,8 +169,13 @@ class Turns(Inbox):
         elif when is not None and due is not None and due <= self.now:
             self._move(self.now, when)
             participant.timed_out = True
-            participant.grant()
+            participant.polls += 1
+            if participant.polls % _POLLS:
+                participant.grant()
+            else:
+                self.yield_turn(participant)
         else:
+            participant.polls = 0
             participant.state = State.PARKED
             participant.what = what
             if not participant.counted:

@@ -164,6 +164,7 @@ class VirtualClock(ByHand, ByItself, Inspection):
                 f"{loop!r} runs already, in real time: enter the clock before asyncio.run()"
             )
         self._kernel.driver.ident = threading.get_ident()
+        self._kernel.driver.native = threading.get_native_id()
         patch()
         self._entered = True
         self._leave_current = current(self._kernel.clock)

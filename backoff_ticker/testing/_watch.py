@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .._clock import SystemClock
@@ -11,7 +12,7 @@ from .._clock import SystemClock
 if TYPE_CHECKING:
     from ._turns import Turns
 
-__all__ = ["PARTICIPANT", "Watch", "start_untracked"]
+__all__ = ["PARTICIPANT", "Watch", "start_untracked", "work_of"]
 
 PARTICIPANT = "_backoff_ticker_participant"
 """The attribute of a thread that names its participant; None: it is to be none."""
@@ -24,6 +25,18 @@ def start_untracked(thread: threading.Thread) -> None:
     """Start a thread that does not become a participant by that."""
     vars(thread)[PARTICIPANT] = None
     thread.start()
+
+
+def work_of(native: int | None) -> int | None:
+    """Return for how many nanoseconds a thread has run, or waited for a processor; None: unknown.
+
+    Neither grows while it waits for anything else, such as a lock.
+    """
+    try:
+        ran, waited, _ = Path(f"/proc/self/task/{native}/schedstat").read_bytes().split()
+    except (OSError, ValueError):
+        return None
+    return int(ran) + int(waited)
 
 
 class Watch:
