@@ -8,11 +8,11 @@ import click
 from rich.console import Console
 
 from ..policies._named import POLICIES
+from ..policies._running import StillClock
 from ._commands import PolicyCommand, PolicyGroup
 from ._delays import as_csv, as_json, as_lines, delays_of
 from ._policy_options import build_policy, policy_options, seed_option
 from ._readers import whole_number
-from ._still_clock import StillClock
 from ._table import as_table
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from ..policies._named import POLICIES
+from ..policies._running import StillClock
 from ._commands import PolicyCommand, PolicyGroup
 from ._feedback_log import answers, parse_log
 from ._policy_options import build_policy, policy_options, seed_option
-from ._still_clock import StillClock
 from ._text import listed
 
 if TYPE_CHECKING:

@@ -44,7 +44,8 @@ def _show(*, value: str) -> int:
     seconds = parse_retry_after(value.rstrip("\r\n"), resolve_clock(None).time())
     if seconds is None:
         raise NoAnswer(f"neither a number of seconds nor an HTTP date: {shown(value)}")
-    click.echo(exact(_not_too_early(seconds)))
+    wait = _not_too_early(seconds)
+    click.echo(str(int(wait)) if wait.is_integer() else exact(wait))
     return 0
 
 

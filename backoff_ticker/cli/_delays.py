@@ -8,10 +8,8 @@ import json
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from .._numbers import LARGEST
-from .._stop import STOP
 from ..policies._base import successive_bounds
-from ..policies._running import checked_delay, start_policy
+from ..policies._running import next_served, start_policy
 from ..policies._with_jitter import Drawn
 from ..policies._wrapper import Wrapper
 from ._text import exact
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .._protocols import BackOff
-    from ._still_clock import StillClock
+    from ..policies._running import StillClock
 
 __all__ = ["Delay", "as_csv", "as_json", "as_lines", "delays_of"]
 
@@ -61,11 +59,9 @@ def delays_of(policy: BackOff, count: int, clock: StillClock) -> list[Delay]:
 def _delays(run: BackOff, count: int, clock: StillClock) -> Iterator[Delay]:
     for retry, bounds in enumerate(islice(successive_bounds(run), count), 1):
         current = _interval_of(run)
-        answer = run.next_backoff()
-        if answer is STOP or bounds is None:
+        drawn = next_served(run, clock)
+        if drawn is None or bounds is None:
             return
-        drawn = checked_delay(run, answer)
-        clock.now = min(clock.now + drawn, LARGEST)
         least, greatest = bounds
         interval = least + (greatest - least) / 2.0 if current is None else current
         yield Delay(retry, interval, least, greatest, drawn, clock.now)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from .._protocols import BackOff
-    from ._still_clock import StillClock
+    from ..policies._running import StillClock
 
 __all__ = ["answers", "parse_log"]
 

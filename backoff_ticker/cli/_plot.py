@@ -15,30 +15,45 @@ from ._extras import install_hint, is_missing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.figure import Figure
+
     from ._delays import Delay
 
-__all__ = ["plot"]
+__all__ = ["figure_of", "plot"]
 
 _GREATEST = 1e100
 """Seconds: beyond, the arithmetic of a diagram leaves the range of floats."""
+
+_HALF_A_BAR = 0.1
+"""Retries."""
 
 
 def plot(name: str, delays: Sequence[Delay], path: str) -> None:
     """Write a diagram of ``delays`` to a file; the end of its name tells the format.
 
     Raises:
-        click.UsageError: matplotlib is missing or does not know the format, the delays are too
-            great to draw, or the file cannot be written.
+        click.UsageError: matplotlib is missing, does not know the format or cannot draw, the delays
+            are too great to draw, or the file cannot be written.
     """
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of caches
     try:
-        from matplotlib.figure import Figure
-        from matplotlib.ticker import MaxNLocator
-    except ModuleNotFoundError as error:
-        if not is_missing(error, "matplotlib"):
-            raise
-        raise click.UsageError(install_hint("--plot", "plot")) from error
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of caches of fonts
-    figure = Figure(figsize=(8.0, 4.5), layout="constrained")
+        image = _image(name, delays, path)
+    except click.UsageError:
+        raise
+    except Exception as error:  # what matplotlib needs and lacks, it tells by any of them
+        if isinstance(error, ModuleNotFoundError) and is_missing(error, "matplotlib"):
+            raise click.UsageError(install_hint("--plot", "plot")) from error
+        reason = next(iter(str(error).splitlines()), "") or type(error).__name__
+        raise click.UsageError(f"--plot: cannot draw {shown(path)}: {reason}") from error
+    try:
+        Path(path).write_bytes(image)
+    except OSError as error:
+        raise click.UsageError(f"--plot: cannot write {shown(path)}: {error.strerror}") from error
+
+
+def _image(name: str, delays: Sequence[Delay], path: str) -> bytes:
+    """Return what is to be written to the file."""
+    figure = figure_of(name, delays)
     known = figure.canvas.get_supported_filetypes()
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in known:
@@ -46,12 +61,29 @@ def plot(name: str, delays: Sequence[Delay], path: str) -> None:
         raise click.UsageError(f"--plot: {shown(path)} must end in one of {endings}")
     if any(delay.greatest > _GREATEST for delay in delays):
         raise click.UsageError(f"--plot: delays of more than {_GREATEST:g} s cannot be drawn")
+    image = io.BytesIO()
+    figure.savefig(image, format=ending)
+    return image.getvalue()
+
+
+def figure_of(name: str, delays: Sequence[Delay]) -> Figure:
+    """Return the diagram."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    figure = Figure(figsize=(8.0, 4.5), layout="constrained")
     axes = figure.add_subplot()
     retries = [delay.retry for delay in delays]
+    ranges: list[tuple[float, float, float]] = [
+        (delay.retry, delay.least, delay.greatest) for delay in delays
+    ]
+    if len(ranges) == 1:  # a point has no area
+        retry, least, greatest = ranges[0]
+        ranges = [(retry + side, least, greatest) for side in (-_HALF_A_BAR, _HALF_A_BAR)]
     axes.fill_between(
-        retries,
-        [delay.least for delay in delays],
-        [delay.greatest for delay in delays],
+        [retry for retry, _, _ in ranges],
+        [least for _, least, _ in ranges],
+        [greatest for _, _, greatest in ranges],
         alpha=0.25,
         linewidth=0.0,
         label="least to greatest",
@@ -60,11 +92,7 @@ def plot(name: str, delays: Sequence[Delay], path: str) -> None:
     axes.plot(retries, [delay.drawn for delay in delays], marker="o", label="drawn")
     axes.set(title=name, xlabel="retry", ylabel="delay in seconds")
     axes.set_ylim(bottom=0.0)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlim(0.5, max(len(delays), 1) + 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes.legend()
-    image = io.BytesIO()
-    figure.savefig(image, format=ending)
-    try:
-        Path(path).write_bytes(image.getvalue())
-    except OSError as error:
-        raise click.UsageError(f"--plot: cannot write {shown(path)}: {error.strerror}") from error
+    return figure

@@ -14,10 +14,10 @@ _HELP = {
     "look_ahead": "Whether to stop before a delay that would pass the limit of elapsed time (Go), "
     "or only once it has passed (Java).",
     "initial_backoff": "The first delay, without its random part.",
-    "maximum_backoff": "The greatest delay, random part included.",
+    "maximum_backoff": "The greatest delay, random part included, before --jitter.",
     "max_jitter": "The greatest random part that is added to a delay.",
     "base": "The first limit of a delay, before it grows.",
-    "cap": "The greatest delay; none: no cap.",
+    "cap": "The greatest delay, before --jitter and --max-jitter; none: no cap.",
     "delay": "The delay after a failure.",
     "delay_on_success": "The delay after a success.",
     "initial_delay": "The first delay.",
@@ -33,7 +33,8 @@ _HELP = {
     "max_attempts": "Give up at so many failures in a row; 0: never.",
     "jitter_factor": "By what part a delay may differ from what the rule gives, 0 to < 1.",
     "min_delay": "The least delay.",
-    "max_delay": "The greatest delay; none: no limit.",
+    "max_retries": "Stop after so many delays in a row.",
+    "max_delay": "The greatest delay, before --jitter and --max-jitter; none: no limit.",
 }
 """By parameter; their units stand in the metavar."""
 

@@ -70,6 +70,8 @@ _WRAPPERS = {
 }
 """By the name of the option, the inmost first."""
 
+_JITTERS = ("jitter", "max_jitter")
+
 
 class PolicyOption(click.Option):
     """An option that tells of a policy, not of the command."""
@@ -199,11 +201,11 @@ def build_policy(
     if missing:
         raise click.UsageError(f"{name} needs {listed(missing)}")
     options = {option: known[option].value(value) for option, value in said.items()}
-    around = [
-        (wrapper.wrap, options.pop(option, None))
-        for option, wrapper in _WRAPPERS.items()
+    around = {
+        option: options.pop(option, None)
+        for option in _WRAPPERS
         if known[option].option is WrapperOption
-    ]
+    }
     lent: dict[str, object] = {}
     if seed is not None:
         lent["rng"] = random.Random(seed)  # noqa: S311 - no secret
@@ -211,12 +213,24 @@ def build_policy(
         lent["clock"] = clock
     try:
         backoff: BackOff = policy(**options, **_wanted(policy, lent))
-        for wrap, value in around:
+        if any(around.get(option) is not None for option in _JITTERS):
+            around.setdefault("max_elapsed_time", _limit_ahead(backoff))
+        for option, (wrap, _) in _WRAPPERS.items():
+            value = around.get(option)
             if value is not None:
                 backoff = wrap(backoff, value, **_wanted(wrap, lent))
     except (TypeError, ValueError) as error:
         raise click.UsageError(_spelled(str(error), known)) from error
     return backoff
+
+
+def _limit_ahead(policy: BackOff) -> float | None:
+    """Return a policy's own limit of elapsed time that counts the delay to come, if it has one.
+
+    A jitter around the policy makes that delay longer, so the limit goes around the jitter, too.
+    """
+    limit: float | None = getattr(policy, "max_elapsed_time", None)
+    return limit if getattr(policy, "look_ahead", True) else None
 
 
 def _wanted(make: Callable[..., object], lent: Mapping[str, object]) -> dict[str, Any]:
@@ -226,7 +240,10 @@ def _wanted(make: Callable[..., object], lent: Mapping[str, object]) -> dict[str
 
 
 def _spelled(message: str, known: Iterable[str]) -> str:
-    """Return what a constructor says with its parameters spelled as options."""
-    for name in known:
-        message = re.sub(rf"(?<![\w-]){name}(?![\w-])", _flag(name), message)
-    return message.replace(" or a timedelta", "")
+    """Return what a constructor says with its parameters spelled as options, not what it quotes."""
+    spelled = re.sub(
+        rf"'[^']*'|(?<![\w-])({'|'.join(known)})(?![\w-])",
+        lambda found: _flag(found[1]) if found[1] else found[0],
+        message,
+    )
+    return spelled.replace(" or a timedelta", "")

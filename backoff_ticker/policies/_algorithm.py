@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .._protocols import Clock
     from .._stop import Stop
-    from ._base import Bounds
+    from ._base import Bounds, Calls
 
     class AlgorithmOptions(TypedDict, total=False):
         """The options of ``AlgorithmBackOff``."""
@@ -241,9 +241,9 @@ class AlgorithmBackOff(OnClock, Policy):
     def _each_bounds(self) -> Iterator[Bounds | None]:
         return each_failure_bounds(self)
 
-    def _calls(self) -> tuple[float, float]:
+    def _calls(self) -> Calls:
         most = self.max_attempts - 1 if self.max_attempts else inf
-        return (0.0 if self.max_actual_duration else most), most
+        return (0 if self.max_actual_duration else most), most
 
     def _bind_clock(self, clock: Clock) -> None:
         self._lent = self._lent or self._clock is None

@@ -136,9 +136,9 @@ def _later(policy: AlgorithmBackOff, last: Bounds, taken: int, n: int) -> Bounds
 def _repeated(value: float, factor: float, summand: float, steps: int) -> Bounds:
     """Return between what ``value`` is after so many times ``value = value * factor + summand``."""
     if summand.is_integer() and factor == 1.0 and value.is_integer():
-        result = value + summand * steps
+        result = int(value) + int(summand) * steps
         if abs(result) < _WHOLE:
-            return result, result  # sums of whole numbers are not rounded
+            return float(result), float(result)  # sums of whole numbers are not rounded
     if steps > _MOST_STEPS:
         least, greatest = _repeated(value, factor, summand, _MOST_STEPS)
         rises = value * (factor - 1.0) + summand

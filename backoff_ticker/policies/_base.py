@@ -6,8 +6,8 @@ from itertools import chain, count, islice, repeat
 from math import exp, inf, log
 from sys import maxsize
 
-from .._numbers import LARGEST, as_count
-from ._copying import Copier, is_ours
+from .._numbers import LARGEST, as_count, shown
+from ._copying import TOO_DEEP, Copier, is_ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from .._stop import Stop
 
     Bounds = tuple[float, float]
+    Calls = tuple[float, float]  # ints, as floats do not count so far; inf for endless
 
 __all__ = [
+    "UNKNOWN",
     "Policy",
     "calls_of",
     "each_bounds_of",
@@ -32,8 +34,10 @@ __all__ = [
 ]
 
 _LARGEST_SIZE = log(LARGEST)
-_LAST_CALL = 10**300  # a float can still hold it
-_UNKNOWN = 0.0, LARGEST
+_MOST_STEPS = 10**300
+"""So many a float can still hold; nothing that so many have not changed changes by more."""
+UNKNOWN = 0.0, LARGEST
+"""The bounds of a policy of which nothing is known."""
 
 
 class Policy:
@@ -74,9 +78,13 @@ class Policy:
 
         Raises:
             TypeError, ValueError: ``n`` is no int of at least 1.
+            RecursionError: It holds too many policies inside each other.
         """
-        call = min(as_count("n", n, 1), _LAST_CALL)
-        return self._span(call, call)
+        call = as_count("n", n, 1)
+        try:
+            return self._span(call, call)
+        except RecursionError as error:
+            raise RecursionError(f"no bounds of {shown(self)}: {TOO_DEEP}") from error
 
     def _at(self, n: int) -> Bounds | None:
         """Return the bounds of call ``n``."""
@@ -103,7 +111,7 @@ class Policy:
         """Yield the bounds of each call, from the first on; override where ``_span`` is dear."""
         return map(self.bounds, count(1))
 
-    def _calls(self) -> tuple[float, float]:
+    def _calls(self) -> Calls:
         """Return how many calls return a delay, from the first on: at least, and at most."""
         return inf, inf
 
@@ -121,7 +129,7 @@ class Policy:
     def __repr__(self) -> str:
         unusual = (n for n, usual in self._shown_unless.items() if getattr(self, n) != usual)
         names = (*self._shown, *unusual)
-        parameters = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        parameters = ", ".join(f"{name}={shown(getattr(self, name))}" for name in names)
         return f"{type(self).__name__}({parameters})"
 
 
@@ -139,22 +147,22 @@ def is_known(policy: object) -> TypeGuard[Policy]:
 
 def span_of(policy: BackOff, first: int, last: int) -> Bounds | None:
     """Return the bounds of calls of any policy; of a class of a user's own, nothing is known."""
-    return policy._span(first, last) if is_known(policy) else _UNKNOWN
+    return policy._span(first, last) if is_known(policy) else UNKNOWN
 
 
 def each_bounds_of(policy: BackOff) -> Iterator[Bounds | None]:
     """Yield ``span_of(policy, n, n)`` for n from 1 on."""
-    return policy._each_bounds() if is_known(policy) else repeat(_UNKNOWN)
+    return policy._each_bounds() if is_known(policy) else repeat(UNKNOWN)
 
 
-def ending_after(calls: int, each: Iterator[Bounds | None]) -> Iterator[Bounds | None]:
+def ending_after(calls: float, each: Iterator[Bounds | None]) -> Iterator[Bounds | None]:
     """Yield the first so many of ``each``, then None for ever."""
-    return chain(islice(each, min(calls, maxsize)), repeat(None))
+    return chain(islice(each, int(min(calls, maxsize))), repeat(None))
 
 
-def calls_of(policy: BackOff) -> tuple[float, float]:
+def calls_of(policy: BackOff) -> Calls:
     """Return how many calls of any policy return a delay, at least and at most."""
-    return policy._calls() if is_known(policy) else (0.0, inf)
+    return policy._calls() if is_known(policy) else (0, inf)
 
 
 def successive_bounds(policy: BackOff) -> Iterator[Bounds | None]:
@@ -168,7 +176,7 @@ def successive_bounds(policy: BackOff) -> Iterator[Bounds | None]:
     if is_known(policy):
         return policy._each_bounds()
     ask = getattr(policy, "bounds", None)
-    return repeat(_UNKNOWN) if ask is None else map(ask, count(1))
+    return repeat(UNKNOWN) if ask is None else map(ask, count(1))
 
 
 def geometric(first: float, factor: float, steps: int) -> float:
@@ -178,5 +186,7 @@ def geometric(first: float, factor: float, steps: int) -> float:
     try:
         return min(first * factor**steps, LARGEST)
     except OverflowError:
+        if steps > _MOST_STEPS:
+            return geometric(first, factor, _MOST_STEPS)
         size = log(first) + steps * log(factor)
         return exp(size) if size < _LARGEST_SIZE else LARGEST

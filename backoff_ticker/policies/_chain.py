@@ -2,29 +2,58 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import islice, repeat
+from math import inf
 from operator import methodcaller
 from sys import maxsize
 
 from .._numbers import LARGEST
 from .._stop import STOP
-from ._base import calls_of, each_bounds_of, either, span_of
-from ._copying import require_policy
+from ._base import UNKNOWN, calls_of, each_bounds_of, either, ending_after, span_of
+from ._copying import is_immutable, policies_in, require_policy
 from ._running import checked_delay, is_feedback, tell
 from ._wrapper import Outer, TakesFeedback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import overload
 
     from .._protocols import BackOff, FeedbackBackOff
     from .._stop import Stop
-    from ._base import Bounds
+    from ._base import Bounds, Calls
 
 __all__ = ["chain"]
 
 _next_backoff: Callable[[BackOff], float | Stop] = methodcaller("next_backoff")
+
+
+class _Turn:
+    """What can be said of a part of a chain in its turn.
+
+    Nothing of its delays where it is not ``fresh``, because a part before has asked a policy
+    inside it, nobody knows how often; they may have come to an end, too.
+    """
+
+    def __init__(self, backoff: BackOff, *, fresh: bool) -> None:
+        least, self.most = calls_of(backoff)
+        self.least = least if fresh else 0
+        self._backoff = backoff
+        self._fresh = fresh
+
+    def span(self, first: int, last: int) -> Bounds | None:
+        return span_of(self._backoff, first, last) if self._fresh else UNKNOWN
+
+    def each_bounds(self) -> Iterator[Bounds | None]:
+        if self._fresh:
+            return each_bounds_of(self._backoff)
+        return ending_after(self.most, repeat(UNKNOWN))
+
+
+def _sum(counts: Iterable[float]) -> float:
+    """Return the sum of ints, which may be too big to be added to a float; or infinity."""
+    found = list(counts)
+    return inf if inf in found else sum(found)
 
 
 class ChainBackOff(Outer):
@@ -72,29 +101,38 @@ class ChainBackOff(Outer):
     def _success(self, timestamp: float | None) -> float | Stop:
         return self._ask(lambda backoff: _succeeded(backoff, timestamp))
 
+    def _turns(self) -> Iterator[_Turn]:
+        """Yield what can be said of the turn of each part."""
+        before: set[int] = set()
+        for backoff in self.backoffs:
+            held = policies_in(backoff).items()
+            inside = {key for key, policy in held if not is_immutable(policy)}
+            yield _Turn(backoff, fresh=before.isdisjoint(inside))
+            before |= inside
+
     def _span(self, first: int, last: int) -> Bounds | None:
         found: Bounds | None = None
-        start, end = float(first), float(last)  # counted from the first call of the part
-        for backoff in self.backoffs:
-            least, most = calls_of(backoff)
-            if end >= 1.0 and start <= most:
-                found = either(found, span_of(backoff, int(max(start, 1.0)), int(min(end, most))))
-            start, end = start - most, end - least
-            if end < 1.0:
+        start, end = first, last  # counted from the first call of the part
+        for turn in self._turns():
+            if start <= turn.most:
+                found = either(found, turn.span(start, int(min(end, turn.most))))
+            if end <= turn.least:
                 break
+            start = 1 if start <= turn.most else start - int(turn.most)
+            end -= int(turn.least)
         return found
 
     def _each_bounds(self) -> Iterator[Bounds | None]:
-        calls = [calls_of(backoff) for backoff in self.backoffs]
-        if any(least != most for least, most in calls[:-1]):
+        *turns, last = self._turns()
+        if any(turn.least != turn.most for turn in turns):
             yield from super()._each_bounds()  # a part may begin at more than one call
-        for backoff, (_, most) in zip(self.backoffs[:-1], calls[:-1], strict=True):
-            yield from islice(each_bounds_of(backoff), int(min(most, maxsize)))
-        yield from each_bounds_of(self.backoffs[-1])
+        for turn in turns:
+            yield from islice(turn.each_bounds(), int(min(turn.most, maxsize)))
+        yield from last.each_bounds()
 
-    def _calls(self) -> tuple[float, float]:
-        calls = [calls_of(backoff) for backoff in self.backoffs]
-        return sum(least for least, _ in calls), sum(most for _, most in calls)
+    def _calls(self) -> Calls:
+        turns = list(self._turns())
+        return _sum(turn.least for turn in turns), _sum(turn.most for turn in turns)
 
     def _inside(self) -> tuple[BackOff, ...]:
         return self.backoffs

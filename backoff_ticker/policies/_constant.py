@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
     from .._stop import Stop
-    from ._base import Bounds
+    from ._base import Bounds, Calls
 
 __all__ = ["ConstantBackOff", "StopBackOff", "ZeroBackOff"]
 
@@ -96,5 +96,5 @@ class StopBackOff(Policy):
     def _at(self, n: int) -> None:
         """Return None: there is no delay."""
 
-    def _calls(self) -> tuple[float, float]:
-        return 0.0, 0.0
+    def _calls(self) -> Calls:
+        return 0, 0

@@ -13,14 +13,30 @@ if TYPE_CHECKING:
 
     from .._protocols import BackOff, Clock
 
-__all__ = ["Copier", "attributes", "copy_policy", "is_ours", "require_policy"]
+__all__ = [
+    "TOO_DEEP",
+    "Copier",
+    "attributes",
+    "copy_policy",
+    "is_immutable",
+    "is_ours",
+    "policies_in",
+    "require_policy",
+]
 
 _PACKAGE = __name__.partition(".")[0]
+TOO_DEEP = "it holds too many policies inside each other"
+_CONTAINERS = (dict, tuple, list, deque, set, frozenset)
 
 
 def is_ours(thing: object) -> bool:
     """Whether a class or function is of this package, so that it is known what it does."""
     return getattr(thing, "__module__", "").partition(".")[0] == _PACKAGE
+
+
+def is_immutable(policy: object) -> bool:
+    """Whether a policy of the package has no state, and so is its own copy."""
+    return "_immutable" in type(policy).__dict__
 
 
 def _is_policy(value: object) -> bool:
@@ -50,6 +66,24 @@ def attributes(thing: object) -> Iterator[tuple[str, object]]:
             name = f"_{cls.__name__.lstrip('_')}{slot}" if private else slot
             if name not in ("__dict__", "__weakref__") and hasattr(thing, name):
                 yield name, getattr(thing, name)
+
+
+def policies_in(thing: object) -> dict[int, BackOff]:
+    """Return the policies in ``thing``, itself included, at any depth and once each, by ``id``."""
+    found: dict[int, BackOff] = {}
+    seen: set[int] = set()
+    left: list[Any] = [thing]
+    while left:
+        value = left.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if _is_policy(value):
+            found[id(value)] = value
+            left += [held for _, held in attributes(value)]
+        elif isinstance(value, _CONTAINERS):
+            left += value.values() if isinstance(value, dict) else value
+    return found
 
 
 def _plain_copy(thing: Any) -> Any:  # noqa: ANN401 - of the same type
@@ -99,7 +133,7 @@ class Copier:
                 twin = self._copies[id(original)] = _plain_copy(original)
                 if own_copy is None:
                     self._replace_held(twin)
-        except _CannotBeCopied:
+        except (_CannotBeCopied, RecursionError):  # too deep is no matter of the policy there
             raise
         except Exception as error:
             if self._name is None:
@@ -115,7 +149,7 @@ class Copier:
     def by_attributes(self, original: Any) -> Any:  # noqa: ANN401 - of the same type
         """Return the copy of a policy of the package, or of a subclass of one."""
         cls: Any = type(original)
-        if "_immutable" in cls.__dict__:
+        if is_immutable(original):
             return original
         twin = cls.__new__(cls)
         self._copies[id(original)] = twin
@@ -134,7 +168,7 @@ class Copier:
         """Return ``value`` with the policies in it copied: itself if there are none."""
         if _is_policy(value):
             return self.policy(value)
-        if not isinstance(value, (dict, tuple, list, deque, set, frozenset)):
+        if not isinstance(value, _CONTAINERS):
             return value
         if id(value) in self._visited:
             return self._visited[id(value)]
@@ -167,4 +201,9 @@ def copy_policy(name: str, policy: BackOff, clock: Clock | None = None) -> BackO
         TypeError: It is no policy, or cannot be copied.
     """
     require_policy(name, policy)
-    return Copier(name, clock).policy(policy)
+    try:
+        return Copier(name, clock).policy(policy)
+    except RecursionError as error:
+        raise _CannotBeCopied(
+            f"{name} must be a BackOff that can be copied, not {shown(policy)}: {TOO_DEEP}"
+        ) from error

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from .._protocols import Clock
     from .._stop import Stop
-    from ._base import Bounds
+    from ._base import Bounds, Calls
 
 __all__ = ["ExponentialBackOff"]
 
@@ -148,5 +148,5 @@ class ExponentialBackOff(ElapsedTime, Policy):
             return None
         return least, min(greatest, self.max_elapsed_time)
 
-    def _calls(self) -> tuple[float, float]:
-        return (inf if self.max_elapsed_time is None else 0.0), inf
+    def _calls(self) -> Calls:
+        return (inf if self.max_elapsed_time is None else 0), inf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._numbers import as_count, as_seconds
+from .._numbers import as_count, as_seconds, shown
 from .._stop import STOP
 from ._base import ending_after
 from ._elapsed import ElapsedTime, too_late
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .._protocols import BackOff, Clock, FeedbackBackOff
     from .._stop import Stop
-    from ._base import Bounds
+    from ._base import Bounds, Calls
 
     Limit = float | timedelta | None
 
@@ -57,7 +57,7 @@ class MaxRetriesBackOff(Wrapper):
     def _each_bounds(self) -> Iterator[Bounds | None]:
         return ending_after(self.max_retries, super()._each_bounds())
 
-    def _calls(self) -> tuple[float, float]:
+    def _calls(self) -> Calls:
         least, most = super()._calls()
         return min(least, self.max_retries), min(most, self.max_retries)
 
@@ -72,7 +72,7 @@ class MaxRetriesBackOff(Wrapper):
         return delay
 
     def __repr__(self) -> str:
-        return f"with_max_retries({self.backoff!r}, {self.max_retries!r})"
+        return f"with_max_retries({self.backoff!r}, {shown(self.max_retries)})"
 
 
 class FeedbackMaxRetriesBackOff(TakesFeedback, MaxRetriesBackOff):
@@ -112,9 +112,9 @@ class MaxElapsedTimeBackOff(ElapsedTime, Wrapper):
             return bounds
         return None if bounds[0] > limit else (bounds[0], min(bounds[1], limit))
 
-    def _calls(self) -> tuple[float, float]:
+    def _calls(self) -> Calls:
         least, most = super()._calls()
-        return (least if self.max_elapsed_time is None else 0.0), most
+        return (least if self.max_elapsed_time is None else 0), most
 
     def __repr__(self) -> str:
         return f"with_max_elapsed_time({self.backoff!r}, {self.max_elapsed_time!r})"

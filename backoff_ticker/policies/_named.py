@@ -94,8 +94,8 @@ def _grpc(rng: Random | None = None) -> Policy:
     return chain(first, ExponentialBackOff(1.6, 0.2, 1.6, 120.0, None, rng=rng))
 
 
-def _aws(rng: Random | None = None) -> Policy:
-    return with_max_retries(FullJitterBackOff(1.0, 20.0, rng=rng), 2)
+def _aws(max_retries: int = 2, rng: Random | None = None) -> Policy:
+    return with_max_retries(FullJitterBackOff(1.0, 20.0, rng=rng), max_retries)
 
 
 _PERL = "Algorithm::Backoff of Perl"
@@ -170,7 +170,8 @@ def named_policy(name: str, **options: object) -> Policy:
     """Return a new policy by its name, such as ``named_policy("constant", interval=2)``.
 
     The presets ``go``, ``java`` and ``cloud-storage`` take the options of their class, with the
-    published values as defaults: ``named_policy("go", max_interval=3)``.
+    published values as defaults: ``named_policy("go", max_interval=3)``; ``aws`` takes
+    ``max_retries``.
 
     Raises:
         ValueError: No policy has that name, or an option is out of its range.

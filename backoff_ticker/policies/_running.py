@@ -9,12 +9,21 @@ from ._copying import copy_policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
     from collections.abc import Callable, Iterator
 
-    from .._protocols import BackOff, Clock
+    from .._protocols import BackOff, Clock, Parker, TimerHandle
     from .._stop import Stop
 
-__all__ = ["checked_delay", "delays", "is_feedback", "start_policy", "tell"]
+__all__ = [
+    "StillClock",
+    "checked_delay",
+    "delays",
+    "is_feedback",
+    "next_served",
+    "start_policy",
+    "tell",
+]
 
 
 def is_feedback(policy: object) -> bool:
@@ -43,14 +52,14 @@ def checked_delay(policy: object, value: object) -> float:
     return as_seconds(f"what {shown(policy)} returns", value, expected)  # type: ignore[arg-type]
 
 
-def start_policy(name: str, policy: BackOff, clock: Clock) -> BackOff:
-    """Return a fresh run of ``policy``: its copy, on ``clock``, reset.
+def start_policy(name: str, policy: BackOff, clock: Clock | None) -> BackOff:
+    """Return a fresh run of ``policy``: its copy, on ``clock`` (None: the current one), reset.
 
     Raises:
-        TypeError: It is no policy, or cannot be copied.
+        TypeError: It is no policy, or cannot be copied; or ``clock`` is no clock.
         Exception: What its ``reset()`` raised.
     """
-    run = copy_policy(name, policy, clock)
+    run = copy_policy(name, policy, resolve_clock(clock))
     try:
         run.reset()
     except Exception as error:
@@ -59,19 +68,68 @@ def start_policy(name: str, policy: BackOff, clock: Clock) -> BackOff:
     return run
 
 
+class StillClock:
+    """Stands still until somebody sets ``now``.
+
+    Attributes:
+        now: Both of its times, in seconds.
+    """
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def monotonic(self) -> float:
+        """Return ``now``."""
+        return self.now
+
+    def time(self) -> float:
+        """Return ``now``."""
+        return self.now
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[], object],
+        *,
+        loop: AbstractEventLoop | None = None,
+    ) -> TimerHandle:
+        """Refuse: nobody waits here."""
+        raise NotImplementedError
+
+    def parker(self, what: str = "") -> Parker:
+        """Refuse: nobody waits here."""
+        raise NotImplementedError
+
+
+def next_served(run: BackOff, clock: StillClock) -> float | None:
+    """Return the next delay of a run, None for ``STOP``; its clock moves on as if that was waited.
+
+    Raises:
+        TypeError, ValueError: What the policy returns is no delay.
+    """
+    delay = run.next_backoff()
+    if delay is STOP:
+        return None
+    checked = checked_delay(run, delay)
+    clock.now = min(clock.now + checked, LARGEST)
+    return checked
+
+
 def delays(backoff: BackOff) -> Iterator[float]:
     """Return an iterator over the delays of a fresh run of ``backoff``, in seconds.
 
-    It ends where the policy returns ``STOP``, runs on a copy and waits for nothing.
+    It ends where the policy returns ``STOP``, runs on a copy and waits for nothing. For limits of
+    elapsed time each delay counts as waited, and nothing else takes time: they end where those of
+    a ticker do that is always served at once. A policy with a ``clock`` of its own reads that.
 
     Raises:
         TypeError: ``backoff`` is no policy, or (from the iterator) returns what is no number.
         ValueError: From the iterator: the policy returns NaN, an infinity or a negative number.
     """
-    run = start_policy("backoff", backoff, resolve_clock(None))
-    return _delays(run)
+    clock = StillClock()
+    return _delays(start_policy("backoff", backoff, clock), clock)
 
 
-def _delays(run: BackOff) -> Iterator[float]:
-    while (delay := run.next_backoff()) is not STOP:
-        yield checked_delay(run, delay)
+def _delays(run: BackOff, clock: StillClock) -> Iterator[float]:
+    while (delay := next_served(run, clock)) is not None:
+        yield delay

@@ -11,11 +11,13 @@ from ._wrapper import TakesFeedback, Wrapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import overload
 
     from .._protocols import BackOff, FeedbackBackOff
     from .._stop import Stop
     from .._token import CancellationToken
+    from ._base import Bounds, Calls
 
 __all__ = ["TokenBackOff", "token_policies", "with_token"]
 
@@ -46,8 +48,15 @@ class TokenBackOff(Wrapper):
     def _begin_copy(self) -> None:
         self.announces = True
 
-    def _calls(self) -> tuple[float, float]:
-        return 0.0, super()._calls()[1]
+    def _span(self, first: int, last: int) -> Bounds | None:
+        return None if self.token.cancelled else super()._span(first, last)
+
+    def _each_bounds(self) -> Iterator[Bounds | None]:
+        for bounds in super()._each_bounds():
+            yield None if self.token.cancelled else bounds
+
+    def _calls(self) -> Calls:
+        return 0, super()._calls()[1]
 
     def _success(self, timestamp: float | None) -> float | Stop:
         return super()._success(timestamp) if self._may_ask() else STOP
@@ -72,6 +81,8 @@ if TYPE_CHECKING:
 
 def with_token(backoff: BackOff, token: CancellationToken) -> TokenBackOff:
     """Return a policy that gives ``STOP``, without asking ``backoff``, once ``token`` is cancelled.
+
+    From then on its ``bounds`` are None, those of the calls to come.
 
     A ticker that runs it, inside whatever other policies, waits for the token as if it had been
     given to the ticker: a cancel ends a running wait at once, also in a part of a chain whose turn

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from .._protocols import BackOff
     from .._stop import Stop
-    from ._base import Bounds
+    from ._base import Bounds, Calls
 
 __all__ = ["Outer", "TakesFeedback", "Wrapper"]
 
@@ -129,7 +129,7 @@ class Wrapper(Outer):
         for bounds in each_bounds_of(self.backoff):
             yield None if bounds is None else self._within(bounds)
 
-    def _calls(self) -> tuple[float, float]:
+    def _calls(self) -> Calls:
         return calls_of(self.backoff)
 
     def _inside(self) -> tuple[BackOff, ...]:

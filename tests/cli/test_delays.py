@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from backoff_ticker.cli._still_clock import StillClock
 from backoff_ticker.policies._named import POLICIES
+from backoff_ticker.policies._running import StillClock
 
 from .calling import call, environment, finish, start
 

@@ -6,7 +6,10 @@ import sys
 
 import pytest
 
-from .calling import call
+from backoff_ticker.cli._delays import Delay
+from backoff_ticker.cli._plot import figure_of
+
+from .calling import call, environment, finish, start
 
 
 def test_plot_writes_a_file_beside_the_table(capsys, tmp_path):
@@ -50,3 +53,55 @@ def test_plot_without_its_extra(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     said = call(capsys, "delays go --plot x.png")
     assert said.complaint == "--plot needs more packages: pip install 'backoff-ticker[plot]'"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (RuntimeError("'xelatex' not found\nor so"), "'xelatex' not found"),
+        (FileNotFoundError(2, "No such file or directory"), "[Errno 2] No such file or directory"),
+        (ValueError(), "ValueError"),
+    ],
+)
+def test_plot_where_matplotlib_cannot_draw(capsys, monkeypatch, tmp_path, error, reason):
+    figure = pytest.importorskip("matplotlib.figure")
+
+    def fail(*_args, **_options):
+        raise error
+
+    monkeypatch.setattr(figure.Figure, "savefig", fail)
+    said = call(capsys, "delays go --plot", str(tmp_path / "x.png"))
+    assert said.complaint == f"--plot: cannot draw '{tmp_path / 'x.png'}': {reason}"
+    assert not (tmp_path / "x.png").exists()
+
+
+def test_plot_where_matplotlib_cannot_be_imported(tmp_path):
+    pytest.importorskip("matplotlib")
+    path = str(tmp_path / "x.png")
+    said = finish(start("delays", "go", "--plot", path, env=environment(MPLBACKEND="nonsense")))
+    assert said.complaint.startswith(f"--plot: cannot draw '{path}': Key backend: 'nonsense'")
+    without_numpy = "sys.modules['numpy'] = None"
+    said = finish(start("delays", "go", "--plot", path, before=without_numpy))
+    assert "numpy" in said.complaint
+
+
+def test_plot_says_nothing_of_caches(tmp_path):
+    pytest.importorskip("matplotlib")
+    nowhere = environment(MPLCONFIGDIR="/dev/null/nowhere")
+    said = finish(start("delays", "go", "--plot", str(tmp_path / "x.png"), env=nowhere))
+    assert (said.status, said.err) == (0, "")
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 12])
+def test_retries_on_a_diagram_are_whole_numbers_and_their_range_has_an_area(count):
+    pytest.importorskip("matplotlib")
+    delays = [Delay(retry, 1.0, 0.5, 1.5, 1.0, float(retry)) for retry in range(1, count + 1)]
+    (axes,) = figure_of("go", delays).axes
+    low, high = axes.get_xlim()
+    shown = [tick for tick in axes.get_xticks() if low <= tick <= high]
+    assert shown
+    assert all(tick.is_integer() for tick in shown)
+    if delays:
+        box = axes.collections[0].get_datalim(axes.transData)
+        assert box.width > 0.0
+        assert box.height == 1.0

@@ -134,6 +134,26 @@ def test_any_policy_can_have_a_jitter(capsys):
     ]
 
 
+@pytest.mark.parametrize("jitter", ["--max-jitter 5", "--jitter 0.9", "--jitter full"])
+def test_a_limit_that_a_policy_has_itself_goes_around_a_jitter_too(capsys, jitter):
+    for seed in range(20):
+        line = f"exponential --max-elapsed-time 10 {jitter} --seed {seed} -n 30"
+        assert sum(delays_said(capsys, line)) <= 10.0
+    assert len(delays_said(capsys, f"go --max-elapsed-time none {jitter} -n 500")) == 500
+    java = "java --initial-interval 10 --multiplier 1 --randomization-factor 0 --jitter 0 -n 100"
+    assert len(delays_said(capsys, f"{java} --max-elapsed-time 899")) == 90
+
+
+def test_a_cap_of_a_policy_is_told_to_come_before_a_jitter_around_it():
+    for name, flag, words in (
+        ("full-jitter", "--cap", "before --jitter and --max-jitter"),
+        ("lild", "--max-delay", "before --jitter and --max-jitter"),
+        ("cloud-storage", "--maximum-backoff", "before --jitter"),
+    ):
+        (option,) = (o for o in policy_options([POLICIES[name]]) if o.opts == [flag])
+        assert words in option.help
+
+
 def test_a_seed_fixes_a_jitter_around_too(capsys):
     line = "constant --interval 4 --jitter equal"
     once, again, other = (delays_said(capsys, f"{line} --seed {seed}") for seed in (1, 1, 2))
@@ -202,6 +222,19 @@ def test_a_limit_that_a_policy_has_itself_is_its_own(capsys):
 def test_a_limit_shows_the_interval_of_the_policy_inside(capsys):
     said = json.loads(call(capsys, "delays exponential --max-retries 2 --json").out)["delays"]
     assert [one["interval"] for one in said] == [0.5, 0.75]
+
+
+def test_the_retries_of_a_preset_are_its_own(capsys):
+    assert len(delays_said(capsys, "aws -n 20")) == 2
+    assert len(delays_said(capsys, "aws --max-retries 9 -n 20")) == 9
+    assert len(delays_said(capsys, "aws --max-retries 0 -n 20")) == 0
+
+
+def test_what_was_given_is_not_respelled(capsys):
+    said = call(capsys, "delays full-jitter --base 1 --cap 5 --jitter base")
+    assert said.complaint == '--jitter must be "full" or "equal", or a fraction, not \'base\''
+    said = call(capsys, "delays full-jitter --base 5 --cap 1")
+    assert said.complaint == "--cap must be >= --base (5.0), not 1.0"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -20,7 +21,8 @@ from .calling import call
         ("007", "7"),
         (" 120\t", "120"),
         ("120\r\n", "120"),
-        ("9" * 400, "1.7976931348623157e+308"),
+        ("10000000000000000", "10000000000000000"),
+        ("9" * 400, str(int(sys.float_info.max))),
         ("Sun, 06 Nov 1994 08:49:37 GMT", "0"),
         ("Sunday, 06-Nov-94 08:49:37 GMT", "0"),
         ("Sun Nov  6 08:49:37 1994", "0"),
@@ -71,6 +73,7 @@ def test_what_is_neither_fails_with_1(capsys, value):
 def test_what_stands_after_two_dashes_is_no_option(capsys):
     assert call(capsys, "retry-after -- --help").status == 1
     assert call(capsys, "retry-after -- 5").out == "5\n"
+    assert call(capsys, "retry-after -- -x").status == 1
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,8 @@ def test_bounds_count_failures_since_the_last_success(kind, data, outcomes):
         # A power that no float holds, of which the delay is a small part.
         (MILDBackOff(1e-300, 1.5, -1), 2750),
         (MILDBackOff(5e-324, 2, -1), 2090),
+        (MILDBackOff(5e-324, 3, -1), 1320),
+        (MIMDBackOff(1, 2, 0.5), 1022),
         (MILDBackOff(1e-300, 1.1, -1, jitter_factor=0.3, rng=StubRandom(LAST_DRAW)), 4000),
         (LIMDBackOff(1e-300, 1e-300, 0.5, jitter_factor=0.3, rng=StubRandom(LAST_DRAW)), 4900),
         # A sum that is no longer rounded up.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import islice
 
 import pytest
@@ -11,6 +12,7 @@ from backoff_ticker import (
     STOP,
     CancellationToken,
     ConstantBackOff,
+    ExponentialBackOff,
     FibonacciBackOff,
     LILDBackOff,
     LIMDBackOff,
@@ -19,6 +21,7 @@ from backoff_ticker import (
     StopBackOff,
     ZeroBackOff,
     chain,
+    delays,
     with_jitter,
     with_max_elapsed_time,
     with_max_interval,
@@ -80,9 +83,10 @@ def test_bounds_of_a_chain_know_that_a_fibonacci_may_fall_at_first():
     token = CancellationToken()
     policy = chain(with_token(ConstantBackOff(9), token), FibonacciBackOff(5, 1))
     assert policy.next_backoff() == 9.0
+    assert policy.bounds(3) == (1.0, 9.0)
     token.cancel()
     assert ask(policy, 2) == [5.0, 1.0]
-    assert policy.bounds(3) == (1.0, 9.0)
+    assert policy.bounds(3) == (1.0, 6.0)  # the first part has stopped for good
 
 
 @for_each_kind(FEEDBACK, outcomes=outcomes, steps=steps_of_time)
@@ -196,3 +200,93 @@ def test_successive_bounds_of_a_chain_know_when_a_part_ends():
     for policy in policies:
         expected = [policy.bounds(n) for n in range(1, 10)]
         assert list(islice(successive_bounds(policy), 9)) == expected
+
+
+# Counts beyond floats
+
+
+def test_counts_of_calls_are_exact_however_great():
+    endless, one = ZeroBackOff(), ConstantBackOff(1)
+    for most in (2**60, 10**400):
+        policy = chain(with_max_retries(endless, most), one, with_token(one, CancellationToken()))
+        assert [policy.bounds(n) for n in (most, most + 1)] == [(0.0, 0.0), (1.0, 1.0)]
+        assert with_max_retries(policy, most).bounds(most + 1) is None
+        assert policy._calls() == (math.inf, math.inf)
+    limited = LIMDBackOff(1, 0, 1, max_attempts=10**400)
+    assert chain(limited, endless).bounds(1) == (1.0, 1.0)
+    assert chain(limited, endless).bounds(10**400) == (0.0, 0.0)
+    assert limited.bounds(10**400) is None
+
+
+@pytest.mark.parametrize("policy", samples(), ids=repr)
+def test_bounds_of_a_call_that_no_float_can_count(policy):
+    assert policy.bounds(10**400) == policy.bounds(10**5000) == policy.bounds(10**300)
+
+
+# The same policy in two parts of a chain
+
+
+def exponential():
+    return ExponentialBackOff(randomization_factor=0, max_elapsed_time=None)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda e: chain(with_max_retries(e, 2), e),
+        lambda e: chain(with_max_retries(e, 2), with_max_retries(e, 2)),
+        lambda e: chain(with_max_interval(with_max_retries(e, 2), 9), chain(ZeroBackOff(), e)),
+        lambda e: chain(with_max_retries(Holding([e]), 2), ConstantBackOff(1), e),
+        lambda e: chain(with_max_retries(e, 2), with_max_retries(Holding([e]), 1), StopBackOff()),
+        lambda e: chain(with_max_elapsed_time(e, 1), e),
+    ],
+)
+def test_bounds_hold_where_two_parts_of_a_chain_ask_one_policy(make):
+    policy = make(exponential())
+    each = list(islice(successive_bounds(policy), 8))
+    for n, delay in enumerate(islice(delays(policy), 8), 1):
+        assert policy.bounds(n)[0] <= delay <= policy.bounds(n)[1], n
+        assert each[n - 1] == policy.bounds(n)
+
+
+class Holding:
+    """A user's wrapper that holds its policy in a list."""
+
+    def __init__(self, held):
+        self.held = held
+
+    def next_backoff(self):
+        return self.held[0].next_backoff()
+
+    def reset(self):
+        self.held[0].reset()
+
+
+def test_bounds_of_a_shared_policy_are_known_in_its_first_turn_and_end():
+    shared, part = exponential(), ConstantBackOff(3)
+    policy = chain(with_max_retries(shared, 2), with_max_retries(shared, 2))
+    assert [policy.bounds(n) for n in (1, 2, 3, 5)] == [(0.5,) * 2, (0.75,) * 2, (0, LARGEST), None]
+    assert chain(with_max_retries(part, 1), part).bounds(2) == (3.0, 3.0)  # it has no state
+
+
+# A token that is cancelled, and too many wrappers
+
+
+def test_a_cancelled_token_leaves_nothing_but_stop():
+    token = CancellationToken()
+    policy = with_max_retries(with_token(ConstantBackOff(1), token), 3)
+    each = successive_bounds(policy)
+    assert policy.bounds(1) == next(each) == (1.0, 1.0)
+    token.cancel()
+    assert policy.bounds(1) is next(each) is None
+    assert chain(policy, ConstantBackOff(9)).bounds(1) == (9.0, 9.0)
+
+
+def test_bounds_of_too_many_wrappers_name_the_cause():
+    policy = ConstantBackOff(1)
+    for _ in range(5000):
+        policy = with_max_interval(policy, 1)
+    with pytest.raises(RecursionError, match="it holds too many policies inside each other"):
+        policy.bounds(1)
+    with pytest.raises(TypeError, match=r"backoff must be .*: it holds too many policies inside"):
+        delays(policy)

@@ -13,6 +13,7 @@ from backoff_ticker import (
     ConstantBackOff,
     ExponentialBackOff,
     TruncatedExponentialBackOff,
+    delays,
     named_policy,
 )
 from tests.helpers import ManualClock
@@ -89,9 +90,10 @@ def test_a_preset_takes_the_parameters_of_its_class():
         assert POLICIES[name].preset
         assert list(parameters(name)) == list(inspect.signature(of).parameters)
         assert type(named_policy(name)) is of
-    for name in ("grpc", "aws"):
+    for name, its in (("grpc", ["rng"]), ("aws", ["max_retries", "rng"])):
         assert POLICIES[name].preset
-        assert list(parameters(name)) == ["rng"]
+        assert list(parameters(name)) == its
+    assert len(list(delays(named_policy("aws", max_retries=5)))) == 5
 
 
 def test_a_preset_with_an_option():

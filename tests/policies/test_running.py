@@ -9,13 +9,19 @@ import pytest
 
 from backoff_ticker import (
     ConstantBackOff,
+    ConstantFeedbackBackOff,
+    ExponentialBackOff,
     StopBackOff,
+    Ticker,
     ZeroBackOff,
+    chain,
     delays,
+    with_max_elapsed_time,
     with_max_retries,
 )
-from backoff_ticker.policies._running import checked_delay
+from backoff_ticker.policies._running import StillClock, checked_delay
 from tests.policies.policy_doubles import Counting
+from tests.policies.policy_strategies import LARGEST
 
 
 def test_delays_end_where_the_policy_stops():
@@ -69,6 +75,55 @@ def test_an_error_of_the_policy_passes_and_ends_the_delays():
 def test_an_answer_becomes_seconds(answer, delay):
     checked = checked_delay(ZeroBackOff(), answer)
     assert (checked, type(checked)) == (delay, float)
+
+
+# Limits of elapsed time
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (with_max_elapsed_time(ConstantBackOff(2), 7), [2.0, 2.0, 2.0]),
+        (with_max_elapsed_time(ConstantBackOff(2), 6), [2.0, 2.0, 2.0]),
+        (ExponentialBackOff(1, 0, 2, 60, 7), [1.0, 2.0, 4.0]),
+        (ExponentialBackOff(1, 0, 2, 60, 6, look_ahead=False), [1.0, 2.0, 4.0]),
+        (ConstantFeedbackBackOff(2, max_actual_duration=5), [2.0, 2.0, 2.0]),
+        (chain(with_max_elapsed_time(ConstantBackOff(2), 3), StopBackOff()), [2.0]),
+    ],
+    ids=repr,
+)
+def test_delays_count_as_waited(policy, expected):
+    assert list(delays(policy)) == expected == list(delays(policy))
+
+
+def test_delays_end_where_those_of_a_ticker_end():
+    policy = with_max_elapsed_time(ExponentialBackOff(1, 0, 2), 20)
+    first, *ticks = Ticker(policy, clock=Jumping())
+    assert (first.delay, list(delays(policy))) == (0.0, [tick.delay for tick in ticks])
+
+
+class Jumping(StillClock):
+    """A clock on which whoever waits is served at once."""
+
+    def parker(self, what=""):
+        return self
+
+    def park(self, deadline):
+        self.now = deadline
+        return False
+
+
+def test_delays_of_a_policy_with_a_clock_of_its_own_read_that(clock):
+    policy = with_max_elapsed_time(ConstantBackOff(2), 5, clock)
+    iterator = delays(policy)
+    assert [next(iterator) for _ in range(9)] == [2.0] * 9
+    clock.now += 4
+    assert list(iterator) == []
+
+
+def test_delays_beyond_all_floats_do_not_stop_the_clock_from_standing():
+    policy = with_max_retries(with_max_elapsed_time(ConstantBackOff(1e308), LARGEST), 5)
+    assert list(delays(policy)) == [1e308]
 
 
 def test_stop_is_known_by_identity():

@@ -15,8 +15,10 @@ from backoff_ticker import (
     ConstantBackOff,
     ExponentialBackOff,
     FeedbackBackOff,
+    FibonacciBackOff,
     LIMDBackOff,
     StopBackOff,
+    Ticker,
     ZeroBackOff,
     chain,
     with_added_jitter,
@@ -27,7 +29,7 @@ from backoff_ticker import (
     with_token,
 )
 from backoff_ticker.policies._running import is_feedback
-from tests.policies.policy_doubles import Feedback, Passing, Recording
+from tests.policies.policy_doubles import Feedback, Passing, Recording, steps
 from tests.policies.policy_strategies import LARGEST
 
 
@@ -112,6 +114,23 @@ def test_wrappers_print_as_they_are_made():
         "with_max_retries(ConstantBackOff(1.0), 2)"
     )
     assert repr(with_token(ZeroBackOff(), token)) == f"with_token(ZeroBackOff(), {token!r})"
+
+
+def test_repr_does_not_fail_where_a_number_has_too_many_digits():
+    policy = with_max_retries(LIMDBackOff(1, 1, 1, max_attempts=10**5000), 10**5000)
+    assert repr(policy).endswith("max_attempts=one of type int), one of type int)")
+
+
+def test_feedback_costs_in_proportion_to_the_depth():
+    def cost(depth):
+        policy = FibonacciBackOff(1, 1)
+        for _ in range(depth):
+            policy = with_max_interval(chain(policy), 5)
+        return steps(
+            lambda: (isinstance(policy, FeedbackBackOff), policy.failure(), Ticker(policy))
+        )
+
+    assert cost(40) < 3 * cost(20)
 
 
 def test_repr_shows_how_it_was_made():
