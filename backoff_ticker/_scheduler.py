@@ -1,9 +1,8 @@
 """The one thread of the package: calls back at given times, for what must be pushed.
 
 It starts with its first entry, ends after a few idle seconds and begins empty in a forked child.
-Nothing here takes a lock that a caller could meet: work comes through a ``SimpleQueue``, whose
-``put`` may interrupt itself, so entries can be added and cancelled in signal handlers and
-finalizers.
+Nothing here takes a lock that a caller could meet: work comes through a mailbox whose ``put`` may
+interrupt itself, so entries can be added and cancelled in signal handlers and finalizers.
 
 Invariants:
     * The heap belongs to the thread that has the role; others read its length at the most.
@@ -72,6 +71,41 @@ class Timer:
             report(error, "Exception in a scheduled callback", callback)
 
 
+class _Mailbox:
+    """A queue for one reader. Its ``put`` never waits, and may interrupt itself.
+
+    So is a ``queue.SimpleQueue``; but before Python 3.13 the ``get`` of that waits for ever where
+    its time-out has passed before it begins to wait.
+    """
+
+    def __init__(self) -> None:
+        self._items: deque[Timer | None] = deque()
+        self._bell = threading.Lock()
+        self._bell.acquire()
+
+    def put(self, item: Timer | None) -> None:
+        self._items.append(item)
+        try:
+            self._bell.release()
+        except RuntimeError:
+            pass  # it has rung already
+
+    def get(self, timeout: float) -> Timer | None:
+        while not self._items:  # the bell may still ring for an item that was taken since
+            if not self._bell.acquire(timeout=timeout) and not self._items:
+                raise queue.Empty
+        return self._items.popleft()
+
+    def get_nowait(self) -> Timer | None:
+        return self._items.popleft()
+
+    def empty(self) -> bool:
+        return not self._items
+
+    def qsize(self) -> int:
+        return len(self._items)
+
+
 class Scheduler:
     """A heap of timers and the daemon thread that runs them."""
 
@@ -84,7 +118,7 @@ class Scheduler:
         after_fork(self._begin)
 
     def _begin(self) -> None:
-        self._mailbox: queue.SimpleQueue[Timer | None] = queue.SimpleQueue()
+        self._mailbox = _Mailbox()
         self._heap: list[tuple[float, int, Timer]] = []
         self._added = 0
         self._cancelled: deque[None] = deque()

@@ -266,8 +266,8 @@ def test_only_one_room_arms_timers_of_a_loop():
     assert {room for room, _ in uses({"call_later"})} == {"_loop_timers"}
 
 
-def test_only_the_clock_has_a_lock_and_nobody_anything_built_on_one():
-    assert {room for room, _ in uses({"Lock"})} == {"_clock"}
+def test_raw_locks_are_bells_in_two_rooms_and_nobody_has_anything_built_on_one():
+    assert {room for room, _ in uses({"Lock"})} == {"_clock", "_scheduler"}
     built_on_locks = {"RLock", "Condition", "Event", "Semaphore", "BoundedSemaphore", "Barrier"}
     assert uses(built_on_locks) == []
     queues = {("_push", "asyncio.Queue"), ("_ticker_face", "janus.Queue")}

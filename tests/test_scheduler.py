@@ -260,3 +260,14 @@ def test_a_cancelled_callback_is_let_go_at_once(scheduler):
     assert link() is not None
     timer.cancel()
     assert link() is None
+
+
+def test_a_wait_that_is_over_before_it_begins_ends_all_the_same():
+    """As it is for a SimpleQueue that held an item before, on Python 3.11 and 3.12."""
+    mailbox = Scheduler(time.monotonic)._mailbox
+    for _ in range(2000):
+        mailbox.put(None)
+        assert mailbox.get(timeout=PATIENCE) is None
+        with pytest.raises(_scheduler.queue.Empty):
+            mailbox.get(timeout=1e-9)
+        assert mailbox.empty()
