@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,11 @@ from tests.helpers import LoopFace, ManualClock, ThreadFace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+# A background job, or one under nohup, starts with these ignored, and so do its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture
