@@ -56,9 +56,9 @@ class Step:
         on_done: Callable[[], object],
         driver: Participant | None = None,
     ) -> None:
-        self.target = target
-        self.driver = driver
-        self.fired = 0
+        self.target: int | None = target
+        self.driver: Participant | None = driver
+        self.fired: int = 0
         self.error: BaseException | None = None
         self._on_done = on_done
 
@@ -90,11 +90,11 @@ class Kernel(Turns):
     ) -> None:
         super().__init__(start, driver, strict=strict, one_at_a_time=one_at_a_time)
         self.clock: Any = None
-        self.closed = False
+        self.closed: bool = False
         self.loops: list[Any] = []
         self.holds: dict[object, str] = {}
         self.promises: dict[object, str] = {}
-        self.settle_timeout = settle_timeout
+        self.settle_timeout: float = settle_timeout
         self._auto = 0
         self._step: Step | None = None
         self._seen = 0

@@ -40,14 +40,14 @@ class _LoopDriver:
     """Drives one event loop by one clock, in place of its selector."""
 
     def __init__(self, kernel: Kernel, loop: Any) -> None:  # noqa: ANN401 - much of it is private
-        self.kernel = kernel
+        self.kernel: Kernel = kernel
         self._loop = loop
         self._participant: Participant | None = None
         self._selector = loop._selector
         self._write_to_self = loop._write_to_self
         self._orders: dict[float, int] = {}
         # A loop that has timers already goes on from its own time.
-        self.base = loop.time() - kernel.seconds if loop._scheduled else 0.0
+        self.base: float = loop.time() - kernel.seconds if loop._scheduled else 0.0
         self._polls = 0
         self._polls_since = 0.0
         self._own_resolution = loop._clock_resolution
@@ -287,7 +287,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__()
-        self.virtual_kernel = kernel
+        self.virtual_kernel: Kernel = kernel
         _driver_of(self, kernel)
 
     def run_forever(self) -> None:

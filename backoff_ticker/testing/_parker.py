@@ -30,9 +30,9 @@ class VirtualParker:
 
     def __init__(self, kernel: Kernel, what: str, *, gives_up: bool = False) -> None:
         self._kernel = kernel
-        self.what = what
-        self.gives_up = gives_up
-        self.permit = False
+        self.what: str = what
+        self.gives_up: bool = gives_up
+        self.permit: bool = False
         self.participant: Participant | None = None
 
     def park(self, deadline: float | None) -> bool:

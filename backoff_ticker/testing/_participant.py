@@ -72,23 +72,23 @@ class Participant:
     def __init__(
         self, name: str, *, ident: int | None = None, counted: bool = True, home: object = None
     ) -> None:
-        self.name = name
-        self.ident = ident
-        self.counted = counted
-        self.home = home
-        self.state = State.RUNNING
-        self.what = ""
+        self.name: str = name
+        self.ident: int | None = ident
+        self.counted: bool = counted
+        self.home: object = home
+        self.state: State = State.RUNNING
+        self.what: str = ""
         self.parker: object = None
-        self.polls = 0
+        self.polls: int = 0
         self.native: int | None = None
         self.timer: VirtualTimer | None = None
-        self.woken = False
-        self.timed_out = False
+        self.woken: bool = False
+        self.timed_out: bool = False
         self.error: BaseException | None = None
         self.break_select: Callable[[], object] | None = None
         self.at_end: list[Callable[[], object]] = []
         self.stalled_at: int | None = None
-        self.turn = threading.Lock()
+        self.turn: threading.Lock = threading.Lock()
         self.turn.acquire()
 
     def grant(self) -> None:

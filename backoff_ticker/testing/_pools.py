@@ -28,7 +28,7 @@ class _Pool:
     """The jobs of one pool that belong to one clock."""
 
     def __init__(self, kernel: Kernel, workers: int) -> None:
-        self.kernel = kernel
+        self.kernel: Kernel = kernel
         self._free = workers
         self._queued: deque[_Job] = deque()
         self._jobs: set[_Job] = set()
@@ -91,8 +91,8 @@ class _Job:
     """What a pool is given in place of the function."""
 
     def __init__(self, pool: _Pool, function: Callable[..., Any]) -> None:
-        self.function = function
-        self.name = f"job {getattr(function, '__qualname__', function)}"
+        self.function: Callable[..., Any] = function
+        self.name: str = f"job {getattr(function, '__qualname__', function)}"
         self.participant: Participant | None = None
         self.future: Future[Any] | None = None
         self._pool = pool

@@ -25,7 +25,7 @@ class Task(Generic[T]):
     """What ``clock.spawn()`` returns. Every method may be called from any thread of the clock."""
 
     def __init__(self, kernel: Kernel, work: Callable[[], T], name: str) -> None:
-        self.name = name
+        self.name: str = name
         self._kernel = kernel
         self._result: T | None = None
         self._error: BaseException | None = None

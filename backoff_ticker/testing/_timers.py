@@ -30,10 +30,10 @@ class VirtualTimer:
     __slots__ = ("_heap", "_target", "due", "order", "what", "when")
 
     def __init__(self, when: float, order: int, target: Target, heap: TimerHeap, what: str) -> None:
-        self.when = when
-        self.due = in_nanoseconds(when)
-        self.order = order
-        self.what = what
+        self.when: float = when
+        self.due: int = in_nanoseconds(when)
+        self.order: int = order
+        self.what: str = what
         self._target = [target]
         self._heap = heap
 
@@ -76,7 +76,7 @@ class TimerHeap:
     __slots__ = ("_added", "_entries", "cancelled")
 
     def __init__(self) -> None:
-        self.cancelled = 0
+        self.cancelled: int = 0
         self._added = 0  # keeps timers themselves from being compared
         self._entries: list[tuple[int, int, int, VirtualTimer]] = []
 

@@ -32,8 +32,8 @@ class Call:
     __slots__ = ("_kernel", "_participant", "args", "thread")
 
     def __init__(self, kernel: Kernel, participant: Participant, args: tuple[Any, ...]) -> None:
-        self.args = args
-        self.thread = threading.current_thread().name
+        self.args: tuple[Any, ...] = args
+        self.thread: str = threading.current_thread().name
         self._kernel = kernel
         self._participant: Participant | None = participant
 
@@ -65,7 +65,7 @@ class Trap:
         kind: str,
         match: Callable[..., object] | None,
     ) -> None:
-        self.kind = kind
+        self.kind: str = kind
         self._kernel = kernel
         self._traps = traps
         self._match = match

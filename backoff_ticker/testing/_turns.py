@@ -54,18 +54,18 @@ class Turns(Inbox):
         self, start: int, driver: Participant, *, strict: bool, one_at_a_time: bool
     ) -> None:
         super().__init__()
-        self.now = start
-        self.seconds = in_seconds(start)
-        self.driver = driver
-        self.strict = strict
-        self.closing = False
+        self.now: int = start
+        self.seconds: float = in_seconds(start)
+        self.driver: Participant = driver
+        self.strict: bool = strict
+        self.closing: bool = False
         self.members: dict[Participant, None] = {}
         self.guests: dict[Participant, None] = {}
-        self.given = 0
+        self.given: int = 0
         self.by_ident: dict[int, Participant] = {}
-        self.timers = TimerHeap()
-        self.next_order = count().__next__
-        self.watch = Watch(self)
+        self.timers: TimerHeap = TimerHeap()
+        self.next_order: Callable[[], int] = count().__next__
+        self.watch: Watch = Watch(self)
         self._one_at_a_time = one_at_a_time
         self._running: dict[Participant, None] = {}
         self._queue: deque[Participant] = deque()
