@@ -9,7 +9,7 @@ from .._numbers import as_number
 from ._clock_base import ClockBase
 from ._errors import ClockUsageError, UntrackedLoopError
 from ._kernel import Step
-from ._loops import loop_kernel
+from ._loops import HOW_TO_DRIVE, loop_kernel
 from ._nanoseconds import in_nanoseconds, in_seconds
 from ._parker import wait_for_turn
 
@@ -72,8 +72,7 @@ class ByHand(ClockBase):
         loop = asyncio.get_running_loop()
         if loop_kernel(loop) is not kernel:
             raise UntrackedLoopError(
-                f"advance_async() in {loop!r}, which this clock does not drive: run the code on "
-                "clock.new_event_loop(), or begin the loop inside `with clock:`"
+                f"advance_async() in {loop!r}, which this clock does not drive: {HOW_TO_DRIVE}"
             )
         done: asyncio.Future[None] = loop.create_future()
 
@@ -87,9 +86,7 @@ class ByHand(ClockBase):
             await done
         finally:
             kernel.post(kernel.withdraw, step)
-        if step.error is not None:
-            raise step.error
-        return step.fired
+        return step.outcome()
 
     def _target(self, seconds: float) -> int:
         step = as_number("seconds", seconds)
@@ -123,6 +120,4 @@ class ByHand(ClockBase):
             kernel.post(kernel.withdraw, step)
             if driver is not None:
                 wait_for_turn(kernel, driver)
-        if step.error is not None:
-            raise step.error
-        return step.fired
+        return step.outcome()

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ._current import current
 from ._errors import ClockUsageError
-from ._parker import wait_for_turn
 from ._participants import Participants
 from ._patches import patch, unpatch
+from ._tracking import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -42,17 +42,12 @@ class ByItself(Participants):
                 raise ClockUsageError("only the thread that entered a clock can drive it")
             driver.ident = threading.get_ident()
         driver.native = threading.get_native_id()
-        kernel.post(kernel.automatic, 1)
-        entered = not driver.counted
-        if entered:
-            kernel.enter_new(driver)
-            wait_for_turn(kernel, driver)
-        try:
-            yield
-        finally:
-            kernel.post(kernel.automatic, -1)
-            if entered:
-                kernel.ask(lambda: kernel.leave(driver))
+        with counted(kernel, driver):
+            try:
+                kernel.post(kernel.automatic, 1)
+                yield
+            finally:
+                kernel.post(kernel.automatic, -1)
         self._raise_errors()
 
     def _raise_errors(self) -> None:

@@ -66,6 +66,12 @@ class Step:
         """Tell whoever waits."""
         self._on_done()
 
+    def outcome(self) -> int:
+        """Return how many timers fired, or raise what went wrong."""
+        if self.error is not None:
+            raise self.error
+        return self.fired
+
 
 class Kernel(Turns):
     """Moves the time of a virtual clock.

@@ -17,9 +17,10 @@ from ._errors import (
     VirtualDeadlockError,
     VirtualTimeError,
 )
-from ._parker import raise_error, wait_for_turn
+from ._parker import wait_for_turn
 from ._reports import at
-from ._tracking import kernel_here
+from ._tracking import counted, kernel_here
+from ._turns import POLLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
     from ._kernel import Kernel
     from ._participant import Participant
 
-__all__ = ["LOOP_PATCHES", "VirtualLoop", "loop_kernel", "loop_timer"]
+__all__ = ["HOW_TO_DRIVE", "LOOP_PATCHES", "VirtualLoop", "loop_kernel", "loop_timer"]
+
+HOW_TO_DRIVE = "run the code on clock.new_event_loop(), or begin the loop inside `with clock:`"
+"""What to do about a loop that a clock does not drive."""
 
 _DRIVER = "_backoff_ticker_driver"
-_TURNS = 128
 _MANY = 1024
 _RESOLUTION = 1e-9
 
@@ -112,7 +115,7 @@ class _LoopDriver:
         events: list[Any] = [] if alone else self._selector.select(0)
         if events or (timeout is not None and timeout <= 0.0):
             self._polls = 0 if events else self._polls + 1
-            if self._polls % _TURNS == 1:
+            if self._polls % POLLS == 1:
                 self._share(participant)
             return events
         self._polls = 0
@@ -136,19 +139,16 @@ class _LoopDriver:
         events: list[Any] = []
         if not alone:
             participant.break_select = self._write_to_self
-        kernel.unlock()
+
+        def begin() -> None:
+            kernel.post(kernel.park, participant, None, when, order, "event loop")
+            if not alone:
+                events.extend(self._selector.select(None))
+                if participant.turn.locked():
+                    kernel.post(kernel.wake_loop, participant)
+
         try:
-            try:
-                kernel.post(kernel.park, participant, None, when, order, "event loop")
-                if not alone:
-                    events = self._selector.select(None)
-                    if participant.turn.locked():
-                        kernel.post(kernel.wake_loop, participant)
-                participant.turn.acquire()
-            except BaseException:
-                kernel.interrupt(participant)
-                raise
-            raise_error(participant)
+            wait_for_turn(kernel, participant, begin)
         except (VirtualDeadlockError, ClockUsageError) as error:
             if not self._raise_in_tasks(error):
                 raise
@@ -202,17 +202,12 @@ class _LoopDriver:
         """Be a participant while the loop runs in this thread."""
         kernel = self.kernel
         participant = kernel.here("an event loop")
-        outer = participant.counted
-        if not outer:
-            kernel.enter_new(participant)
-            wait_for_turn(kernel, participant)
-        self._participant = participant
-        try:
-            yield
-        finally:
-            self._participant = None
-            if not outer:
-                kernel.post(kernel.leave, participant)
+        with counted(kernel, participant):
+            self._participant = participant
+            try:
+                yield
+            finally:
+                self._participant = None
 
 
 class _LoopTimer:
@@ -242,14 +237,21 @@ def loop_timer(
     loop: asyncio.AbstractEventLoop, when: float, callback: Callable[[], object]
 ) -> TimerHandle:
     """Have ``callback()`` called in a loop that a clock drives, at ``when`` on that clock."""
-    driver: _LoopDriver = vars(loop)[_DRIVER]
+    driver = _found_driver(loop)
+    assert driver is not None  # noqa: S101 - the caller has asked for its kernel
     return _LoopTimer(loop, when + driver.base, when, callback)
+
+
+def _found_driver(loop: object) -> _LoopDriver | None:
+    """Return what drives a loop by a clock, if anything does."""
+    driver = getattr(loop, "__dict__", {}).get(_DRIVER)
+    return driver if isinstance(driver, _LoopDriver) else None
 
 
 def loop_kernel(loop: object) -> Kernel | None:
     """Return the kernel of the clock that drives a loop."""
-    driver = vars(loop).get(_DRIVER) if hasattr(loop, "__dict__") else None
-    return driver.kernel if isinstance(driver, _LoopDriver) else None
+    driver = _found_driver(loop)
+    return None if driver is None else driver.kernel
 
 
 def _driver_of(loop: Any, kernel: Kernel) -> _LoopDriver:  # noqa: ANN401
@@ -258,8 +260,8 @@ def _driver_of(loop: Any, kernel: Kernel) -> _LoopDriver:  # noqa: ANN401
     Raises:
         UntrackedLoopError: It is of a kind that cannot be driven.
     """
-    driver = vars(loop).get(_DRIVER) if hasattr(loop, "__dict__") else None
-    if isinstance(driver, _LoopDriver):
+    driver = _found_driver(loop)
+    if driver is not None:
         if driver.kernel is kernel:
             return driver
         driver.release()

@@ -10,10 +10,12 @@ from ._errors import ClockUsageError
 from ._participant import State
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ._kernel import Kernel
     from ._participant import Participant
 
-__all__ = ["VirtualParker", "raise_error", "wait_for_turn"]
+__all__ = ["VirtualParker", "wait_for_turn"]
 
 
 class VirtualParker:
@@ -52,16 +54,15 @@ class VirtualParker:
             raise ClockUsageError(f"a wait on a virtual clock that is closed ({self.what})")
         away = participant.state is State.AWAY
         when = None if deadline is None or deadline == inf else as_number("deadline", deadline)
-        kernel.unlock()
         try:
-            kernel.post(kernel.park, participant, self, when, None, self.what)
-            participant.turn.acquire()
-        except BaseException:
-            kernel.interrupt(participant)
-            raise
-        if away:
-            kernel.post(kernel.pause, participant, State.AWAY, participant.what)
-        raise_error(participant)
+            wait_for_turn(
+                kernel,
+                participant,
+                lambda: kernel.post(kernel.park, participant, self, when, None, self.what),
+            )
+        finally:
+            if away:
+                kernel.post(kernel.pause, participant, State.AWAY, participant.what)
         return not participant.timed_out
 
     def unpark(self) -> None:
@@ -69,22 +70,27 @@ class VirtualParker:
         self._kernel.post(self._kernel.unpark, self)
 
 
-def wait_for_turn(kernel: Kernel, participant: Participant) -> None:
+def wait_for_turn(
+    kernel: Kernel, participant: Participant, begin: Callable[[], object] | None = None
+) -> None:
     """Wait in the participant's own thread until it may go on.
+
+    Args:
+        kernel: Whose participant.
+        participant: Who waits.
+        begin: What makes it wait. An interrupt in the middle of it leaves a participant that runs.
 
     Raises:
         BaseException: What the wait is to raise.
     """
     try:
+        if begin is not None:
+            kernel.unlock()
+            begin()
         participant.turn.acquire()
     except BaseException:
         kernel.interrupt(participant)
         raise
-    raise_error(participant)
-
-
-def raise_error(participant: Participant) -> None:
-    """Raise what the wait that is over is to raise, if anything."""
     error, participant.error = participant.error, None
     if error is not None:
         raise error

@@ -130,6 +130,10 @@ class _Job:
             future._done_callbacks.append(self._forget)  # type: ignore[attr-defined]
 
     def _forget(self, _future: Future[Any]) -> None:
+        self.give_up()
+
+    def give_up(self) -> None:
+        """Be no job any more, though no worker has begun it."""
         self._pool.leave(self)
         if self.participant is not None:
             kernel = self._pool.kernel
@@ -159,9 +163,7 @@ def _submitting(original: Callable[..., Any]) -> Callable[..., Any]:
         try:
             future = original(executor, job, *args, **kwargs)
         except BaseException:
-            pool.leave(job)
-            if job.participant is not None:
-                kernel.post(kernel.end, job.participant)
+            job.give_up()
             raise
         job.future = future
         future.add_done_callback(job.dropped)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ._participant import Participant
 
-__all__ = ["attached", "kernel_here", "wait_until"]
+__all__ = ["attached", "counted", "kernel_here", "wait_until"]
 
 
 def kernel_here() -> Kernel | None:
@@ -53,6 +53,20 @@ def attached(
         if before_end is not None:
             before_end()
         kernel.post(kernel.end, participant)
+
+
+@contextmanager
+def counted(kernel: Kernel, participant: Participant) -> Iterator[None]:
+    """Have a participant count inside the block, in its own thread, if it does not anyway."""
+    if participant.counted:
+        yield
+        return
+    kernel.enter_new(participant)
+    wait_for_turn(kernel, participant)
+    try:
+        yield
+    finally:
+        kernel.ask(lambda: kernel.leave(participant))  # done when the block is left
 
 
 def wait_until(

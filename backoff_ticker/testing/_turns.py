@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from ._parker import VirtualParker
 
-__all__ = ["Turns"]
+__all__ = ["POLLS", "Turns"]
 
-_POLLS = 128
+POLLS = 128
 """How many waits without a wait a participant may make before the others have their turn."""
 
 _AFTER_ALL = 1 << 62
@@ -170,7 +170,7 @@ class Turns(Inbox):
             self._move(self.now, when)
             participant.timed_out = True
             participant.polls += 1
-            if participant.polls % _POLLS:
+            if participant.polls % POLLS:
                 participant.grant()
             else:
                 self.yield_turn(participant)

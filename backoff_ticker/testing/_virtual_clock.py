@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 from .._numbers import as_flag, as_number, as_seconds, shown
 from ._by_hand import ByHand
 from ._by_itself import ByItself
-from ._current import current
 from ._errors import ClockLeakError, ClockUsageError, SettleTimeout, UntrackedLoopError
 from ._inspection import Inspection
 from ._kernel import Kernel
-from ._loops import loop_kernel, loop_timer
+from ._loops import HOW_TO_DRIVE, loop_kernel, loop_timer
 from ._nanoseconds import in_nanoseconds
 from ._parker import VirtualParker
 from ._participant import Participant
-from ._patches import patch, unpatch
 from ._reports import leaks
 from ._timers import VirtualTimer
 
@@ -122,8 +120,7 @@ class VirtualClock(ByHand, ByItself, Inspection):
                 return loop_timer(loop, when, callback)
             if kernel.strict:
                 raise UntrackedLoopError(
-                    f"{loop!r} waits on a virtual clock that does not drive it: run the code on "
-                    "clock.new_event_loop(), or begin the loop inside `with clock:`"
+                    f"{loop!r} waits on a virtual clock that does not drive it: {HOW_TO_DRIVE}"
                 )
             in_loop, target = loop, callback
             callback = lambda: in_loop.call_soon_threadsafe(target)  # noqa: E731
@@ -165,10 +162,9 @@ class VirtualClock(ByHand, ByItself, Inspection):
             )
         self._kernel.driver.ident = threading.get_ident()
         self._kernel.driver.native = threading.get_native_id()
-        patch()
-        self._entered = True
-        self._leave_current = current(self._kernel.clock)
+        self._leave_current = self._current()
         self._leave_current.__enter__()
+        self._entered = True
         if self._auto:
             self._leave_auto = self.auto_advance()
             self._leave_auto.__enter__()
@@ -189,7 +185,6 @@ class VirtualClock(ByHand, ByItself, Inspection):
                     errors.append(error)
         finally:
             self._leave_current.__exit__(None, None, None)
-            unpatch()
         shown_error = exc if exc is not None or not errors else errors.pop(0)
         for other in errors:
             assert shown_error is not None  # noqa: S101 - it is the block's own, or the first
