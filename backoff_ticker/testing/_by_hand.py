@@ -9,7 +9,7 @@ from .._numbers import as_number
 from ._clock_base import ClockBase
 from ._errors import ClockUsageError, UntrackedLoopError
 from ._kernel import Step
-from ._loops import HOW_TO_DRIVE, loop_kernel
+from ._loop_driver import HOW_TO_DRIVE, loop_kernel
 from ._nanoseconds import in_nanoseconds, in_seconds
 from ._parker import wait_for_turn
 
@@ -34,7 +34,7 @@ class ByHand(ClockBase):
             SettleTimeout: A participant neither waits on the clock nor ends.
             Exception: What a timer's callback raised; time stands where it did so.
         """
-        return self._step(self._target(seconds))
+        return self._step(f"advance({seconds!r})", self._target(seconds))
 
     def advance_to(self, when: float) -> int:
         """Let time pass up to ``when``, in seconds of the clock, as ``advance()`` does."""
@@ -43,7 +43,7 @@ class ByHand(ClockBase):
             raise ClockUsageError(
                 f"cannot advance to {when!r} from {self._kernel.seconds!r}: time does not go back"
             )
-        return self._step(target)
+        return self._step(f"advance_to({when!r})", target)
 
     def advance_next(self) -> float:
         """Advance to the next timer that is pending; return how many seconds passed.
@@ -51,17 +51,20 @@ class ByHand(ClockBase):
         Raises:
             ClockUsageError: None is.
         """
-        self.settle()
+        self._step("advance_next()", None)
         first = self._kernel.ask(self._kernel.timers.first)
         if first is None:
             raise ClockUsageError("advance_next(): no timer is pending")
         before = self._kernel.now
-        self._step(max(first.due, before))
+        self._step("advance_next()", max(first.due, before))
         return in_seconds(self._kernel.now - before)
 
     def settle(self) -> None:
-        """Wait until every participant waits, or has ended; time stands still."""
-        self._step(None)
+        """Wait until every participant waits, or has ended; time stands still.
+
+        What is due by now fires: it needs no time to pass.
+        """
+        self._step("settle()", self._kernel.now)
 
     async def advance_async(self, seconds: float) -> int:
         """Do what ``advance()`` does, in a coroutine on an event loop of this clock.
@@ -80,7 +83,8 @@ class ByHand(ClockBase):
             if not done.done():
                 done.set_result(None)
 
-        step = Step(self._target(seconds), lambda: loop.call_soon_threadsafe(finish))
+        what = f"advance_async({seconds!r})"
+        step = Step(what, self._target(seconds), lambda: loop.call_soon_threadsafe(finish))
         kernel.post(kernel.begin, step)
         try:
             await done
@@ -94,13 +98,12 @@ class ByHand(ClockBase):
             raise ClockUsageError(f"cannot advance by {seconds!r}: time does not go back")
         return self._kernel.now + in_nanoseconds(step)
 
-    def _step(self, target: int | None) -> int:
-        what = "settle()" if target is None else "advance()"
+    def _step(self, what: str, target: int | None) -> int:
         self._refuse_in_loop(what, "await clock.advance_async()")
         self._refuse_in_participant(what)
-        return self._wait_for_step(target)
+        return self._wait_for_step(what, target)
 
-    def _wait_for_step(self, target: int | None) -> int:
+    def _wait_for_step(self, what: str, target: int | None) -> int:
         kernel = self._kernel
         done = threading.Lock()
         done.acquire()
@@ -110,7 +113,7 @@ class ByHand(ClockBase):
             if done.locked():
                 done.release()
 
-        step = Step(target, finish, driver)
+        step = Step(what, target, finish, driver)
         kernel.watch.begin()
         kernel.unlock()
         try:

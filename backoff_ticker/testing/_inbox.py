@@ -51,6 +51,15 @@ class Inbox:
         """Go on once that callback has returned."""
         raise NotImplementedError
 
+    def clear(self) -> None:
+        """Know of no operation any more, nor of a thread that is at it."""
+        self._lock = threading.RLock()
+        self._inbox.clear()
+        self._due.clear()
+        self._observers.clear()
+        self._firing = False
+        self._firing_in = None
+
     def post(self, operation: Callable[..., None], *args: object) -> None:
         """Have an operation carried out, by this thread or the one that is at it."""
         here = threading.get_ident()

@@ -22,7 +22,8 @@ class TimerInfo(NamedTuple):
     Attributes:
         when: When it is due, in seconds of the clock.
         what: What it is for.
-        owner: The participant whose wait it ends; None if it is a callback.
+        owner: The participant whose wait it ends, or in whose event loop it is; None if it is a
+            callback of the clock.
     """
 
     when: float
@@ -37,11 +38,18 @@ class Inspection(ClockBase):
 
     def pending(self) -> list[TimerInfo]:
         """Return the timers that are pending, in the order in which they are due."""
+        return self._kernel.ask(self._pending)
+
+    def _pending(self) -> list[TimerInfo]:
         kernel = self._kernel
-        return [
+        found = [
             TimerInfo(timer.when, timer.what, timer.sleeper.name if timer.sleeper else None)
-            for timer in kernel.ask(kernel.timers.pending)
+            for timer in kernel.timers.pending()
+            if timer.sleeper is None or timer.sleeper.parker is not None
         ]
+        for driver in kernel.loops:
+            found += [TimerInfo(*timer) for timer in driver.pending()]
+        return sorted(found, key=lambda timer: timer.when)
 
     def block_until(
         self, timers: int | None = None, parked: int | None = None, timeout: float = 5.0
@@ -55,7 +63,7 @@ class Inspection(ClockBase):
 
         def counts() -> tuple[int, int]:
             waiting = sum(one.state is State.PARKED for one in kernel.members)
-            return len(kernel.timers.pending()), waiting
+            return len(self._pending()), waiting
 
         wanted = (timers or 0, parked or 0)
 

@@ -10,14 +10,15 @@ Invariants:
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from ._current import current
 from ._errors import ClockUsageError, SettleTimeout, Unwind, VirtualDeadlockError
+from ._kept_turn import KeptTurn
 from ._nanoseconds import NEVER, in_seconds
 from ._participant import Participant, State
 from ._reports import at, deadlock, stuck
 from ._turns import Turns
-from ._watch import work_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,15 +26,12 @@ if TYPE_CHECKING:
 
     from ._timers import VirtualTimer
 
-__all__ = ["Kernel", "Step"]
+__all__ = ["Kernel", "Step", "kernels"]
+
+kernels: WeakSet[Kernel] = WeakSet()
+"""All that there are."""
 
 _OUTSIDE = (State.AWAY, State.HELD)
-_LATE = 0.1
-"""Seconds between two looks that tell that the machine is busy elsewhere, if nothing else does."""
-_HALF_OF_A_SECOND = 5e8
-"""Nanoseconds a second; who works less waits for something."""
-_LITTLE = 0.05
-"""What a look counts for at one who works, or has not begun."""
 _ONCE_MORE = 0.1
 """Seconds to wait for those who were waited for in vain."""
 
@@ -42,20 +40,23 @@ class Step:
     """Somebody waits until everyone does and time has come as far as a target.
 
     Attributes:
+        what: Names it in reports.
         target: How far, in nanoseconds; None: time stands still meanwhile.
         fired: How many timers fired on the way.
         error: What went wrong.
         driver: The participant that waits for it, and is not counted meanwhile.
     """
 
-    __slots__ = ("_on_done", "driver", "error", "fired", "target")
+    __slots__ = ("_on_done", "driver", "error", "fired", "target", "what")
 
     def __init__(
         self,
+        what: str,
         target: int | None,
         on_done: Callable[[], object],
         driver: Participant | None = None,
     ) -> None:
+        self.what: str = what
         self.target: int | None = target
         self.driver: Participant | None = driver
         self.fired: int = 0
@@ -103,13 +104,11 @@ class Kernel(Turns):
         self.settle_timeout: float = settle_timeout
         self._auto = 0
         self._step: Step | None = None
-        self._seen = 0
-        self._kept = 0.0  # how many looks one participant has kept its turn
-        self._looked = 0.0
-        self._worked: int | None = None
-        self._gave_up: tuple[int, int] | None = None
+        self._kept_turn = KeptTurn()
+        self._gave_up: tuple[int | None, dict[Participant, int]] = (None, {})
         self._still_since = 0.0
         self._still_at = start
+        kernels.add(self)
 
     # Operations
 
@@ -168,6 +167,15 @@ class Kernel(Turns):
             if participant.state is State.PARKED:
                 self._ready(participant, error=Unwind())
 
+    def forget_participants(self) -> None:
+        """Be closed, in a forked child: nobody is there but the thread that forked."""
+        self.closed = self.closing = True
+        self._auto = 0
+        self._step = None
+        self.driver.counted = False
+        self.driver.state = State.RUNNING
+        self.clear()
+
     def _fired(self, error: BaseException | None) -> None:
         self._firing = False
         if error is None:
@@ -217,11 +225,10 @@ class Kernel(Turns):
                 self._move(step.target, in_seconds(step.target))
             self._finish(None)
             return True
-        waiting = [one for one in self.members if one.state is State.PARKED]
+        if any(one.state in _OUTSIDE or one.break_select for one in self.members):
+            return False  # something outside may still come: the watch decides
         if self._auto and not self.closing:
-            if any(one.state in _OUTSIDE or one.break_select for one in self.members):
-                return False  # something outside may still come: the watch decides
-            return self._stalled(waiting)
+            return self._stalled([one for one in self.members if one.state is State.PARKED])
         return self._driver_is_stuck()
 
     def _finish(self, error: BaseException | None) -> None:
@@ -261,34 +268,14 @@ class Kernel(Turns):
 
     def look(self, real: float) -> None:
         """See to it that nobody waits for ever; called by the watch, in real seconds."""
-        elapsed, self._looked = real - self._looked, real
-        before, self._worked = self._worked, self._work()
-        if self.given != self._seen or not (self._running or self._firing):
-            self._seen, self._kept = self.given, 0.0
-        else:
-            if before is None or self._worked is None:
-                blocked = elapsed < _LATE
-            else:
-                blocked = self._worked - before < elapsed * _HALF_OF_A_SECOND
-            begun = all(one.ident is not None for one in self._running)
-            self._kept += 1.0 if begun and blocked else _LITTLE
-            if self._kept >= 1.0:
-                self._share_turn()
+        running = () if self._firing else self._running
+        if self._kept_turn.look(real, self.given, running):
+            self._share_turn()
         if self.now != self._still_at or not self._still_since or self.holds:
             self._still_at, self._still_since = self.now, real
-        elif real - self._still_since >= self.patience:
+        elif real - self._still_since >= self._patience():
             self._still_since = real
             self._give_up()
-
-    def _work(self) -> int | None:
-        """Return for how long those who run have run, or waited for a processor; None: unknown."""
-        total = 0
-        for participant in self._running:
-            work = work_of(participant.native)
-            if work is None:
-                return None
-            total += work
-        return total
 
     def _share_turn(self) -> None:
         """Let the next one run, too: who runs may wait for a lock that it holds."""
@@ -302,23 +289,35 @@ class Kernel(Turns):
                 self._ready(target, timed_out=True)
                 self._run_next()
 
-    @property
-    def patience(self) -> float:
-        """Real seconds to wait: few, once they were in vain, for those who have not moved since."""
-        again = self._gave_up == (self.now, self.given)
-        return min(self.settle_timeout, _ONCE_MORE) if again else self.settle_timeout
+    def _patience(self) -> float:
+        """Return the real seconds to wait: few, if all that is for those waited for in vain."""
+        if self._waited_for() and self.hopeless().issuperset(self._waited_for()):
+            return min(self.settle_timeout, _ONCE_MORE)
+        return self.settle_timeout
+
+    def hopeless(self) -> set[Participant]:
+        """Return those who were waited for in vain, and have not moved since."""
+        when, turns = self._gave_up
+        if when != self.now:
+            return set()
+        return {one for one, turn in self._waited_for().items() if turns.get(one) == turn}
 
     def _give_up(self) -> None:
         if self._step is None and self.driver.state is not State.PARKED:
             return
-        busy = self._running or self._queue or self._firing or self.promises
         if self._step is not None:
-            self._finish(SettleTimeout(stuck(self, self._step.target)))
-        elif busy:
-            self._ready(self.driver, error=SettleTimeout(stuck(self, None)))
-        else:
+            self._finish(SettleTimeout(stuck(self, self._step.what)))
+        elif self._running or self._queue or self._firing or self.promises:
+            self._ready(self.driver, error=SettleTimeout(stuck(self, "a wait")))
+        elif self._auto:
             self._ready(self.driver, error=VirtualDeadlockError(deadlock(self)))
-        self._gave_up = (self.now, self.given)
+        else:
+            self._driver_is_stuck()
+        self._gave_up = (self.now, self._waited_for())
+
+    def _waited_for(self) -> dict[Participant, int]:
+        """Return those who do not wait on the clock, and which turn was their last."""
+        return {one: one.last_turn for one in self.members if one.state is not State.PARKED}
 
     def _as_current(self) -> AbstractContextManager[None]:
         return current(self.clock)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -49,9 +50,9 @@ class VirtualParker:
         kernel = self._kernel
         if kernel.fires_here:
             raise ClockUsageError(f"a timer callback must not block ({self.what or 'a wait'})")
-        participant = kernel.here(self.what)
-        if kernel.closed and not participant.counted:
+        if kernel.closed and threading.get_ident() not in kernel.by_ident:
             raise ClockUsageError(f"a wait on a virtual clock that is closed ({self.what})")
+        participant = kernel.here(self.what)
         away = participant.state is State.AWAY
         when = None if deadline is None or deadline == inf else as_number("deadline", deadline)
         try:

@@ -39,6 +39,7 @@ class Participant:
         state: What it does.
         what: What it waits for, for reports.
         parker: Where it waits; None: in its event loop.
+        last_turn: Which of all turns was its last.
         polls: How often in a row its wait was over before it began.
         timer: What ends its wait.
         woken: Whether somebody called into its event loop since that last looked.
@@ -56,6 +57,7 @@ class Participant:
         "error",
         "home",
         "ident",
+        "last_turn",
         "name",
         "native",
         "parker",
@@ -79,6 +81,7 @@ class Participant:
         self.state: State = State.RUNNING
         self.what: str = ""
         self.parker: object = None
+        self.last_turn: int = 0
         self.polls: int = 0
         self.native: int | None = None
         self.timer: VirtualTimer | None = None

@@ -5,7 +5,10 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from .._clock import current_clocks
+from .._fork import after_fork
 from ._futures import FUTURE_PATCHES
+from ._kernel import kernels
 from ._loops import LOOP_PATCHES
 from ._pools import POOL_PATCHES
 from ._threads import THREAD_PATCHES
@@ -47,8 +50,27 @@ def unpatch() -> None:
     """Put everything back once nobody needs it."""
     global _users  # noqa: PLW0603
     with _lock:
-        _users -= 1
+        if _users:  # none in a forked child
+            _users -= 1
         if not _users:
-            while _originals:
-                owner, name, _ = _PATCHES[len(_originals) - 1]
-                setattr(owner, name, _originals.pop())
+            _put_back()
+
+
+def _put_back() -> None:
+    while _originals:
+        owner, name, _ = _PATCHES[len(_originals) - 1]
+        setattr(owner, name, _originals.pop())
+
+
+def _forget() -> None:
+    """Belong to no clock in a forked child: the participants of its parent's are not there."""
+    global _lock, _users  # noqa: PLW0603
+    _lock = threading.Lock()
+    _users = 0
+    _put_back()
+    current_clocks.clear()
+    for kernel in kernels:
+        kernel.forget_participants()
+
+
+after_fork(_forget)

@@ -12,8 +12,10 @@ from concurrent.futures import Future, ThreadPoolExecutor, thread as pools
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from ._current import current
 from ._errors import ClockLeakError, Unwind
 from ._participant import Participant
+from ._reports import name_of
 from ._tracking import attached, kernel_here, wait_until
 
 if TYPE_CHECKING:
@@ -92,7 +94,7 @@ class _Job:
 
     def __init__(self, pool: _Pool, function: Callable[..., Any]) -> None:
         self.function: Callable[..., Any] = function
-        self.name: str = f"job {getattr(function, '__qualname__', function)}"
+        self.name: str = f"job {name_of(function)}"
         self.participant: Participant | None = None
         self.future: Future[Any] | None = None
         self._pool = pool
@@ -158,6 +160,7 @@ def _submitting(original: Callable[..., Any]) -> Callable[..., Any]:
         pool = _pools.get(executor)
         if pool is None or pool.kernel is not kernel:
             pool = _pools[executor] = _Pool(kernel, executor._max_workers)
+            _wrap_initializer(executor, kernel)
         job = _Job(pool, function)
         pool.add(job)
         try:
@@ -170,6 +173,19 @@ def _submitting(original: Callable[..., Any]) -> Callable[..., Any]:
         return future
 
     return submit
+
+
+def _wrap_initializer(executor: Any, kernel: Kernel) -> None:  # noqa: ANN401
+    """Have the initializer of a pool's threads, which no job stands for yet, know the clock."""
+    initializer = getattr(executor, "_initializer", None)
+    if initializer is None:
+        return
+
+    def initialize(*args: object) -> object:
+        with current(kernel.clock):
+            return initializer(*args)
+
+    executor._initializer = initialize
 
 
 def _running(original: Callable[..., Any]) -> Callable[..., Any]:

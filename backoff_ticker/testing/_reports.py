@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from contextvars import Context
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from ._nanoseconds import in_seconds
 from ._participant import State
@@ -15,12 +17,22 @@ if TYPE_CHECKING:
     from ._kernel import Kernel
     from ._participant import Participant
 
-__all__ = ["at", "deadlock", "leaks", "place", "stuck"]
+__all__ = ["at", "deadlock", "leaks", "name_of", "place", "stuck"]
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - texts
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__))  # noqa: PTH100, PTH120
 _NOT_THE_USERS = (_OURS, _STANDARD)
+_OF_THREADS = ("threading.py", os.path.join("futures", "thread.py"))  # noqa: PTH118
 _SITE = os.path.join(_STANDARD, "site-packages")  # noqa: PTH118
+
+
+def name_of(function: Any) -> object:  # noqa: ANN401
+    """Return what to call a function: of ``asyncio.to_thread``'s, that which it was given."""
+    while isinstance(function, partial):
+        called = function.func
+        in_context = isinstance(getattr(called, "__self__", None), Context) and function.args
+        function = function.args[0] if in_context else called
+    return getattr(function, "__qualname__", function)
 
 
 def at(kernel: Kernel) -> str:
@@ -40,7 +52,7 @@ def place(ident: int | None) -> str:
             return f" in {called}{_shown(frame)}"
         called = f"{_shown(frame)} <- "
         path = frame.f_code.co_filename
-        if not path.startswith(_OURS) and not path.endswith("threading.py"):
+        if not path.startswith(_OURS) and not path.endswith(_OF_THREADS):
             outermost = f" in {_shown(frame)}"
         frame = frame.f_back
     return outermost
@@ -66,15 +78,14 @@ def _with_place(participant: Participant) -> str:
     return f"{_waits(participant)}{place(participant.ident)}"
 
 
-def stuck(kernel: Kernel, target: int | None) -> str:
+def stuck(kernel: Kernel, what: str) -> str:
     """Return that somebody neither waits on the clock nor ends."""
     busy = [one for one in kernel.members if one.state in (State.RUNNING, State.QUEUED, State.HELD)]
-    step = "a wait" if target is None else f"advancing to t={in_seconds(target):.9g}"
     threads = [f"thread {one.name!r}{place(one.ident)}" for one in busy]
     missing = [f"{name}, tracked, was not called yet" for name in kernel.promises.values()]
     who = "; ".join([*threads, *missing])
     return (
-        f"{step} gave up after {kernel.settle_timeout:g} s of real time {at(kernel)}: {len(busy)} "
+        f"{what} gave up after {kernel.settle_timeout:g} s of real time {at(kernel)}: {len(busy)} "
         f"of {len(kernel.members)} participants never waited on this clock: {who or 'none'}. "
         "Use a wait of this library, or put clock.idle(...) around the wait."
     )

@@ -6,6 +6,7 @@ import threading
 from concurrent.futures import thread as pools
 from typing import TYPE_CHECKING, Any
 
+from .._scheduler import Scheduler
 from ._errors import Unwind, VirtualDeadlockError
 from ._participant import Participant, State
 from ._tracking import attached, kernel_here, wait_until
@@ -22,8 +23,10 @@ _pool_worker = pools._worker
 def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
     def start(thread: threading.Thread) -> None:
         kernel = kernel_here()
-        in_pool = getattr(thread, "_target", None) is _pool_worker
-        if kernel is None or in_pool or PARTICIPANT in vars(thread):
+        target = getattr(thread, "_target", None)
+        in_real_time = isinstance(getattr(target, "__self__", None), Scheduler)
+        counts_anyway = target is _pool_worker or PARTICIPANT in vars(thread)
+        if kernel is None or in_real_time or counts_anyway:
             original(thread)
             return
         participant = Participant(thread.name, home=kernel)

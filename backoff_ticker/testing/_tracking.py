@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from math import inf, nextafter
 from typing import TYPE_CHECKING, Any
 
 from .._clock import current_clocks
@@ -85,5 +86,8 @@ def wait_until(
     """
     parker = VirtualParker(kernel, what, gives_up=timeout is not None)
     register(parker.unpark)
-    deadline = None if timeout is None else kernel.seconds + max(timeout, 0.0)
+    deadline = None
+    if timeout is not None:
+        now = kernel.seconds
+        deadline = max(now + timeout, nextafter(now, inf)) if timeout > 0.0 else now
     return parker.park(deadline)

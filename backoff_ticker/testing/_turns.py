@@ -74,6 +74,13 @@ class Turns(Inbox):
         """See to it that nobody waits for ever; called by the watch, in real seconds."""
         raise NotImplementedError
 
+    def clear(self) -> None:
+        """Know of no participant, operation or timer any more."""
+        super().clear()
+        self.timers = TimerHeap()
+        for known in (self.members, self.guests, self.by_ident, self._running, self._queue):
+            known.clear()
+
     # In the participant's own thread
 
     def enter_new(self, participant: Participant) -> None:
@@ -286,5 +293,6 @@ class Turns(Inbox):
     def _run_next(self) -> None:
         participant = self._queue.popleft()
         self.given += 1
+        participant.last_turn = self.given
         self._running[participant] = None
         participant.grant()

@@ -12,11 +12,11 @@ from ._by_itself import ByItself
 from ._errors import ClockLeakError, ClockUsageError, SettleTimeout, UntrackedLoopError
 from ._inspection import Inspection
 from ._kernel import Kernel
-from ._loops import HOW_TO_DRIVE, loop_kernel, loop_timer
+from ._loop_driver import HOW_TO_DRIVE, loop_kernel, loop_timer
 from ._nanoseconds import in_nanoseconds
 from ._parker import VirtualParker
 from ._participant import Participant
-from ._reports import leaks
+from ._reports import leaks, name_of
 from ._timers import VirtualTimer
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class VirtualClock(ByHand, ByItself, Inspection):
                 )
             in_loop, target = loop, callback
             callback = lambda: in_loop.call_soon_threadsafe(target)  # noqa: E731
-        what = f"call of {getattr(callback, '__qualname__', callback)}"
+        what = f"call of {name_of(callback)}"
         timer = VirtualTimer(when, kernel.next_order(), callback, kernel.timers, what)
         kernel.post(kernel.add, timer)
         return timer
@@ -208,7 +208,7 @@ class VirtualClock(ByHand, ByItself, Inspection):
         closer = self._counted_here()
         if closer is None or closer is kernel.driver:
             try:
-                self._wait_for_step(None)
+                self._wait_for_step("close()", None)
             except SettleTimeout:
                 pass  # who did not settle is among those that are named
         mine = {kernel.driver, closer}
@@ -217,7 +217,9 @@ class VirtualClock(ByHand, ByItself, Inspection):
         for trap in list(self._traps):
             trap.close()
         kernel.post(kernel.close)
-        kernel.wait_for(lambda: not (kernel.members.keys() - mine), kernel.patience)
+        kernel.wait_for(
+            lambda: not (kernel.members.keys() - mine - kernel.hopeless()), kernel.settle_timeout
+        )
         kernel.closed = True
         kernel.watch.end()
         for driver in kernel.loops:

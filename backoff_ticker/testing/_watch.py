@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import weakref
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .._clock import SystemClock
@@ -12,31 +11,19 @@ from .._clock import SystemClock
 if TYPE_CHECKING:
     from ._turns import Turns
 
-__all__ = ["PARTICIPANT", "Watch", "start_untracked", "work_of"]
+__all__ = ["EVERY", "PARTICIPANT", "Watch", "start_untracked"]
 
 PARTICIPANT = "_backoff_ticker_participant"
 """The attribute of a thread that names its participant; None: it is to be none."""
 
-_EVERY = 0.05
-"""Seconds between two looks: who keeps its turn for longer, without a wait, loses it."""
+EVERY = 0.01
+"""Seconds between two looks."""
 
 
 def start_untracked(thread: threading.Thread) -> None:
     """Start a thread that does not become a participant by that."""
     vars(thread)[PARTICIPANT] = None
     thread.start()
-
-
-def work_of(native: int | None) -> int | None:
-    """Return for how many nanoseconds a thread has run, or waited for a processor; None: unknown.
-
-    Neither grows while it waits for anything else, such as a lock.
-    """
-    try:
-        ran, waited, _ = Path(f"/proc/self/task/{native}/schedstat").read_bytes().split()
-    except (OSError, ValueError):
-        return None
-    return int(ran) + int(waited)
 
 
 class Watch:
@@ -62,7 +49,7 @@ class Watch:
 
     def _look(self) -> None:
         now = SystemClock().monotonic
-        while not self._over.acquire(timeout=_EVERY):
+        while not self._over.acquire(timeout=EVERY):
             turns = self._turns()
             if turns is None:
                 return

@@ -53,12 +53,13 @@ def test_advance_to_and_advance_next(clock):
         clock.advance_to(9.5)
 
 
-def test_settle_fires_nothing(clock):
+def test_settle_fires_what_is_due_and_time_stands_still(clock):
     seen = []
-    clock.call_at(0.0, lambda: seen.append(1))
-    task = clock.spawn(seen.append, 2)
+    clock.call_at(0.0, lambda: clock.call_at(0.0, lambda: seen.append("due")))
+    clock.call_at(1e-9, lambda: seen.append("later"))
+    task = clock.spawn(seen.append, "task")
     clock.settle()
-    assert (seen, task.done()) == ([2], True)
+    assert (seen, task.done(), clock.monotonic()) == (["task", "due"], True, 0.0)
 
 
 def test_a_float_that_is_no_whole_nanosecond_neither_wakes_early_nor_spins(clock):
@@ -324,3 +325,86 @@ def test_a_thousand_cancelled_timers_are_forgotten(clock):
     for _ in range(10_000):
         clock.call_at(100.0, int).cancel()
     assert len(clock._kernel.timers) < 100
+
+
+def test_pending_lists_the_timers_of_each_loop(clock):
+    async def sleep_twice():
+        gone = asyncio.create_task(asyncio.sleep(2))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.gather(asyncio.sleep(3), asyncio.sleep(1), return_exceptions=True)
+
+    clock.call_at(2, print)
+    loop = threading.Thread(target=asyncio.run, args=(sleep_twice(),), name="loop")
+    loop.start()
+    thread = clock.spawn(clock.sleep, 4)
+    clock.settle()
+    assert [(info.when, info.owner) for info in clock.pending()] == [
+        (1, "loop"),
+        (2, None),
+        (3, "loop"),
+        (4, thread.name),
+    ]
+    clock.block_until(timers=4)
+    clock.advance(4)
+    assert clock.pending() == []
+
+
+def test_a_wait_of_the_driver_waits_for_those_who_are_idle(clock):
+    items = queue.SimpleQueue()
+
+    def get():
+        with clock.idle("an item"):
+            return items.get()
+
+    for _ in range(200):
+        task = clock.spawn(get)
+        clock.settle()
+        items.put("item")
+        assert task.result(10) == "item"
+
+
+def test_a_wait_of_the_driver_for_somebody_idle_for_ever_is_over_in_time():
+    items = queue.SimpleQueue()
+    with VirtualClock(settle_timeout=0.3) as clock:
+
+        def get():
+            with clock.idle("an item"):
+                return items.get()
+
+        task = clock.spawn(get)
+        with pytest.raises(TimeoutError):
+            task.result(10)
+        with pytest.raises(ClockUsageError, match="time stands still"):
+            task.result()
+        items.put("item")
+        assert task.result() == "item"
+
+
+def test_a_loop_for_which_time_went_on_while_it_did_not_run_fires_what_is_due():
+    with VirtualClock(auto=True, settle_timeout=1) as clock:
+        called = []
+        loop = asyncio.new_event_loop()
+        loop.call_later(1, called.append, 1)
+        clock.sleep(1)
+        loop.run_until_complete(asyncio.sleep(0.5))
+        loop.close()
+    assert called == [1]
+
+
+def test_a_loop_that_a_trap_held_fires_what_is_due(clock):
+    async def main():
+        called = []
+        loop = asyncio.get_running_loop()
+        clock.time()
+        loop.call_later(0, called.append, 1)
+        await asyncio.sleep(0.5)
+        return called
+
+    with clock.trap("time") as trap:
+        task = clock.spawn(lambda: asyncio.run(main()))
+        held = trap.wait()
+        clock.advance(1000)
+        held.release()
+        clock.advance(1)
+        assert task.result() == [1]

@@ -8,11 +8,14 @@ import queue
 import sys
 import threading
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
+from textwrap import dedent
 
 import pytest
 
+from backoff_ticker import CancellationToken
 from backoff_ticker._clock import resolve_clock
 from backoff_ticker.testing import (
+    ClockLeakError,
     ClockUsageError,
     SettleTimeout,
     VirtualClock,
@@ -20,6 +23,7 @@ from backoff_ticker.testing import (
     VirtualTimeError,
 )
 from backoff_ticker.testing._errors import Unwind
+from tests.stress.tools import run_script
 
 from .real_threads import in_real_thread
 
@@ -322,3 +326,159 @@ def test_an_interrupt_at_any_place_leaves_a_clock_that_can_be_closed():
         except (KeyboardInterrupt, VirtualTimeError):
             rounds += 1
     assert rounds > 20
+
+
+def test_a_forked_child_belongs_to_no_clock_of_its_parent():
+    done = run_script(
+        dedent(
+            """
+        import os, signal, threading, time, warnings
+        from concurrent.futures import ThreadPoolExecutor
+        from backoff_ticker import CancellationToken, SystemClock
+        from backoff_ticker.testing import ClockUsageError, VirtualClock
+
+        warnings.simplefilter("ignore", DeprecationWarning)
+        start, submit = threading.Thread.start, ThreadPoolExecutor.submit
+        token = CancellationToken()
+        for options in ({}, {"auto": True}):
+            for place in ("driver", "participant"):
+                children = []
+
+                def fork():
+                    child = os.fork()
+                    if child:
+                        children.append(child)
+                        return
+                    signal.alarm(10)
+                    assert (threading.Thread.start, ThreadPoolExecutor.submit) == (start, submit)
+                    assert isinstance(CancellationToken().clock, SystemClock)
+                    assert clock.pending() == []
+                    try:
+                        clock.sleep(1)
+                    except ClockUsageError:
+                        pass
+                    assert CancellationToken().wait(0.001) is False
+                    clock.close()
+                    os._exit(7)
+
+                with VirtualClock(**options) as clock:
+                    stop = CancellationToken()
+                    others = [threading.Thread(target=stop.wait, args=(100,)) for _ in range(5)]
+                    for other in others:
+                        other.start()
+                    if place == "driver":
+                        fork()
+                    else:
+                        clock.spawn(fork).join()
+                    stop.cancel()
+                    for other in others:
+                        other.join()
+                assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 7
+
+        with VirtualClock() as clock:  # a child may leave the block itself
+            clock.spawn(token.wait)
+            child = os.fork()
+            if not child:
+                signal.alarm(10)
+            token.cancel()
+        if not child:
+            assert threading.Thread.start is start
+            os._exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        print("done")
+        """
+        )
+    )
+    assert (done.stdout, done.stderr) == ("done\n", "")
+
+
+def test_the_thread_of_the_system_clock_is_no_participant_wherever_it_starts():
+    done = run_script(
+        dedent(
+            """
+            import threading
+            from backoff_ticker import SystemClock
+            from backoff_ticker.testing import VirtualClock
+
+            called = threading.Lock()
+            called.acquire()
+            with VirtualClock(settle_timeout=0.5) as clock:
+                SystemClock().call_at(SystemClock().monotonic() + 3600, print)
+                SystemClock().call_at(SystemClock().monotonic(), called.release)
+                clock.settle()
+                assert called.acquire(timeout=10)
+                clock.advance(1)
+            print("done")
+            """
+        )
+    )
+    assert (done.stdout, done.stderr) == ("done\n", "")
+
+
+def test_an_initializer_of_a_pool_makes_objects_that_are_on_the_clock(clock):
+    made = []
+
+    def initialize(word):
+        made.append((word, resolve_clock(None)))
+
+    with ThreadPoolExecutor(2, initializer=initialize, initargs=("here",)) as pool:
+        assert list(pool.map(len, ["one", "four"])) == [3, 4]
+    assert made
+    assert set(made) == {("here", clock)}
+
+
+def test_a_time_out_too_small_for_the_time_is_still_one(clock):
+    clock.advance(1e300)
+    task = clock.spawn(lambda: "done")
+    assert task.result(10) == "done"
+    with pytest.raises(TimeoutError):
+        clock.spawn(CancellationToken().wait).result(10)
+    with pytest.raises(ClockLeakError):
+        clock.close()
+
+
+@pytest.mark.parametrize(
+    ("step", "name"),
+    [
+        (VirtualClock.settle, "settle()"),
+        (lambda clock: clock.advance(2), "advance(2)"),
+        (lambda clock: clock.advance_to(3.5), "advance_to(3.5)"),
+    ],
+)
+def test_a_step_that_gives_up_says_which(clock, step, name):
+    items = queue.SimpleQueue()
+    clock.spawn(items.get)
+    with pytest.raises(SettleTimeout) as caught:
+        step(clock)
+    assert str(caught.value).startswith(f"{name} gave up after 1 s of real time at t=0: ")
+    items.put(1)
+
+
+def test_only_those_who_were_waited_for_in_vain_are_waited_for_less(clock):
+    """Who moves in between is given the whole time anew."""
+    items = queue.SimpleQueue()
+
+    def patience():
+        return clock._kernel.ask(clock._kernel._patience)
+
+    def work():
+        for _ in range(2):
+            items.get()
+            CancellationToken().wait(1)
+
+    clock.spawn(work)
+    assert patience() == 1
+    with pytest.raises(SettleTimeout):
+        clock.settle()
+    assert patience() < 1
+    items.put(1)
+    clock.settle()
+    assert patience() == 1
+    with pytest.raises(SettleTimeout):
+        clock.advance(1)
+    assert patience() < 1
+    clock.spawn(items.get)
+    assert patience() == 1
+    items.put(2)
+    items.put(3)
+    clock.advance(1)

@@ -1,0 +1,74 @@
+"""Whether those who have the turn wait for something that only another participant can do.
+
+Nothing tells it for certain, so it is judged by real time: while nobody in this process works or
+lacks a processor, look after look, whoever has the turn waits for a lock or an item. The watch that
+looks needs the interpreter as they do: while it comes late itself, nobody is judged.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ._watch import EVERY
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from ._participant import Participant
+
+__all__ = ["KeptTurn"]
+
+_LONG = 0.05
+"""Seconds of doing nothing after which a turn is shared."""
+_LATE = 2.0 * EVERY
+"""Seconds between two looks that tell that somebody else has the machine or the interpreter."""
+_LITTLE = 0.05
+"""What a second counts for in which it cannot be judged."""
+
+
+class KeptTurn:
+    """For how long participants have kept their turn and done nothing."""
+
+    def __init__(self) -> None:
+        self._given = 0
+        self._kept = 0.0
+        self._looked = 0.0
+
+    def look(self, real: float, given: int, running: Collection[Participant]) -> bool:
+        """Return whether it has been too long.
+
+        Args:
+            real: Seconds of real time.
+            given: How many turns were given so far.
+            running: Those who have one.
+        """
+        elapsed, self._looked = real - self._looked, real
+        if given != self._given or not running:
+            self._given, self._kept = given, 0.0
+            return False
+        begun = all(one.ident is not None for one in running)
+        judged = begun and elapsed < _LATE and not _others_work()
+        self._kept += elapsed if judged else elapsed * _LITTLE
+        return self._kept >= _LONG
+
+
+def _others_work() -> bool:
+    """Whether any other thread of this process runs or lacks a processor, where that is told."""
+    me = str(threading.get_native_id())
+    try:
+        for thread in Path("/proc/self/task").iterdir():
+            if thread.name != me and _state(thread) == b"R":
+                return True
+    except OSError:
+        pass
+    return False
+
+
+def _state(thread: Path) -> bytes:
+    try:
+        _, _, status = (thread / "stat").read_bytes().rpartition(b")")
+    except OSError:
+        return b""  # it has ended
+    return status.split(None, 1)[0]

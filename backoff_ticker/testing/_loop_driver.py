@@ -1,0 +1,284 @@
+"""An event loop as a participant: it is parked exactly while its ``select()`` may block."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio import selector_events
+from contextlib import contextmanager
+from heapq import heappush
+from math import inf, isfinite, ulp
+from typing import TYPE_CHECKING, Any
+
+from .._clock import SystemClock
+from ._errors import (
+    ClockUsageError,
+    SettleTimeout,
+    UntrackedLoopError,
+    VirtualDeadlockError,
+    VirtualTimeError,
+)
+from ._parker import wait_for_turn
+from ._reports import at, name_of
+from ._tracking import counted
+from ._turns import POLLS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .._protocols import TimerHandle
+    from ._kernel import Kernel
+    from ._participant import Participant
+
+__all__ = ["HOW_TO_DRIVE", "LoopDriver", "driver_of", "loop_kernel", "loop_timer"]
+
+HOW_TO_DRIVE = "run the code on clock.new_event_loop(), or begin the loop inside `with clock:`"
+"""What to do about a loop that a clock does not drive."""
+
+_DRIVER = "_backoff_ticker_driver"
+_MANY = 1024
+_RESOLUTION = 1e-9
+
+
+class LoopDriver:
+    """Drives one event loop by one clock, in place of its selector."""
+
+    def __init__(self, kernel: Kernel, loop: Any) -> None:  # noqa: ANN401 - much of it is private
+        self.kernel: Kernel = kernel
+        self._loop = loop
+        self._participant: Participant | None = None
+        self._selector = loop._selector
+        self._write_to_self = loop._write_to_self
+        self._orders: dict[float, int] = {}
+        # A loop that has timers already goes on from its own time.
+        self.base: float = loop.time() - kernel.seconds if loop._scheduled else 0.0
+        self._polls = 0
+        self._polls_since = 0.0
+        self._own_resolution = loop._clock_resolution
+        setattr(loop, _DRIVER, self)
+        loop._selector = self
+        loop._write_to_self = self._wake
+        loop.call_at = self._noting(loop.call_at)
+        loop.time = self._reading()
+        self._set_resolution()
+        kernel.loops[:] = [one for one in kernel.loops if not one.closed]
+        kernel.loops.append(self)
+
+    def release(self) -> None:
+        """Give the loop back its own time, going on from here."""
+        loop = self._loop
+        passed = loop.time()
+        loop._selector = self._selector
+        loop._clock_resolution = self._own_resolution
+        for name in ("_write_to_self", "call_at", "time", _DRIVER):
+            vars(loop).pop(name, None)
+        if loop._scheduled and not loop.is_closed():
+            own, ahead = loop.time, passed - loop.time()
+            loop.time = lambda: own() + ahead
+
+    # What the loop calls
+
+    def _reading(self) -> Callable[[], float]:
+        """Return what reads the time: called for each timer, so it looks up little."""
+        kernel, base = self.kernel, self.base
+        return (lambda: kernel.seconds + base) if base else (lambda: kernel.seconds)
+
+    def _noting(self, call_at: Any) -> Any:  # noqa: ANN401
+        """Return ``call_at`` that notes which came first of those due at the same time."""
+        note, next_order, loop = self._orders.setdefault, self.kernel.next_order, self._loop
+
+        def call_at_noted(when: float, callback: Any, *args: Any, context: Any = None) -> Any:  # noqa: ANN401
+            note(when, next_order())
+            if loop._debug or loop._closed or when is None:
+                return call_at(when, callback, *args, context=context)
+            # What the loop's own does, without a call in between: each sleep comes this way.
+            timer: Any = asyncio.TimerHandle(when, callback, args, loop, context)
+            heappush(loop._scheduled, timer)
+            timer._scheduled = True
+            return timer
+
+        return call_at_noted
+
+    def _wake(self) -> None:
+        participant = self._participant
+        if participant is None:
+            self._write_to_self()
+        else:
+            self.kernel.post(self.kernel.wake_loop, participant)
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        """Return what is ready; while nothing is, the participant is parked."""
+        participant = self._participant
+        if participant is None:
+            return self._selector.select(timeout)  # type: ignore[no-any-return]
+        loop = self._loop
+        alone = len(self._selector.get_map()) <= 1 and not getattr(loop, "_signal_handlers", None)
+        events: list[Any] = [] if alone else self._selector.select(0)
+        if events or (timeout is not None and timeout <= 0.0):
+            self._set_resolution()  # time may have gone on while the loop did not run, or was held
+            self._polls = 0 if events else self._polls + 1
+            if self._polls % POLLS == 1:
+                self._share(participant)
+            return events
+        self._polls = 0
+        when, order = self._next()
+        return self._park(participant, when, order, alone=alone)
+
+    def _next(self) -> tuple[float | None, int | None]:
+        """Return when the loop has to go on, and its place in the order at that time."""
+        scheduled, orders = self._loop._scheduled, self._orders
+        when = scheduled[0]._when if scheduled else inf
+        if len(orders) > _MANY + 2 * len(scheduled):
+            pending = {handle._when for handle in scheduled}
+            for at in orders.keys() - pending:
+                del orders[at]
+        return (when - self.base, orders.get(when)) if isfinite(when) else (None, None)
+
+    def _park(
+        self, participant: Participant, when: float | None, order: int | None, *, alone: bool
+    ) -> list[Any]:
+        kernel = self.kernel
+        events: list[Any] = []
+        if not alone:
+            participant.break_select = self._write_to_self
+
+        def begin() -> None:
+            kernel.post(kernel.park, participant, None, when, order, "event loop")
+            if not alone:
+                events.extend(self._selector.select(None))
+                if participant.turn.locked():
+                    kernel.post(kernel.wake_loop, participant)
+
+        try:
+            wait_for_turn(kernel, participant, begin)
+        except (VirtualDeadlockError, ClockUsageError) as error:
+            if not self._raise_in_tasks(error):
+                raise
+        finally:
+            participant.break_select = None
+        self._set_resolution()
+        return events
+
+    def _set_resolution(self) -> None:
+        """Let the loop's timers fire at their own time; a time with a base is rounded twice."""
+        step = ulp(self._loop.time())
+        self._loop._clock_resolution = max(_RESOLUTION, 4.0 * step) if self.base else step
+
+    def _share(self, participant: Participant) -> None:
+        """Let others run: this loop has something to do again and again, and never waits.
+
+        Raises:
+            SettleTimeout: It has done so for too long, in real time, to wait for anything real.
+        """
+        kernel = self.kernel
+        now = SystemClock().monotonic()
+        if self._polls == 1:
+            self._polls_since = now
+            return
+        if now - self._polls_since >= kernel.settle_timeout:
+            self._polls = 0
+            raise SettleTimeout(f"{at(kernel)}: an event loop never waits: {participant.name}")
+        kernel.post(kernel.yield_turn, participant)
+        wait_for_turn(kernel, participant)
+
+    def pending(self) -> list[tuple[float, str, str]]:
+        """Return when the timers of the loop are due, what they call, and in whose loop."""
+        participant = self._participant
+        if participant is None:
+            return []
+        return [
+            (handle._when - self.base, f"call of {name_of(handle._callback)}", participant.name)
+            for handle in list(self._loop._scheduled)
+            if not handle._cancelled
+        ]
+
+    @property
+    def closed(self) -> bool:
+        """Whether the loop is."""
+        return bool(self._loop.is_closed())
+
+    def _raise_in_tasks(self, error: VirtualTimeError) -> bool:
+        """Raise an error where the tasks of the loop wait; False if there is no such place."""
+        found = False
+        for task in asyncio.all_tasks(self._loop):
+            future = getattr(task, "_fut_waiter", None)
+            if type(future) is asyncio.Future and not future.done():
+                future.set_exception(type(error)(*error.args))
+                found = True
+        return found
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the rest of a selector
+        return getattr(self._selector, name)
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Be a participant while the loop runs in this thread."""
+        kernel = self.kernel
+        participant = kernel.here("an event loop")
+        with counted(kernel, participant):
+            self._participant = participant
+            try:
+                yield
+            finally:
+                self._participant = None
+
+
+class _LoopTimer:
+    """A timer of a loop that a clock drives."""
+
+    __slots__ = ("_callback", "_handle", "when")
+
+    def __init__(self, loop: Any, at: float, when: float, callback: Callable[[], object]) -> None:  # noqa: ANN401
+        self.when = when
+        self._callback: Callable[[], object] | None = callback
+        self._handle = loop.call_at(at, self._run)
+
+    def cancel(self) -> bool:
+        if self._callback is None:
+            return False
+        self._callback = None
+        self._handle.cancel()
+        return True
+
+    def _run(self) -> None:
+        callback, self._callback = self._callback, None
+        if callback is not None:
+            callback()
+
+
+def loop_timer(
+    loop: asyncio.AbstractEventLoop, when: float, callback: Callable[[], object]
+) -> TimerHandle:
+    """Have ``callback()`` called in a loop that a clock drives, at ``when`` on that clock."""
+    driver = _found_driver(loop)
+    assert driver is not None  # noqa: S101 - the caller has asked for its kernel
+    return _LoopTimer(loop, when + driver.base, when, callback)
+
+
+def _found_driver(loop: object) -> LoopDriver | None:
+    """Return what drives a loop by a clock, if anything does."""
+    driver = getattr(loop, "__dict__", {}).get(_DRIVER)
+    return driver if isinstance(driver, LoopDriver) else None
+
+
+def loop_kernel(loop: object) -> Kernel | None:
+    """Return the kernel of the clock that drives a loop."""
+    driver = _found_driver(loop)
+    return None if driver is None else driver.kernel
+
+
+def driver_of(loop: Any, kernel: Kernel) -> LoopDriver:  # noqa: ANN401
+    """Return what drives a loop by a clock from now on.
+
+    Raises:
+        UntrackedLoopError: It is of a kind that cannot be driven.
+    """
+    driver = _found_driver(loop)
+    if driver is not None:
+        if driver.kernel is kernel:
+            return driver
+        driver.release()
+    if not isinstance(loop, selector_events.BaseSelectorEventLoop):
+        raise UntrackedLoopError(
+            f"a virtual clock cannot drive {loop!r}: run the code on clock.new_event_loop()"
+        )
+    return LoopDriver(kernel, loop)
