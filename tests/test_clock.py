@@ -1,11 +1,10 @@
-"""System time: never early, and no wait handed to the system for longer than a day."""
+"""System time: what is a clock, and no wait handed to the system for longer than a day."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
 import pickle
-import threading
 import time
 from types import SimpleNamespace
 
@@ -13,18 +12,9 @@ import pytest
 
 from backoff_ticker import Clock, SystemClock, _clock
 from backoff_ticker._clock import SystemParker, resolve_clock
-from tests.helpers import PATIENCE, LoopThread, ManualClock, in_thread
+from backoff_ticker.testing import VirtualClock
 
 A_DAY = 86_400.0
-
-
-@pytest.fixture
-def loop_thread():
-    """A loop in a thread; nothing may go wrong in it."""
-    thread = LoopThread()
-    yield thread
-    thread.close()
-    assert thread.errors == []
 
 
 @pytest.fixture
@@ -86,7 +76,7 @@ def test_what_is_no_clock_is_refused(value):
     assert str(caught.value).startswith(f"clock must be a Clock, not {value!r}")
 
 
-@pytest.mark.parametrize("kind", [SystemClock, ManualClock])
+@pytest.mark.parametrize("kind", [SystemClock, VirtualClock])
 def test_a_class_is_no_clock(kind):
     with pytest.raises(TypeError) as caught:
         resolve_clock(kind)
@@ -94,45 +84,6 @@ def test_a_class_is_no_clock(kind):
 
 
 # Callbacks at a time
-
-
-def test_without_a_loop_the_callback_runs_in_the_scheduler_thread():
-    ran = threading.Event()
-    threads = []
-    when = time.monotonic() + 0.01
-    timer = SystemClock().call_at(
-        when, lambda: (threads.append((time.monotonic(), threading.current_thread())), ran.set())
-    )
-    assert timer.when == when
-    assert ran.wait(PATIENCE)
-    ((at, thread),) = threads
-    assert at >= when
-    assert thread.name == "backoff_ticker-scheduler"
-    assert thread.daemon
-
-
-def test_with_a_loop_the_callback_runs_there_and_never_early(loop_thread):
-    async def fire_all():
-        loop = asyncio.get_running_loop()
-        done = loop.create_future()
-        start = time.monotonic()
-        fired = []
-
-        def callback(when):
-            fired.append((when, time.monotonic(), threading.current_thread()))
-            if len(fired) == 50:
-                done.set_result(None)
-
-        for step in range(50):
-            when = start + step * 0.00037
-            timer = SystemClock().call_at(when, lambda when=when: callback(when), loop=loop)
-            assert timer.when == when
-        await done
-        return fired
-
-    fired = loop_thread.run(fire_all())
-    assert [at >= when for when, at, _ in fired] == [True] * 50
-    assert {thread for _, _, thread in fired} == {loop_thread._thread}
 
 
 def test_on_a_closed_loop_no_callback_can_be_set():
@@ -143,13 +94,6 @@ def test_on_a_closed_loop_no_callback_can_be_set():
 
 
 # Where a thread waits
-
-
-def test_a_wait_ends_with_unpark():
-    parker = SystemClock().parker("a test")
-    waits = in_thread(parker.park, None)
-    parker.unpark()
-    assert waits.result(PATIENCE) is True
 
 
 def test_an_unpark_before_the_wait_ends_it_at_once_and_once():
@@ -165,14 +109,6 @@ def test_an_unpark_counts_also_if_the_deadline_has_passed():
     parker.unpark()
     assert parker.park(time.monotonic() - 1) is True
     assert parker.park(time.monotonic() - 1) is False
-
-
-@pytest.mark.parametrize("delay", [0.0, 0.0001, 0.003, 0.01])
-def test_a_wait_until_a_deadline_never_ends_early(delay):
-    parker = SystemClock().parker()
-    deadline = time.monotonic() + delay
-    assert parker.park(deadline) is False
-    assert time.monotonic() >= deadline
 
 
 class FakeLock:

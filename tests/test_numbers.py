@@ -35,7 +35,8 @@ from backoff_ticker import (
 )
 from backoff_ticker._numbers import LARGEST, as_count, as_number, as_seconds
 from backoff_ticker._scheduler import Scheduler
-from tests.helpers import ManualClock
+from backoff_ticker.testing import VirtualClock
+from tests.helpers import SetClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,17 +172,17 @@ def needed(name):
 
 
 def feedback():
-    return named_policy("limd", **needed("limd"), clock=ManualClock())
+    return named_policy("limd", **needed("limd"), clock=SetClock())
 
 
 def cancelled_token():
-    token = CancellationToken(ManualClock())
+    token = CancellationToken(SetClock())
     token.cancel()
     return token
 
 
 def ticker_with_a_tick(face):
-    return face(ZeroBackOff(), clock=ManualClock())
+    return face(ZeroBackOff(), clock=SetClock())
 
 
 async def in_loop(function, value):
@@ -190,9 +191,10 @@ async def in_loop(function, value):
 
 def give_to_queue(face):
     def give(value):
-        with face(ConstantBackOff(1), clock=ManualClock()) as ticker:
+        with VirtualClock() as clock, face(ConstantBackOff(1)) as ticker:
             queue = ticker.queue(value)
-            assert queue.maxsize == value
+            clock.settle()
+            assert (queue.maxsize, queue.sync_q.qsize()) == (value, 1)
         queue.close()
 
     return give

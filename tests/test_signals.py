@@ -1,18 +1,16 @@
-"""``cancel_on_signals``: which signals, the handlers before and after, and loops that sleep."""
+"""``cancel_on_signals``: which signals, the handlers before and after, and loops that run."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import CancellationToken, Cancelled, SystemClock, cancel_on_signals
-from tests.helpers import PATIENCE, ManualClock, eventually, in_thread
+from tests.helpers import PATIENCE, SetClock, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,46 +143,13 @@ def test_a_real_time_signal_without_a_name_cancels_too() -> None:
         assert token.cancelled is True
 
 
-def test_the_token_has_the_clock_that_was_given(clock: ManualClock) -> None:
+def test_the_token_has_the_clock_that_was_given() -> None:
+    clock = SetClock()
     with cancel_on_signals(clock=clock) as token:
         assert token.clock is clock
         assert isinstance(token, CancellationToken)
     with cancel_on_signals() as token:
         assert token.clock is SystemClock()
-
-
-def send_once_asleep(number: int, function: str) -> None:
-    """Send this process a signal once its main thread has slept in ``function`` for a while."""
-    seen = 0
-
-    def slept() -> bool:
-        nonlocal seen
-        frame = sys._current_frames().get(threading.main_thread().ident or 0)
-        asleep = frame is not None and frame.f_code.co_name == function
-        seen = seen + 1 if asleep else 0
-        return seen == 20
-
-    eventually(slept, f"the sleep in {function}()")
-    os.kill(os.getpid(), number)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_loop_that_sleeps_wakes_at_once(number: signal.Signals) -> None:
-    """No timer of the loop is due, so nothing but the signal can wake it."""
-
-    async def main(token: CancellationToken) -> tuple[bool, str]:
-        waiting = asyncio.create_task(token.wait_async())
-        with pytest.raises(Cancelled, match=number.name):
-            async with token.child().scope():
-                await asyncio.get_running_loop().create_future()
-        return await waiting, str(token.cause)
-
-    with cancel_on_signals() as token:
-        thread = in_thread(token.wait)
-        sender = in_thread(send_once_asleep, number, "select")
-        assert asyncio.run(main(token)) == (True, number.name)
-        assert thread.result(PATIENCE) is True
-        sender.result(PATIENCE)
 
 
 def test_a_signal_in_a_running_loop_is_seen_by_its_coroutines() -> None:
@@ -204,11 +169,3 @@ def test_asyncio_run_leaves_the_handlers_of_the_block_alone() -> None:
         handler = signal.getsignal(signal.SIGINT)
         assert asyncio.run(main()) is handler
         assert signal.getsignal(signal.SIGINT) is handler
-
-
-def test_a_main_thread_that_waits_for_the_token_is_woken_by_the_signal() -> None:
-    with cancel_on_signals() as token:
-        sender = in_thread(send_once_asleep, signal.SIGTERM, "park")
-        assert token.wait() is True
-        sender.result(PATIENCE)
-    assert token.cause == "SIGTERM"

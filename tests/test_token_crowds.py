@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import CancellationToken, Cancelled
-from tests.helpers import PATIENCE, LoopThread, ManualClock, eventually, in_thread
+from tests.helpers import PATIENCE, LoopThread, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from backoff_ticker.testing import VirtualClock
+
 
 @pytest.fixture
-def loops() -> Iterator[list[LoopThread]]:
+def loops(clock: VirtualClock) -> Iterator[list[LoopThread]]:
     """Three loops, each in a thread of its own, in which nothing may go wrong."""
     made = [LoopThread() for _ in range(3)]
     yield made
@@ -41,10 +43,11 @@ async def start(token: CancellationToken, count: int) -> list[asyncio.Task[Any]]
     return [asyncio.create_task(ways[number % 3]()) for number in range(count)]
 
 
-def stop(loop: LoopThread) -> None:
+def stop(clock: VirtualClock, loop: LoopThread) -> None:
     """Stop a loop as it stands, with whatever waits in it."""
     loop.loop.call_soon_threadsafe(loop.loop.stop)
-    eventually(lambda: not loop.loop.is_running())
+    clock.settle()
+    assert not loop.loop.is_running()
 
 
 def abandon(tasks: list[asyncio.Task[Any]]) -> None:
@@ -59,16 +62,14 @@ async def all_of(tasks: list[asyncio.Task[Any]]) -> list[Any]:
 
 @pytest.mark.parametrize("gone", [0, 1, 2])
 def test_one_cancel_wakes_100_threads_and_100_coroutines_though_a_loop_was_closed_under_them(
-    clock: ManualClock, loops: list[LoopThread], gone: int
+    clock: VirtualClock, loops: list[LoopThread], gone: int
 ) -> None:
     token = CancellationToken(clock)
     tasks = [loop.run(start(token, count)) for loop, count in zip(loops, (34, 33, 33), strict=True)]
     threads = [in_thread(token.wait) for _ in range(50)]
     threads += [in_thread(token.child().wait, 3600) for _ in range(50)]
-    clock.wait_for_parked(100)
-    for loop in loops:
-        loop.settle()
-    stop(loops[gone])
+    clock.settle()
+    stop(clock, loops[gone])
     loops[gone].loop.close()
 
     assert token.cancel("all") is True
@@ -84,31 +85,31 @@ def test_one_cancel_wakes_100_threads_and_100_coroutines_though_a_loop_was_close
 
 
 def test_a_loop_that_is_stopped_holds_up_nobody_and_wakes_its_own_when_it_runs_again(
-    clock: ManualClock, loops: list[LoopThread]
+    clock: VirtualClock, loops: list[LoopThread]
 ) -> None:
     token = CancellationToken(clock)
     tasks = [loop.run(start(token, 9)) for loop in loops]
     thread = in_thread(token.wait)
-    clock.wait_for_parked(1)
-    stop(loops[0])
+    clock.settle()
+    stop(clock, loops[0])
     token.cancel()
     assert thread.result(PATIENCE) is True
     for loop, waiting in list(zip(loops, tasks, strict=True))[1:]:
         assert set(loop.run(all_of(waiting))) == {True}
     resumed = in_thread(loops[0].loop.run_forever)
     assert set(loops[0].run(all_of(tasks[0]))) == {True}
-    stop(loops[0])
+    stop(clock, loops[0])
     resumed.result(PATIENCE)
     loops[0].loop.close()
 
 
 def test_a_cancel_within_one_of_the_loops_wakes_the_others(
-    clock: ManualClock, loops: list[LoopThread]
+    clock: VirtualClock, loops: list[LoopThread]
 ) -> None:
     token = CancellationToken(clock)
     tasks = [loop.run(start(token, 30)) for loop in loops]
     threads = [in_thread(token.wait) for _ in range(10)]
-    clock.wait_for_parked(10)
+    clock.settle()
 
     async def cancel() -> bool:
         return token.cancel("inside")
@@ -120,17 +121,17 @@ def test_a_cancel_within_one_of_the_loops_wakes_the_others(
 
 
 def test_a_deadline_wakes_threads_and_loops_and_calls_back(
-    clock: ManualClock, loops: list[LoopThread]
+    clock: VirtualClock, loops: list[LoopThread]
 ) -> None:
     token = CancellationToken(clock).child(timeout=5)
     waits: list[Any] = [in_thread(token.wait) for _ in range(10)]
     waits += [loop.submit(token.wait_async()) for loop in loops[:2]]
-    clock.wait_for_timers(12)
+    clock.settle()
     runs: list[str] = []
     token.on_cancel(lambda: runs.append("ran"))
     clock.advance(5)
     assert [wait.result(PATIENCE) for wait in waits] == [True] * 12
-    assert (runs, clock.timers) == (["ran"], 0)
+    assert (runs, len(clock.pending())) == (["ran"], 0)
 
 
 def test_a_token_that_was_cancelled_is_seen_by_loops_that_come_later() -> None:

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from backoff_ticker import CancellationToken, DeadlineExceeded, any_of
-from tests.helpers import ManualClock
+from backoff_ticker.testing import VirtualClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ class TokenTree(RuleBasedStateMachine):
     @initialize()
     def begin(self) -> None:
         gc.freeze()
-        self.clock = ManualClock()
+        self.clock = VirtualClock()
         self.nodes: list[Node] = []
         self.held: dict[Node, CancellationToken] = {}
         self.handles: dict[int, tuple[Node, Any]] = {}
@@ -65,6 +65,9 @@ class TokenTree(RuleBasedStateMachine):
         self.expected: list[int] = []
         self.owners: list[Node] = []
         self.note(CancellationToken(self.clock), [])
+
+    def teardown(self) -> None:
+        self.clock.close()
 
     def note(self, token: CancellationToken, parents: list[Node]) -> None:
         node = Node(len(self.nodes), parents, token.deadline, weakref.ref(token))
@@ -77,7 +80,7 @@ class TokenTree(RuleBasedStateMachine):
         self.expire(node)
 
     def expire(self, node: Node) -> bool:
-        due = node.deadline is not None and node.deadline <= self.clock.now
+        due = node.deadline is not None and node.deadline <= self.clock.monotonic()
         if due and not node.cancelled:
             node.cancelled, node.cause = True, DeadlineExceeded
             return True
@@ -118,7 +121,7 @@ class TokenTree(RuleBasedStateMachine):
     def child(self, number: int, timeout: int | None) -> None:
         node, token = self.pick(number)
         made = token.child(timeout=timeout)
-        limits = [node.deadline, None if timeout is None else self.clock.now + timeout]
+        limits = [node.deadline, None if timeout is None else self.clock.monotonic() + timeout]
         assert made.deadline == min((at for at in limits if at is not None), default=None)
         self.note(made, [node])
 
@@ -204,7 +207,7 @@ class TokenTree(RuleBasedStateMachine):
         found = {node for node in self.nodes if node.link() is not None}
         assert {node.name for node in found} == {node.name for node in living}
         timed = [node for node in self.nodes if node.deadline is not None]
-        assert self.clock.timers == sum(len(node.pending) for node in timed)
+        assert len(self.clock.pending()) == sum(len(node.pending) for node in timed)
 
     @invariant()
     def agree(self) -> None:

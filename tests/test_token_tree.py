@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from backoff_ticker import CancellationToken, DeadlineExceeded, any_of
-from tests.helpers import PATIENCE, ManualClock, in_thread
+from backoff_ticker.testing import VirtualClock
+from tests.helpers import PATIENCE, in_thread
 
 
 def children(token: CancellationToken) -> int:
@@ -141,64 +142,52 @@ def test_a_child_is_collected_without_the_garbage_collector() -> None:
         gc.enable()
 
 
-def test_the_loser_of_two_cancels_returns_only_when_every_descendant_is_cancelled() -> None:
+def test_the_loser_of_two_cancels_returns_only_when_every_descendant_is_cancelled(
+    clock: VirtualClock,
+) -> None:
     """The winner is held up half-way down: at a child whose deadline it reads."""
-    winner: list[threading.Thread] = []
-    reached, go_on = threading.Event(), threading.Event()
-
-    class Holding(ManualClock):
-        def monotonic(self) -> float:
-            if threading.current_thread() in winner and not reached.is_set():
-                reached.set()
-                assert go_on.wait(PATIENCE)
-            return self.now
-
-    root = CancellationToken(Holding())
+    root = CancellationToken(clock)
     tree = [root.child(), root.child(timeout=60), root.child(), root.child()]
     tree += [token.child() for token in tree]
     runs: list[str] = []
     tree[-1].on_cancel(lambda: runs.append("ran"))
 
-    def win() -> bool:
-        winner.append(threading.current_thread())
-        return root.cancel("winner")
-
-    won = in_thread(win)
-    assert reached.wait(PATIENCE)
-    assert tree[-1].cancelled is False
-    assert root.cancel("loser") is False
-    assert [token.cause for token in tree] == ["winner"] * len(tree)
-    assert runs == ["ran"]
-    assert not won.done()
-    go_on.set()
+    with clock.trap("monotonic") as trap:
+        won = in_thread(root.cancel, "winner")
+        trap.wait()
+        assert tree[-1].cancelled is False
+        assert root.cancel("loser") is False
+        assert [token.cause for token in tree] == ["winner"] * len(tree)
+        assert runs == ["ran"]
+        assert not won.done()
     assert won.result(PATIENCE) is True
     assert runs == ["ran"]
 
 
 def test_a_cancel_that_was_cut_short_is_completed_by_the_next() -> None:
-    class Interrupting(ManualClock):
+    class Interrupting(VirtualClock):
         armed = False
 
         def monotonic(self) -> float:
             if self.armed:
                 self.armed = False
                 raise KeyboardInterrupt
-            return self.now
+            return super().monotonic()
 
-    clock = Interrupting()
-    root = CancellationToken(clock)
-    tree = [root.child(timeout=60), root.child(), root.child().child()]
-    waits = [in_thread(token.wait) for token in tree]
-    clock.wait_for_parked(len(tree))
-    runs: list[str] = []
-    tree[-1].on_cancel(lambda: runs.append("ran"))
-    clock.armed = True
-    with pytest.raises(KeyboardInterrupt):
-        root.cancel("first")
-    assert root.cancel("second") is False
-    assert [token.cause for token in tree] == ["first"] * len(tree)
-    assert [wait.result(PATIENCE) for wait in waits] == [True] * len(tree)
-    assert runs == ["ran"]
+    with Interrupting() as clock:
+        root = CancellationToken(clock)
+        tree = [root.child(timeout=60), root.child(), root.child().child()]
+        waits = [in_thread(token.wait) for token in tree]
+        clock.settle()
+        runs: list[str] = []
+        tree[-1].on_cancel(lambda: runs.append("ran"))
+        clock.armed = True
+        with pytest.raises(KeyboardInterrupt):
+            root.cancel("first")
+        assert root.cancel("second") is False
+        assert [token.cause for token in tree] == ["first"] * len(tree)
+        assert [wait.result(PATIENCE) for wait in waits] == [True] * len(tree)
+        assert runs == ["ran"]
 
 
 def test_a_child_born_while_its_parent_is_cancelled_is_cancelled() -> None:
@@ -211,17 +200,17 @@ def test_a_child_born_while_its_parent_is_cancelled_is_cancelled() -> None:
 
 
 def test_a_source_cancelled_while_any_of_looks_at_another_is_not_missed() -> None:
-    class Cancelling(ManualClock):
+    class Cancelling(VirtualClock):
         looks = 0
 
         def monotonic(self) -> float:
             self.looks += 1
             if self.looks == 1:
                 first.cancel("meanwhile")
-            return self.now
+            return super().monotonic()
 
     clock = Cancelling()
-    first, second = CancellationToken(), CancellationToken(clock).child(deadline=clock.now + 60)
+    first, second = CancellationToken(), CancellationToken(clock).child(deadline=60)
     assert clock.looks == 0
     either = any_of(first, second)
     assert clock.looks > 0
@@ -312,23 +301,23 @@ def test_any_of_nothing_and_any_of_what_is_no_token_are_type_errors() -> None:
             any_of(CancellationToken(), value)
 
 
-def test_any_of_takes_the_earliest_deadline_and_its_clock(clock: ManualClock) -> None:
-    other = ManualClock(5.0)
+def test_any_of_takes_the_earliest_deadline_and_its_clock(clock: VirtualClock) -> None:
+    other = VirtualClock(5.0)
     root = CancellationToken(clock)
     either = any_of(CancellationToken(other), root.child(timeout=9), root.child(timeout=4))
-    assert (either.deadline, either.clock) == (clock.now + 4, clock)
+    assert (either.deadline, either.clock) == (clock.monotonic() + 4, clock)
     clock.advance(4)
     assert isinstance(either.cause, DeadlineExceeded)
 
 
-def test_deadlines_on_different_clocks_are_a_value_error(clock: ManualClock) -> None:
-    other = ManualClock()
+def test_deadlines_on_different_clocks_are_a_value_error(clock: VirtualClock) -> None:
+    other = VirtualClock()
     with pytest.raises(ValueError, match="deadlines on"):
         any_of(CancellationToken(clock).child(timeout=1), CancellationToken(other).child(timeout=1))
 
 
-def test_tokens_without_deadlines_may_have_different_clocks(clock: ManualClock) -> None:
-    one, two = CancellationToken(clock), CancellationToken(ManualClock())
+def test_tokens_without_deadlines_may_have_different_clocks(clock: VirtualClock) -> None:
+    one, two = CancellationToken(clock), CancellationToken(VirtualClock())
     either = any_of(one, two)
     two.cancel("two")
     assert (either.cause, either.deadline) == ("two", None)

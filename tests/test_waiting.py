@@ -9,10 +9,12 @@ import pytest
 from backoff_ticker import _fork
 from backoff_ticker._wait_set import Waiter, WaitLine, WaitSet
 from backoff_ticker._waiting import FOREVER, ThreadWaiter, park_thread
-from tests.helpers import PATIENCE, ManualClock, eventually, in_thread
+from tests.helpers import PATIENCE, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from backoff_ticker.testing import VirtualClock
 
 
 class FakeLoop:
@@ -270,7 +272,7 @@ def test_a_leader_that_left_the_parent_process_does_not_take_the_wake_up(
     assert log == ["d"]
 
 
-def test_a_thread_registers_everywhere_before_it_looks_and_then_leaves(clock: ManualClock) -> None:
+def test_a_thread_registers_everywhere_before_it_looks_and_then_leaves(clock: VirtualClock) -> None:
     sources = WaitSet(), WaitLine()
     seen: list[list[bool]] = []
 
@@ -282,7 +284,7 @@ def test_a_thread_registers_everywhere_before_it_looks_and_then_leaves(clock: Ma
     assert [len(source.waiters) for source in sources] == [0, 0]
 
 
-def test_a_wake_up_between_the_last_look_and_the_park_is_not_lost(clock: ManualClock) -> None:
+def test_a_wake_up_between_the_last_look_and_the_park_is_not_lost(clock: VirtualClock) -> None:
     source = WaitSet()
 
     def look(_: Waiter) -> float | None:
@@ -294,18 +296,20 @@ def test_a_wake_up_between_the_last_look_and_the_park_is_not_lost(clock: ManualC
     in_thread(park_thread, clock, "test", (source,), look).result(PATIENCE)
 
 
-def test_a_parked_thread_wakes_at_its_deadline(clock: ManualClock) -> None:
+def test_a_parked_thread_wakes_at_its_deadline(clock: VirtualClock) -> None:
     source = WaitSet()
-    done = in_thread(park_thread, clock, "test", (source,), lambda _: clock.now + 5)
-    clock.wait_for_parked(1)
+    done = in_thread(park_thread, clock, "test", (source,), lambda _: clock.monotonic() + 5)
+    clock.settle()
     clock.advance(4.999)
     assert not done.done()
     clock.advance(0.001)
     done.result(PATIENCE)
-    assert (len(source.waiters), clock.timers) == (0, 0)
+    assert (len(source.waiters), len(clock.pending())) == (0, 0)
 
 
-def test_a_thread_that_is_woken_looks_again_and_keeps_its_place_in_line(clock: ManualClock) -> None:
+def test_a_thread_that_is_woken_looks_again_and_keeps_its_place_in_line(
+    clock: VirtualClock,
+) -> None:
     line = WaitLine()
     looks: list[Waiter] = []
 
@@ -314,9 +318,9 @@ def test_a_thread_that_is_woken_looks_again_and_keeps_its_place_in_line(clock: M
         return FOREVER if len(looks) < 3 else None
 
     done = in_thread(park_thread, clock, "test", (line,), look)
-    for parks in (1, 2):
-        eventually(lambda parks=parks: clock.parks == parks, "it parks")
-        assert list(line.waiters) == looks[:1]
+    for turn in (1, 2):
+        clock.settle()
+        assert (len(looks), list(line.waiters)) == (turn, looks[:1])
         line.wake_firsts()
     done.result(PATIENCE)
     assert looks == looks[:1] * 3
@@ -325,7 +329,7 @@ def test_a_thread_that_is_woken_looks_again_and_keeps_its_place_in_line(clock: M
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_an_interrupted_thread_leaves_everything(
-    clock: ManualClock, error: type[BaseException]
+    clock: VirtualClock, error: type[BaseException]
 ) -> None:
     sources = WaitSet(), WaitSet()
 
@@ -337,7 +341,7 @@ def test_an_interrupted_thread_leaves_everything(
     assert [len(source.waiters) for source in sources] == [0, 0]
 
 
-def test_an_interrupt_while_leaving_is_raised_once_all_is_left(clock: ManualClock) -> None:
+def test_an_interrupt_while_leaving_is_raised_once_all_is_left(clock: VirtualClock) -> None:
     class Interrupted(WaitSet):
         interrupts = 1
 
@@ -353,21 +357,21 @@ def test_an_interrupt_while_leaving_is_raised_once_all_is_left(clock: ManualCloc
     assert [len(source.waiters) for source in sources] == [0, 0, 0]
 
 
-def test_ten_parked_threads_wake_each_other(clock: ManualClock) -> None:
+def test_ten_parked_threads_wake_each_other(clock: VirtualClock) -> None:
     source = WaitSet()
 
     def look(_: Waiter) -> float | None:
         return None if source.closed else FOREVER
 
     done = [in_thread(park_thread, clock, "t", (source,), look) for _ in range(10)]
-    clock.wait_for_parked(10)
+    clock.settle()
     source.close()
     for future in done:
         future.result(PATIENCE)
     assert source.waiters == {}
 
 
-def test_a_thread_waiter_may_be_woken_any_number_of_times(clock: ManualClock) -> None:
+def test_a_thread_waiter_may_be_woken_any_number_of_times(clock: VirtualClock) -> None:
     waiter = ThreadWaiter(clock, "test")
     waiter.wake()
     waiter.wake()

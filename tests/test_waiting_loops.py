@@ -16,14 +16,16 @@ from backoff_ticker._waiting import (
     give_way,
     park_coroutine,
 )
-from tests.helpers import LoopThread, ManualClock, eventually
+from tests.helpers import PATIENCE, LoopThread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from backoff_ticker.testing import VirtualClock
+
 
 @pytest.fixture
-def loop() -> Iterator[LoopThread]:
+def loop(clock: VirtualClock) -> Iterator[LoopThread]:
     """A loop in a thread, in which nothing may have gone wrong at the end."""
     made = LoopThread()
     yield made
@@ -32,7 +34,7 @@ def loop() -> Iterator[LoopThread]:
 
 
 def test_a_coroutine_registers_everywhere_before_it_looks_and_then_leaves(
-    loop: LoopThread, clock: ManualClock
+    loop: LoopThread, clock: VirtualClock
 ) -> None:
     sources = WaitSet(), WaitLine()
     seen: list[list[bool]] = []
@@ -46,51 +48,51 @@ def test_a_coroutine_registers_everywhere_before_it_looks_and_then_leaves(
 
 
 def test_a_parked_coroutine_is_woken_from_another_thread(
-    loop: LoopThread, clock: ManualClock
+    loop: LoopThread, clock: VirtualClock
 ) -> None:
     source = WaitSet()
     done = loop.submit(
         park_coroutine(clock, (source,), lambda _: None if source.closed else FOREVER)
     )
-    eventually(lambda: source.waiters)
+    clock.settle()
+    assert len(source.waiters) == 1
     source.close()
-    done.result(10)
+    done.result(PATIENCE)
     assert source.waiters == {}
 
 
 def test_a_parked_coroutine_wakes_at_its_deadline_and_leaves_no_timer(
-    loop: LoopThread, clock: ManualClock
+    loop: LoopThread, clock: VirtualClock
 ) -> None:
     source = WaitSet()
-    done = loop.submit(park_coroutine(clock, (source,), lambda _: clock.now + 5))
-    clock.wait_for_timers(1)
+    done = loop.submit(park_coroutine(clock, (source,), lambda _: clock.monotonic() + 5))
     clock.advance(4.999)
-    loop.settle()
     assert not done.done()
     clock.advance(0.001)
-    done.result(10)
-    assert (len(source.waiters), clock.timers) == (0, 0)
+    done.result(PATIENCE)
+    clock.settle()
+    assert (len(source.waiters), len(clock.pending())) == (0, 0)
 
 
 def test_a_cancelled_coroutine_leaves_sources_and_timer(
-    loop: LoopThread, clock: ManualClock
+    loop: LoopThread, clock: VirtualClock
 ) -> None:
     sources = WaitSet(), WaitLine()
 
     async def main() -> tuple[list[int], int]:
-        task = asyncio.create_task(park_coroutine(clock, sources, lambda _: clock.now + 5))
+        task = asyncio.create_task(park_coroutine(clock, sources, lambda _: clock.monotonic() + 5))
         await asyncio.sleep(0)
         assert [len(source.waiters) for source in sources] == [1, 1]
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return [len(source.waiters) for source in sources], clock.timers
+        return [len(source.waiters) for source in sources], await clock.advance_async(5)
 
     assert loop.run(main()) == ([0, 0], 0)
 
 
 def test_a_coroutine_cancelled_in_the_moment_it_is_woken_is_cancelled(
-    loop: LoopThread, clock: ManualClock
+    loop: LoopThread, clock: VirtualClock
 ) -> None:
     source = WaitSet()
 
@@ -109,7 +111,7 @@ def test_a_coroutine_cancelled_in_the_moment_it_is_woken_is_cancelled(
 
 
 def test_firing_a_waiter_whose_coroutine_was_cancelled_does_nothing(
-    loop: LoopThread, clock: ManualClock
+    loop: LoopThread, clock: VirtualClock
 ) -> None:
     source = WaitSet()
 
@@ -124,7 +126,7 @@ def test_firing_a_waiter_whose_coroutine_was_cancelled_does_nothing(
     loop.run(main())
 
 
-def test_an_error_of_the_look_leaves_everything(loop: LoopThread, clock: ManualClock) -> None:
+def test_an_error_of_the_look_leaves_everything(loop: LoopThread, clock: VirtualClock) -> None:
     source = WaitSet()
 
     def look(_: Waiter) -> float:

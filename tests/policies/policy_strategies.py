@@ -38,7 +38,7 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
-from tests.helpers import ManualClock
+from tests.helpers import SetClock
 from tests.policies.random_doubles import LAST_DRAW, Seeded, StubRandom
 
 LARGEST = 1.7976931348623157e308
@@ -215,7 +215,7 @@ def for_each_kind(kinds, **drawn):
 
 def drawn_policy(data, kind, generator=None):
     """Return a policy of a kind of ``EVERY``, its clock and its generator."""
-    clock = ManualClock(1000.0, epoch=5000.0)
+    clock = SetClock(1000.0, epoch=5000.0)
     generator = generator or data.draw(generators)
     policy = data.draw(EVERY[kind])(generator, clock)
     note(policy)
@@ -224,7 +224,7 @@ def drawn_policy(data, kind, generator=None):
 
 def run(policy, clock, times):
     """Return what the policy says at each of these times since now."""
-    start, said = clock.now, []
+    start, said = clock.monotonic(), []
     for passed in times:
         clock.now = start + passed
         said.append(policy.next_backoff())

@@ -17,7 +17,7 @@ import pytest
 
 import backoff_ticker
 from backoff_ticker import STOP, ExponentialBackOff
-from tests.helpers import ManualClock
+from tests.helpers import SetClock
 from tests.policies import oracles
 from tests.policies.oracles import STOPPED, DecreasingTimestamp
 from tests.policies.random_doubles import InTurn
@@ -81,7 +81,7 @@ def test_random_logs_give_what_the_perl_class_gives(name):
     for _ in range(LOGS):
         options, numbers = some_options(rng, name), some_draws(rng)
         now = start = rng.choice([0.0, 1000.0, 1.7e9])
-        clock = ManualClock(start, epoch=start)
+        clock = SetClock(start, epoch=start)
         ours, theirs = InTurn(numbers), InTurn(numbers)
         policy = getattr(backoff_ticker, CLASSES[name])(**options, clock=clock, rng=ours)
         state = oracles.perl_state(start)
@@ -122,7 +122,7 @@ class Pair:
     def __init__(self, rng, source, options, per_second):
         numbers = some_draws(rng)
         self.ours, self.theirs = InTurn(numbers), InTurn(numbers)
-        self.clock = ManualClock(0.0, epoch=0.0)
+        self.clock = SetClock(0.0, epoch=0.0)
         self.policy = ExponentialBackOff(
             options["initial"] / per_second,
             options["factor"],

@@ -17,7 +17,7 @@ from backoff_ticker import (
     MILDBackOff,
     MIMDBackOff,
 )
-from tests.helpers import ManualClock
+from tests.helpers import SetClock
 from tests.policies.policy_strategies import (
     ADAPTIVE,
     FIXED,
@@ -86,7 +86,7 @@ def test_bounds_hold_in_a_long_run_where_a_formula_stands_for_the_steps(seed):
         max_delay=rng.choice([None, None, 1e5]),
         consider_actual_delay=rng.random() < 0.3,
         rng=rng.choice([StubRandom(0.0), StubRandom(LAST_DRAW), Seeded(1)]),
-        clock=ManualClock(),
+        clock=SetClock(),
     )
     looked_at = {1, 2, 3, 10, 100, 999, 1000, 1001, 1002, 1010, 1500, 1999, 2000, 3000}
     for n in range(1, 3001):
@@ -123,7 +123,7 @@ def test_bounds_count_failures_since_the_last_success(kind, data, outcomes):
         # Three roundings a step.
         (MIMDBackOff(0.1, 1.0001, 0.5, jitter_factor=1e-3, rng=StubRandom(LAST_DRAW)), 20_000),
         (LIMDBackOff(0.1, 0.1, 0.5, jitter_factor=1e-9, rng=StubRandom(LAST_DRAW)), 20_000),
-        (MIMDBackOff(1, 1.3, 0.5, consider_actual_delay=True, clock=ManualClock()), 1050),
+        (MIMDBackOff(1, 1.3, 0.5, consider_actual_delay=True, clock=SetClock()), 1050),
     ],
     ids=repr,
 )

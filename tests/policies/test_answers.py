@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from backoff_ticker import AsyncTicker, Ticker, delays
-from tests.helpers import ManualClock
+from tests.helpers import SetClock
 from tests.test_numbers import DURATIONS, HUGE, NEGATIVE, NO_NUMBERS, NOT_FINITE, show
 
 BAD_ANSWERS = [*NO_NUMBERS, None, timedelta, *NOT_FINITE, *NEGATIVE]
@@ -35,13 +35,13 @@ def first_of_delays(policy):
 
 
 def second_of_a_ticker(policy):
-    ticker = Ticker(policy, clock=ManualClock())
+    ticker = Ticker(policy, clock=SetClock())
     assert ticker.receive().number == 1
     return ticker.receive()
 
 
 def second_of_an_async_ticker(policy):
-    ticker = AsyncTicker(policy, clock=ManualClock())
+    ticker = AsyncTicker(policy, clock=SetClock())
 
     async def receive():
         assert (await ticker.receive()).number == 1

@@ -18,7 +18,7 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
-from tests.helpers import ManualClock
+from tests.helpers import SetClock
 from tests.policies.policy_doubles import InContainers, ask
 from tests.policies.random_doubles import StubRandom
 
@@ -161,7 +161,7 @@ def test_a_ticker_lends_nothing_to_the_original(clock, wrap):
 
 @pytest.mark.parametrize("wrap", DEPTHS)
 def test_a_clock_of_its_own_is_kept(clock, wrap):
-    own = ManualClock()
+    own = SetClock()
     ticker = Ticker(wrap(constant(2, 5, own)), clock=clock)
     own.advance(4)
     ticker.receive_nowait()

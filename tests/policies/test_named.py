@@ -16,7 +16,7 @@ from backoff_ticker import (
     delays,
     named_policy,
 )
-from tests.helpers import ManualClock
+from tests.helpers import SetClock
 
 GIVEN = {
     "interval": 1,
@@ -121,7 +121,7 @@ def test_a_preset_has_the_published_defaults():
 
 @pytest.mark.parametrize("name", ["go", "java"])
 def test_a_preset_measures_time_on_the_clock_it_is_given(name):
-    clock = ManualClock(5.0)
+    clock = SetClock(5.0)
     policy = named_policy(name, clock=clock, rng=random.Random(1))
     clock.now = 7.0
     assert policy.elapsed_time == 2.0

@@ -12,7 +12,7 @@ import pytest
 
 import backoff_ticker
 from backoff_ticker import POLICIES, STOP, CancellationToken, Ticker, named_policy
-from tests.helpers import ManualClock
+from tests.helpers import SetClock
 from tests.policies.oracles import truncation, whole_units_apart
 from tests.policies.random_doubles import NoMore
 
@@ -35,7 +35,7 @@ class Replay:
     def __init__(self, vector: dict[str, Any], unit: float) -> None:
         options = {name: number(value) for name, value in vector["options"].items()}
         start = float(vector.get("start", 0))
-        self.clock = ManualClock(start, epoch=start)
+        self.clock = SetClock(start, epoch=start)
         self.rng = NoMore(vector["draws"]) if "draws" in vector else None
         given = {"clock": self.clock, "rng": self.rng}
         known = inspect.signature(POLICIES[vector["policy"]]).parameters

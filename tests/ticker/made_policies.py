@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import FIRST_COMPLETED, wait
 from typing import TYPE_CHECKING, Any
 
 from backoff_ticker import STOP, TickerClosed
-from tests.helpers import PATIENCE
+from tests.helpers import PATIENCE, Flag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -65,12 +64,16 @@ class Blocking(Scripted):
 
     def __init__(self, *answers: Any, then: Any = 10.0) -> None:
         super().__init__(*answers, then=then)
-        self.entered = threading.Event()
-        self.release = threading.Event()
+        self.block()
+
+    def block(self) -> None:
+        """Wait at the next question, whatever was released before."""
+        self.entered = Flag()
+        self.release = Flag()
 
     def next_backoff(self) -> Any:
         self.entered.set()
-        assert self.release.wait(PATIENCE)
+        self.release.wait()
         return super().next_backoff()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,8 +21,11 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
-from tests.helpers import PATIENCE, ManualClock, in_thread
+from tests.helpers import PATIENCE, in_thread
 from tests.ticker.made_policies import Counting, Scripted, reason_of
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
 
 EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
 
@@ -37,7 +40,7 @@ def cancelled_token(cause: Any = None) -> CancellationToken:
 
 
 @EVERY_PACE
-def test_the_first_tick_comes_at_once(face: Any, clock: ManualClock, pace: Pace) -> None:
+def test_the_first_tick_comes_at_once(face: Any, clock: VirtualClock, pace: Pace) -> None:
     tick = face.receive(face.ticker(ConstantBackOff(10), clock=clock, pace=pace))
     assert (tick.number, tick.due, tick.delay, tick.lateness, tick.missed) == (1, 1000, 0, 0, 0)
 
@@ -45,7 +48,7 @@ def test_the_first_tick_comes_at_once(face: Any, clock: ManualClock, pace: Pace)
 @EVERY_PACE
 @pytest.mark.parametrize("inside", [False, True])
 def test_a_ticker_ticks_once_with_a_token_cancelled_before(
-    face: Any, clock: ManualClock, pace: Pace, inside: bool
+    face: Any, clock: VirtualClock, pace: Pace, inside: bool
 ) -> None:
     token = cancelled_token()
     if inside:
@@ -60,7 +63,7 @@ def test_a_ticker_ticks_once_with_a_token_cancelled_before(
 @EVERY_PACE
 @pytest.mark.parametrize("token", [None, cancelled_token()])
 def test_a_ticker_does_not_tick_after_stop(
-    face: Any, clock: ManualClock, pace: Pace, token: CancellationToken | None
+    face: Any, clock: VirtualClock, pace: Pace, token: CancellationToken | None
 ) -> None:
     ticker = face.ticker(ConstantBackOff(0), token=token, clock=clock, pace=pace)
     ticker.stop()
@@ -78,21 +81,22 @@ def test_a_cancelled_token_spares_the_policy_a_question(face: Any) -> None:
 
 
 @pytest.mark.parametrize("what", ["cancel", "stop"])
-def test_a_waiting_reader_wakes_when_it_ends(face: Any, clock: ManualClock, what: str) -> None:
+def test_a_waiting_reader_wakes_when_it_ends(face: Any, clock: VirtualClock, what: str) -> None:
     token = CancellationToken()
     ticker = face.ticker(ConstantBackOff(10), token=token, clock=clock)
     face.receive(ticker)
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     token.cancel() if what == "cancel" else ticker.stop()
     assert reason_of(waiting) == {"cancel": "cancelled", "stop": "stopped"}[what]
-    assert clock.timers == 0
+    clock.settle()
+    assert clock.pending() == []
 
 
 @EVERY_PACE
 @pytest.mark.parametrize("what", ["cancel", "stop"])
 def test_a_tick_that_is_due_is_not_delivered_after_the_end(
-    face: Any, clock: ManualClock, pace: Pace, what: str
+    face: Any, clock: VirtualClock, pace: Pace, what: str
 ) -> None:
     token = CancellationToken()
     ticker = face.ticker(ConstantBackOff(10), token=token, clock=clock, pace=pace)
@@ -108,28 +112,30 @@ def test_a_tick_that_is_due_is_not_delivered_after_the_end(
     assert face.iterate(ticker).result(PATIENCE) == []
 
 
-def test_a_deadline_and_a_due_time_at_the_same_moment_cancel(face: Any, clock: ManualClock) -> None:
+def test_a_deadline_and_a_due_time_at_the_same_moment_cancel(
+    face: Any, clock: VirtualClock
+) -> None:
     token = CancellationToken(clock).child(timeout=10)
     ticker = face.ticker(ConstantBackOff(10), token=token, clock=clock)
     face.receive(ticker)
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     clock.advance(10)
     assert reason_of(waiting) is CloseReason.CANCELLED
 
 
-def test_a_deadline_wakes_a_reader_before_its_tick(face: Any, clock: ManualClock) -> None:
+def test_a_deadline_wakes_a_reader_before_its_tick(face: Any, clock: VirtualClock) -> None:
     token = CancellationToken(clock).child(timeout=3)
     ticker = face.ticker(ConstantBackOff(10), token=token, clock=clock)
     face.receive(ticker)
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     clock.advance(3)
     assert reason_of(waiting) is CloseReason.CANCELLED
 
 
 def test_what_was_cancelled_before_it_was_stopped_is_cancelled(
-    face: Any, clock: ManualClock
+    face: Any, clock: VirtualClock
 ) -> None:
     token = CancellationToken(clock).child(timeout=3)
     ticker = face.ticker(ConstantBackOff(10), token=token, clock=clock)
@@ -207,11 +213,11 @@ def test_a_close_reason_is_a_str() -> None:
     assert TickerClosed(CloseReason.STOPPED).reason is CloseReason.STOPPED
 
 
-def test_stop_wakes_every_reader(face: Any, clock: ManualClock) -> None:
+def test_stop_wakes_every_reader(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     face.receive(ticker)
     waiting = [face.start_receive(ticker) for _ in range(20)]
-    face.wait_for_waiting(clock, 20)
+    clock.settle()
     ticker.stop()
     assert [reason_of(future) for future in waiting] == [CloseReason.STOPPED] * 20
 
@@ -219,7 +225,7 @@ def test_stop_wakes_every_reader(face: Any, clock: ManualClock) -> None:
 # Rule 6: what a tick tells
 
 
-def test_a_tick_tells_when_it_fell_due_and_how_late_it_is(face: Any, clock: ManualClock) -> None:
+def test_a_tick_tells_when_it_fell_due_and_how_late_it_is(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     face.receive(ticker)
     clock.advance(14)
@@ -231,7 +237,7 @@ def test_a_tick_tells_when_it_fell_due_and_how_late_it_is(face: Any, clock: Manu
     assert tick.datetime.tzinfo is UTC
 
 
-def test_the_delay_of_a_tick_is_the_one_before_it(face: Any, clock: ManualClock) -> None:
+def test_the_delay_of_a_tick_is_the_one_before_it(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(Counting(), clock=clock)
     ticks = []
     for _ in range(4):
@@ -248,13 +254,12 @@ def test_the_delay_of_a_tick_is_the_one_before_it(face: Any, clock: ManualClock)
 # Rule 7: exact
 
 
-def test_a_tick_never_comes_early(face: Any, clock: ManualClock) -> None:
+def test_a_tick_never_comes_early(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(ConstantBackOff(0.1), clock=clock)
     face.receive(ticker)
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     clock.advance_to(1000.0999)
-    face.settle()
     assert not waiting.done()
     with pytest.raises(WouldBlock):
         ticker.receive_nowait()

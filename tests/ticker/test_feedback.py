@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,8 +19,11 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
-from tests.helpers import PATIENCE, ManualClock
+from tests.helpers import PATIENCE, SetClock
 from tests.ticker.made_policies import Scripted, reason_of
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
 
 
 class Feedback:
@@ -55,7 +58,7 @@ def plain() -> ExponentialBackOff:
     return ExponentialBackOff(1, 0, 2, max_interval=1000, max_elapsed_time=None)
 
 
-def dues(ticker: Any, clock: ManualClock, *moves: float) -> list[float]:
+def dues(ticker: Any, clock: VirtualClock, *moves: float) -> list[float]:
     """Take the tick that is due after each move; its due time counts from 1000."""
     taken = []
     for move in moves:
@@ -69,14 +72,14 @@ def dues(ticker: Any, clock: ManualClock, *moves: float) -> list[float]:
 # Any other policy: success() begins anew
 
 
-def test_success_begins_the_back_off_anew(face: Any, clock: ManualClock) -> None:
+def test_success_begins_the_back_off_anew(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(plain(), clock=clock)
     assert dues(ticker, clock, 0, 1, 2) == [0, 1, 3]
     ticker.success()
     assert dues(ticker, clock, 1, 2) == [4, 6]
 
 
-def test_success_counts_from_the_moment_the_tick_was_taken(face: Any, clock: ManualClock) -> None:
+def test_success_counts_from_the_moment_the_tick_was_taken(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(plain(), clock=clock)
     assert dues(ticker, clock, 0, 1, 2) == [0, 1, 3]
     clock.advance(0.75)
@@ -87,7 +90,7 @@ def test_success_counts_from_the_moment_the_tick_was_taken(face: Any, clock: Man
 
 
 def test_success_that_moves_the_due_time_into_the_past_makes_the_tick_due(
-    face: Any, clock: ManualClock
+    face: Any, clock: VirtualClock
 ) -> None:
     ticker = face.ticker(plain(), clock=clock)
     dues(ticker, clock, 0, 1, 2)
@@ -97,38 +100,37 @@ def test_success_that_moves_the_due_time_into_the_past_makes_the_tick_due(
     assert (tick.due, tick.lateness) == (1004, 2)
 
 
-def test_a_waiting_reader_follows_a_success(face: Any, clock: ManualClock) -> None:
+def test_a_waiting_reader_follows_a_success(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(plain(), clock=clock)
     dues(ticker, clock, 0, 1, 2)
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     clock.advance(3)
     ticker.success()
     assert waiting.result(PATIENCE).due == 1004
 
 
-def test_a_waiting_reader_waits_for_the_new_due_time(face: Any, clock: ManualClock) -> None:
+def test_a_waiting_reader_waits_for_the_new_due_time(face: Any, clock: VirtualClock) -> None:
     """Also where it comes later than the old one: here 10 s in place of 3 s."""
     policy = Scripted(3.0, 10.0)
     ticker = face.ticker(policy, clock=clock)
     face.receive(ticker)
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     ticker.success()
     assert policy.asked == 2
     clock.advance(9.5)
-    face.settle()
     assert not waiting.done()
     clock.advance(0.5)
     tick = waiting.result(PATIENCE)
     assert (tick.due, tick.delay) == (1010, 10)
 
 
-def test_success_where_the_policy_stops_ends_the_ticker(face: Any, clock: ManualClock) -> None:
+def test_success_where_the_policy_stops_ends_the_ticker(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(Scripted(5.0, STOP), clock=clock)
     face.receive(ticker)
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     ticker.success()
     assert reason_of(waiting) is CloseReason.EXHAUSTED
 
@@ -137,7 +139,7 @@ def test_success_where_the_policy_stops_ends_the_ticker(face: Any, clock: Manual
 @pytest.mark.parametrize("call", ["success", "failure"])
 @pytest.mark.parametrize("pace", list(Pace))
 def test_before_the_first_tick_it_leaves_the_first_tick_alone(
-    face: Any, clock: ManualClock, call: str, pace: Pace, feedback: bool
+    face: Any, clock: VirtualClock, call: str, pace: Pace, feedback: bool
 ) -> None:
     policy = Feedback() if feedback else Scripted(then=7.0)
     ticker = face.ticker(policy, clock=clock, pace=pace)
@@ -147,7 +149,7 @@ def test_before_the_first_tick_it_leaves_the_first_tick_alone(
     assert getattr(policy, "calls", []) == []
 
 
-class MeddlingClock(ManualClock):
+class MeddlingClock(SetClock):
     """Calls the next of ``meddlers`` each time somebody reads it."""
 
     def __init__(self) -> None:
@@ -157,7 +159,7 @@ class MeddlingClock(ManualClock):
     def monotonic(self) -> float:
         if self.meddlers:
             self.meddlers.pop(0)()
-        return self.now
+        return super().monotonic()
 
 
 @pytest.mark.parametrize("readings", [0, 1, 2])
@@ -174,7 +176,7 @@ def test_a_success_that_meets_the_first_ask_leaves_the_first_tick_alone(
 
 
 @pytest.mark.parametrize("feedback", [False, True])
-def test_after_the_end_it_does_nothing(face: Any, clock: ManualClock, feedback: bool) -> None:
+def test_after_the_end_it_does_nothing(face: Any, clock: VirtualClock, feedback: bool) -> None:
     policy = Feedback() if feedback else Scripted(then=7.0)
     ticker = face.ticker(policy, clock=clock)
     face.receive(ticker)
@@ -185,7 +187,7 @@ def test_after_the_end_it_does_nothing(face: Any, clock: ManualClock, feedback: 
     assert reason_of(face.start_receive(ticker)) is CloseReason.STOPPED
 
 
-def test_failure_does_nothing_to_other_policies(face: Any, clock: ManualClock) -> None:
+def test_failure_does_nothing_to_other_policies(face: Any, clock: VirtualClock) -> None:
     policy = Scripted(then=7.0)
     ticker = face.ticker(policy, clock=clock)
     face.receive(ticker)
@@ -199,7 +201,7 @@ def test_failure_does_nothing_to_other_policies(face: Any, clock: ManualClock) -
 
 
 def test_a_feedback_policy_is_asked_when_the_outcome_is_known(
-    face: Any, clock: ManualClock
+    face: Any, clock: VirtualClock
 ) -> None:
     policy = Feedback()
     ticker = face.ticker(policy, clock=clock)
@@ -210,19 +212,19 @@ def test_a_feedback_policy_is_asked_when_the_outcome_is_known(
     assert dues(ticker, clock, 10) == [10]
 
 
-def test_the_next_ask_counts_as_a_failure(face: Any, clock: ManualClock) -> None:
+def test_the_next_ask_counts_as_a_failure(face: Any, clock: VirtualClock) -> None:
     policy = Feedback()
     ticker = face.ticker(policy, clock=clock)
     face.receive(ticker)
     clock.advance(4)
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     assert policy.calls == ["failure"]
     clock.advance(6)
     assert waiting.result(PATIENCE).due == 1010
 
 
-def test_failures_are_counted_once_a_tick(face: Any, clock: ManualClock) -> None:
+def test_failures_are_counted_once_a_tick(face: Any, clock: VirtualClock) -> None:
     policy = Feedback()
     ticker = face.ticker(policy, clock=clock)
     face.receive(ticker)
@@ -233,7 +235,7 @@ def test_failures_are_counted_once_a_tick(face: Any, clock: ManualClock) -> None
     assert policy.calls == ["failure"]
 
 
-def test_success_of_a_feedback_policy_gives_its_delay(face: Any, clock: ManualClock) -> None:
+def test_success_of_a_feedback_policy_gives_its_delay(face: Any, clock: VirtualClock) -> None:
     policy = Feedback()
     ticker = face.ticker(policy, clock=clock)
     face.receive(ticker)
@@ -243,24 +245,24 @@ def test_success_of_a_feedback_policy_gives_its_delay(face: Any, clock: ManualCl
     assert policy.calls == ["success", "failure", "failure", "failure"]
 
 
-def test_success_after_an_ask_replaces_the_failure(face: Any, clock: ManualClock) -> None:
+def test_success_after_an_ask_replaces_the_failure(face: Any, clock: VirtualClock) -> None:
     policy = Feedback()
     ticker = face.ticker(policy, clock=clock)
     face.receive(ticker)
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     ticker.success()
     clock.advance(1)
     assert waiting.result(PATIENCE).due == 1001
 
 
-def test_an_outcome_that_ends_it_wakes_readers(face: Any, clock: ManualClock) -> None:
+def test_an_outcome_that_ends_it_wakes_readers(face: Any, clock: VirtualClock) -> None:
     policy = Feedback()
     policy.success = lambda timestamp=None: STOP  # type: ignore[method-assign]
     ticker = face.ticker(policy, clock=clock)
     face.receive(ticker)
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     ticker.success()
     assert reason_of(waiting) is CloseReason.EXHAUSTED
 
@@ -310,7 +312,7 @@ WRAPPERS = {
 
 @pytest.mark.parametrize("wrapper", WRAPPERS)
 def test_feedback_reaches_the_policy_through_wrappers(
-    face: Any, clock: ManualClock, wrapper: str
+    face: Any, clock: VirtualClock, wrapper: str
 ) -> None:
     policy = Feedback()
     ticker = face.ticker(WRAPPERS[wrapper](policy), clock=clock)
@@ -323,14 +325,14 @@ def test_feedback_reaches_the_policy_through_wrappers(
 
 
 @pytest.mark.parametrize("wrapper", ["max_retries", "token"])
-def test_success_begins_anew_through_wrappers(face: Any, clock: ManualClock, wrapper: str) -> None:
+def test_success_begins_anew_through_wrappers(face: Any, clock: VirtualClock, wrapper: str) -> None:
     ticker = face.ticker(WRAPPERS[wrapper](plain()), clock=clock)
     dues(ticker, clock, 0, 1, 2)
     ticker.success()
     assert dues(ticker, clock, 1) == [4]
 
 
-def test_a_success_gives_back_the_retries(face: Any, clock: ManualClock) -> None:
+def test_a_success_gives_back_the_retries(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(with_max_retries(Feedback(), 2), clock=clock)
     assert dues(ticker, clock, 0, 10) == [0, 10]
     ticker.success()
@@ -341,14 +343,14 @@ def test_a_success_gives_back_the_retries(face: Any, clock: ManualClock) -> None
 
 
 def test_a_token_in_a_feedback_policy_is_heard_after_a_success(
-    face: Any, clock: ManualClock
+    face: Any, clock: VirtualClock
 ) -> None:
     token = CancellationToken()
     ticker = face.ticker(with_token(Feedback(), token), clock=clock)
     face.receive(ticker)
     ticker.success()
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     token.cancel()
     assert reason_of(waiting) is CloseReason.CANCELLED
 
@@ -356,7 +358,7 @@ def test_a_token_in_a_feedback_policy_is_heard_after_a_success(
 # The delay to come
 
 
-def test_the_next_delay_is_told_once_it_is_known(face: Any, clock: ManualClock) -> None:
+def test_the_next_delay_is_told_once_it_is_known(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(ConstantBackOff(5), clock=clock)
     assert ticker.next_delay == 0.0
     face.receive(ticker)
@@ -366,7 +368,7 @@ def test_the_next_delay_is_told_once_it_is_known(face: Any, clock: ManualClock) 
 
 
 def test_the_next_delay_of_a_feedback_policy_is_known_when_it_was_told(
-    face: Any, clock: ManualClock
+    face: Any, clock: VirtualClock
 ) -> None:
     ticker = face.ticker(LIMDBackOff(2, 4, 0.5), clock=clock)
     face.receive(ticker)
@@ -377,7 +379,7 @@ def test_the_next_delay_of_a_feedback_policy_is_known_when_it_was_told(
     assert ticker.next_delay == 1.0
 
 
-def test_after_the_last_tick_there_is_no_next_delay(face: Any, clock: ManualClock) -> None:
+def test_after_the_last_tick_there_is_no_next_delay(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(StopBackOff(), clock=clock)
     face.receive(ticker)
     assert ticker.next_delay is None

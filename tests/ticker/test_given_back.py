@@ -15,19 +15,21 @@ from backoff_ticker import (
     WouldBlock,
     ZeroBackOff,
 )
-from tests.helpers import PATIENCE, ManualClock, in_thread
+from tests.helpers import PATIENCE, Flag, in_thread
 from tests.ticker.made_policies import Blocking, Scripted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from backoff_ticker import Parker
     from backoff_ticker._push import Push
+    from backoff_ticker.testing import VirtualClock
 
 
 class MeddlingParker:
     """A parker that calls its clock's ``meddle`` once, after it woke its thread."""
 
-    def __init__(self, clock: MeddlingClock, parker: Any) -> None:
+    def __init__(self, clock: MeddlingClock, parker: Parker) -> None:
         self.park = parker.park
         self._clock = clock
         self._unpark = parker.unpark
@@ -39,11 +41,20 @@ class MeddlingParker:
             meddle()
 
 
-class MeddlingClock(ManualClock):
-    meddle: Callable[[], object] | None = None
+class MeddlingClock:
+    """A virtual clock as a ticker sees it: wake-ups meddle, and due calls come in a new thread."""
 
-    def parker(self, what: str = "") -> Any:
-        return MeddlingParker(self, super().parker(what))
+    def __init__(self, clock: VirtualClock) -> None:
+        self.monotonic = clock.monotonic
+        self.time = clock.time
+        self.meddle: Callable[[], object] | None = None
+        self._clock = clock
+
+    def call_at(self, when: float, callback: Callable[[], object], *, loop: Any = None) -> Any:
+        return self._clock.call_at(when, lambda: self._clock.spawn(callback), loop=loop)
+
+    def parker(self, what: str = "") -> MeddlingParker:
+        return MeddlingParker(self, self._clock.parker(what))
 
 
 class StoppingSink:
@@ -58,7 +69,7 @@ class StoppingSink:
 
 
 def test_a_tick_whose_sender_is_stopped_meanwhile_comes_to_the_next_reader(
-    clock: ManualClock,
+    clock: VirtualClock,
 ) -> None:
     sink = StoppingSink()
 
@@ -76,28 +87,34 @@ def test_a_tick_whose_sender_is_stopped_meanwhile_comes_to_the_next_reader(
         ticker.receive_nowait()
 
 
-def test_a_tick_that_a_sender_gives_back_wakes_a_reader_that_found_it_taken() -> None:
+def test_a_tick_that_a_sender_gives_back_wakes_a_reader_that_found_it_taken(
+    clock: VirtualClock,
+) -> None:
     """The reader looks again as soon as the claim is let go, and finds nothing yet."""
-    clock = MeddlingClock()
+    meddling = MeddlingClock(clock)
     policy = Blocking()
     policy.release.set()
     sink = StoppingSink()
-    ticker = Ticker(policy, clock=clock)
+    ticker = Ticker(policy, clock=meddling)
     sink.handle = ticker.send_to(sink)
-    policy.release.clear()
-    policy.entered.clear()
-    sending = in_thread(clock.advance, 10)
-    assert policy.entered.wait(PATIENCE)
+    clock.settle()
+    policy.block()
+    clock.advance(10)
+    assert policy.entered.is_set()
     waiting = in_thread(ticker.receive)
-    clock.wait_for_parked(1)
+    clock.settle()
     sink.handle.stop()
-    clock.meddle = lambda: clock.wait_for_timers(1)
+    looked = Flag()
+    meddling.meddle = looked.wait
     policy.release.set()
-    sending.result(PATIENCE)
+    clock.settle()
+    assert [timer.when for timer in clock.pending()] == [1020]
+    looked.set()
     assert waiting.result(PATIENCE).number == 2
+    assert [tick.number for tick in sink.items] == [1]
 
 
-def test_a_reset_drops_a_tick_that_was_given_back(clock: ManualClock) -> None:
+def test_a_reset_drops_a_tick_that_was_given_back(clock: VirtualClock) -> None:
     """Also if another one is given back afterwards."""
     sinks = [StoppingSink(), StoppingSink()]
 
@@ -120,17 +137,24 @@ def test_a_reset_drops_a_tick_that_was_given_back(clock: ManualClock) -> None:
         ticker.receive_nowait()
 
 
-def test_a_reset_that_drops_a_tick_just_taken_leaves_no_gap_in_the_numbers() -> None:
+def test_a_reset_that_drops_a_tick_just_taken_leaves_no_gap_in_the_numbers(
+    clock: VirtualClock,
+) -> None:
     """It comes after the taking, while the next reader is being woken."""
-    clock = MeddlingClock()
-    ticker = Ticker(ConstantBackOff(10), clock=clock)
+    meddling = MeddlingClock(clock)
+    ticker = Ticker(ConstantBackOff(10), clock=meddling)
     assert ticker.receive_nowait().number == 1
     waiting = in_thread(ticker.receive)
-    clock.wait_for_parked(1)
-    clock.now += 10
-    clock.meddle = ticker.reset
-    with pytest.raises(WouldBlock):
-        ticker.receive_nowait()
+    clock.settle()
+    with clock.trap("monotonic") as trap:
+        ticker.failure()  # changes nothing, but has the reader look again
+        trap.wait()
+        clock.advance(10)
+        meddling.meddle = ticker.reset
+        with pytest.raises(WouldBlock):
+            ticker.receive_nowait()
+    clock.settle()
+    assert not waiting.done()
     clock.advance(10)
     tick = waiting.result(PATIENCE)
     assert (tick.number, tick.due) == (2, 1020)
@@ -142,7 +166,7 @@ def test_a_reset_that_drops_a_tick_just_taken_leaves_no_gap_in_the_numbers() -> 
 )
 @pytest.mark.parametrize("given_back", [False, True])
 def test_a_first_tick_that_was_given_back_comes_in_spite_of_a_cancel_as_one_that_waits(
-    clock: ManualClock, resets: tuple[bool, ...], comes: bool, given_back: bool
+    clock: VirtualClock, resets: tuple[bool, ...], comes: bool, given_back: bool
 ) -> None:
     token = CancellationToken(clock)
     ticker = Ticker(ZeroBackOff(), token=token, clock=clock)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,8 +15,11 @@ from backoff_ticker import (
     ZeroBackOff,
     with_max_retries,
 )
-from tests.helpers import PATIENCE, ManualClock
+from tests.helpers import PATIENCE, SetClock
 from tests.ticker.made_policies import Counting, Scripted
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
 
 TIMELINES = {
     Pace.RECEIPT: [(0, 0, 0), (25, 10, 0), (35, 35, 0), (45, 45, 0)],
@@ -31,23 +34,30 @@ def nothing_is_due(ticker: Any) -> None:
         ticker.receive_nowait()
 
 
+def wake_late(clock: VirtualClock, seconds: float, *, late: float) -> None:
+    """Let time pass until a waiting reader wakes up, and looks at the clock only ``late`` later."""
+    clock.settle()
+    with clock.trap("monotonic") as trap:
+        clock.advance(seconds)
+        trap.wait()
+        clock.advance(late)
+
+
 @pytest.mark.parametrize("pace", list(Pace))
-def test_the_timeline_in_the_docstring(face: Any, clock: ManualClock, pace: Pace) -> None:
+def test_the_timeline_in_the_docstring(face: Any, clock: VirtualClock, pace: Pace) -> None:
     """A policy of constant 10 s, a reader that works from 0 s to 25 s and not at all afterwards."""
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=pace)
     seen = []
     for _ in TIMELINES[pace]:
         ask = face.start_receive(ticker)
         due = TIMELINES[pace][len(seen)][0] + 1000
-        if due > clock.now:
-            face.wait_for_waiting(clock)
+        if due > clock.monotonic():
             clock.advance_to(due - 0.001)
-            face.settle()
             assert not ask.done()
             clock.advance_to(due)
         tick = ask.result(PATIENCE)
-        assert tick.lateness == clock.now - tick.due
-        seen.append((clock.now - 1000, tick.due - 1000, tick.missed))
+        assert tick.lateness == clock.monotonic() - tick.due
+        seen.append((clock.monotonic() - 1000, tick.due - 1000, tick.missed))
         if len(seen) == 1:
             clock.advance_to(1025)
     assert seen == TIMELINES[pace]
@@ -60,7 +70,7 @@ def test_receipt_is_the_default(face: Any) -> None:
     assert face.ticker(ZeroBackOff()).pace is Pace.RECEIPT
 
 
-def test_receipt_keeps_the_due_time_whoever_asks_and_when(face: Any, clock: ManualClock) -> None:
+def test_receipt_keeps_the_due_time_whoever_asks_and_when(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     clock.advance(3)
     assert ticker.receive_nowait().due == 1000
@@ -72,7 +82,7 @@ def test_receipt_keeps_the_due_time_whoever_asks_and_when(face: Any, clock: Manu
 
 @pytest.mark.parametrize("pace", list(Pace))
 def test_the_policy_is_asked_when_the_tick_is_taken(
-    face: Any, clock: ManualClock, pace: Pace
+    face: Any, clock: VirtualClock, pace: Pace
 ) -> None:
     policy = Scripted(then=10.0)
     ticker = face.ticker(policy, clock=clock, pace=pace)
@@ -87,7 +97,7 @@ def test_the_policy_is_asked_when_the_tick_is_taken(
 # Pace.RETURN
 
 
-def test_return_counts_from_the_ask(face: Any, clock: ManualClock) -> None:
+def test_return_counts_from_the_ask(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.RETURN)
     ticker.receive_nowait()
     clock.advance(100)
@@ -98,22 +108,22 @@ def test_return_counts_from_the_ask(face: Any, clock: ManualClock) -> None:
     assert ticker.receive_nowait().due == 1110
 
 
-def test_return_is_not_restarted_by_a_reader_that_times_out(face: Any, clock: ManualClock) -> None:
+def test_return_is_not_restarted_by_a_reader_that_times_out(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.RETURN)
     face.receive(ticker)
     for _ in range(4):
         ask = face.start_receive(ticker, 2)
-        face.wait_for_waiting(clock)
+        clock.settle()
         clock.advance(2)
         assert isinstance(ask.exception(PATIENCE), TimeoutError)
     ask = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     clock.advance(2)
     assert ask.result(PATIENCE).due == 1010
 
 
 def test_return_does_not_count_a_look_at_the_ticker_as_an_ask(
-    face: Any, clock: ManualClock
+    face: Any, clock: VirtualClock
 ) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.RETURN)
     ticker.receive_nowait()
@@ -125,7 +135,7 @@ def test_return_does_not_count_a_look_at_the_ticker_as_an_ask(
     assert ticker.receive_nowait().due == 1110
 
 
-def test_return_fixes_the_first_tick_at_the_first_ask(face: Any, clock: ManualClock) -> None:
+def test_return_fixes_the_first_tick_at_the_first_ask(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.RETURN)
     clock.advance(7)
     assert ticker.receive_nowait().due == 1007
@@ -134,7 +144,7 @@ def test_return_fixes_the_first_tick_at_the_first_ask(face: Any, clock: ManualCl
 # Pace.BURST
 
 
-def test_burst_starts_its_schedule_at_the_first_receive(face: Any, clock: ManualClock) -> None:
+def test_burst_starts_its_schedule_at_the_first_receive(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.BURST)
     clock.advance(7)
     assert ticker.receive_nowait().due == 1007
@@ -143,7 +153,7 @@ def test_burst_starts_its_schedule_at_the_first_receive(face: Any, clock: Manual
     nothing_is_due(ticker)
 
 
-def test_burst_delivers_every_late_tick_and_misses_none(face: Any, clock: ManualClock) -> None:
+def test_burst_delivers_every_late_tick_and_misses_none(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(Counting(), clock=clock, pace=Pace.BURST)
     face.receive(ticker)
     clock.advance(100)
@@ -154,26 +164,9 @@ def test_burst_delivers_every_late_tick_and_misses_none(face: Any, clock: Manual
     nothing_is_due(ticker)
 
 
-class OneTime:
-    """A clock that only tells the time."""
-
-    now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    time = monotonic
-
-    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Any:
-        raise NotImplementedError
-
-    def parker(self, what: str = "") -> Any:
-        raise NotImplementedError
-
-
 @pytest.mark.parametrize("behind", [False, True])
 def test_burst_drifts_less_than_a_millisecond_in_a_million_ticks(behind: bool) -> None:
-    clock = OneTime()
+    clock = SetClock()
     ticker = Ticker(ConstantBackOff(0.1), clock=clock, pace=Pace.BURST)
     take = ticker.receive_nowait
     due = take().due
@@ -186,12 +179,12 @@ def test_burst_drifts_less_than_a_millisecond_in_a_million_ticks(behind: bool) -
     assert abs(due - (1000 + 0.1 * 1_000_000)) < 0.001
 
 
-def test_skip_does_not_drift_over_a_million_slots(face: Any, clock: ManualClock) -> None:
+def test_skip_does_not_drift_over_a_million_slots(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(ConstantBackOff(0.1), clock=clock, pace=Pace.SKIP)
     ticker.receive_nowait()
     clock.advance(100_000.05)
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     clock.advance(0.1)
     tick = waiting.result(PATIENCE)
     assert tick.missed == 1_000_000
@@ -201,7 +194,7 @@ def test_skip_does_not_drift_over_a_million_slots(face: Any, clock: ManualClock)
 # Pace.SKIP
 
 
-def test_skip_starts_its_schedule_at_the_first_receive(face: Any, clock: ManualClock) -> None:
+def test_skip_starts_its_schedule_at_the_first_receive(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.SKIP)
     clock.advance(7)
     first = ticker.receive_nowait()
@@ -214,7 +207,7 @@ def test_skip_starts_its_schedule_at_the_first_receive(face: Any, clock: ManualC
 
 
 def test_skip_gives_a_late_reader_the_slot_of_that_very_moment(
-    face: Any, clock: ManualClock
+    face: Any, clock: VirtualClock
 ) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.SKIP)
     ticker.receive_nowait()
@@ -224,19 +217,17 @@ def test_skip_gives_a_late_reader_the_slot_of_that_very_moment(
 
 
 def test_skip_gives_a_reader_that_waited_the_slot_it_waited_for(
-    face: Any, clock: ManualClock
+    face: Any, clock: VirtualClock
 ) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.SKIP)
     face.receive(ticker)
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
-    clock.now += 17  # the wake-up comes late
-    clock.advance(0)
+    wake_late(clock, 10, late=7)
     tick = waiting.result(PATIENCE)
     assert (tick.due, tick.missed, tick.lateness) == (1010, 0, 7)
 
 
-def test_skip_counts_each_slot_passed_by_once(face: Any, clock: ManualClock) -> None:
+def test_skip_counts_each_slot_passed_by_once(face: Any, clock: VirtualClock) -> None:
     """However often somebody asks in between without taking the tick."""
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.SKIP)
     ticker.receive_nowait()
@@ -248,7 +239,7 @@ def test_skip_counts_each_slot_passed_by_once(face: Any, clock: ManualClock) -> 
     assert (tick.due, tick.missed, tick.number) == (1040, 3, 2)
 
 
-def test_skip_asks_the_policy_once_for_each_tick_delivered(face: Any, clock: ManualClock) -> None:
+def test_skip_asks_the_policy_once_for_each_tick_delivered(face: Any, clock: VirtualClock) -> None:
     policy = Scripted(then=10.0)
     ticker = face.ticker(policy, clock=clock, pace=Pace.SKIP)
     ticker.receive_nowait()
@@ -261,7 +252,7 @@ def test_skip_asks_the_policy_once_for_each_tick_delivered(face: Any, clock: Man
         assert policy.asked == late + 1
 
 
-def test_skip_follows_the_grid_of_the_current_delay(face: Any, clock: ManualClock) -> None:
+def test_skip_follows_the_grid_of_the_current_delay(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(Scripted(10.0, 4.0, 7.0), clock=clock, pace=Pace.SKIP)
     seen = []
     ticker.receive_nowait()
@@ -277,14 +268,12 @@ def test_skip_follows_the_grid_of_the_current_delay(face: Any, clock: ManualCloc
 
 
 def test_skip_adds_up_what_passed_at_the_taking_and_before_the_next_ask(
-    face: Any, clock: ManualClock
+    face: Any, clock: VirtualClock
 ) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.SKIP)
     face.receive(ticker)
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
-    clock.now += 35
-    clock.advance(0)
+    wake_late(clock, 10, late=25)
     assert waiting.result(PATIENCE).due == 1010
     clock.advance_to(1055)
     nothing_is_due(ticker)
@@ -296,7 +285,7 @@ def test_skip_adds_up_what_passed_at_the_taking_and_before_the_next_ask(
 @pytest.mark.parametrize("pace", list(Pace))
 @pytest.mark.parametrize("delay", [0.0, 5e-324, 1e-300])
 def test_a_delay_too_short_to_count_is_no_delay(
-    face: Any, clock: ManualClock, pace: Pace, delay: float
+    face: Any, clock: VirtualClock, pace: Pace, delay: float
 ) -> None:
     policy = with_max_retries(Scripted(then=delay), 3)
     ticker = face.ticker(policy, clock=clock, pace=pace)
@@ -307,13 +296,13 @@ def test_a_delay_too_short_to_count_is_no_delay(
 
 @pytest.mark.parametrize("pace", list(Pace))
 def test_the_greatest_delay_is_a_wait_like_any_other(
-    face: Any, clock: ManualClock, pace: Pace
+    face: Any, clock: VirtualClock, pace: Pace
 ) -> None:
     greatest = 1.7976931348623157e308
     ticker = face.ticker(ConstantBackOff(greatest), clock=clock, pace=pace)
     face.receive(ticker)
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     assert not waiting.done()
     ticker.stop()
     assert isinstance(waiting.exception(PATIENCE), TickerClosed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,8 +18,11 @@ from backoff_ticker import (
     ZeroBackOff,
     with_max_retries,
 )
-from tests.helpers import PATIENCE, ManualClock
+from tests.helpers import PATIENCE, SetClock
 from tests.ticker.made_policies import Blocking, Scripted, reason_of
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
 
 NAN, INF = float("nan"), float("inf")
 BAD_ANSWERS = [
@@ -60,7 +63,8 @@ def test_a_bad_answer_fails_the_ticker_with_an_error_that_names_the_policy(
 
 
 @pytest.mark.parametrize("answer", [0, 0.0, -0.0, 1, 2.5, timedelta(seconds=2.5), 10**300])
-def test_a_good_answer_is_a_delay_as_a_float(face: Any, clock: ManualClock, answer: Any) -> None:
+def test_a_good_answer_is_a_delay_as_a_float(face: Any, answer: Any) -> None:
+    clock = SetClock()
     ticker = face.ticker(Scripted(answer), clock=clock)
     face.receive(ticker)
     seconds = answer.total_seconds() if isinstance(answer, timedelta) else float(answer)
@@ -147,11 +151,11 @@ def test_the_error_ends_a_for_loop(face: Any) -> None:
     assert isinstance(error, UserError)
 
 
-def test_of_many_readers_one_gets_the_error(face: Any, clock: ManualClock) -> None:
+def test_of_many_readers_one_gets_the_error(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(Scripted(10.0, UserError("oh")), clock=clock)
     face.receive(ticker)
     waiting = [face.start_receive(ticker) for _ in range(6)]
-    face.wait_for_waiting(clock, 6)
+    clock.settle()
     clock.advance(10)
     errors = [future.exception(PATIENCE) for future in waiting]
     assert sorted(type(error).__name__ for error in errors) == [
@@ -174,12 +178,12 @@ def test_a_policy_whose_repr_fails_too_fails_the_ticker(face: Any) -> None:
     assert policy.asked == 1
 
 
-def test_the_other_tickers_go_on(face: Any, clock: ManualClock) -> None:
+def test_the_other_tickers_go_on(face: Any, clock: VirtualClock) -> None:
     good = [face.ticker(ConstantBackOff(10), clock=clock) for _ in range(4)]
     for ticker in good:
         face.receive(ticker)
     waiting = [face.start_receive(ticker) for ticker in good]
-    face.wait_for_waiting(clock, 4)
+    clock.settle()
     for answer, _ in BAD_ANSWERS:
         bad = face.ticker(Scripted(answer), clock=clock)
         face.receive(bad)
@@ -189,13 +193,13 @@ def test_the_other_tickers_go_on(face: Any, clock: ManualClock) -> None:
 
 
 def test_a_policy_that_takes_its_time_holds_up_no_other_ticker(
-    face: Any, clock: ManualClock
+    face: Any, clock: VirtualClock
 ) -> None:
     policy = Blocking()
     slow = face.ticker(policy, clock=clock)
     other_face = type(face)()
     taking = other_face.start_receive(slow)
-    assert policy.entered.wait(PATIENCE)
+    assert policy.entered.wait()
     good = face.ticker(with_max_retries(ZeroBackOff(), 100), clock=clock)
     assert len(face.iterate(good).result(PATIENCE)) == 101
     assert not taking.done()
@@ -205,12 +209,12 @@ def test_a_policy_that_takes_its_time_holds_up_no_other_ticker(
 
 
 def test_the_tick_is_due_from_when_it_was_taken_however_long_the_policy_thinks(
-    face: Any, clock: ManualClock
+    face: Any, clock: VirtualClock
 ) -> None:
     policy = Blocking()
     ticker = face.ticker(policy, clock=clock)
     taking = face.start_receive(ticker)
-    assert policy.entered.wait(PATIENCE)
+    assert policy.entered.wait()
     clock.advance(4)
     policy.release.set()
     assert taking.result(PATIENCE).lateness == 0

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import CancellationToken, CloseReason
-from tests.helpers import PATIENCE, ManualClock
+from tests.helpers import PATIENCE
 from tests.ticker.made_policies import Scripted, reason_of
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
 
 
 class Reaching(Scripted):
@@ -92,7 +95,7 @@ def test_a_policy_that_tells_its_own_ticker_of_an_outcome_gets_a_runtime_error(
 
 @pytest.mark.parametrize("what", ["stop", "cancel"])
 def test_a_policy_that_reaches_its_ticker_leaves_waiting_readers_well(
-    face: Any, clock: ManualClock, what: str
+    face: Any, clock: VirtualClock, what: str
 ) -> None:
     token = CancellationToken()
 
@@ -104,7 +107,7 @@ def test_a_policy_that_reaches_its_ticker_leaves_waiting_readers_well(
     ticker = policy.ticker = face.ticker(policy, token=token, clock=clock)
     face.receive(ticker)
     waiting = [face.start_receive(ticker) for _ in range(3)]
-    face.wait_for_waiting(clock, 3)
+    clock.settle()
     clock.advance(10)
     reason = {"stop": "stopped", "cancel": "cancelled"}[what]
     assert [reason_of(future) for future in waiting] == [reason] * 3

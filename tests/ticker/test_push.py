@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,8 +18,11 @@ from backoff_ticker import (
     ZeroBackOff,
     with_max_retries,
 )
-from tests.helpers import PATIENCE, ManualClock, eventually
+from tests.helpers import PATIENCE
 from tests.ticker.made_policies import Counting, Scripted
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
 
 EITHER = pytest.mark.parametrize("kind", [Ticker, AsyncTicker])
 
@@ -74,13 +77,27 @@ def unraisable(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return shown
 
 
+class LateClock:
+    """Another clock whose calls come later than they are due, by ``late`` seconds."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.late = 0.0
+        self._clock = clock
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._clock, name)
+
+    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Any:
+        return self._clock.call_at(when + self.late, callback, loop=loop)
+
+
 def items(sink: Any) -> list[Any]:
     return [sink.get_nowait() for _ in range(sink.qsize())]
 
 
 @EITHER
 @pytest.mark.parametrize("make", [queue.Queue, queue.SimpleQueue, queue.LifoQueue, Sink])
-def test_ticks_are_sent_as_they_fall_due(clock: ManualClock, kind: Any, make: Any) -> None:
+def test_ticks_are_sent_as_they_fall_due(clock: VirtualClock, kind: Any, make: Any) -> None:
     sink = make()
     ticker = kind(Counting(), clock=clock)
     ticker.send_to(sink)
@@ -95,27 +112,35 @@ def test_ticks_are_sent_as_they_fall_due(clock: ManualClock, kind: Any, make: An
         (4, 1006, 3, 0),
     ]
     ticker.stop()
-    assert clock.timers == 0
+    clock.settle()
+    assert len(clock.pending()) == 0
 
 
 def test_ticks_are_sent_in_real_time_too() -> None:
-    sink: queue.Queue[Any] = queue.Queue()
+    class Ending(queue.Queue[Any]):
+        def shutdown(self, immediate: bool = False) -> None:
+            self.put("shutdown")
+
+    sink = Ending()
     ticker = Ticker(with_max_retries(ConstantBackOff(0.001), 20))
     ticker.send_to(sink)
     assert [sink.get(timeout=PATIENCE).number for _ in range(21)] == list(range(1, 22))
-    eventually(lambda: ticker.closed)
+    assert sink.get(timeout=PATIENCE) == "shutdown"
     assert ticker.close_reason is CloseReason.EXHAUSTED
 
 
-def test_many_ticks_without_a_delay_are_all_sent() -> None:
-    sink: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    Ticker(with_max_retries(ZeroBackOff(), 1000)).send_to(sink)
-    assert [sink.get(timeout=PATIENCE).number for _ in range(1001)] == list(range(1, 1002))
+def test_many_ticks_without_a_delay_are_all_sent(clock: VirtualClock) -> None:
+    sink = Sink()
+    ticker = Ticker(with_max_retries(ZeroBackOff(), 1000), clock=clock)
+    ticker.send_to(sink)
+    clock.settle()
+    assert sink.numbers == list(range(1, 1002))
+    assert ticker.close_reason is CloseReason.EXHAUSTED
 
 
 @EITHER
 @pytest.mark.parametrize("pace", list(Pace))
-def test_every_pace_is_sent_on_time(clock: ManualClock, kind: Any, pace: Pace) -> None:
+def test_every_pace_is_sent_on_time(clock: VirtualClock, kind: Any, pace: Pace) -> None:
     sink = Sink()
     kind(ConstantBackOff(10), clock=clock, pace=pace).send_to(sink)
     clock.advance(35)
@@ -125,7 +150,7 @@ def test_every_pace_is_sent_on_time(clock: ManualClock, kind: Any, pace: Pace) -
 # No room
 
 
-def test_a_tick_that_finds_the_sink_full_is_dropped_and_counted(clock: ManualClock) -> None:
+def test_a_tick_that_finds_the_sink_full_is_dropped_and_counted(clock: VirtualClock) -> None:
     sink: queue.Queue[Any] = queue.Queue(1)
     policy = Scripted(then=10.0)
     ticker = Ticker(policy, clock=clock)
@@ -146,13 +171,13 @@ def test_a_tick_that_finds_the_sink_full_is_dropped_and_counted(clock: ManualClo
 
 @pytest.mark.parametrize("delay", [0.0, 1e-9, 1e-4])
 def test_a_short_delay_onto_a_full_sink_waits_a_millisecond(
-    clock: ManualClock, delay: float
+    clock: VirtualClock, delay: float
 ) -> None:
     sink: queue.Queue[Any] = queue.Queue(1)
     handle = Ticker(ConstantBackOff(delay), clock=clock).send_to(sink)
     clock.advance(delay)
     assert handle.dropped == 1
-    first = clock.now
+    first = clock.monotonic()
     for pauses in range(1, 11):
         clock.advance_to(first + 0.001 * pauses - 0.0002)
         assert handle.dropped == pauses
@@ -160,7 +185,7 @@ def test_a_short_delay_onto_a_full_sink_waits_a_millisecond(
         assert handle.dropped == pauses + 1
 
 
-def test_other_readers_see_no_drops_of_a_sink(clock: ManualClock) -> None:
+def test_other_readers_see_no_drops_of_a_sink(clock: VirtualClock) -> None:
     sink: queue.Queue[Any] = queue.Queue(1)
     ticker = Ticker(ConstantBackOff(10), clock=clock)
     handle = ticker.send_to(sink)
@@ -172,27 +197,34 @@ def test_other_readers_see_no_drops_of_a_sink(clock: ManualClock) -> None:
 
 
 @pytest.mark.parametrize("name", ["Full", "QueueFull", "WouldBlock"])
-def test_a_sink_of_any_kind_may_say_that_it_is_full(clock: ManualClock, name: str) -> None:
+def test_a_sink_of_any_kind_may_say_that_it_is_full(clock: VirtualClock, name: str) -> None:
     sink = ShutdownSink()
     sink.error = type(name, (Exception,), {})()
     handle = Ticker(ConstantBackOff(10), clock=clock).send_to(sink)
+    clock.settle()
     assert (handle.dropped, sink.ended) == (1, [])
     sink.error = None
     clock.advance(10)
     assert [(tick.number, tick.missed) for tick in sink.items] == [(2, 1)]
 
 
-def test_what_pace_skip_dropped_and_what_found_no_room_add_up(clock: ManualClock) -> None:
+def test_what_pace_skip_dropped_and_what_found_no_room_add_up(clock: VirtualClock) -> None:
     sink = Sink()
     sink.error = queue.Full()
-    ticker = Ticker(ConstantBackOff(10), clock=clock, pace=Pace.SKIP)
+    sending = LateClock(clock)
+    ticker = Ticker(ConstantBackOff(10), clock=sending, pace=Pace.SKIP)
     handle = ticker.send_to(sink)
-    clock.now += 35
-    clock.advance(0)
+    sending.late = 35.0
+    clock.settle()
+    assert handle.dropped == 1
+    sending.late = 0.0
+    clock.advance_to(1036)
     assert handle.dropped == 2
+    clock.advance_to(1041)
+    assert handle.dropped == 3
     sink.error = None
-    clock.advance_to(1040)
-    assert [(tick.due, tick.missed) for tick in sink.items] == [(1040, 2 + 2)]
+    clock.advance_to(1050)
+    assert [(tick.due, tick.missed) for tick in sink.items] == [(1050, 2 + 3)]
 
 
 # Endings
@@ -201,51 +233,56 @@ def test_what_pace_skip_dropped_and_what_found_no_room_add_up(clock: ManualClock
 @pytest.mark.parametrize("ending", ["stop", "cancel", "exhaust"])
 @pytest.mark.parametrize(("make", "told"), [(ShutdownSink, "shutdown"), (CloseSink, "close")])
 def test_the_sink_is_told_once_that_nothing_more_comes(
-    clock: ManualClock, ending: str, make: Any, told: str
+    clock: VirtualClock, ending: str, make: Any, told: str
 ) -> None:
     token = CancellationToken()
     sink = make()
     policy = Scripted(10.0) if ending == "exhaust" else ConstantBackOff(10)
     ticker = Ticker(policy, token=token, clock=clock)
     ticker.send_to(sink)
+    clock.settle()
     assert sink.ended == []
     if ending == "exhaust":
         clock.advance(10)
     else:
         token.cancel() if ending == "cancel" else ticker.stop()
+        clock.settle()
     assert sink.ended == [told]
     clock.advance(100)
     ticker.stop()
     assert sink.ended == [told]
-    assert clock.timers == 0
+    assert len(clock.pending()) == 0
 
 
-def test_a_sink_without_an_ending_needs_none(clock: ManualClock) -> None:
+def test_a_sink_without_an_ending_needs_none(clock: VirtualClock) -> None:
     sink = Sink()
     ticker = Ticker(Scripted(), clock=clock)
     ticker.send_to(sink)
+    clock.settle()
     assert (sink.numbers, ticker.close_reason) == ([1], CloseReason.EXHAUSTED)
 
 
-def test_a_closed_ticker_shuts_the_sink_down_at_once(clock: ManualClock) -> None:
+def test_a_closed_ticker_shuts_the_sink_down_at_once(clock: VirtualClock) -> None:
     ticker = Ticker(ConstantBackOff(10), clock=clock)
     ticker.stop()
     sink = ShutdownSink()
     ticker.send_to(sink)
+    clock.settle()
     assert (sink.items, sink.ended) == ([], ["shutdown"])
 
 
-def test_a_ticker_with_a_cancelled_token_sends_its_one_tick(clock: ManualClock) -> None:
+def test_a_ticker_with_a_cancelled_token_sends_its_one_tick(clock: VirtualClock) -> None:
     token = CancellationToken()
     token.cancel()
     sink = ShutdownSink()
     Ticker(ConstantBackOff(10), token=token, clock=clock).send_to(sink)
+    clock.settle()
     assert (sink.numbers, sink.ended) == ([1], ["shutdown"])
 
 
 @pytest.mark.parametrize("answer", [ValueError("oh"), SystemExit(3), KeyboardInterrupt(), "10"])
 def test_an_error_of_the_policy_is_shown_and_shuts_the_sink_down(
-    clock: ManualClock, unraisable: list[Any], answer: Any
+    clock: VirtualClock, unraisable: list[Any], answer: Any
 ) -> None:
     sink = ShutdownSink()
     ticker = Ticker(Scripted(10.0, answer), clock=clock)
@@ -270,12 +307,12 @@ def test_an_error_of_the_policy_ends_not_the_thread_that_sends(unraisable: list[
     good: queue.SimpleQueue[Any] = queue.SimpleQueue()
     Ticker(with_max_retries(ConstantBackOff(0.001), 5)).send_to(good)
     assert [good.get(timeout=PATIENCE).number for _ in range(6)] == [1, 2, 3, 4, 5, 6]
-    eventually(lambda: len(sink.ended) == 3)
+    assert len(sink.ended) == 3
     assert len(unraisable) == 3
 
 
 def test_an_error_of_the_sink_is_shown_and_others_go_on(
-    clock: ManualClock, unraisable: list[Any]
+    clock: VirtualClock, unraisable: list[Any]
 ) -> None:
     sink, other = ShutdownSink(), Sink()
     sink.error = LookupError("oh")
@@ -286,17 +323,19 @@ def test_an_error_of_the_sink_is_shown_and_others_go_on(
     assert other.numbers == [1, 2, 3, 4]
 
 
-def test_an_error_of_the_shutdown_is_shown(clock: ManualClock, unraisable: list[Any]) -> None:
+def test_an_error_of_the_shutdown_is_shown(clock: VirtualClock, unraisable: list[Any]) -> None:
     sink = ShutdownSink()
     sink.shutdown = lambda: 1 / 0  # type: ignore[method-assign,assignment,return-value]
     Ticker(Scripted(), clock=clock).send_to(sink)
+    clock.settle()
     assert [shown.exc_type for shown in unraisable] == [ZeroDivisionError]
 
 
-def test_a_standard_queue_is_shut_down_where_it_can_be(clock: ManualClock) -> None:
+def test_a_standard_queue_is_shut_down_where_it_can_be(clock: VirtualClock) -> None:
     """From Python 3.13 on."""
     sink: queue.Queue[Any] = queue.Queue()
     Ticker(Scripted(), clock=clock).send_to(sink)
+    clock.settle()
     assert sink.get_nowait().number == 1
     with pytest.raises(getattr(queue, "ShutDown", queue.Empty)):
         sink.get_nowait()
@@ -304,11 +343,12 @@ def test_a_standard_queue_is_shut_down_where_it_can_be(clock: ManualClock) -> No
 
 @pytest.mark.parametrize("name", ["ShutDown", "QueueShutDown", "SyncQueueShutDown"])
 def test_a_sink_that_was_shut_down_ends_the_sending_quietly(
-    clock: ManualClock, unraisable: list[Any], name: str
+    clock: VirtualClock, unraisable: list[Any], name: str
 ) -> None:
     sink = ShutdownSink()
     ticker = Ticker(ConstantBackOff(10), clock=clock)
     ticker.send_to(sink)
+    clock.settle()
     sink.error = type(name, (Exception,), {})()
     clock.advance(15)
     assert (unraisable, ticker.closed) == ([], False)
@@ -319,7 +359,7 @@ def test_a_sink_that_was_shut_down_ends_the_sending_quietly(
 # The handle
 
 
-def test_stopping_the_handle_leaves_ticker_and_sink_as_they_are(clock: ManualClock) -> None:
+def test_stopping_the_handle_leaves_ticker_and_sink_as_they_are(clock: VirtualClock) -> None:
     sink = ShutdownSink()
     ticker = Ticker(ConstantBackOff(10), clock=clock)
     handle = ticker.send_to(sink)
@@ -330,4 +370,4 @@ def test_stopping_the_handle_leaves_ticker_and_sink_as_they_are(clock: ManualClo
     assert (sink.numbers, sink.ended) == ([1, 2], [])
     assert not ticker.closed
     assert ticker.receive_nowait().number == 3
-    assert clock.timers == 0
+    assert len(clock.pending()) == 0

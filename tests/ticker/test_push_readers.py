@@ -6,7 +6,7 @@ import asyncio
 import gc
 import queue
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import janus
 import pytest
@@ -19,32 +19,40 @@ from backoff_ticker import (
     WouldBlock,
     with_token,
 )
-from tests.helpers import PATIENCE, ManualClock, in_thread
+from tests.helpers import PATIENCE, in_thread
 from tests.ticker.made_policies import Blocking, Scripted, first_done
 from tests.ticker.test_push import EITHER, ShutdownSink, Sink
 
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
+
 
 def test_stopping_the_handle_before_the_first_delay_is_over_leaves_no_timer(
-    clock: ManualClock,
+    clock: VirtualClock,
 ) -> None:
     handle = Ticker(ConstantBackOff(3600), clock=clock).send_to(Sink())
-    assert clock.timers == 1
+    clock.settle()
+    assert [timer.when for timer in clock.pending()] == [4600]
     handle.stop()
-    assert clock.timers == 0
+    clock.settle()
+    assert len(clock.pending()) == 0
 
 
 @EITHER
 def test_stopping_the_ticker_before_the_first_delay_is_over_leaves_no_timer(
-    clock: ManualClock, kind: Any
+    clock: VirtualClock, kind: Any
 ) -> None:
     ticker = kind(ConstantBackOff(3600), clock=clock)
     ticker.send_to(Sink())
+    clock.settle()
+    assert [timer.when for timer in clock.pending()] == [4600]
     ticker.stop()
-    assert clock.timers == 0
+    clock.settle()
+    assert len(clock.pending()) == 0
 
 
 @EITHER
-def test_sending_keeps_the_ticker_alive_until_it_is_stopped(clock: ManualClock, kind: Any) -> None:
+def test_sending_keeps_the_ticker_alive_until_it_is_stopped(clock: VirtualClock, kind: Any) -> None:
     sink = Sink()
     ticker = kind(ConstantBackOff(10), clock=clock)
     handle = ticker.send_to(sink)
@@ -55,12 +63,13 @@ def test_sending_keeps_the_ticker_alive_until_it_is_stopped(clock: ManualClock, 
     assert sink.numbers == [1, 2]
     assert alive() is not None
     handle.stop()
+    clock.settle()
     del handle
     gc.collect()
     assert alive() is None
 
 
-def test_the_handle_need_not_be_kept(clock: ManualClock) -> None:
+def test_the_handle_need_not_be_kept(clock: VirtualClock) -> None:
     sink = Sink()
     Ticker(ConstantBackOff(10), clock=clock).send_to(sink)
     gc.collect()
@@ -68,24 +77,27 @@ def test_the_handle_need_not_be_kept(clock: ManualClock) -> None:
     assert sink.numbers == [1, 2, 3]
 
 
-def test_a_stopped_handle_lets_go_of_its_sink(clock: ManualClock) -> None:
+def test_a_stopped_handle_lets_go_of_its_sink(clock: VirtualClock) -> None:
     ticker = Ticker(ConstantBackOff(10), clock=clock)
     sink = Sink()
     alive = weakref.ref(sink)
     handle = ticker.send_to(sink)
     clock.advance(10)
     handle.stop()
+    clock.settle()
     del handle, sink
     gc.collect()
     assert alive() is None
     assert not ticker.closed
 
 
-def test_a_ticker_that_ended_is_kept_by_nobody(clock: ManualClock) -> None:
+def test_a_ticker_that_ended_is_kept_by_nobody(clock: VirtualClock) -> None:
     ticker = Ticker(ConstantBackOff(10), clock=clock)
     alive = weakref.ref(ticker)
     ticker.send_to(Sink())
+    clock.settle()
     ticker.stop()
+    clock.settle()
     del ticker
     gc.collect()
     assert alive() is None
@@ -94,7 +106,7 @@ def test_a_ticker_that_ended_is_kept_by_nobody(clock: ManualClock) -> None:
 @EITHER
 @pytest.mark.parametrize("senders", [2, 3])
 def test_of_several_sinks_each_tick_goes_to_one(
-    clock: ManualClock, kind: Any, senders: int
+    clock: VirtualClock, kind: Any, senders: int
 ) -> None:
     ticker = kind(ConstantBackOff(10), clock=clock)
     sinks = [ShutdownSink() for _ in range(senders)]
@@ -103,11 +115,12 @@ def test_of_several_sinks_each_tick_goes_to_one(
     clock.advance(500)
     assert sorted(number for sink in sinks for number in sink.numbers) == list(range(1, 52))
     ticker.stop()
+    clock.settle()
     assert [sink.ended for sink in sinks] == [["shutdown"]] * senders
-    assert clock.timers == 0
+    assert len(clock.pending()) == 0
 
 
-def test_one_of_two_senders_goes_on_when_the_other_stops(clock: ManualClock) -> None:
+def test_one_of_two_senders_goes_on_when_the_other_stops(clock: VirtualClock) -> None:
     ticker = Ticker(ConstantBackOff(10), clock=clock)
     first, second = Sink(), Sink()
     handle = ticker.send_to(first)
@@ -120,47 +133,54 @@ def test_one_of_two_senders_goes_on_when_the_other_stops(clock: ManualClock) -> 
     assert sorted(first.numbers + second.numbers) == [1, 2, 3, 4, 5, 6]
 
 
-def test_readers_and_senders_share_the_ticks(face: Any, clock: ManualClock) -> None:
+def test_readers_and_senders_share_the_ticks(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     sinks = [Sink(), Sink()]
     for sink in sinks:
         ticker.send_to(sink)
-    waiting = [face.start_receive(ticker) for _ in range(3)]
-    face.wait_for_waiting(clock, 3)
-    for _ in range(20):
-        clock.advance(10)
-        face.settle()
+    waiting = []
+    for _ in range(2):
+        waiting += [face.start_receive(ticker) for _ in range(3)]
+        clock.advance(100)
     ticker.stop()
     read = [future.result().number for future in waiting if future.exception(PATIENCE) is None]
     sent = [number for sink in sinks for number in sink.numbers]
     total = len(read) + len(sent)
     assert sorted(read + sent) == list(range(1, total + 1))
     assert total >= 20
+    assert read
+    assert sent
 
 
 @EITHER
-def test_a_token_inside_the_policy_ends_the_sending_at_once(clock: ManualClock, kind: Any) -> None:
+def test_a_token_inside_the_policy_ends_the_sending_at_once(clock: VirtualClock, kind: Any) -> None:
     token = CancellationToken()
     sink = ShutdownSink()
     ticker = kind(with_token(ConstantBackOff(300), token), clock=clock)
     ticker.send_to(sink)
+    clock.settle()
     assert (sink.numbers, sink.ended) == ([1], [])
     token.cancel()
+    clock.settle()
     assert (sink.numbers, sink.ended) == ([1], ["shutdown"])
-    assert clock.timers == 0
+    assert len(clock.pending()) == 0
 
 
-def test_a_token_of_a_policy_given_by_reset_ends_the_sending_at_once(clock: ManualClock) -> None:
+def test_a_token_of_a_policy_given_by_reset_ends_the_sending_at_once(clock: VirtualClock) -> None:
     token = CancellationToken()
     sink = ShutdownSink()
     ticker = Ticker(ConstantBackOff(300), clock=clock)
     ticker.send_to(sink)
+    clock.settle()
     ticker.reset(with_token(ConstantBackOff(300), token))
+    clock.settle()
+    assert sink.ended == []
     token.cancel()
+    clock.settle()
     assert sink.ended == ["shutdown"]
 
 
-def test_a_reset_is_followed_by_a_sender(clock: ManualClock) -> None:
+def test_a_reset_is_followed_by_a_sender(clock: VirtualClock) -> None:
     sink = Sink()
     ticker = Ticker(ConstantBackOff(100), clock=clock)
     ticker.send_to(sink)
@@ -170,35 +190,36 @@ def test_a_reset_is_followed_by_a_sender(clock: ManualClock) -> None:
     assert [tick.due for tick in sink.items] == [1000, 1006, 1011]
 
 
-def test_a_success_is_followed_by_a_sender(clock: ManualClock) -> None:
+def test_a_success_is_followed_by_a_sender(clock: VirtualClock) -> None:
     sink = Sink()
     ticker = Ticker(Scripted(100.0, 5.0, 50.0), clock=clock)
     ticker.send_to(sink)
+    clock.settle()
     ticker.success()
     clock.advance(5)
     assert [tick.due for tick in sink.items] == [1000, 1005]
 
 
-def test_a_slow_policy_does_not_hold_up_senders_of_the_ticker_at_its_end() -> None:
+def test_a_slow_policy_does_not_hold_up_senders_of_the_ticker_at_its_end(
+    clock: VirtualClock,
+) -> None:
     policy = Blocking(then=0.0)
-    ticker = Ticker(policy)
+    ticker = Ticker(policy, clock=clock)
     taking = in_thread(ticker.receive)
-    assert policy.entered.wait(PATIENCE)
-    sink: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    ended: queue.SimpleQueue[str] = queue.SimpleQueue()
-
-    class Ending:
-        put_nowait = staticmethod(sink.put)
-
-        def shutdown(self) -> None:
-            ended.put("shutdown")
-
-    ticker.send_to(Ending())
+    clock.settle()
+    assert policy.entered.is_set()
+    sink = ShutdownSink()
+    ticker.send_to(sink)
+    clock.settle()
+    assert sink.ended == []
     ticker.stop()
-    assert ended.get(timeout=PATIENCE) == "shutdown"
+    clock.settle()
+    assert sink.ended == ["shutdown"]
+    assert not taking.done()
     policy.release.set()
     taking.exception(PATIENCE)
-    assert sink.empty()
+    clock.settle()
+    assert sink.items == []
 
 
 @EITHER
@@ -232,14 +253,15 @@ def test_a_wrong_maxsize_is_refused(maxsize: Any, kind: type[Exception]) -> None
     assert ticker.receive_nowait().number == 1
 
 
-def test_a_reader_that_finds_a_tick_sent_waits_for_the_next(face: Any, clock: ManualClock) -> None:
+def test_a_reader_that_finds_a_tick_sent_waits_for_the_next(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     sink = Sink()
     handle = ticker.send_to(sink)
+    clock.settle()
     with pytest.raises(WouldBlock):
         ticker.receive_nowait()
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     handle.stop()
     clock.advance(10)
     assert first_done([waiting]).result().number == 2

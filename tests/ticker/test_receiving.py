@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -16,18 +16,20 @@ from backoff_ticker import (
     ZeroBackOff,
     with_max_retries,
 )
-from tests.helpers import PATIENCE, LoopThread, ManualClock, eventually
+from tests.helpers import PATIENCE, LoopThread
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
 
 
 @pytest.mark.parametrize("timeout", [0, 5, 5.0, timedelta(seconds=5)])
 def test_a_receive_that_times_out_loses_no_tick(
-    face: Any, clock: ManualClock, timeout: Any
+    face: Any, clock: VirtualClock, timeout: Any
 ) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     face.receive(ticker, timeout)
     late = face.start_receive(ticker, timeout)
     if timeout:
-        face.wait_for_waiting(clock)
         clock.advance(5)
     error = late.exception(PATIENCE)
     assert type(error) is TimeoutError
@@ -35,11 +37,10 @@ def test_a_receive_that_times_out_loses_no_tick(
     assert face.receive(ticker, 0).number == 2
 
 
-def test_a_tick_due_when_the_time_is_up_is_taken(face: Any, clock: ManualClock) -> None:
+def test_a_tick_due_when_the_time_is_up_is_taken(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     face.receive(ticker)
     waiting = face.start_receive(ticker, 10)
-    face.wait_for_waiting(clock)
     clock.advance(10)
     assert waiting.result(PATIENCE).number == 2
 
@@ -67,17 +68,16 @@ def test_a_bad_timeout_is_refused_and_takes_no_tick(
     assert face.receive(ticker).number == 1
 
 
-def test_a_timeout_longer_than_any_wait_is_allowed(face: Any, clock: ManualClock) -> None:
+def test_a_timeout_longer_than_any_wait_is_allowed(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     face.receive(ticker)
     waiting = face.start_receive(ticker, 1e300)
-    face.wait_for_waiting(clock)
     clock.advance(10)
     assert waiting.result(PATIENCE).number == 2
 
 
 def test_receive_nowait_takes_what_is_due_and_would_block_otherwise(
-    face: Any, clock: ManualClock
+    face: Any, clock: VirtualClock
 ) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     assert ticker.receive_nowait().number == 1
@@ -88,7 +88,7 @@ def test_receive_nowait_takes_what_is_due_and_would_block_otherwise(
     assert ticker.receive_nowait().number == 2
 
 
-def test_iteration_can_be_left_and_taken_up_again(face: Any, clock: ManualClock) -> None:
+def test_iteration_can_be_left_and_taken_up_again(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(with_max_retries(ZeroBackOff(), 3), clock=clock)
     face.receive(ticker)
     assert [tick.number for tick in face.iterate(ticker).result(PATIENCE)] == [2, 3, 4]
@@ -103,18 +103,20 @@ def test_iteration_is_over_the_ticker_itself() -> None:
     assert aiter(asynchronous) is asynchronous
 
 
-def test_iteration_waits_for_each_tick(face: Any, clock: ManualClock) -> None:
+def test_iteration_waits_for_each_tick(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(with_max_retries(ConstantBackOff(10), 2), clock=clock)
     all_ticks = face.iterate(ticker)
-    for count in (2, 3):
-        face.wait_for_waiting(clock)
-        assert f" {count - 1} ticks" in repr(ticker)
-        clock.advance(10)
-        eventually(lambda count=count: f" {count} ticks" in repr(ticker))
+    clock.settle()
+    for count in (1, 2):
+        assert f" {count} ticks" in repr(ticker)
+        clock.advance(9)
+        assert f" {count} ticks" in repr(ticker)
+        clock.advance(1)
+    assert " 3 ticks" in repr(ticker)
     assert [tick.due for tick in all_ticks.result(PATIENCE)] == [1000, 1010, 1020]
 
 
-def test_a_user_cancelled_task_loses_no_tick(clock: ManualClock) -> None:
+def test_a_user_cancelled_task_loses_no_tick(clock: VirtualClock) -> None:
     thread = LoopThread()
     ticker = AsyncTicker(ConstantBackOff(10), clock=clock)
 
@@ -127,7 +129,7 @@ def test_a_user_cancelled_task_loses_no_tick(clock: ManualClock) -> None:
         return task.cancelled()
 
     assert thread.run(cancel_a_reader())
-    assert clock.timers == 0
+    assert len(clock.pending()) == 0
     clock.advance(10)
     assert thread.run(ticker.receive()).number == 2
     thread.close()

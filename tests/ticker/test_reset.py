@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,15 +18,18 @@ from backoff_ticker import (
     ZeroBackOff,
     with_token,
 )
-from tests.helpers import PATIENCE, ManualClock, in_thread
+from tests.helpers import PATIENCE, in_thread
 from tests.ticker.made_policies import Blocking, Counting, Scripted, reason_of
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
 
 EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
 
 
 @EVERY_PACE
 def test_the_next_tick_comes_after_a_full_first_delay(
-    face: Any, clock: ManualClock, pace: Pace
+    face: Any, clock: VirtualClock, pace: Pace
 ) -> None:
     ticker = face.ticker(Counting(), clock=clock, pace=pace)
     for delay in (0, 1, 2):
@@ -45,7 +48,7 @@ def test_the_next_tick_comes_after_a_full_first_delay(
 
 
 @EVERY_PACE
-def test_a_tick_that_was_due_is_dropped(face: Any, clock: ManualClock, pace: Pace) -> None:
+def test_a_tick_that_was_due_is_dropped(face: Any, clock: VirtualClock, pace: Pace) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=pace)
     face.receive(ticker)
     with pytest.raises(WouldBlock):
@@ -61,7 +64,7 @@ def test_a_tick_that_was_due_is_dropped(face: Any, clock: ManualClock, pace: Pac
 
 @EVERY_PACE
 def test_immediately_lets_the_next_tick_come_at_once(
-    face: Any, clock: ManualClock, pace: Pace
+    face: Any, clock: VirtualClock, pace: Pace
 ) -> None:
     ticker = face.ticker(Counting(), clock=clock, pace=pace)
     face.receive(ticker)
@@ -77,7 +80,7 @@ def test_immediately_lets_the_next_tick_come_at_once(
 
 @EVERY_PACE
 def test_a_first_tick_that_nobody_took_is_dropped_too(
-    face: Any, clock: ManualClock, pace: Pace
+    face: Any, clock: VirtualClock, pace: Pace
 ) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=pace)
     ticker.reset()
@@ -89,16 +92,15 @@ def test_a_first_tick_that_nobody_took_is_dropped_too(
 
 
 def test_a_reader_that_waits_goes_on_waiting_for_the_new_time(
-    face: Any, clock: ManualClock
+    face: Any, clock: VirtualClock
 ) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     face.receive(ticker)
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     clock.advance(9)
     ticker.reset()
     clock.advance(9)
-    face.settle()
     assert not waiting.done()
     clock.advance(1)
     tick = waiting.result(PATIENCE)
@@ -107,12 +109,12 @@ def test_a_reader_that_waits_goes_on_waiting_for_the_new_time(
 
 @pytest.mark.parametrize("how", ["policy", "immediately"])
 def test_a_reader_that_waits_wakes_for_an_earlier_tick(
-    face: Any, clock: ManualClock, how: str
+    face: Any, clock: VirtualClock, how: str
 ) -> None:
     ticker = face.ticker(ConstantBackOff(100), clock=clock)
     face.receive(ticker)
     waiting = [face.start_receive(ticker) for _ in range(3)]
-    face.wait_for_waiting(clock, 3)
+    clock.settle()
     clock.advance(1)
     if how == "policy":
         ticker.reset(ZeroBackOff())
@@ -123,7 +125,7 @@ def test_a_reader_that_waits_wakes_for_an_earlier_tick(
     assert {tick.due for tick in ticks} == {1001}
 
 
-def test_another_policy_runs_as_a_copy_that_was_reset(face: Any, clock: ManualClock) -> None:
+def test_another_policy_runs_as_a_copy_that_was_reset(face: Any, clock: VirtualClock) -> None:
     spent = Counting()
     spent.last = 50
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
@@ -135,7 +137,7 @@ def test_another_policy_runs_as_a_copy_that_was_reset(face: Any, clock: ManualCl
     assert (ticker.backoff.last, spent.last) == (2, 50)
 
 
-def test_the_policy_that_runs_begins_anew(face: Any, clock: ManualClock) -> None:
+def test_the_policy_that_runs_begins_anew(face: Any, clock: VirtualClock) -> None:
     policy = Scripted(then=1.0)
     ticker = face.ticker(policy, clock=clock)
     assert (policy.resets, policy.asked) == (1, 0)
@@ -146,11 +148,11 @@ def test_the_policy_that_runs_begins_anew(face: Any, clock: ManualClock) -> None
     assert (policy.resets, policy.asked) == (3, 2)
 
 
-def test_a_policy_that_stops_at_a_reset_ends_the_ticker(face: Any, clock: ManualClock) -> None:
+def test_a_policy_that_stops_at_a_reset_ends_the_ticker(face: Any, clock: VirtualClock) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     face.receive(ticker)
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     ticker.reset(StopBackOff())
     assert reason_of(waiting) is CloseReason.EXHAUSTED
 
@@ -174,7 +176,7 @@ def test_a_closed_ticker_refuses(face: Any, ending: str) -> None:
 
 @pytest.mark.parametrize("arguments", [{"backoff": 1}, {"immediately": 1}])
 def test_a_wrong_parameter_is_refused_and_changes_nothing(
-    face: Any, clock: ManualClock, arguments: dict[str, Any]
+    face: Any, clock: VirtualClock, arguments: dict[str, Any]
 ) -> None:
     ticker = face.ticker(ConstantBackOff(10), clock=clock)
     face.receive(ticker)
@@ -184,7 +186,7 @@ def test_a_wrong_parameter_is_refused_and_changes_nothing(
     assert ticker.receive_nowait().due == 1010
 
 
-def test_the_token_of_the_old_policy_counts_no_more(face: Any, clock: ManualClock) -> None:
+def test_the_token_of_the_old_policy_counts_no_more(face: Any, clock: VirtualClock) -> None:
     old, own, new = CancellationToken(), CancellationToken(), CancellationToken()
     ticker = face.ticker(with_token(ConstantBackOff(10), old), token=own, clock=clock)
     face.receive(ticker)
@@ -192,25 +194,25 @@ def test_the_token_of_the_old_policy_counts_no_more(face: Any, clock: ManualCloc
     old.cancel()
     assert not ticker.closed
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     new.cancel()
     assert reason_of(waiting) is CloseReason.CANCELLED
 
 
-def test_the_token_of_the_ticker_goes_on_counting(face: Any, clock: ManualClock) -> None:
+def test_the_token_of_the_ticker_goes_on_counting(face: Any, clock: VirtualClock) -> None:
     token = CancellationToken()
     ticker = face.ticker(ConstantBackOff(10), token=token, clock=clock)
     face.receive(ticker)
     ticker.reset(ConstantBackOff(5))
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     token.cancel()
     assert reason_of(waiting) is CloseReason.CANCELLED
 
 
 @pytest.mark.parametrize("immediately", [False, True])
 def test_a_failing_reset_of_the_policy_fails_the_ticker(
-    face: Any, clock: ManualClock, immediately: bool
+    face: Any, clock: VirtualClock, immediately: bool
 ) -> None:
     class OnceResettable(Counting):
         def reset(self) -> None:
@@ -225,7 +227,7 @@ def test_a_failing_reset_of_the_policy_fails_the_ticker(
     ticker = face.ticker(OnceResettable(), clock=clock)
     face.receive(ticker)
     waiting = face.start_receive(ticker)
-    face.wait_for_waiting(clock)
+    clock.settle()
     ticker.reset(immediately=immediately)
     error = waiting.exception(PATIENCE)
     assert isinstance(error, LookupError)
@@ -234,18 +236,17 @@ def test_a_failing_reset_of_the_policy_fails_the_ticker(
 
 
 def test_a_reset_while_the_policy_is_asked_drops_the_tick_that_is_being_taken(
-    face: Any, clock: ManualClock
+    face: Any, clock: VirtualClock
 ) -> None:
     policy = Blocking(50.0, then=10.0)
     ticker = face.ticker(policy, clock=clock)
     taking = face.start_receive(ticker)
-    assert policy.entered.wait(PATIENCE)
+    assert policy.entered.wait()
     in_thread(ticker.reset).result(PATIENCE)
     clock.advance(1)
     policy.release.set()
-    face.wait_for_waiting(clock)
+    clock.settle()
     clock.advance(8.999)
-    face.settle()
     assert not taking.done()
     clock.advance(0.001)
     tick = taking.result(PATIENCE)

@@ -14,7 +14,7 @@ import pytest
 from backoff_ticker import _scheduler
 from backoff_ticker._scheduler import Scheduler
 from tests.helpers import PATIENCE, eventually
-from tests.test_scheduler import FAR, flush, held, soon
+from tests.stress.test_scheduler import FAR, flush, held, soon
 
 
 @pytest.fixture
@@ -227,7 +227,7 @@ print("done")
 def test_a_forked_child_begins_empty_with_a_thread_of_its_own():
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", FORK],
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[2],
         capture_output=True,
         text=True,
         timeout=50,
