@@ -14,6 +14,7 @@ import looptime
 
 from backoff_ticker.testing import VirtualClock
 from tests.benchmarks._table import interleaved, options, show
+from tests.testing.half_an_hour import WORKERS, half_an_hour
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +70,14 @@ def on_looptime(tasks: int, sleeps: int) -> dict[str, float]:
     return rate(each * tasks, run)
 
 
+def retries() -> dict[str, float]:
+    """Half an hour of retries in threads and coroutines that share a token."""
+    start = time.perf_counter()
+    events = len(half_an_hour())
+    passed = time.perf_counter() - start
+    return {"real s": passed, "events/s": events / passed}
+
+
 def _looptime_loop() -> asyncio.AbstractEventLoop:
     loop = looptime.new_event_loop()
     loop.setup_looptime(_enabled=True)
@@ -94,6 +103,8 @@ def main() -> None:
         chosen.rounds,
     )
     show("threads on the VirtualClock", measured)
+    measured = interleaved({"VirtualClock": retries}, chosen.rounds)
+    show(f"30 virtual minutes of retries, {WORKERS} threads and {WORKERS} coroutines", measured)
 
 
 if __name__ == "__main__":

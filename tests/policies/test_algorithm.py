@@ -59,7 +59,7 @@ def test_the_clock_gives_the_timestamp(make, clock):
 def test_a_clock_that_is_set_back_is_refused_as_in_the_source(make, clock):
     policy = make()
     policy.failure()
-    clock._ahead -= 60
+    clock.set_back(60)
     with pytest.raises(ValueError, match="timestamp must not be less"):
         policy.failure()
 
@@ -71,7 +71,7 @@ def test_a_clock_that_is_set_back_does_not_end_a_ticker(make, clock):
         assert ticker.receive_nowait().number == number
         ticker.failure()
         told.append(ticker.backoff._timestamp)
-        clock._ahead -= 60 + 100 * number
+        clock.set_back(60 + 100 * number)
     assert told == [start + 100] * 3
 
 
