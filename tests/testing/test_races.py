@@ -243,9 +243,10 @@ def test_one_hold_inside_another(auto):
         with auto.external("inner"):
             pass
         auto.sleep(1)
-        other = auto.spawn(auto.sleep, 1)
-        while not other.done():
-            threading.Event().wait(0.001)
+        slept = threading.Lock()
+        slept.acquire()
+        auto.spawn(lambda: (auto.sleep(1), slept.release()))
+        assert slept.acquire(timeout=10)
     assert auto.monotonic() == 2.0
 
 

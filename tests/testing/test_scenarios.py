@@ -448,7 +448,7 @@ def test_half_an_hour_of_retries_takes_no_time_and_the_two_clocks_agree():
 
 
 def test_what_is_left_is_ended_and_named():
-    alive = threading.active_count()
+    before = set(threading.enumerate())
     with pytest.raises(ClockLeakError) as caught:  # noqa: SIM117
         with VirtualClock() as clock:
             token = CancellationToken()
@@ -463,11 +463,9 @@ def test_what_is_left_is_ended_and_named():
     assert "51 participants still waited" in str(caught.value)
     assert "sleeper-49" in str(caught.value)
     assert "loop: event loop" in str(caught.value)
-    for _ in range(1000):
-        if threading.active_count() <= alive:
-            break
-        threading.Event().wait(0.001)
-    assert threading.active_count() <= alive
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+    assert set(threading.enumerate()) <= before
 
 
 def test_two_clocks_at_once_know_nothing_of_each_other():
