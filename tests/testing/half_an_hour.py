@@ -18,9 +18,7 @@ def half_an_hour() -> list[tuple[object, ...]]:
     log: list[tuple[object, ...]] = []
 
     def policy(seed: int) -> ExponentialBackOff:
-        return ExponentialBackOff(
-            max_interval=180, max_elapsed_time=None, rng=random.Random(seed)
-        )
+        return ExponentialBackOff(max_interval=180, max_elapsed_time=None, rng=random.Random(seed))
 
     with VirtualClock(auto=True) as clock:
         token = CancellationToken()
