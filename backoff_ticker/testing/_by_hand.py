@@ -8,10 +8,10 @@ import threading
 from .._numbers import as_number
 from ._clock_base import ClockBase
 from ._errors import ClockUsageError, UntrackedLoopError
-from ._kernel import Step
 from ._loop_driver import HOW_TO_DRIVE, loop_kernel
 from ._nanoseconds import in_nanoseconds, in_seconds
 from ._parker import wait_for_turn
+from ._step import Step
 
 __all__ = ["ByHand"]
 
@@ -85,11 +85,11 @@ class ByHand(ClockBase):
 
         what = f"advance_async({seconds!r})"
         step = Step(what, self._target(seconds), lambda: loop.call_soon_threadsafe(finish))
-        kernel.post(kernel.begin, step)
+        kernel.post(kernel.begin_step, step)
         try:
             await done
         finally:
-            kernel.post(kernel.withdraw, step)
+            kernel.post(kernel.withdraw_step, step)
         return step.outcome()
 
     def _target(self, seconds: float) -> int:
@@ -107,20 +107,20 @@ class ByHand(ClockBase):
         kernel = self._kernel
         done = threading.Lock()
         done.acquire()
-        driver = self._counted_here()
+        participant = self._counted_here()
 
         def finish() -> None:
             if done.locked():
                 done.release()
 
-        step = Step(what, target, finish, driver)
+        step = Step(what, target, finish, participant)
         kernel.watch.begin()
         kernel.unlock()
         try:
-            kernel.post(kernel.begin, step)
+            kernel.post(kernel.begin_step, step)
             done.acquire()
         finally:
-            kernel.post(kernel.withdraw, step)
-            if driver is not None:
-                wait_for_turn(kernel, driver)
+            kernel.post(kernel.withdraw_step, step)
+            if participant is not None:
+                wait_for_turn(kernel, participant)
         return step.outcome()

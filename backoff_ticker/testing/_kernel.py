@@ -21,12 +21,12 @@ from ._reports import at, deadlock, stuck
 from ._turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
+    from ._step import Step
     from ._timers import VirtualTimer
 
-__all__ = ["Kernel", "Step", "kernels"]
+__all__ = ["Kernel", "kernels"]
 
 kernels: WeakSet[Kernel] = WeakSet()
 """All that there are."""
@@ -34,44 +34,6 @@ kernels: WeakSet[Kernel] = WeakSet()
 _OUTSIDE = (State.AWAY, State.HELD)
 _ONCE_MORE = 0.1
 """Seconds to wait for those who were waited for in vain."""
-
-
-class Step:
-    """Somebody waits until everyone does and time has come as far as a target.
-
-    Attributes:
-        what: Names it in reports.
-        target: How far, in nanoseconds; None: time stands still meanwhile.
-        fired: How many timers fired on the way.
-        error: What went wrong.
-        driver: The participant that waits for it, and is not counted meanwhile.
-    """
-
-    __slots__ = ("_on_done", "driver", "error", "fired", "target", "what")
-
-    def __init__(
-        self,
-        what: str,
-        target: int | None,
-        on_done: Callable[[], object],
-        driver: Participant | None = None,
-    ) -> None:
-        self.what: str = what
-        self.target: int | None = target
-        self.driver: Participant | None = driver
-        self.fired: int = 0
-        self.error: BaseException | None = None
-        self._on_done = on_done
-
-    def finish(self) -> None:
-        """Tell whoever waits."""
-        self._on_done()
-
-    def outcome(self) -> int:
-        """Return how many timers fired, or raise what went wrong."""
-        if self.error is not None:
-            raise self.error
-        return self.fired
 
 
 class Kernel(Turns):
@@ -132,28 +94,28 @@ class Kernel(Turns):
         """Wait for it no more: it has come."""
         self.promises.pop(key, None)
 
-    def begin(self, step: Step) -> None:
+    def begin_step(self, step: Step) -> None:
         """Begin a step."""
         if self._step is None:
             self._step = step
             self._still_since = 0.0
-            if step.driver is not None:
-                self.pause(step.driver, State.AWAY, "a step")
+            if step.participant is not None:
+                self.pause(step.participant, State.AWAY, "a step")
         else:
             step.error = ClockUsageError(
                 "this clock is being advanced already: one step at a time, in one thread"
             )
             self._end_step(step)
 
-    def withdraw(self, step: Step) -> None:
+    def withdraw_step(self, step: Step) -> None:
         """Give up a step, if it is not done."""
         if self._step is step:
             self._step = None
             self._end_step(step)
 
     def _end_step(self, step: Step) -> None:
-        if step.driver is not None:
-            self.resume(step.driver)  # before time can move on without it
+        if step.participant is not None:
+            self.resume(step.participant)  # before time can move on without it
         step.finish()
 
     def automatic(self, change: int) -> None:
