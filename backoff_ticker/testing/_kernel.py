@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from ._current import current
 from ._errors import ClockUsageError, SettleTimeout, Unwind, VirtualDeadlockError
 from ._kept_turn import KeptTurn
 from ._nanoseconds import NEVER, in_seconds
@@ -21,8 +20,6 @@ from ._reports import at, deadlock, stuck
 from ._turns import Turns
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from ._step import Step
     from ._timers import VirtualTimer
 
@@ -40,8 +37,7 @@ class Kernel(Turns):
     """Moves the time of a virtual clock.
 
     Attributes:
-        clock: Whose kernel it is.
-        closed: Whether that clock is closed.
+        closed: Whether the clock is closed.
         loops: What drives event loops by this clock.
         holds: Why time is held still, for however long.
         promises: Which participants are to come; time stands still, but not for ever.
@@ -58,7 +54,6 @@ class Kernel(Turns):
         settle_timeout: float,
     ) -> None:
         super().__init__(start, driver, strict=strict, one_at_a_time=one_at_a_time)
-        self.clock: Any = None
         self.closed: bool = False
         self.loops: list[Any] = []
         self.holds: dict[object, str] = {}
@@ -138,7 +133,7 @@ class Kernel(Turns):
         self.driver.state = State.RUNNING
         self.clear()
 
-    def _fired(self, error: BaseException | None) -> None:
+    def _after_callback(self, error: BaseException | None) -> None:
         self._firing = False
         if error is None:
             return
@@ -170,7 +165,7 @@ class Kernel(Turns):
                 self._step.fired += 1
             if not isinstance(target, Participant):
                 self._firing = True
-                self._due.append(target)
+                self._callbacks.append(target)
                 return
             self._ready(target, timed_out=True)
 
@@ -280,6 +275,3 @@ class Kernel(Turns):
     def _waited_for(self) -> dict[Participant, int]:
         """Return those who do not wait on the clock, and which turn was their last."""
         return {one: one.last_turn for one in self.members if one.state is not State.PARKED}
-
-    def _as_current(self) -> AbstractContextManager[None]:
-        return current(self.clock)

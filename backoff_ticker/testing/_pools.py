@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, thread as pools
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from ._current import current
+from ._current import as_current
 from ._errors import ClockLeakError, Unwind
 from ._participant import Participant
 from ._reports import name_of
@@ -182,7 +182,7 @@ def _wrap_initializer(executor: Any, kernel: Kernel) -> None:  # noqa: ANN401
         return
 
     def initialize(*args: object) -> object:
-        with current(kernel.clock):
+        with as_current(kernel.clock):
             return initializer(*args)
 
     executor._initializer = initialize

@@ -8,7 +8,7 @@ from math import inf, nextafter
 from typing import TYPE_CHECKING, Any
 
 from .._clock import current_clocks
-from ._current import current
+from ._current import as_current
 from ._kernel import Kernel
 from ._parker import VirtualParker, wait_for_turn
 
@@ -44,7 +44,7 @@ def attached(
     kernel.by_ident[ident] = participant
     try:
         wait_for_turn(kernel, participant)
-        with current(kernel.clock):
+        with as_current(kernel.clock):
             yield
     finally:
         if outer is None:

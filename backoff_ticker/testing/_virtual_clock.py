@@ -162,8 +162,8 @@ class VirtualClock(ByHand, ByItself, Inspection):
             )
         self._kernel.driver.ident = threading.get_ident()
         self._kernel.driver.native = threading.get_native_id()
-        self._leave_current = self._current()
-        self._leave_current.__enter__()
+        self._uninstall = self._installed()
+        self._uninstall.__enter__()
         self._entered = True
         if self._auto:
             self._leave_auto = self.auto_advance()
@@ -184,7 +184,7 @@ class VirtualClock(ByHand, ByItself, Inspection):
                 except Exception as error:  # noqa: BLE001 - raised below, or noted
                     errors.append(error)
         finally:
-            self._leave_current.__exit__(None, None, None)
+            self._uninstall.__exit__(None, None, None)
         shown_error = exc if exc is not None or not errors else errors.pop(0)
         for other in errors:
             assert shown_error is not None  # noqa: S101 - it is the block's own, or the first
