@@ -44,10 +44,10 @@ class ByItself(Participants):
         driver.native = threading.get_native_id()
         with counted(kernel, driver):
             try:
-                kernel.post(kernel.automatic, 1)
+                kernel.post(kernel.change_auto, 1)
                 yield
             finally:
-                kernel.post(kernel.automatic, -1)
+                kernel.post(kernel.change_auto, -1)
         self._raise_errors()
 
     def _raise_errors(self) -> None:

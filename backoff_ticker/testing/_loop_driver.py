@@ -174,7 +174,7 @@ class LoopDriver:
         if self._polls == 1:
             self._polls_since = now
             return
-        if now - self._polls_since >= kernel.settle_timeout:
+        if now - self._polls_since >= kernel.patience.timeout:
             self._polls = 0
             raise SettleTimeout(f"{at(kernel)}: an event loop never waits: {participant.name}")
         kernel.post(kernel.yield_turn, participant)

@@ -217,9 +217,7 @@ class VirtualClock(ByHand, ByItself, Inspection):
         for trap in list(self._traps):
             trap.close()
         kernel.post(kernel.close)
-        kernel.wait_for(
-            lambda: not (kernel.members.keys() - mine - kernel.hopeless()), kernel.settle_timeout
-        )
+        kernel.wait_for(lambda: not (kernel.awaited() - mine), kernel.patience.timeout)
         kernel.closed = True
         kernel.watch.end()
         for driver in kernel.loops:

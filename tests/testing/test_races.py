@@ -459,7 +459,8 @@ def test_only_those_who_were_waited_for_in_vain_are_waited_for_less(clock):
     items = queue.SimpleQueue()
 
     def patience():
-        return clock._kernel.ask(clock._kernel._patience)
+        kernel = clock._kernel
+        return kernel.ask(lambda: kernel.patience.seconds(kernel.now, kernel.members))
 
     def work():
         for _ in range(2):
