@@ -19,11 +19,11 @@ from ._nanoseconds import in_seconds
 from ._participant import Participant, State
 from ._patience import Patience
 from ._reports import deadlock, driver_waits, stuck
-from ._turns import Turns
+from ._waits import Waits
+from ._watch import Watch
 
 if TYPE_CHECKING:
     from ._step import Step
-    from ._timers import VirtualTimer
 
 __all__ = ["Kernel", "kernels"]
 
@@ -33,7 +33,7 @@ kernels: WeakSet[Kernel] = WeakSet()
 _OUTSIDE = (State.AWAY, State.HELD)
 
 
-class Kernel(Turns):
+class Kernel(Waits):
     """Moves the time of a virtual clock.
 
     Attributes:
@@ -42,6 +42,7 @@ class Kernel(Turns):
         holds: Why time is held still, for however long.
         promises: Which participants are to come; time stands still, but not for ever.
         patience: For how long it waits, in real time, for who does not wait on it.
+        watch: Has real time looked at, once there is a participant.
     """
 
     def __init__(
@@ -59,16 +60,18 @@ class Kernel(Turns):
         self.holds: dict[object, str] = {}
         self.promises: dict[object, str] = {}
         self.patience: Patience = Patience(settle_timeout, start)
+        self.watch: Watch = Watch(self)
         self._auto = 0
         self._step: Step | None = None
         self._kept_turn = KeptTurn()
         kernels.add(self)
 
-    # Operations
+    def enter_new(self, participant: Participant) -> None:
+        """Count a participant from now on; its thread waits for its turn."""
+        self.watch.begin()
+        self.post(self.enter, participant)
 
-    def add(self, timer: VirtualTimer) -> None:
-        """Add a timer."""
-        self.timers.push(timer)
+    # Operations
 
     def hold(self, key: object, why: str) -> None:
         """Hold time still."""
@@ -225,7 +228,7 @@ class Kernel(Turns):
     def look(self, real: float) -> None:
         """See to it that nobody waits for ever; called by the watch, in real seconds."""
         running = () if self._firing else self._running
-        if self._kept_turn.look(real, self.given, running):
+        if self._kept_turn.look(real, self.turns_given, running):
             self._share_turn()
         if self.patience.is_over(real, self.now, self.members, held=bool(self.holds)):
             self._give_up()

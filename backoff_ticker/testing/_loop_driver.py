@@ -20,7 +20,7 @@ from ._errors import (
 from ._parker import wait_for_turn
 from ._reports import at, name_of
 from ._tracking import counted
-from ._turns import POLLS
+from ._turns import POLLS_A_TURN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -116,7 +116,7 @@ class LoopDriver:
         if events or (timeout is not None and timeout <= 0.0):
             self._set_resolution()  # time may have gone on while the loop did not run, or was held
             self._polls = 0 if events else self._polls + 1
-            if self._polls % POLLS == 1:
+            if self._polls % POLLS_A_TURN == 1:
                 self._share(participant)
             return events
         self._polls = 0

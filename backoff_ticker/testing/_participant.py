@@ -39,7 +39,7 @@ class Participant:
         state: What it does.
         what: What it waits for, for reports.
         parker: Where it waits; None: in its event loop.
-        last_turn: Which of all turns was its last.
+        last_turn: The number of its last turn, among all of the clock.
         polls: How often in a row its wait was over before it began.
         timer: What ends its wait.
         woken: Whether somebody called into its event loop since that last looked.

@@ -80,8 +80,8 @@ class _Pool:
         for call in calls:
             call()
 
-    def watch_idle(self, call: Callable[[], object]) -> None:
-        """Call once there is no job."""
+    def add_idle_callback(self, call: Callable[[], object]) -> None:
+        """Have ``call()`` called once there is no job."""
         with self._lock:
             if self._jobs:
                 self._at_idle.append(call)
@@ -210,7 +210,7 @@ def _shutting_down(original: Callable[..., Any]) -> Callable[..., Any]:
         kernel = kernel_here()
         if wait and kernel is not None and pool is not None and pool.kernel is kernel:
             original(executor, wait=False, cancel_futures=cancel_futures)
-            wait_until(kernel, "Executor.shutdown()", pool.watch_idle, None)
+            wait_until(kernel, "Executor.shutdown()", pool.add_idle_callback, None)
         original(executor, wait=wait, cancel_futures=cancel_futures)
 
     return shutdown

@@ -75,7 +75,7 @@ class Task(Generic[T]):
         if not self.done():
 
             def register(call: Callable[[], object]) -> None:
-                kernel.post(kernel.watch_end, self._participant, call)
+                kernel.post(kernel.add_end_callback, self._participant, call)
 
             if not wait_until(kernel, f"Task.join({self.name})", register, timeout):
                 raise TimeoutError(f"task {self.name!r} has not ended within {timeout!r} s")

@@ -74,7 +74,7 @@ def _joining(original: Callable[..., Any]) -> Callable[..., Any]:
             return
 
         def register(call: Callable[[], object]) -> None:
-            kernel.post(kernel.watch_end, participant, call)
+            kernel.post(kernel.add_end_callback, participant, call)
 
         if wait_until(kernel, f"Thread.join({thread.name})", register, timeout):
             original(thread)  # which is on its last lines

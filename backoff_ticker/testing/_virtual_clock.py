@@ -126,7 +126,7 @@ class VirtualClock(ByHand, ByItself, Inspection):
             callback = lambda: in_loop.call_soon_threadsafe(target)  # noqa: E731
         what = f"call of {name_of(callback)}"
         timer = VirtualTimer(when, kernel.next_order(), callback, kernel.timers, what)
-        kernel.post(kernel.add, timer)
+        kernel.post(kernel.timers.push, timer)
         return timer
 
     def parker(self, what: str = "") -> VirtualParker:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .._clock import SystemClock
 
 if TYPE_CHECKING:
-    from ._turns import Turns
+    from ._kernel import Kernel
 
 __all__ = ["EVERY", "PARTICIPANT", "Watch", "start_untracked"]
 
@@ -29,8 +29,8 @@ def start_untracked(thread: threading.Thread) -> None:
 class Watch:
     """A daemon thread that has the kernel look around, from the first participant to the end."""
 
-    def __init__(self, turns: Turns) -> None:
-        self._turns = weakref.ref(turns)
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = weakref.ref(kernel)
         self._over = threading.Lock()
         self._over.acquire()
         self._begun = False
@@ -50,9 +50,9 @@ class Watch:
     def _look(self) -> None:
         now = SystemClock().monotonic
         while not self._over.acquire(timeout=EVERY):
-            turns = self._turns()
-            if turns is None:
+            kernel = self._kernel()
+            if kernel is None:
                 return
-            turns.post(turns.look, now())
-            del turns
+            kernel.post(kernel.look, now())
+            del kernel
         self._over.release()
