@@ -47,8 +47,8 @@ class Inspection(ClockBase):
             for timer in kernel.timers.pending()
             if timer.sleeper is None or timer.sleeper.parker is not None
         ]
-        for driver in kernel.loops:
-            found += [TimerInfo(*timer) for timer in driver.pending()]
+        for loop_driver in kernel.loop_drivers:
+            found += [TimerInfo(*timer) for timer in loop_driver.pending()]
         return sorted(found, key=lambda timer: timer.when)
 
     def block_until(

@@ -38,7 +38,7 @@ class Kernel(Waits):
 
     Attributes:
         closed: Whether the clock is closed.
-        loops: What drives event loops by this clock.
+        loop_drivers: What drives event loops by this clock.
         holds: Why time is held still, for however long.
         promises: Which participants are to come; time stands still, but not for ever.
         patience: For how long it waits, in real time, for who does not wait on it.
@@ -56,7 +56,7 @@ class Kernel(Waits):
     ) -> None:
         super().__init__(start, driver, strict=strict, one_at_a_time=one_at_a_time)
         self.closed: bool = False
-        self.loops: list[Any] = []
+        self.loop_drivers: list[Any] = []
         self.holds: dict[object, str] = {}
         self.promises: dict[object, str] = {}
         self.patience: Patience = Patience(settle_timeout, start)

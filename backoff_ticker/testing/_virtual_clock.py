@@ -220,8 +220,8 @@ class VirtualClock(ByHand, ByItself, Inspection):
         kernel.wait_for(lambda: not (kernel.awaited() - mine), kernel.patience.timeout)
         kernel.closed = True
         kernel.watch.end()
-        for driver in kernel.loops:
-            driver.release()
+        for loop_driver in kernel.loop_drivers:
+            loop_driver.detach()
         if left:
             raise ClockLeakError(message)
         self._raise_errors()

@@ -256,12 +256,12 @@ def test_cancelled_time_outs_leave_nothing(auto):
                 await asyncio.sleep(0)
         await asyncio.sleep(1)
         loop = asyncio.get_running_loop()
-        return len(vars(loop)["_backoff_ticker_driver"]._orders)
+        return len(vars(loop)["_backoff_ticker_driver"].timers._orders)
 
     assert asyncio.run(main()) < 2000
     for _ in range(20):
         asyncio.run(asyncio.sleep(0))
-    assert len(auto._kernel.loops) <= 2
+    assert len(auto._kernel.loop_drivers) <= 2
 
 
 @pytest.mark.parametrize("deadline", [float("inf"), None])
