@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
     from ._timers import VirtualTimer
 
-__all__ = ["Participant", "State"]
+__all__ = ["PARTICIPANT", "Participant", "State", "start_untracked"]
+
+PARTICIPANT = "_backoff_ticker_participant"
+"""The attribute of a thread that names its participant; None: it is to be none."""
 
 
 class State(Enum):
@@ -105,3 +108,9 @@ class Participant:
 
     def __repr__(self) -> str:
         return f"<Participant {self.name!r} {self.state.value}>"
+
+
+def start_untracked(thread: threading.Thread) -> None:
+    """Start a thread that does not become a participant by that."""
+    vars(thread)[PARTICIPANT] = None
+    thread.start()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ._participant import Participant
 
-__all__ = ["attached", "counted", "kernel_here", "wait_until"]
+__all__ = ["attached", "counted", "kernel_here", "wait_for_end", "wait_until"]
 
 
 def kernel_here() -> Kernel | None:
@@ -91,3 +91,14 @@ def wait_until(
         now = kernel.seconds
         deadline = max(now + timeout, nextafter(now, inf)) if timeout > 0.0 else now
     return parker.park(deadline)
+
+
+def wait_for_end(
+    kernel: Kernel, participant: Participant, what: str, timeout: float | None
+) -> bool:
+    """Wait on the clock until a participant has ended, as ``wait_until()`` does."""
+
+    def register(call: Callable[[], object]) -> None:
+        kernel.post(kernel.add_end_callback, participant, call)
+
+    return wait_until(kernel, what, register, timeout)

@@ -7,23 +7,15 @@ import weakref
 from typing import TYPE_CHECKING
 
 from .._clock import SystemClock
+from ._participant import start_untracked
 
 if TYPE_CHECKING:
     from ._kernel import Kernel
 
-__all__ = ["EVERY", "PARTICIPANT", "Watch", "start_untracked"]
+__all__ = ["LOOK_INTERVAL", "Watch"]
 
-PARTICIPANT = "_backoff_ticker_participant"
-"""The attribute of a thread that names its participant; None: it is to be none."""
-
-EVERY = 0.01
+LOOK_INTERVAL = 0.01
 """Seconds between two looks."""
-
-
-def start_untracked(thread: threading.Thread) -> None:
-    """Start a thread that does not become a participant by that."""
-    vars(thread)[PARTICIPANT] = None
-    thread.start()
 
 
 class Watch:
@@ -49,7 +41,7 @@ class Watch:
 
     def _look(self) -> None:
         now = SystemClock().monotonic
-        while not self._over.acquire(timeout=EVERY):
+        while not self._over.acquire(timeout=LOOK_INTERVAL):
             kernel = self._kernel()
             if kernel is None:
                 return
