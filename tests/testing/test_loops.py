@@ -1,0 +1,92 @@
+"""Event loops as participants."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+
+from backoff_ticker.testing import (
+    VirtualClock,
+)
+
+
+def test_a_new_loop_has_the_clocks_time_at_once(auto):
+    auto.sleep(7)
+    for make in (auto.new_event_loop, asyncio.new_event_loop):
+        loop = make()
+        fired = []
+        assert loop.time() == auto.monotonic()
+        due = loop.time() + 1.0
+        loop.call_later(1, lambda: fired.append(loop.time()))
+        loop.run_until_complete(asyncio.sleep(2))
+        assert fired == [due]
+        loop.close()
+
+
+def test_a_loop_that_is_woken_early_waits_again_for_the_same_time(auto):
+    loops = queue.SimpleQueue()
+
+    async def main():
+        loops.put(asyncio.get_running_loop())
+        await asyncio.sleep(10)
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()))
+    thread.start()
+    auto.sleep(1)
+    loop = loops.get()
+    for _ in range(5):
+        loop.call_soon_threadsafe(int)
+        auto.sleep(1)
+    assert [info.when for info in auto.pending()] == [10.0]
+    thread.join()
+    assert auto.monotonic() == 10.0
+
+
+def test_a_great_start_spins_no_loop():
+    with VirtualClock(start=1.7e9, auto=True):
+        asyncio.run(asyncio.sleep(1e-9))
+
+
+def test_cancelled_time_outs_leave_nothing(auto):
+    async def main():
+        for _ in range(5000):
+            async with asyncio.timeout(3600):
+                await asyncio.sleep(0)
+        await asyncio.sleep(1)
+        loop = asyncio.get_running_loop()
+        return len(vars(loop)["_backoff_ticker_driver"].timers._orders)
+
+    assert asyncio.run(main()) < 2000
+    for _ in range(20):
+        asyncio.run(asyncio.sleep(0))
+    assert len(auto._kernel.loop_drivers) <= 2
+
+
+def test_a_loop_for_which_time_went_on_while_it_did_not_run_fires_what_is_due():
+    with VirtualClock(auto=True, settle_timeout=1) as clock:
+        called = []
+        loop = asyncio.new_event_loop()
+        loop.call_later(1, called.append, 1)
+        clock.sleep(1)
+        loop.run_until_complete(asyncio.sleep(0.5))
+        loop.close()
+    assert called == [1]
+
+
+def test_a_loop_that_a_trap_held_fires_what_is_due(clock):
+    async def main():
+        called = []
+        loop = asyncio.get_running_loop()
+        clock.time()
+        loop.call_later(0, called.append, 1)
+        await asyncio.sleep(0.5)
+        return called
+
+    with clock.trap("time") as trap:
+        task = clock.spawn(lambda: asyncio.run(main()))
+        held = trap.wait()
+        clock.advance(1000)
+        held.release()
+        clock.advance(1)
+        assert task.result() == [1]
