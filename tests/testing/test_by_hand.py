@@ -8,11 +8,7 @@ import math
 import pytest
 
 from backoff_ticker import CancellationToken, ConstantBackOff, Ticker
-from backoff_ticker.testing import (
-    ClockLeakError,
-    ClockUsageError,
-    VirtualClock,
-)
+from backoff_ticker.testing import ClockLeakError, ClockUsageError, VirtualClock
 
 
 def test_advance_counts_what_fired(clock):
@@ -150,22 +146,22 @@ def test_two_steps_at_once_are_refused(clock):
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("name", "call"),
     [
-        lambda clock: clock.advance("1"),
-        lambda clock: clock.advance(math.nan),
-        lambda clock: clock.sleep(-1),
-        lambda clock: clock.call_at(math.inf, int),
-        lambda clock: clock.call_at(1, 5),
-        lambda clock: clock.trap("now"),
-        lambda clock: clock.block_until(timers=1, timeout=math.nan),
-        lambda clock: VirtualClock(start="0"),
-        lambda clock: VirtualClock(auto=1),
-        lambda clock: VirtualClock(settle_timeout=-1),
+        ("seconds", lambda clock: clock.advance("1")),
+        ("seconds", lambda clock: clock.advance(math.nan)),
+        ("seconds", lambda clock: clock.sleep(-1)),
+        ("when", lambda clock: clock.call_at(math.inf, int)),
+        ("callback", lambda clock: clock.call_at(1, 5)),
+        ("kind", lambda clock: clock.trap("now")),
+        ("timeout", lambda clock: clock.block_until(timers=1, timeout=math.nan)),
+        ("start", lambda clock: VirtualClock(start="0")),
+        ("auto", lambda clock: VirtualClock(auto=1)),
+        ("settle_timeout", lambda clock: VirtualClock(settle_timeout=-1)),
     ],
 )
-def test_bad_input_is_refused(clock, call):
-    with pytest.raises((TypeError, ValueError)):
+def test_bad_input_is_refused_by_its_name(clock, name, call):
+    with pytest.raises((TypeError, ValueError), match=rf"^{name} must be "):
         call(clock)
     assert clock.advance(1) == 0
 

@@ -6,11 +6,7 @@ import queue
 
 import pytest
 
-from backoff_ticker.testing import (
-    ClockLeakError,
-    ClockUsageError,
-    VirtualClock,
-)
+from backoff_ticker.testing import ClockLeakError, ClockUsageError, VirtualClock
 from backoff_ticker.testing._errors import Unwind
 
 from .real_threads import in_real_thread

@@ -7,10 +7,7 @@ import threading
 
 import pytest
 
-from backoff_ticker.testing import (
-    SettleTimeout,
-    VirtualClock,
-)
+from backoff_ticker.testing import SettleTimeout, VirtualClock
 
 from .real_threads import in_real_thread
 

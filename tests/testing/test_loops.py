@@ -6,9 +6,7 @@ import asyncio
 import queue
 import threading
 
-from backoff_ticker.testing import (
-    VirtualClock,
-)
+from backoff_ticker.testing import VirtualClock
 
 
 def test_a_new_loop_has_the_clocks_time_at_once(auto):

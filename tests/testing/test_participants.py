@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import queue
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from backoff_ticker.testing import (
-    ClockUsageError,
-    VirtualClock,
-)
+from backoff_ticker.testing import ClockUsageError, VirtualClock
+from tests.helpers import eventually
 
 from .real_threads import in_real_thread
 
@@ -50,8 +47,7 @@ def test_a_block_of_external_inside_one_of_idle_leaves_the_outer_one_as_it_was(a
             pass
         auto.sleep(1)
         other = auto.spawn(auto.sleep, 1)
-        while not other.done():
-            threading.Event().wait(0.001)
+        eventually(other.done)
     assert auto.monotonic() == 2.0
 
 

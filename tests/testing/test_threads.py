@@ -8,10 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from backoff_ticker.testing import (
-    ClockUsageError,
-    VirtualClock,
-)
+from backoff_ticker.testing import ClockUsageError, VirtualClock
 from tests.stress.tools import run_script
 
 
@@ -54,7 +51,7 @@ def test_a_subclass_with_a_run_of_its_own_is_a_participant(auto):
     assert "run" not in vars(worker)
 
 
-def test_a_thread_that_cannot_be_started_does_not_count(auto, monkeypatch):
+def test_a_thread_that_cannot_be_started_does_not_count(auto):
     thread = threading.Thread(target=int)
     thread.start()
     thread.join()

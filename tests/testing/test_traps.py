@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backoff_ticker.testing import (
-    SettleTimeout,
-)
+from backoff_ticker.testing import SettleTimeout
 
 
 def test_a_trap_holds_a_call_between_two_reads(clock):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from backoff_ticker.testing import (
-    VirtualClock,
-)
+from backoff_ticker.testing import VirtualClock
 
 
 def test_without_one_at_a_time_all_who_are_due_have_run_when_the_step_ends():
