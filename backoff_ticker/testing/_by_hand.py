@@ -29,15 +29,24 @@ class ByHand(ClockBase):
             How many timers fired.
 
         Raises:
+            TypeError, ValueError: ``seconds`` is no finite number.
             ClockUsageError: ``seconds`` is negative: time does not go back; or this is no thread
-                that may drive the clock: a participant, or one in which an event loop runs.
+                that may drive the clock: a participant, or one in which an event loop runs; or a
+                step is under way, or the clock is closed.
             SettleTimeout: A participant neither waits on the clock nor ends.
             Exception: What a timer's callback raised; time stands where it did so.
         """
         return self._step(f"advance({seconds!r})", self._target(seconds))
 
     def advance_to(self, when: float) -> int:
-        """Let time pass up to ``when``, in seconds of the clock, as ``advance()`` does."""
+        """Let time pass up to ``when``, in seconds of the clock, as ``advance()`` does.
+
+        Returns:
+            How many timers fired.
+
+        Raises:
+            ClockUsageError: ``when`` is past; and as ``advance()`` does.
+        """
         target = in_nanoseconds(as_number("when", when))
         if target < self._kernel.now:
             raise ClockUsageError(
@@ -49,7 +58,7 @@ class ByHand(ClockBase):
         """Advance to the next timer that is pending; return how many seconds passed.
 
         Raises:
-            ClockUsageError: None is.
+            ClockUsageError: None is; and as ``advance()`` does.
         """
         self._step("advance_next()", None)
         first = self._kernel.ask(self._kernel.timers.first)
@@ -62,7 +71,7 @@ class ByHand(ClockBase):
     def settle(self) -> None:
         """Wait until every participant waits, or has ended; time stands still.
 
-        What is due by now fires: it needs no time to pass.
+        What is due by now fires: it needs no time to pass. It raises what ``advance()`` does.
         """
         self._step("settle()", self._kernel.now)
 
@@ -70,6 +79,10 @@ class ByHand(ClockBase):
         """Do what ``advance()`` does, in a coroutine on an event loop of this clock.
 
         A cancelled wait leaves time where it is.
+
+        Raises:
+            UntrackedLoopError: The clock does not drive this loop.
+            ClockUsageError, SettleTimeout, Exception: As ``advance()`` does.
         """
         kernel = self._kernel
         loop = asyncio.get_running_loop()

@@ -32,6 +32,11 @@ class ByItself(Participants):
         """Have time advance by itself inside the block, whenever every participant waits.
 
         This thread is a participant there, so time stands still while it works.
+
+        Raises:
+            ClockUsageError: Another thread entered the clock, or this one is a participant, or
+                runs an event loop.
+            Exception: What the callback of a timer raised, as the block ends.
         """
         self._refuse_in_loop("auto_advance()", "auto=True for the clock")
         self._refuse_in_participant("auto_advance()")
@@ -71,7 +76,11 @@ class ByItself(Participants):
             return self.spawn(function, *args, **kwargs).result()
 
     def run_async(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on an event loop of this clock in this thread, as ``run()`` does."""
+        """Run a coroutine on an event loop of this clock in this thread, as ``run()`` does.
+
+        Raises:
+            BaseException: As ``run()`` does, or what the coroutine raised.
+        """
         try:
             with (
                 self._installed(),

@@ -56,6 +56,11 @@ class Inspection(ClockBase):
     ) -> None:
         """Wait, in real time, until so many timers are pending and participants wait.
 
+        Args:
+            timers: How many timers, those of event loops included; None: any number.
+            parked: How many participants, not counting threads that are not tracked; None: any.
+            timeout: Real seconds, 0 or more.
+
         Raises:
             SettleTimeout: After ``timeout`` real seconds there are fewer.
         """
@@ -85,6 +90,9 @@ class Inspection(ClockBase):
         Args:
             kind: The method: ``"monotonic"``, ``"time"``, ``"call_at"`` or ``"parker"``.
             match: Called with the arguments of a call: whether to hold it; None: each.
+
+        Raises:
+            ClockUsageError: ``kind`` is none of these.
         """
         kinds = ("monotonic", "time", "call_at", "parker")
         if kind not in kinds:

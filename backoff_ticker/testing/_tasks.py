@@ -67,7 +67,8 @@ class Task(Generic[T]):
                 hand it is over at once where nothing happens any more.
 
         Raises:
-            TimeoutError: The function has not ended in time.
+            TimeoutError: The function has not ended in time; it goes on.
+            ClockUsageError: By hand, without a time-out: nothing happens any more.
             BaseException: What the function raised.
         """
         what = f"Task.join({self.name})"

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from backoff_ticker import CancellationToken
+from backoff_ticker import BackoffTickerError, CancellationToken, testing
 from backoff_ticker.testing import (
     ClockUsageError,
     SettleTimeout,
@@ -21,18 +21,25 @@ from backoff_ticker.testing._errors import Unwind
 
 @pytest.fixture
 def auto():
+    """As everywhere, but for its patience."""
     with VirtualClock(auto=True, settle_timeout=1) as clock:
         yield clock
 
 
 @pytest.fixture
 def clock():
+    """As everywhere, but for its patience."""
     with VirtualClock(settle_timeout=1) as clock:
         yield clock
 
 
 def test_errors_have_one_root():
-    assert issubclass(ClockUsageError, (VirtualTimeError, ValueError))
+    public = [getattr(testing, name) for name in testing.__all__]
+    errors = [one for one in public if issubclass(one, BaseException)]
+    assert len(errors) == 7
+    assert all(issubclass(one, VirtualTimeError) for one in errors)
+    assert issubclass(VirtualTimeError, BackoffTickerError)
+    assert issubclass(ClockUsageError, ValueError)
     assert issubclass(SettleTimeout, TimeoutError)
 
 
