@@ -135,9 +135,12 @@ class Inbox:
             if met.locked() and condition():
                 met.release()
 
-        self.ask(lambda: self._observers.append(look))
-        self.ask(look)
         try:
+            self.ask(lambda: self._observers.append(look))
             return met.acquire(timeout=timeout)
         finally:
-            self.ask(lambda: self._observers.remove(look))
+            self.ask(lambda: self._forget_observer(look))
+
+    def _forget_observer(self, look: Callable[[], None]) -> None:
+        if look in self._observers:
+            self._observers.remove(look)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from .._numbers import as_seconds, shown
+from .._numbers import as_count, as_seconds, shown
 from ._clock_base import ClockBase
 from ._errors import ClockUsageError, SettleTimeout
 from ._participant import State
@@ -57,11 +57,12 @@ class Inspection(ClockBase):
         """Wait, in real time, until so many timers are pending and participants wait.
 
         Args:
-            timers: How many timers, those of event loops included; None: any number.
-            parked: How many participants, not counting threads that are not tracked; None: any.
+            timers: How many timers, 0 or more, those of event loops included; None: 0.
+            parked: How many participants, 0 or more; no thread that is not tracked; None: 0.
             timeout: Real seconds, 0 or more.
 
         Raises:
+            TypeError, ValueError: A number is none of these.
             SettleTimeout: After ``timeout`` real seconds there are fewer.
         """
         kernel = self._kernel
@@ -70,7 +71,10 @@ class Inspection(ClockBase):
             waiting = sum(one.state is State.PARKED for one in kernel.members)
             return len(self._pending()), waiting
 
-        wanted = (timers or 0, parked or 0)
+        wanted = (
+            0 if timers is None else as_count("timers", timers),
+            0 if parked is None else as_count("parked", parked),
+        )
 
         def enough() -> bool:
             return all(found >= least for found, least in zip(counts(), wanted, strict=True))

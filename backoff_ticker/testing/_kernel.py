@@ -24,6 +24,7 @@ from ._watch import Watch
 
 if TYPE_CHECKING:
     from ._step import Step
+    from ._timers import VirtualTimer
 
 __all__ = ["Kernel", "kernels"]
 
@@ -160,14 +161,17 @@ class Kernel(Waits):
             target = timer.take()
             if target is None:
                 continue  # cancelled in this very moment: time does not move for it
-            self._move(timer.due, timer.when)
-            if self._step is not None:
-                self._step.fired += 1
+            self._reach(timer)
             if not isinstance(target, Participant):
                 self._firing = True
                 self._callbacks.append(target)
                 return
             self._ready(target, timed_out=True)
+
+    def _reach(self, timer: VirtualTimer) -> None:
+        self._move(timer.due, timer.when)
+        if self._step is not None:
+            self._step.fired += 1
 
     def _horizon(self) -> float | None:
         """Return how far time may go on, in nanoseconds; None: nothing may even fire."""
@@ -242,6 +246,7 @@ class Kernel(Waits):
         if timer is not None and timer.due <= self.now and self._horizon() is not None:
             target = timer.sleeper
             if target is not None and timer.cancel():
+                self._reach(timer)
                 self._ready(target, timed_out=True)
                 self._run_next()
 

@@ -154,6 +154,8 @@ def test_two_steps_at_once_are_refused(clock):
         ("when", lambda clock: clock.call_at(math.inf, int)),
         ("callback", lambda clock: clock.call_at(1, 5)),
         ("kind", lambda clock: clock.trap("now")),
+        ("timers", lambda clock: clock.block_until(timers="1")),
+        ("parked", lambda clock: clock.block_until(parked=-1)),
         ("timeout", lambda clock: clock.block_until(timers=1, timeout=math.nan)),
         ("start", lambda clock: VirtualClock(start="0")),
         ("auto", lambda clock: VirtualClock(auto=1)),

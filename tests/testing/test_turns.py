@@ -54,3 +54,23 @@ def test_a_runner_that_waits_for_a_lock_does_not_stop_who_holds_it(auto):
     with lock:
         assert entered.is_set()
     holder.join()
+
+
+def test_who_shares_a_turn_is_counted_and_woken_no_earlier_than_it_asked_for(clock):
+    lock, woken = threading.Lock(), []
+    deadline = 1 + 1e-10  # the same nanosecond as 1, and later
+
+    def hold():
+        with lock:
+            clock.parker().park(deadline)
+            woken.append(clock.monotonic() >= deadline)
+
+    def want():
+        clock.sleep(1)
+        with lock:
+            pass
+
+    clock.spawn(want)
+    clock.spawn(hold)
+    assert clock.advance(1) == 2
+    assert woken == [True]
