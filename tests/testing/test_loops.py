@@ -88,3 +88,36 @@ def test_a_loop_that_a_trap_held_fires_what_is_due(clock):
         held.release()
         clock.advance(1)
         assert task.result() == [1]
+
+
+def test_of_a_loop_and_a_thread_that_are_due_together_the_one_that_asked_first_is_first(auto):
+    seen = []
+
+    async def main():
+        asyncio.get_running_loop().call_later(5, seen.append, "loop")
+        auto.spawn(lambda: auto.sleep(5) or seen.append("thread"))
+        await asyncio.sleep(1)  # the loop waits anew, after the thread
+        await asyncio.sleep(9)
+
+    auto.spawn(lambda: asyncio.run(main())).join()
+    assert seen == ["loop", "thread"]
+
+
+def test_a_call_that_comes_just_before_a_loop_waits_is_not_lost(auto):
+    """As from a signal handler, or a thread that no clock tracks."""
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        answer = loop.create_future()
+        driver = loop._selector
+        select = driver.select
+
+        def select_late(timeout):
+            driver.select = select
+            loop.call_soon_threadsafe(answer.set_result, 7)
+            return select(timeout)
+
+        driver.select = select_late
+        return await answer
+
+    assert asyncio.run(main()) == 7
