@@ -35,7 +35,8 @@ def test_a_callback_that_raises_by_itself_is_raised_at_the_end():
             clock.call_at(1.0, lambda: 1 / 0)
             clock.call_at(2.0, lambda: {}["missing"])
             clock.sleep(3)
-    assert "KeyError" in caught.value.__notes__[0]
+    (note,) = caught.value.__notes__
+    assert "KeyError" in note
 
 
 @pytest.mark.parametrize("target", [3.0, 0.0])

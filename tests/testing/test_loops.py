@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import socket
 import threading
+from contextlib import closing
 
 from backoff_ticker.testing import VirtualClock
+from tests.helpers import PATIENCE
+
+from .real_threads import in_real_thread
 
 
 def test_a_new_loop_has_the_clocks_time_at_once(auto):
@@ -121,3 +126,39 @@ def test_a_call_that_comes_just_before_a_loop_waits_is_not_lost(auto):
         return await answer
 
     assert asyncio.run(main()) == 7
+
+
+def test_a_loop_that_waits_for_a_real_descriptor_is_in_no_deadlock(auto):
+    mine, yours = socket.socketpair()
+
+    def answer():
+        auto.block_until(parked=1)
+        yours.sendall(b"hello")
+
+    async def main():
+        reader, writer = await asyncio.open_connection(sock=mine)
+        thread = in_real_thread(answer)
+        answered = await reader.readexactly(5)
+        writer.close()
+        await writer.wait_closed()
+        thread.join(PATIENCE)
+        return answered
+
+    with closing(yours):
+        assert asyncio.run(main()) == b"hello"
+
+
+def test_a_loop_of_a_clock_that_is_closed_goes_on_in_real_time():
+    with VirtualClock() as clock:
+        loop = clock.new_event_loop()
+    assert loop.run_until_complete(asyncio.sleep(0.001, "slept")) == "slept"
+    loop.close()
+
+
+def test_a_loop_with_timers_left_does_not_go_back_in_time_once_its_clock_is_closed():
+    with VirtualClock(auto=True) as clock:
+        loop = asyncio.new_event_loop()
+        loop.call_later(1e12, print)
+        clock.sleep(1e10)
+    assert loop.time() >= 1e10
+    loop.close()

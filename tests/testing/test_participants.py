@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 
 import pytest
 
@@ -80,3 +81,10 @@ def test_a_wait_of_the_driver_for_somebody_idle_for_ever_is_over_in_time():
             task.result()
         items.put("item")
         assert task.result() == "item"
+
+
+def test_a_spawned_function_has_a_copy_of_the_context(clock):
+    word = ContextVar("word")
+    word.set("mine")
+    seen = clock.spawn(lambda: [word.get(), word.set("its own")]).result()
+    assert (seen[0], word.get()) == ("mine", "mine")

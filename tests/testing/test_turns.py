@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from backoff_ticker.testing import VirtualClock
+from backoff_ticker.testing._turns import POLLS_A_TURN
 
 
 def test_without_one_at_a_time_all_who_are_due_have_run_when_the_step_ends():
@@ -17,8 +18,11 @@ def test_without_one_at_a_time_all_who_are_due_have_run_when_the_step_ends():
 def test_a_thread_that_polls_the_clock_lets_others_have_their_turn(auto):
     flag = threading.Event()
     auto.spawn(flag.set)
+    polls = 0
     while not flag.is_set():
         auto.sleep(0)
+        polls += 1
+    assert polls <= POLLS_A_TURN
 
 
 def test_threads_that_want_a_lock_do_not_stop_its_holder_who_is_due_at_the_same_time(auto):
