@@ -8,10 +8,10 @@ import threading
 from .._numbers import as_number
 from ._clock_base import ClockBase
 from ._errors import ClockUsageError, UntrackedLoopError
-from ._kernel import Step
 from ._loop_driver import HOW_TO_DRIVE, loop_kernel
 from ._nanoseconds import in_nanoseconds, in_seconds
 from ._parker import wait_for_turn
+from ._step import Step
 
 __all__ = ["ByHand"]
 
@@ -29,15 +29,24 @@ class ByHand(ClockBase):
             How many timers fired.
 
         Raises:
+            TypeError, ValueError: ``seconds`` is no finite number.
             ClockUsageError: ``seconds`` is negative: time does not go back; or this is no thread
-                that may drive the clock: a participant, or one in which an event loop runs.
+                that may drive the clock: a participant, or one in which an event loop runs; or a
+                step is under way, or the clock is closed.
             SettleTimeout: A participant neither waits on the clock nor ends.
             Exception: What a timer's callback raised; time stands where it did so.
         """
         return self._step(f"advance({seconds!r})", self._target(seconds))
 
     def advance_to(self, when: float) -> int:
-        """Let time pass up to ``when``, in seconds of the clock, as ``advance()`` does."""
+        """Let time pass up to ``when``, in seconds of the clock, as ``advance()`` does.
+
+        Returns:
+            How many timers fired.
+
+        Raises:
+            ClockUsageError: ``when`` is past; and as ``advance()`` does.
+        """
         target = in_nanoseconds(as_number("when", when))
         if target < self._kernel.now:
             raise ClockUsageError(
@@ -49,7 +58,7 @@ class ByHand(ClockBase):
         """Advance to the next timer that is pending; return how many seconds passed.
 
         Raises:
-            ClockUsageError: None is.
+            ClockUsageError: None is; and as ``advance()`` does.
         """
         self._step("advance_next()", None)
         first = self._kernel.ask(self._kernel.timers.first)
@@ -62,7 +71,7 @@ class ByHand(ClockBase):
     def settle(self) -> None:
         """Wait until every participant waits, or has ended; time stands still.
 
-        What is due by now fires: it needs no time to pass.
+        What is due by now fires: it needs no time to pass. It raises what ``advance()`` does.
         """
         self._step("settle()", self._kernel.now)
 
@@ -70,6 +79,10 @@ class ByHand(ClockBase):
         """Do what ``advance()`` does, in a coroutine on an event loop of this clock.
 
         A cancelled wait leaves time where it is.
+
+        Raises:
+            UntrackedLoopError: The clock does not drive this loop.
+            ClockUsageError, SettleTimeout, Exception: As ``advance()`` does.
         """
         kernel = self._kernel
         loop = asyncio.get_running_loop()
@@ -85,11 +98,11 @@ class ByHand(ClockBase):
 
         what = f"advance_async({seconds!r})"
         step = Step(what, self._target(seconds), lambda: loop.call_soon_threadsafe(finish))
-        kernel.post(kernel.begin, step)
+        kernel.post(kernel.begin_step, step)
         try:
             await done
         finally:
-            kernel.post(kernel.withdraw, step)
+            kernel.post(kernel.withdraw_step, step)
         return step.outcome()
 
     def _target(self, seconds: float) -> int:
@@ -107,20 +120,20 @@ class ByHand(ClockBase):
         kernel = self._kernel
         done = threading.Lock()
         done.acquire()
-        driver = self._counted_here()
+        participant = self._counted_here()
 
         def finish() -> None:
             if done.locked():
                 done.release()
 
-        step = Step(what, target, finish, driver)
+        step = Step(what, target, finish, participant)
         kernel.watch.begin()
         kernel.unlock()
         try:
-            kernel.post(kernel.begin, step)
+            kernel.post(kernel.begin_step, step)
             done.acquire()
         finally:
-            kernel.post(kernel.withdraw, step)
-            if driver is not None:
-                wait_for_turn(kernel, driver)
+            kernel.post(kernel.withdraw_step, step)
+            if participant is not None:
+                wait_for_turn(kernel, participant)
         return step.outcome()

@@ -7,7 +7,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from ._current import current
+from ._current import as_current
 from ._errors import ClockUsageError
 from ._participants import Participants
 from ._patches import patch, unpatch
@@ -32,6 +32,11 @@ class ByItself(Participants):
         """Have time advance by itself inside the block, whenever every participant waits.
 
         This thread is a participant there, so time stands still while it works.
+
+        Raises:
+            ClockUsageError: Another thread entered the clock, or this one is a participant, or
+                runs an event loop.
+            Exception: What the callback of a timer raised, as the block ends.
         """
         self._refuse_in_loop("auto_advance()", "auto=True for the clock")
         self._refuse_in_participant("auto_advance()")
@@ -44,10 +49,10 @@ class ByItself(Participants):
         driver.native = threading.get_native_id()
         with counted(kernel, driver):
             try:
-                kernel.post(kernel.automatic, 1)
+                kernel.post(kernel.change_auto, 1)
                 yield
             finally:
-                kernel.post(kernel.automatic, -1)
+                kernel.post(kernel.change_auto, -1)
         self._raise_errors()
 
     def _raise_errors(self) -> None:
@@ -67,14 +72,18 @@ class ByItself(Participants):
             SettleTimeout: A participant neither waits on the clock nor ends.
             BaseException: What the function, or the callback of a timer, raised.
         """
-        with self._current(), self.auto_advance():
+        with self._installed(), self.auto_advance():
             return self.spawn(function, *args, **kwargs).result()
 
     def run_async(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on an event loop of this clock in this thread, as ``run()`` does."""
+        """Run a coroutine on an event loop of this clock in this thread, as ``run()`` does.
+
+        Raises:
+            BaseException: As ``run()`` does, or what the coroutine raised.
+        """
         try:
             with (
-                self._current(),
+                self._installed(),
                 self.auto_advance(),
                 asyncio.Runner(loop_factory=self.new_event_loop) as runner,
             ):
@@ -83,14 +92,14 @@ class ByItself(Participants):
             coroutine.close()
 
     @contextmanager
-    def _current(self) -> Iterator[None]:
+    def _installed(self) -> Iterator[None]:
         """Have this clock be the current one here, and the standard library know of it."""
         if self._entered:
             yield
             return
         patch()
         try:
-            with current(self._kernel.clock):
+            with as_current(self._kernel.clock):
                 yield
         finally:
             unpatch()

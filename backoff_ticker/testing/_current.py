@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from .._protocols import Clock
 
-__all__ = ["current"]
+__all__ = ["as_current"]
 
 
 @contextmanager
-def current(clock: Clock) -> Iterator[None]:
+def as_current(clock: Clock) -> Iterator[None]:
     """Have ``clock`` be the current one in this thread."""
     ident = threading.get_ident()
     before = current_clocks.get(ident)

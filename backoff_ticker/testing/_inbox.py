@@ -11,11 +11,11 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ._current import as_current
 from ._errors import ClockUsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
 
 __all__ = ["Inbox"]
 
@@ -30,42 +30,44 @@ class Inbox:
     """Carries out operations, and what follows from them.
 
     Attributes:
+        clock: Is the current one for callbacks.
         errors: What callbacks raised while nobody waited for a step; and, where a signal handler
             raised something in the middle of it, an operation.
     """
 
     def __init__(self) -> None:
+        self.clock: Any = None
         self._inbox: deque[tuple[Callable[..., None], tuple[Any, ...], int]] = deque()
         self._observers: list[Callable[[], None]] = []
         self._lock = threading.RLock()
         self.errors: list[BaseException] = []
         self._firing = False
-        self._due: list[Callable[[], object]] = []
-        self._firing_in: int | None = None  # in which thread
+        self._callbacks: list[Callable[[], object]] = []
+        self._firing_thread: int | None = None
 
     def _dispatch(self) -> None:
-        """Do what follows from the state; a callback that is to be called is due then."""
+        """Do what follows from the state; at most one callback is handed out to be called."""
         raise NotImplementedError
 
-    def _fired(self, error: BaseException | None) -> None:
-        """Go on once that callback has returned."""
+    def _after_callback(self, error: BaseException | None) -> None:
+        """Go on once that callback has returned, or raised ``error``."""
         raise NotImplementedError
 
     def clear(self) -> None:
         """Know of no operation any more, nor of a thread that is at it."""
         self._lock = threading.RLock()
         self._inbox.clear()
-        self._due.clear()
+        self._callbacks.clear()
         self._observers.clear()
         self._firing = False
-        self._firing_in = None
+        self._firing_thread = None
 
     def post(self, operation: Callable[..., None], *args: object) -> None:
         """Have an operation carried out, by this thread or the one that is at it."""
         here = threading.get_ident()
         self._inbox.append((operation, args, here))
-        inbox, due, lock = self._inbox, self._due, self._lock
-        while (inbox or due) and not lock._is_owned():  # type: ignore[attr-defined]
+        inbox, callbacks, lock = self._inbox, self._callbacks, self._lock
+        while (inbox or callbacks) and not lock._is_owned():  # type: ignore[attr-defined]
             try:  # before it is acquired: an interrupt can come at any call
                 if not lock.acquire(blocking=False):
                     return
@@ -83,30 +85,26 @@ class Inbox:
             finally:
                 if lock._is_owned():  # type: ignore[attr-defined]
                     lock.release()
-            if due:
+            if callbacks:
                 self._fire()
 
     def _fire(self) -> None:
         error: BaseException | None = None
         try:
-            callback = self._due.pop()
+            callback = self._callbacks.pop()
         except IndexError:
             return  # another thread calls it
         try:
-            self._firing_in = threading.get_ident()
-            with self._as_current():
+            self._firing_thread = threading.get_ident()
+            with as_current(self.clock):
                 callback()
         except KeyboardInterrupt:
             raise  # out of the call that fired it
         except BaseException as raised:  # noqa: BLE001 - raised by the step, or when the clock ends
             error = raised
         finally:
-            self._firing_in = None
-            self._inbox.append((self._fired, (error,), 0))
-
-    def _as_current(self) -> AbstractContextManager[None]:
-        """Return a block in which callbacks are called."""
-        raise NotImplementedError
+            self._firing_thread = None
+            self._inbox.append((self._after_callback, (error,), 0))
 
     def unlock(self) -> None:
         """Let go the lock, before a wait, that an interrupt made this thread keep."""
@@ -116,7 +114,7 @@ class Inbox:
     @property
     def fires_here(self) -> bool:
         """Whether this thread is calling a timer's callback."""
-        return self._firing_in == threading.get_ident()
+        return self._firing_thread == threading.get_ident()
 
     def ask(self, question: Callable[[], T]) -> T:
         """Return what ``question()`` answers while nothing changes."""
@@ -137,9 +135,12 @@ class Inbox:
             if met.locked() and condition():
                 met.release()
 
-        self.ask(lambda: self._observers.append(look))
-        self.ask(look)
         try:
+            self.ask(lambda: self._observers.append(look))
             return met.acquire(timeout=timeout)
         finally:
-            self.ask(lambda: self._observers.remove(look))
+            self.ask(lambda: self._forget_observer(look))
+
+    def _forget_observer(self, look: Callable[[], None]) -> None:
+        if look in self._observers:
+            self._observers.remove(look)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from .._numbers import as_seconds, shown
+from .._numbers import as_count, as_seconds, shown
 from ._clock_base import ClockBase
 from ._errors import ClockUsageError, SettleTimeout
 from ._participant import State
@@ -47,8 +47,8 @@ class Inspection(ClockBase):
             for timer in kernel.timers.pending()
             if timer.sleeper is None or timer.sleeper.parker is not None
         ]
-        for driver in kernel.loops:
-            found += [TimerInfo(*timer) for timer in driver.pending()]
+        for loop_driver in kernel.loop_drivers:
+            found += [TimerInfo(*timer) for timer in loop_driver.pending()]
         return sorted(found, key=lambda timer: timer.when)
 
     def block_until(
@@ -56,7 +56,13 @@ class Inspection(ClockBase):
     ) -> None:
         """Wait, in real time, until so many timers are pending and participants wait.
 
+        Args:
+            timers: How many timers, 0 or more, those of event loops included; None: 0.
+            parked: How many participants, 0 or more; no thread that is not tracked; None: 0.
+            timeout: Real seconds, 0 or more.
+
         Raises:
+            TypeError, ValueError: A number is none of these.
             SettleTimeout: After ``timeout`` real seconds there are fewer.
         """
         kernel = self._kernel
@@ -65,7 +71,10 @@ class Inspection(ClockBase):
             waiting = sum(one.state is State.PARKED for one in kernel.members)
             return len(self._pending()), waiting
 
-        wanted = (timers or 0, parked or 0)
+        wanted = (
+            0 if timers is None else as_count("timers", timers),
+            0 if parked is None else as_count("parked", parked),
+        )
 
         def enough() -> bool:
             return all(found >= least for found, least in zip(counts(), wanted, strict=True))
@@ -85,6 +94,9 @@ class Inspection(ClockBase):
         Args:
             kind: The method: ``"monotonic"``, ``"time"``, ``"call_at"`` or ``"parker"``.
             match: Called with the arguments of a call: whether to hold it; None: each.
+
+        Raises:
+            ClockUsageError: ``kind`` is none of these.
         """
         kinds = ("monotonic", "time", "call_at", "parker")
         if kind not in kinds:

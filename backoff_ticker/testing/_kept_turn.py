@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ._watch import EVERY
+from ._watch import LOOK_INTERVAL
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["KeptTurn"]
 
-_LONG = 0.05
+_SHARED_AFTER = 0.05
 """Seconds of doing nothing after which a turn is shared."""
-_LATE = 2.0 * EVERY
+_LATE_LOOK = 2.0 * LOOK_INTERVAL
 """Seconds between two looks that tell that somebody else has the machine or the interpreter."""
-_LITTLE = 0.05
+_UNJUDGED = 0.05
 """What a second counts for in which it cannot be judged."""
 
 
@@ -49,9 +49,9 @@ class KeptTurn:
             self._given, self._kept = given, 0.0
             return False
         begun = all(one.ident is not None for one in running)
-        judged = begun and elapsed < _LATE and not _others_work()
-        self._kept += elapsed if judged else elapsed * _LITTLE
-        return self._kept >= _LONG
+        judged = begun and elapsed < _LATE_LOOK and not _others_work()
+        self._kept += elapsed if judged else elapsed * _UNJUDGED
+        return self._kept >= _SHARED_AFTER
 
 
 def _others_work() -> bool:

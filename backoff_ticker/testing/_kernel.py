@@ -9,81 +9,41 @@ Invariants:
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-from ._current import current
 from ._errors import ClockUsageError, SettleTimeout, Unwind, VirtualDeadlockError
 from ._kept_turn import KeptTurn
-from ._nanoseconds import NEVER, in_seconds
+from ._nanoseconds import in_seconds
 from ._participant import Participant, State
-from ._reports import at, deadlock, stuck
-from ._turns import Turns
+from ._patience import Patience
+from ._reports import deadlock, driver_waits, stuck
+from ._waits import Waits
+from ._watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
+    from ._step import Step
     from ._timers import VirtualTimer
 
-__all__ = ["Kernel", "Step", "kernels"]
+__all__ = ["Kernel", "kernels"]
 
 kernels: WeakSet[Kernel] = WeakSet()
 """All that there are."""
 
 _OUTSIDE = (State.AWAY, State.HELD)
-_ONCE_MORE = 0.1
-"""Seconds to wait for those who were waited for in vain."""
 
 
-class Step:
-    """Somebody waits until everyone does and time has come as far as a target.
-
-    Attributes:
-        what: Names it in reports.
-        target: How far, in nanoseconds; None: time stands still meanwhile.
-        fired: How many timers fired on the way.
-        error: What went wrong.
-        driver: The participant that waits for it, and is not counted meanwhile.
-    """
-
-    __slots__ = ("_on_done", "driver", "error", "fired", "target", "what")
-
-    def __init__(
-        self,
-        what: str,
-        target: int | None,
-        on_done: Callable[[], object],
-        driver: Participant | None = None,
-    ) -> None:
-        self.what: str = what
-        self.target: int | None = target
-        self.driver: Participant | None = driver
-        self.fired: int = 0
-        self.error: BaseException | None = None
-        self._on_done = on_done
-
-    def finish(self) -> None:
-        """Tell whoever waits."""
-        self._on_done()
-
-    def outcome(self) -> int:
-        """Return how many timers fired, or raise what went wrong."""
-        if self.error is not None:
-            raise self.error
-        return self.fired
-
-
-class Kernel(Turns):
+class Kernel(Waits):
     """Moves the time of a virtual clock.
 
     Attributes:
-        clock: Whose kernel it is.
-        closed: Whether that clock is closed.
-        loops: What drives event loops by this clock.
+        closed: Whether the clock is closed.
+        loop_drivers: What drives event loops by this clock.
         holds: Why time is held still, for however long.
         promises: Which participants are to come; time stands still, but not for ever.
-        settle_timeout: Real seconds after which nobody waits any longer.
+        patience: For how long it waits, in real time, for who does not wait on it.
+        watch: Has real time looked at, once there is a participant.
     """
 
     def __init__(
@@ -96,25 +56,23 @@ class Kernel(Turns):
         settle_timeout: float,
     ) -> None:
         super().__init__(start, driver, strict=strict, one_at_a_time=one_at_a_time)
-        self.clock: Any = None
         self.closed: bool = False
-        self.loops: list[Any] = []
+        self.loop_drivers: list[Any] = []
         self.holds: dict[object, str] = {}
         self.promises: dict[object, str] = {}
-        self.settle_timeout: float = settle_timeout
+        self.patience: Patience = Patience(settle_timeout, start)
+        self.watch: Watch = Watch(self)
         self._auto = 0
         self._step: Step | None = None
         self._kept_turn = KeptTurn()
-        self._gave_up: tuple[int | None, dict[Participant, int]] = (None, {})
-        self._still_since = 0.0
-        self._still_at = start
         kernels.add(self)
 
-    # Operations
+    def enter_new(self, participant: Participant) -> None:
+        """Count a participant from now on; its thread waits for its turn."""
+        self.watch.begin()
+        self.post(self.enter, participant)
 
-    def add(self, timer: VirtualTimer) -> None:
-        """Add a timer."""
-        self.timers.push(timer)
+    # Operations
 
     def hold(self, key: object, why: str) -> None:
         """Hold time still."""
@@ -132,32 +90,32 @@ class Kernel(Turns):
         """Wait for it no more: it has come."""
         self.promises.pop(key, None)
 
-    def begin(self, step: Step) -> None:
+    def begin_step(self, step: Step) -> None:
         """Begin a step."""
         if self._step is None:
             self._step = step
-            self._still_since = 0.0
-            if step.driver is not None:
-                self.pause(step.driver, State.AWAY, "a step")
+            self.patience.begin_anew()
+            if step.participant is not None:
+                self.pause(step.participant, State.AWAY, "a step")
         else:
             step.error = ClockUsageError(
                 "this clock is being advanced already: one step at a time, in one thread"
             )
-            self._end_step(step)
+            self._conclude(step)
 
-    def withdraw(self, step: Step) -> None:
+    def withdraw_step(self, step: Step) -> None:
         """Give up a step, if it is not done."""
         if self._step is step:
             self._step = None
-            self._end_step(step)
+            self._conclude(step)
 
-    def _end_step(self, step: Step) -> None:
-        if step.driver is not None:
-            self.resume(step.driver)  # before time can move on without it
+    def _conclude(self, step: Step) -> None:
+        if step.participant is not None:
+            self.resume(step.participant)  # before time can move on without it
         step.finish()
 
-    def automatic(self, change: int) -> None:
-        """Have time advance by itself, or no longer."""
+    def change_auto(self, change: int) -> None:
+        """Count the blocks, one inside another, in which time advances by itself."""
         self._auto += change
 
     def close(self) -> None:
@@ -176,14 +134,14 @@ class Kernel(Turns):
         self.driver.state = State.RUNNING
         self.clear()
 
-    def _fired(self, error: BaseException | None) -> None:
+    def _after_callback(self, error: BaseException | None) -> None:
         self._firing = False
         if error is None:
             return
         if self._step is None:
             self.errors.append(error)
         else:
-            self._finish(error)
+            self._end_step(error)
 
     # The rule
 
@@ -196,48 +154,53 @@ class Kernel(Turns):
                 break
             timer, horizon = self.timers.first(), self._horizon()
             if timer is None or horizon is None or timer.due > horizon:
-                if not self._at_rest():
+                if not self._come_to_rest():
                     break
                 continue
             self.timers.pop()
             target = timer.take()
             if target is None:
                 continue  # cancelled in this very moment: time does not move for it
-            self._move(timer.due, timer.when)
-            if self._step is not None:
-                self._step.fired += 1
+            self._reach(timer)
             if not isinstance(target, Participant):
                 self._firing = True
-                self._due.append(target)
+                self._callbacks.append(target)
                 return
             self._ready(target, timed_out=True)
 
+    def _reach(self, timer: VirtualTimer) -> None:
+        self._move(timer.due, timer.when)
+        if self._step is not None:
+            self._step.fired += 1
+
     def _horizon(self) -> float | None:
+        """Return how far time may go on, in nanoseconds; None: nothing may even fire."""
         if self._step is not None:
             return self._step.target
-        return NEVER if self._auto and not self.closing else None
+        return inf if self._auto and not self.closing else None
 
-    def _at_rest(self) -> bool:
-        """Everybody waits and nothing is due: say so. Returns whether that changed anything."""
+    def _come_to_rest(self) -> bool:
+        """End the step, or the waits that nothing would end; return whether there were any."""
         step = self._step
         if step is not None:
             if step.target is not None:
                 self._move(step.target, in_seconds(step.target))
-            self._finish(None)
+            self._end_step(None)
             return True
         if any(one.state in _OUTSIDE or one.break_select for one in self.members):
             return False  # something outside may still come: the watch decides
         if self._auto and not self.closing:
-            return self._stalled([one for one in self.members if one.state is State.PARKED])
-        return self._driver_is_stuck()
+            return self._break_deadlock([one for one in self.members if one.state is State.PARKED])
+        return self._end_wait_of_driver()
 
-    def _finish(self, error: BaseException | None) -> None:
+    def _end_step(self, error: BaseException | None) -> None:
         step, self._step = self._step, None
         if step is not None:
             step.error = error
-            self._end_step(step)
+            self._conclude(step)
 
-    def _stalled(self, waiting: list[Participant]) -> bool:
+    def _break_deadlock(self, waiting: list[Participant]) -> bool:
+        """Have the waits of all raise; return whether there are any."""
         message = deadlock(self)
         # Who was told before, in vain, is ended; those who wait for it go on.
         stubborn = [one for one in waiting if one.stalled_at == self.now]
@@ -248,7 +211,8 @@ class Kernel(Turns):
             self._ready(participant, error=error)
         return bool(waiting)
 
-    def _driver_is_stuck(self) -> bool:
+    def _end_wait_of_driver(self) -> bool:
+        """End the wait of a driver by hand, as one that is refused or gives up, if it waits."""
         driver = self.driver
         if driver.state is not State.PARKED or driver.break_select is not None or self.closing:
             return False
@@ -256,25 +220,21 @@ class Kernel(Turns):
         if parker is not None and parker.gives_up:
             self._ready(driver, timed_out=True)
             return True
-        message = (
-            f"{at(self)}: the thread that drives this clock waits on it ({driver.what}), every "
-            "participant does, and time stands still. Call advance() first, await "
-            "advance_async(), wait in a participant, or have time advance by itself."
-        )
-        self._ready(driver, error=ClockUsageError(message))
+        self._ready(driver, error=ClockUsageError(driver_waits(self)))
         return True
 
     # What only real time tells
 
+    def awaited(self) -> set[Participant]:
+        """Return the participants, but for those who were waited for in vain."""
+        return self.members.keys() - self.patience.hopeless(self.now, self.members)
+
     def look(self, real: float) -> None:
         """See to it that nobody waits for ever; called by the watch, in real seconds."""
         running = () if self._firing else self._running
-        if self._kept_turn.look(real, self.given, running):
+        if self._kept_turn.look(real, self.turns_given, running):
             self._share_turn()
-        if self.now != self._still_at or not self._still_since or self.holds:
-            self._still_at, self._still_since = self.now, real
-        elif real - self._still_since >= self._patience():
-            self._still_since = real
+        if self.patience.is_over(real, self.now, self.members, held=bool(self.holds)):
             self._give_up()
 
     def _share_turn(self) -> None:
@@ -286,38 +246,20 @@ class Kernel(Turns):
         if timer is not None and timer.due <= self.now and self._horizon() is not None:
             target = timer.sleeper
             if target is not None and timer.cancel():
+                self._reach(timer)
                 self._ready(target, timed_out=True)
                 self._run_next()
 
-    def _patience(self) -> float:
-        """Return the real seconds to wait: few, if all that is for those waited for in vain."""
-        if self._waited_for() and self.hopeless().issuperset(self._waited_for()):
-            return min(self.settle_timeout, _ONCE_MORE)
-        return self.settle_timeout
-
-    def hopeless(self) -> set[Participant]:
-        """Return those who were waited for in vain, and have not moved since."""
-        when, turns = self._gave_up
-        if when != self.now:
-            return set()
-        return {one for one, turn in self._waited_for().items() if turns.get(one) == turn}
-
     def _give_up(self) -> None:
+        """Fail the step, or the wait of the driver, that has taken too long."""
         if self._step is None and self.driver.state is not State.PARKED:
             return
         if self._step is not None:
-            self._finish(SettleTimeout(stuck(self, self._step.what)))
+            self._end_step(SettleTimeout(stuck(self, self._step.what)))
         elif self._running or self._queue or self._firing or self.promises:
             self._ready(self.driver, error=SettleTimeout(stuck(self, "a wait")))
         elif self._auto:
             self._ready(self.driver, error=VirtualDeadlockError(deadlock(self)))
         else:
-            self._driver_is_stuck()
-        self._gave_up = (self.now, self._waited_for())
-
-    def _waited_for(self) -> dict[Participant, int]:
-        """Return those who do not wait on the clock, and which turn was their last."""
-        return {one: one.last_turn for one in self.members if one.state is not State.PARKED}
-
-    def _as_current(self) -> AbstractContextManager[None]:
-        return current(self.clock)
+            self._end_wait_of_driver()
+        self.patience.note_in_vain(self.now, self.members)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from asyncio import selector_events
 from contextlib import contextmanager
-from heapq import heappush
-from math import inf, isfinite, ulp
+from math import ulp
 from typing import TYPE_CHECKING, Any
 
 from .._clock import SystemClock
+from ._driven_timers import DrivenTimer, DrivenTimers
 from ._errors import (
     ClockUsageError,
     SettleTimeout,
@@ -18,9 +18,9 @@ from ._errors import (
     VirtualTimeError,
 )
 from ._parker import wait_for_turn
-from ._reports import at, name_of
+from ._reports import at
 from ._tracking import counted
-from ._turns import POLLS
+from ._turns import POLLS_A_TURN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,12 +35,17 @@ HOW_TO_DRIVE = "run the code on clock.new_event_loop(), or begin the loop inside
 """What to do about a loop that a clock does not drive."""
 
 _DRIVER = "_backoff_ticker_driver"
-_MANY = 1024
 _RESOLUTION = 1e-9
+"""Seconds between two times that a loop with a time of its own is to tell apart."""
 
 
 class LoopDriver:
-    """Drives one event loop by one clock, in place of its selector."""
+    """Drives one event loop by one clock, in place of its selector.
+
+    Attributes:
+        kernel: Of that clock.
+        timers: Those of the loop.
+    """
 
     def __init__(self, kernel: Kernel, loop: Any) -> None:  # noqa: ANN401 - much of it is private
         self.kernel: Kernel = kernel
@@ -48,22 +53,22 @@ class LoopDriver:
         self._participant: Participant | None = None
         self._selector = loop._selector
         self._write_to_self = loop._write_to_self
-        self._orders: dict[float, int] = {}
         # A loop that has timers already goes on from its own time.
-        self.base: float = loop.time() - kernel.seconds if loop._scheduled else 0.0
+        ahead = loop.time() - kernel.seconds if loop._scheduled else 0.0
+        self.timers: DrivenTimers = DrivenTimers(loop, ahead, kernel.next_order)
         self._polls = 0
         self._polls_since = 0.0
         self._own_resolution = loop._clock_resolution
         setattr(loop, _DRIVER, self)
         loop._selector = self
         loop._write_to_self = self._wake
-        loop.call_at = self._noting(loop.call_at)
+        loop.call_at = self.timers.noting(loop.call_at)
         loop.time = self._reading()
         self._set_resolution()
-        kernel.loops[:] = [one for one in kernel.loops if not one.closed]
-        kernel.loops.append(self)
+        kernel.loop_drivers[:] = [one for one in kernel.loop_drivers if not one.closed]
+        kernel.loop_drivers.append(self)
 
-    def release(self) -> None:
+    def detach(self) -> None:
         """Give the loop back its own time, going on from here."""
         loop = self._loop
         passed = loop.time()
@@ -79,24 +84,8 @@ class LoopDriver:
 
     def _reading(self) -> Callable[[], float]:
         """Return what reads the time: called for each timer, so it looks up little."""
-        kernel, base = self.kernel, self.base
-        return (lambda: kernel.seconds + base) if base else (lambda: kernel.seconds)
-
-    def _noting(self, call_at: Any) -> Any:  # noqa: ANN401
-        """Return ``call_at`` that notes which came first of those due at the same time."""
-        note, next_order, loop = self._orders.setdefault, self.kernel.next_order, self._loop
-
-        def call_at_noted(when: float, callback: Any, *args: Any, context: Any = None) -> Any:  # noqa: ANN401
-            note(when, next_order())
-            if loop._debug or loop._closed or when is None:
-                return call_at(when, callback, *args, context=context)
-            # What the loop's own does, without a call in between: each sleep comes this way.
-            timer: Any = asyncio.TimerHandle(when, callback, args, loop, context)
-            heappush(loop._scheduled, timer)
-            timer._scheduled = True
-            return timer
-
-        return call_at_noted
+        kernel, ahead = self.kernel, self.timers.ahead
+        return (lambda: kernel.seconds + ahead) if ahead else (lambda: kernel.seconds)
 
     def _wake(self) -> None:
         participant = self._participant
@@ -116,22 +105,12 @@ class LoopDriver:
         if events or (timeout is not None and timeout <= 0.0):
             self._set_resolution()  # time may have gone on while the loop did not run, or was held
             self._polls = 0 if events else self._polls + 1
-            if self._polls % POLLS == 1:
+            if self._polls % POLLS_A_TURN == 1:
                 self._share(participant)
             return events
         self._polls = 0
-        when, order = self._next()
+        when, order = self.timers.next()
         return self._park(participant, when, order, alone=alone)
-
-    def _next(self) -> tuple[float | None, int | None]:
-        """Return when the loop has to go on, and its place in the order at that time."""
-        scheduled, orders = self._loop._scheduled, self._orders
-        when = scheduled[0]._when if scheduled else inf
-        if len(orders) > _MANY + 2 * len(scheduled):
-            pending = {handle._when for handle in scheduled}
-            for at in orders.keys() - pending:
-                del orders[at]
-        return (when - self.base, orders.get(when)) if isfinite(when) else (None, None)
 
     def _park(
         self, participant: Participant, when: float | None, order: int | None, *, alone: bool
@@ -159,9 +138,9 @@ class LoopDriver:
         return events
 
     def _set_resolution(self) -> None:
-        """Let the loop's timers fire at their own time; a time with a base is rounded twice."""
+        """Let the loop's timers fire at their own time; one that is ahead is rounded twice."""
         step = ulp(self._loop.time())
-        self._loop._clock_resolution = max(_RESOLUTION, 4.0 * step) if self.base else step
+        self._loop._clock_resolution = max(_RESOLUTION, 4.0 * step) if self.timers.ahead else step
 
     def _share(self, participant: Participant) -> None:
         """Let others run: this loop has something to do again and again, and never waits.
@@ -174,7 +153,7 @@ class LoopDriver:
         if self._polls == 1:
             self._polls_since = now
             return
-        if now - self._polls_since >= kernel.settle_timeout:
+        if now - self._polls_since >= kernel.patience.timeout:
             self._polls = 0
             raise SettleTimeout(f"{at(kernel)}: an event loop never waits: {participant.name}")
         kernel.post(kernel.yield_turn, participant)
@@ -185,11 +164,7 @@ class LoopDriver:
         participant = self._participant
         if participant is None:
             return []
-        return [
-            (handle._when - self.base, f"call of {name_of(handle._callback)}", participant.name)
-            for handle in list(self._loop._scheduled)
-            if not handle._cancelled
-        ]
+        return [(*timer, participant.name) for timer in self.timers.pending()]
 
     @property
     def closed(self) -> bool:
@@ -222,36 +197,13 @@ class LoopDriver:
                 self._participant = None
 
 
-class _LoopTimer:
-    """A timer of a loop that a clock drives."""
-
-    __slots__ = ("_callback", "_handle", "when")
-
-    def __init__(self, loop: Any, at: float, when: float, callback: Callable[[], object]) -> None:  # noqa: ANN401
-        self.when = when
-        self._callback: Callable[[], object] | None = callback
-        self._handle = loop.call_at(at, self._run)
-
-    def cancel(self) -> bool:
-        if self._callback is None:
-            return False
-        self._callback = None
-        self._handle.cancel()
-        return True
-
-    def _run(self) -> None:
-        callback, self._callback = self._callback, None
-        if callback is not None:
-            callback()
-
-
 def loop_timer(
     loop: asyncio.AbstractEventLoop, when: float, callback: Callable[[], object]
 ) -> TimerHandle:
     """Have ``callback()`` called in a loop that a clock drives, at ``when`` on that clock."""
     driver = _found_driver(loop)
     assert driver is not None  # noqa: S101 - the caller has asked for its kernel
-    return _LoopTimer(loop, when + driver.base, when, callback)
+    return DrivenTimer(loop, driver.timers.ahead, when, callback)
 
 
 def _found_driver(loop: object) -> LoopDriver | None:
@@ -276,7 +228,7 @@ def driver_of(loop: Any, kernel: Kernel) -> LoopDriver:  # noqa: ANN401
     if driver is not None:
         if driver.kernel is kernel:
             return driver
-        driver.release()
+        driver.detach()
     if not isinstance(loop, selector_events.BaseSelectorEventLoop):
         raise UntrackedLoopError(
             f"a virtual clock cannot drive {loop!r}: run the code on clock.new_event_loop()"

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from math import floor, inf
+from math import floor
 
-__all__ = ["NEVER", "in_nanoseconds", "in_seconds"]
+__all__ = ["in_nanoseconds", "in_seconds"]
 
 _A_SECOND = 1_000_000_000
-
-NEVER = inf
-"""A horizon without a limit."""
 
 
 def in_nanoseconds(seconds: float) -> int:

@@ -90,7 +90,7 @@ def wait_for_turn(
             begin()
         participant.turn.acquire()
     except BaseException:
-        kernel.interrupt(participant)
+        kernel.run_after_interrupt(participant)
         raise
     error, participant.error = participant.error, None
     if error is not None:

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
     from ._timers import VirtualTimer
 
-__all__ = ["Participant", "State"]
+__all__ = ["PARTICIPANT", "Participant", "State", "start_untracked"]
+
+PARTICIPANT = "_backoff_ticker_participant"
+"""The attribute of a thread that names its participant; None: it is to be none."""
 
 
 class State(Enum):
@@ -39,7 +42,7 @@ class Participant:
         state: What it does.
         what: What it waits for, for reports.
         parker: Where it waits; None: in its event loop.
-        last_turn: Which of all turns was its last.
+        last_turn: The number of its last turn, among all of the clock.
         polls: How often in a row its wait was over before it began.
         timer: What ends its wait.
         woken: Whether somebody called into its event loop since that last looked.
@@ -105,3 +108,9 @@ class Participant:
 
     def __repr__(self) -> str:
         return f"<Participant {self.name!r} {self.state.value}>"
+
+
+def start_untracked(thread: threading.Thread) -> None:
+    """Start a thread that does not become a participant by that."""
+    vars(thread)[PARTICIPANT] = None
+    thread.start()

@@ -30,7 +30,8 @@ class Participants(ClockBase):
     def spawn(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Task[T]:
         """Start a function in a thread that is tracked; it counts from now on.
 
-        It runs in a copy of this ``contextvars`` context, with this clock as the current one.
+        It runs in a copy of this ``contextvars`` context, with this clock as the current one, in a
+        daemon thread.
         """
         self._spawned += 1
         name = f"{getattr(function, '__name__', 'task')}-{self._spawned}"
@@ -41,7 +42,8 @@ class Participants(ClockBase):
     def tracked(self, function: Callable[P, T]) -> Callable[P, T]:
         """Return what a thread of any pool can call instead of ``function``, as a participant.
 
-        Time stands still from now on until the first call begins, so it must be called.
+        Time stands still from now on until the first call begins, so it must be called, within
+        ``settle_timeout`` real seconds of a step.
         """
         kernel = self._kernel
         name = getattr(function, "__name__", "tracked")
@@ -69,7 +71,8 @@ class Participants(ClockBase):
     def external(self, why: str) -> Iterator[None]:
         """Hold time still inside the block, which waits for something real: a socket, a process.
 
-        Other participants run meanwhile. ``why`` stands in reports.
+        Other participants run meanwhile, and no ``settle_timeout`` passes. ``why`` stands in
+        reports.
         """
         kernel = self._kernel
         key = object()

@@ -24,6 +24,8 @@ _PATCHES: list[tuple[Any, str, Callable[[Any], Any]]] = [
     *POOL_PATCHES,
     *LOOP_PATCHES,
 ]
+"""Each: of what, which attribute, and what makes the replacement of the original."""
+
 _lock = threading.Lock()
 _originals: list[Any] = []
 _users = 0

@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, thread as pools
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from ._current import current
+from ._current import as_current
 from ._errors import ClockLeakError, Unwind
 from ._participant import Participant
 from ._reports import name_of
@@ -80,8 +80,8 @@ class _Pool:
         for call in calls:
             call()
 
-    def watch_idle(self, call: Callable[[], object]) -> None:
-        """Call once there is no job."""
+    def add_idle_callback(self, call: Callable[[], object]) -> None:
+        """Have ``call()`` called once there is no job."""
         with self._lock:
             if self._jobs:
                 self._at_idle.append(call)
@@ -182,7 +182,7 @@ def _wrap_initializer(executor: Any, kernel: Kernel) -> None:  # noqa: ANN401
         return
 
     def initialize(*args: object) -> object:
-        with current(kernel.clock):
+        with as_current(kernel.clock):
             return initializer(*args)
 
     executor._initializer = initialize
@@ -210,7 +210,7 @@ def _shutting_down(original: Callable[..., Any]) -> Callable[..., Any]:
         kernel = kernel_here()
         if wait and kernel is not None and pool is not None and pool.kernel is kernel:
             original(executor, wait=False, cancel_futures=cancel_futures)
-            wait_until(kernel, "Executor.shutdown()", pool.watch_idle, None)
+            wait_until(kernel, "Executor.shutdown()", pool.add_idle_callback, None)
         original(executor, wait=wait, cancel_futures=cancel_futures)
 
     return shutdown

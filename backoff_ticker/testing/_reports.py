@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ._kernel import Kernel
     from ._participant import Participant
 
-__all__ = ["at", "deadlock", "leaks", "name_of", "place", "stuck"]
+__all__ = ["at", "deadlock", "driver_waits", "leaks", "name_of", "stuck"]
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - texts
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__))  # noqa: PTH100, PTH120
@@ -40,7 +40,7 @@ def at(kernel: Kernel) -> str:
     return f"at t={in_seconds(kernel.now):.9g}"
 
 
-def place(ident: int | None) -> str:
+def _place(ident: int | None) -> str:
     """Return where a thread is: the innermost frame of the user's own, and what that has called.
 
     Without any of the user's own: the outermost that is not of threads.
@@ -75,17 +75,18 @@ def _waits(participant: Participant) -> str:
 
 
 def _with_place(participant: Participant) -> str:
-    return f"{_waits(participant)}{place(participant.ident)}"
+    return f"{_waits(participant)}{_place(participant.ident)}"
 
 
 def stuck(kernel: Kernel, what: str) -> str:
     """Return that somebody neither waits on the clock nor ends."""
     busy = [one for one in kernel.members if one.state in (State.RUNNING, State.QUEUED, State.HELD)]
-    threads = [f"thread {one.name!r}{place(one.ident)}" for one in busy]
+    threads = [f"thread {one.name!r}{_place(one.ident)}" for one in busy]
     missing = [f"{name}, tracked, was not called yet" for name in kernel.promises.values()]
     who = "; ".join([*threads, *missing])
+    timeout = kernel.patience.timeout
     return (
-        f"{what} gave up after {kernel.settle_timeout:g} s of real time {at(kernel)}: {len(busy)} "
+        f"{what} gave up after {timeout:g} s of real time {at(kernel)}: {len(busy)} "
         f"of {len(kernel.members)} participants never waited on this clock: {who or 'none'}. "
         "Use a wait of this library, or put clock.idle(...) around the wait."
     )
@@ -95,6 +96,15 @@ def deadlock(kernel: Kernel) -> str:
     """Return that everybody waits and nothing is due."""
     waits = "; ".join(map(_with_place, kernel.members))
     return f"{at(kernel)}: no timer is set and every participant waits: {waits}."
+
+
+def driver_waits(kernel: Kernel) -> str:
+    """Return that the thread which drives the clock by hand waits for what only it can do."""
+    return (
+        f"{at(kernel)}: the thread that drives this clock waits on it ({kernel.driver.what}), "
+        "every participant does, and time stands still. Call advance() first, await "
+        "advance_async(), wait in a participant, or have time advance by itself."
+    )
 
 
 def leaks(participants: list[Participant]) -> str:

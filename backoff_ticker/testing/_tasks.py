@@ -7,9 +7,8 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ._errors import Unwind
-from ._participant import Participant, State
-from ._tracking import attached, wait_until
-from ._watch import start_untracked
+from ._participant import Participant, State, start_untracked
+from ._tracking import attached, wait_for_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,17 +67,13 @@ class Task(Generic[T]):
                 hand it is over at once where nothing happens any more.
 
         Raises:
-            TimeoutError: The function has not ended in time.
+            TimeoutError: The function has not ended in time; it goes on.
+            ClockUsageError: By hand, without a time-out: nothing happens any more.
             BaseException: What the function raised.
         """
-        kernel = self._kernel
-        if not self.done():
-
-            def register(call: Callable[[], object]) -> None:
-                kernel.post(kernel.watch_end, self._participant, call)
-
-            if not wait_until(kernel, f"Task.join({self.name})", register, timeout):
-                raise TimeoutError(f"task {self.name!r} has not ended within {timeout!r} s")
+        what = f"Task.join({self.name})"
+        if not self.done() and not wait_for_end(self._kernel, self._participant, what, timeout):
+            raise TimeoutError(f"task {self.name!r} has not ended within {timeout!r} s")
         error = self._error
         if error is not None and not isinstance(error, Unwind):
             raise error

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._scheduler import Scheduler
 from ._errors import Unwind, VirtualDeadlockError
-from ._participant import Participant, State
-from ._tracking import attached, kernel_here, wait_until
-from ._watch import PARTICIPANT
+from ._participant import PARTICIPANT, Participant, State
+from ._tracking import attached, kernel_here, wait_for_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,11 +71,7 @@ def _joining(original: Callable[..., Any]) -> Callable[..., Any]:
         ):
             original(thread, timeout)
             return
-
-        def register(call: Callable[[], object]) -> None:
-            kernel.post(kernel.watch_end, participant, call)
-
-        if wait_until(kernel, f"Thread.join({thread.name})", register, timeout):
+        if wait_for_end(kernel, participant, f"Thread.join({thread.name})", timeout):
             original(thread)  # which is on its last lines
 
     return join

@@ -8,7 +8,7 @@ from math import inf, nextafter
 from typing import TYPE_CHECKING, Any
 
 from .._clock import current_clocks
-from ._current import current
+from ._current import as_current
 from ._kernel import Kernel
 from ._parker import VirtualParker, wait_for_turn
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ._participant import Participant
 
-__all__ = ["attached", "counted", "kernel_here", "wait_until"]
+__all__ = ["attached", "counted", "kernel_here", "wait_for_end", "wait_until"]
 
 
 def kernel_here() -> Kernel | None:
@@ -44,7 +44,7 @@ def attached(
     kernel.by_ident[ident] = participant
     try:
         wait_for_turn(kernel, participant)
-        with current(kernel.clock):
+        with as_current(kernel.clock):
             yield
     finally:
         if outer is None:
@@ -91,3 +91,14 @@ def wait_until(
         now = kernel.seconds
         deadline = max(now + timeout, nextafter(now, inf)) if timeout > 0.0 else now
     return parker.park(deadline)
+
+
+def wait_for_end(
+    kernel: Kernel, participant: Participant, what: str, timeout: float | None
+) -> bool:
+    """Wait on the clock until a participant has ended, as ``wait_until()`` does."""
+
+    def register(call: Callable[[], object]) -> None:
+        kernel.post(kernel.add_end_callback, participant, call)
+
+    return wait_until(kernel, what, register, timeout)

@@ -99,8 +99,11 @@ class Trap:
     def wait(self) -> Call:
         """Wait until a call is held, and return it; each call is returned once.
 
+        For one thread at a time, any that may wait on the clock.
+
         Raises:
             SettleTimeout: Every participant waits, and none has made such a call.
+            UntrackedThreadError, VirtualDeadlockError: As any wait on the clock.
         """
         if not self._calls:
             parker = VirtualParker(self._kernel, f"a call of {self.kind}()", gives_up=True)

@@ -40,16 +40,21 @@ class VirtualClock(ByHand, ByItself, Inspection):
 
     Args:
         start: What ``monotonic()`` begins with, in seconds.
-        epoch: What ``time()`` is ahead of ``monotonic()``.
+        epoch: What ``time()`` is ahead of ``monotonic()``, in seconds.
         strict: Whether a thread or loop that is no participant may not wait on the clock.
         auto: Whether time advances by itself inside the ``with`` block. The thread that entered
             is a participant then.
         one_at_a_time: Whether only one participant runs at any moment, in an order that is the
             same each time.
-        settle_timeout: Real seconds after which a step, or the end, waits no longer for a
-            participant that neither waits on the clock nor ends.
+        settle_timeout: Real seconds, 0 or more, after which a step, or the end, waits no longer
+            for a participant that neither waits on the clock nor ends.
 
-    All methods but those that say so may be called from any thread.
+    Steps (``advance()``, ``settle()``, ...) are refused in participants and where an event loop
+    runs, one at a time; ``auto_advance()``, ``run()`` and ``run_async()`` are for the thread that
+    entered. All else may be called from any thread.
+
+    Raises:
+        TypeError, ValueError: An option is no finite number, or no bool, where it is to be one.
     """
 
     def __init__(  # noqa: PLR0913 - independent options, most by name
@@ -82,13 +87,13 @@ class VirtualClock(ByHand, ByItself, Inspection):
     # The seam
 
     def monotonic(self) -> float:
-        """Return the seconds since the clock was made, plus its start."""
+        """Return the seconds that have passed on the clock, plus its start."""
         if self._traps:
             self._spring("monotonic")
         return self._kernel.seconds
 
     def time(self) -> float:
-        """Return the wall clock: ``epoch`` plus ``monotonic()``, always."""
+        """Return the seconds of the wall clock: ``epoch`` plus ``monotonic()``, always."""
         if self._traps:
             self._spring("time")
         return self._epoch + self._kernel.seconds
@@ -126,7 +131,7 @@ class VirtualClock(ByHand, ByItself, Inspection):
             callback = lambda: in_loop.call_soon_threadsafe(target)  # noqa: E731
         what = f"call of {name_of(callback)}"
         timer = VirtualTimer(when, kernel.next_order(), callback, kernel.timers, what)
-        kernel.post(kernel.add, timer)
+        kernel.post(kernel.timers.push, timer)
         return timer
 
     def parker(self, what: str = "") -> VirtualParker:
@@ -136,10 +141,13 @@ class VirtualClock(ByHand, ByItself, Inspection):
         return VirtualParker(self._kernel, what)
 
     def sleep(self, seconds: float) -> None:
-        """Wait in this thread for so many seconds of the clock.
+        """Wait in this thread for so many seconds of the clock; nothing else ends the wait.
 
         Raises:
-            ClockUsageError: An event loop runs in this thread: it would be blocked.
+            TypeError, ValueError: ``seconds`` is no finite number from 0.
+            ClockUsageError: An event loop runs in this thread and would be blocked; or time, moved
+                by hand, stands still.
+            UntrackedThreadError: This thread is none of the clock's.
         """
         duration = as_seconds("seconds", seconds)
         self._refuse_in_loop("sleep()", "asyncio.sleep()")
@@ -162,8 +170,8 @@ class VirtualClock(ByHand, ByItself, Inspection):
             )
         self._kernel.driver.ident = threading.get_ident()
         self._kernel.driver.native = threading.get_native_id()
-        self._leave_current = self._current()
-        self._leave_current.__enter__()
+        self._uninstall = self._installed()
+        self._uninstall.__enter__()
         self._entered = True
         if self._auto:
             self._leave_auto = self.auto_advance()
@@ -184,7 +192,7 @@ class VirtualClock(ByHand, ByItself, Inspection):
                 except Exception as error:  # noqa: BLE001 - raised below, or noted
                     errors.append(error)
         finally:
-            self._leave_current.__exit__(None, None, None)
+            self._uninstall.__exit__(None, None, None)
         shown_error = exc if exc is not None or not errors else errors.pop(0)
         for other in errors:
             assert shown_error is not None  # noqa: S101 - it is the block's own, or the first
@@ -198,6 +206,9 @@ class VirtualClock(ByHand, ByItself, Inspection):
 
     def close(self) -> None:
         """End every participant that still waits; harmless twice.
+
+        It waits up to ``settle_timeout`` real seconds for those who neither wait nor end. The
+        ``with`` block does this as it is left.
 
         Raises:
             ClockLeakError: There were any; each is named, with what it waited for.
@@ -217,13 +228,11 @@ class VirtualClock(ByHand, ByItself, Inspection):
         for trap in list(self._traps):
             trap.close()
         kernel.post(kernel.close)
-        kernel.wait_for(
-            lambda: not (kernel.members.keys() - mine - kernel.hopeless()), kernel.settle_timeout
-        )
+        kernel.wait_for(lambda: not (kernel.awaited() - mine), kernel.patience.timeout)
         kernel.closed = True
         kernel.watch.end()
-        for driver in kernel.loops:
-            driver.release()
+        for loop_driver in kernel.loop_drivers:
+            loop_driver.detach()
         if left:
             raise ClockLeakError(message)
         self._raise_errors()

@@ -7,30 +7,22 @@ import weakref
 from typing import TYPE_CHECKING
 
 from .._clock import SystemClock
+from ._participant import start_untracked
 
 if TYPE_CHECKING:
-    from ._turns import Turns
+    from ._kernel import Kernel
 
-__all__ = ["EVERY", "PARTICIPANT", "Watch", "start_untracked"]
+__all__ = ["LOOK_INTERVAL", "Watch"]
 
-PARTICIPANT = "_backoff_ticker_participant"
-"""The attribute of a thread that names its participant; None: it is to be none."""
-
-EVERY = 0.01
+LOOK_INTERVAL = 0.01
 """Seconds between two looks."""
-
-
-def start_untracked(thread: threading.Thread) -> None:
-    """Start a thread that does not become a participant by that."""
-    vars(thread)[PARTICIPANT] = None
-    thread.start()
 
 
 class Watch:
     """A daemon thread that has the kernel look around, from the first participant to the end."""
 
-    def __init__(self, turns: Turns) -> None:
-        self._turns = weakref.ref(turns)
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = weakref.ref(kernel)
         self._over = threading.Lock()
         self._over.acquire()
         self._begun = False
@@ -49,10 +41,10 @@ class Watch:
 
     def _look(self) -> None:
         now = SystemClock().monotonic
-        while not self._over.acquire(timeout=EVERY):
-            turns = self._turns()
-            if turns is None:
+        while not self._over.acquire(timeout=LOOK_INTERVAL):
+            kernel = self._kernel()
+            if kernel is None:
                 return
-            turns.post(turns.look, now())
-            del turns
+            kernel.post(kernel.look, now())
+            del kernel
         self._over.release()

@@ -6,7 +6,6 @@ import asyncio
 import queue
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -29,6 +28,9 @@ from backoff_ticker.testing import (
     VirtualClock,
     VirtualDeadlockError,
 )
+from tests.helpers import PATIENCE, eventually
+
+from .real_threads import in_real_thread
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -45,9 +47,6 @@ def hostile_switching():
 def every_second(times=None):
     policy = ConstantBackOff(1.0)
     return policy if times is None else with_max_retries(policy, times)
-
-
-# 1
 
 
 @pytest.mark.parametrize("threads", [1, 5])
@@ -69,9 +68,6 @@ def test_each_ticker_of_a_second_yields_ten_ticks_in_ten_seconds(threads):
             assert ticks == [[float(n) for n in range(10)]] * threads
 
 
-# 2
-
-
 def test_sleepers_wake_in_the_order_of_their_times_at_exactly_those():
     for _ in range(200):
         with VirtualClock() as clock:
@@ -88,9 +84,6 @@ def test_sleepers_wake_in_the_order_of_their_times_at_exactly_those():
             assert clock.monotonic() == 10.0
 
 
-# 3
-
-
 def test_what_woken_code_sets_in_the_window_fires_in_the_same_advance():
     for _ in range(200):
         with VirtualClock() as clock:
@@ -105,9 +98,6 @@ def test_what_woken_code_sets_in_the_window_fires_in_the_same_advance():
             clock.advance(10)
             assert seen == [float(n) for n in range(1, 11)]
             assert len(clock.pending()) == 1
-
-
-# 4
 
 
 def mixed_log():
@@ -149,9 +139,6 @@ def test_two_hundred_runs_have_the_same_log():
         assert mixed_log() == first
 
 
-# 5
-
-
 def test_threads_and_coroutines_interleave_exactly():
     for _ in range(100):
         with VirtualClock(auto=True) as clock:
@@ -187,9 +174,6 @@ def test_threads_and_coroutines_interleave_exactly():
             ]
 
 
-# 6
-
-
 def test_a_hand_off_from_a_thread_to_a_loop_never_times_out():
     for _ in range(200):
         with VirtualClock(auto=True) as clock:
@@ -215,9 +199,6 @@ def test_a_hand_off_from_a_thread_to_a_loop_never_times_out():
             asyncio.run(main())
 
 
-# 7
-
-
 def test_time_stands_still_while_a_job_works():
     for _ in range(50):
         with VirtualClock(auto=True) as clock:
@@ -231,9 +212,6 @@ def test_time_stands_still_while_a_job_works():
 
             assert asyncio.run(main()) == sum(range(30_000))
             assert clock.monotonic() == 0.0
-
-
-# 8
 
 
 def test_a_deadline_cancels_threads_and_tasks_at_exactly_its_time():
@@ -259,20 +237,16 @@ def test_a_deadline_cancels_threads_and_tasks_at_exactly_its_time():
             ]
 
 
-# 9
-
-
 def test_of_cancel_and_fire_exactly_one_happens():
     for _ in range(300):
         with VirtualClock() as clock:
             fired = []
             timer = clock.call_at(1.0, lambda: fired.append(True))
             outcome = []
-            canceller = threading.Thread(target=lambda: outcome.append(timer.cancel()))
-            go = threading.Thread(target=canceller.run)
-            go.start()
+            # A participant would not race: time would stand still until it had cancelled.
+            canceller = in_real_thread(lambda: outcome.append(timer.cancel()))
             clock.advance(2)
-            go.join()
+            canceller.join(PATIENCE)
             assert outcome == [not fired]
 
 
@@ -286,9 +260,6 @@ def test_a_cancelled_timer_never_moves_time():
         clock.sleep(1.5)
         assert clock.monotonic() == 2.0
         assert clock.pending() == []
-
-
-# 10
 
 
 def test_by_hand_then_by_itself_then_by_hand():
@@ -318,12 +289,9 @@ def test_ten_tenths_are_one():
         assert (fired, clock.monotonic()) == ([1.0], 1.0)
 
 
-# 11
-
-
 def test_participants_that_wait_for_each_other_are_named():
     for _ in range(20):
-        with VirtualClock(auto=True) as clock:
+        with VirtualClock(auto=True, settle_timeout=3600) as clock:  # nobody waits for the watch
             mine, yours = CancellationToken(), CancellationToken()
 
             def first(mine=mine, yours=yours):
@@ -335,10 +303,8 @@ def test_participants_that_wait_for_each_other_are_named():
                 mine.cancel()
 
             one, two = clock.spawn(first), clock.spawn(second)
-            began = time.perf_counter()
             with pytest.raises(VirtualDeadlockError) as caught:
                 one.join()
-            assert time.perf_counter() - began < 5.0
             assert one.name in str(caught.value)
             assert two.name in str(caught.value)
             assert "token" in str(caught.value).lower()
@@ -363,9 +329,6 @@ def test_tasks_that_wait_for_each_other_are_told_where_they_wait():
         assert "event loop" in caught[0]
 
 
-# 12
-
-
 def test_a_participant_that_is_stuck_is_named_with_its_place():
     with pytest.raises(ClockLeakError):  # noqa: SIM117 - it is still stuck at the end
         with VirtualClock(settle_timeout=0.3) as clock:
@@ -383,9 +346,6 @@ def test_a_participant_that_is_stuck_is_named_with_its_place():
             assert "stuck()" in str(caught.value)
     foreign.put(None)
     thread.join(10)
-
-
-# 13
 
 
 def test_a_thread_that_is_not_tracked_is_told_so_and_tracked_mends_it():
@@ -425,11 +385,7 @@ def test_a_loop_that_is_not_driven_is_told_so():
     asyncio.run(main())
 
 
-# 14
-
-
-def test_half_an_hour_of_retries_takes_no_time_and_the_two_clocks_agree():
-    began = time.perf_counter()
+def test_the_two_clocks_agree_throughout_half_an_hour_of_retries():
     with VirtualClock(auto=True) as clock:
         walls = set()
         policy = ExponentialBackOff(max_elapsed_time=1800, max_interval=60)
@@ -441,10 +397,6 @@ def test_half_an_hour_of_retries_takes_no_time_and_the_two_clocks_agree():
         retry()
         assert 1700 < clock.monotonic() <= 1800
         assert walls == {1_700_000_000.0}
-    assert time.perf_counter() - began < 5.0
-
-
-# 15
 
 
 def test_what_is_left_is_ended_and_named():

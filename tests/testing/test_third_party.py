@@ -17,13 +17,7 @@ from backoff_ticker.testing import SettleTimeout, VirtualClock
 from .real_threads import in_real_thread
 
 
-@pytest.fixture
-def clock():
-    with VirtualClock(auto=True) as clock:
-        yield clock
-
-
-def test_asyncio_sleep_and_timeout(clock):
+def test_sleeps_and_time_outs_of_asyncio_are_on_the_clock(auto):
     async def main():
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(30):
@@ -31,10 +25,10 @@ def test_asyncio_sleep_and_timeout(clock):
         return await asyncio.wait_for(asyncio.sleep(5, "slept"), 6)
 
     assert asyncio.run(main()) == "slept"
-    assert clock.monotonic() == 35.0
+    assert auto.monotonic() == 35.0
 
 
-def test_asyncio_queue(clock):
+def test_a_queue_of_asyncio_needs_nothing(auto):
     async def main():
         items = asyncio.Queue(1)
 
@@ -49,10 +43,10 @@ def test_asyncio_queue(clock):
         return got
 
     assert asyncio.run(main()) == [0, 1, 2, 3, 4]
-    assert clock.monotonic() == 10.0
+    assert auto.monotonic() == 10.0
 
 
-def test_anyio_sleep_and_cancel_scopes(clock):
+def test_sleeps_and_cancel_scopes_of_anyio_are_on_the_clock(auto):
     async def main():
         await anyio.sleep(100)
         with anyio.move_on_after(5) as scope:
@@ -63,17 +57,17 @@ def test_anyio_sleep_and_cancel_scopes(clock):
         return scope.cancelled_caught
 
     assert anyio.run(main)
-    assert clock.monotonic() == 112.0
+    assert auto.monotonic() == 112.0
 
 
-def test_tenacitys_async_retry(clock):
+def test_retries_of_tenacity_are_on_the_clock(auto):
     calls = []
 
     @tenacity.retry(
         stop=tenacity.stop_after_attempt(5), wait=tenacity.wait_exponential(60), reraise=True
     )
     async def call():
-        calls.append(clock.monotonic())
+        calls.append(auto.monotonic())
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
@@ -81,15 +75,15 @@ def test_tenacitys_async_retry(clock):
     assert calls == [0.0, 60.0, 180.0, 420.0, 900.0]
 
 
-def test_a_queue_of_the_standard_library_inside_idle(clock):
+def test_a_queue_of_the_standard_library_is_waited_for_inside_idle(auto):
     items, got = queue.Queue(), []
 
     def consume():
         for _ in range(3):
-            with clock.idle("an item"):
+            with auto.idle("an item"):
                 item = items.get()
-            got.append((item, clock.monotonic()))
-            clock.sleep(1)
+            got.append((item, auto.monotonic()))
+            auto.sleep(1)
 
     consumer = threading.Thread(target=consume)
     consumer.start()
@@ -125,10 +119,10 @@ def late_server():
         thread.join(10)
 
 
-def test_a_real_socket_inside_external(clock, late_server):
+def test_time_stands_still_for_a_real_socket_inside_external(auto, late_server):
     async def ask():
         async with asyncio.timeout(1):
-            with clock.external("the server"):
+            with auto.external("the server"):
                 reader, writer = await asyncio.open_connection(*late_server)
                 answer = await reader.read()
                 writer.close()
@@ -136,18 +130,18 @@ def test_a_real_socket_inside_external(clock, late_server):
         return answer
 
     def ask_in_thread():
-        with clock.external("the server"), closing(socket.create_connection(late_server)) as client:
+        with auto.external("the server"), closing(socket.create_connection(late_server)) as client:
             return client.recv(100)
 
     assert asyncio.run(ask()) == b"hello"
-    other = clock.spawn(clock.sleep, 5)
-    assert clock.spawn(ask_in_thread).result() == b"hello"
-    assert clock.monotonic() == 0.0
+    other = auto.spawn(auto.sleep, 5)
+    assert auto.spawn(ask_in_thread).result() == b"hello"
+    assert auto.monotonic() == 0.0
     other.join()
-    assert clock.monotonic() == 5.0
+    assert auto.monotonic() == 5.0
 
 
-def test_sockets_between_coroutines_of_one_loop_need_nothing(clock):
+def test_sockets_between_coroutines_of_one_loop_need_nothing(auto):
     async def main():
         async def echo(reader, writer):
             line = await reader.readline()
@@ -167,4 +161,4 @@ def test_sockets_between_coroutines_of_one_loop_need_nothing(clock):
 
     for _ in range(50):
         assert asyncio.run(main()) == b"ping\n"
-    assert clock.monotonic() == 100.0
+    assert auto.monotonic() == 100.0

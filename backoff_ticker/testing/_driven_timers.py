@@ -1,0 +1,99 @@
+"""The timers of an event loop that a virtual clock drives."""
+
+from __future__ import annotations
+
+import asyncio
+from heapq import heappush
+from math import inf, isfinite
+from typing import TYPE_CHECKING, Any
+
+from ._reports import name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["DrivenTimer", "DrivenTimers"]
+
+_MANY = 1024
+"""How many times of timers that are gone are kept, besides twice as many as there are timers."""
+
+
+class DrivenTimers:
+    """The timers of one loop, with their place among all of the clock.
+
+    The loop knows when a timer is due, not which came first of those due at the same time: that is
+    noted as they are set.
+
+    Attributes:
+        ahead: What the time of the loop is ahead of the clock's, in seconds.
+    """
+
+    def __init__(self, loop: Any, ahead: float, next_order: Callable[[], int]) -> None:  # noqa: ANN401 - much of it is private
+        self.ahead: float = ahead
+        self._loop = loop
+        self._next_order = next_order
+        self._orders: dict[float, int] = {}
+
+    def noting(self, call_at: Any) -> Any:  # noqa: ANN401
+        """Return what to call in place of the loop's ``call_at``."""
+        note, next_order, loop = self._orders.setdefault, self._next_order, self._loop
+
+        def call_at_noted(when: float, callback: Any, *args: Any, context: Any = None) -> Any:  # noqa: ANN401
+            note(when, next_order())
+            if loop._debug or loop._closed or when is None:
+                return call_at(when, callback, *args, context=context)
+            # What the loop's own does, without a call in between: each sleep comes this way.
+            timer: Any = asyncio.TimerHandle(when, callback, args, loop, context)
+            heappush(loop._scheduled, timer)
+            timer._scheduled = True
+            return timer
+
+        return call_at_noted
+
+    def next(self) -> tuple[float | None, int | None]:
+        """Return when the first is due on the clock, and its place among those due then."""
+        scheduled, orders = self._loop._scheduled, self._orders
+        when = scheduled[0]._when if scheduled else inf
+        if len(orders) > _MANY + 2 * len(scheduled):
+            pending = {handle._when for handle in scheduled}
+            for gone in orders.keys() - pending:
+                del orders[gone]
+        return (when - self.ahead, orders.get(when)) if isfinite(when) else (None, None)
+
+    def pending(self) -> list[tuple[float, str]]:
+        """Return when each is due on the clock, and what it calls."""
+        return [
+            (handle._when - self.ahead, f"call of {name_of(handle._callback)}")
+            for handle in list(self._loop._scheduled)
+            if not handle._cancelled
+        ]
+
+
+class DrivenTimer:
+    """What ``clock.call_at(..., loop=loop)`` returns where the clock drives that loop."""
+
+    __slots__ = ("_callback", "_handle", "when")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        ahead: float,
+        when: float,
+        callback: Callable[[], object],
+    ) -> None:
+        self.when: float = when
+        self._callback: Callable[[], object] | None = callback
+        self._handle = loop.call_at(when + ahead, self._run)
+
+    def cancel(self) -> bool:
+        """Prevent the call; True if this is what prevented it."""
+        if self._callback is None:
+            return False
+        self._callback = None
+        self._handle.cancel()
+        return True
+
+    def _run(self) -> None:
+        callback, self._callback = self._callback, None
+        if callback is not None:
+            callback()

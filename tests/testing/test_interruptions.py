@@ -1,0 +1,146 @@
+"""Signals, finalizers and forks that come in the middle of what a clock does."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import sys
+import threading
+from textwrap import dedent
+
+import pytest
+
+from backoff_ticker.testing import VirtualClock, VirtualTimeError
+from tests.stress.tools import run_script
+
+
+def test_an_interrupt_ends_a_step_and_the_clock_goes_on(clock):
+    clock.spawn(clock.sleep, 5)
+    clock.call_at(1.0, lambda: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        clock.advance(3)
+    assert clock.advance_to(5) >= 1
+    assert clock.monotonic() == 5.0
+
+
+def test_an_interrupt_at_any_place_leaves_a_clock_that_can_be_closed():
+    """A trace function raises at one line of the package after another."""
+    start = threading.Thread.start
+    interrupted = 0
+    for place in range(1, 400, 7):
+        clock = VirtualClock(auto=True, settle_timeout=0.2)
+        count = 0
+
+        def trace(frame, event, argument, place=place):
+            nonlocal count, interrupted
+            if "backoff_ticker" not in frame.f_code.co_filename:
+                return None
+            count += 1
+            if count == place:
+                sys.settrace(None)
+                interrupted += 1
+                raise KeyboardInterrupt
+            return trace
+
+        try:
+            with clock:
+                sys.settrace(trace)
+                try:
+                    clock.sleep(1)
+                    clock.spawn(clock.sleep, 1).join()
+                    clock.advance(1)
+                finally:
+                    sys.settrace(None)
+        except (KeyboardInterrupt, VirtualTimeError):
+            pass
+        assert clock._kernel.closed
+        assert threading.Thread.start is start
+    assert interrupted > 20
+
+
+def test_time_stands_still_for_finalizers_and_their_calls(auto):
+    """They come in the middle of whatever the clock is doing, in any thread."""
+
+    class Trash:
+        def __init__(self, call):
+            self.call = call
+            self.me = self
+
+        def __del__(self):
+            self.call()
+
+    usual = gc.get_threshold()
+    gc.set_threshold(5)
+    try:
+        for _ in range(300):
+            parker = auto.parker()
+            Trash(auto.call_at(auto.monotonic() + 5, int).cancel)
+            Trash(parker.unpark)
+            auto.spawn(auto.sleep, 1).join()
+            assert parker.park(None)
+    finally:
+        gc.set_threshold(*usual)
+
+
+def test_a_forked_child_belongs_to_no_clock_of_its_parent():
+    done = run_script(
+        dedent(
+            """
+        import os, signal, threading, time, warnings
+        from concurrent.futures import ThreadPoolExecutor
+        from backoff_ticker import CancellationToken, SystemClock
+        from backoff_ticker.testing import ClockUsageError, VirtualClock
+
+        warnings.simplefilter("ignore", DeprecationWarning)
+        start, submit = threading.Thread.start, ThreadPoolExecutor.submit
+        token = CancellationToken()
+        for options in ({}, {"auto": True}):
+            for place in ("driver", "participant"):
+                children = []
+
+                def fork():
+                    child = os.fork()
+                    if child:
+                        children.append(child)
+                        return
+                    signal.alarm(10)
+                    assert (threading.Thread.start, ThreadPoolExecutor.submit) == (start, submit)
+                    assert isinstance(CancellationToken().clock, SystemClock)
+                    assert clock.pending() == []
+                    try:
+                        clock.sleep(1)
+                    except ClockUsageError:
+                        pass
+                    assert CancellationToken().wait(0.001) is False
+                    clock.close()
+                    os._exit(7)
+
+                with VirtualClock(**options) as clock:
+                    stop = CancellationToken()
+                    others = [threading.Thread(target=stop.wait, args=(100,)) for _ in range(5)]
+                    for other in others:
+                        other.start()
+                    if place == "driver":
+                        fork()
+                    else:
+                        clock.spawn(fork).join()
+                    stop.cancel()
+                    for other in others:
+                        other.join()
+                assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 7
+
+        with VirtualClock() as clock:  # a child may leave the block itself
+            clock.spawn(token.wait)
+            child = os.fork()
+            if not child:
+                signal.alarm(10)
+            token.cancel()
+        if not child:
+            assert threading.Thread.start is start
+            os._exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        print("done")
+        """
+        )
+    )
+    assert (done.stdout, done.stderr) == ("done\n", "")

@@ -1,0 +1,164 @@
+"""Event loops as participants."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import socket
+import threading
+from contextlib import closing
+
+from backoff_ticker.testing import VirtualClock
+from tests.helpers import PATIENCE
+
+from .real_threads import in_real_thread
+
+
+def test_a_new_loop_has_the_clocks_time_at_once(auto):
+    auto.sleep(7)
+    for make in (auto.new_event_loop, asyncio.new_event_loop):
+        loop = make()
+        fired = []
+        assert loop.time() == auto.monotonic()
+        due = loop.time() + 1.0
+        loop.call_later(1, lambda: fired.append(loop.time()))
+        loop.run_until_complete(asyncio.sleep(2))
+        assert fired == [due]
+        loop.close()
+
+
+def test_a_loop_that_is_woken_early_waits_again_for_the_same_time(auto):
+    loops = queue.SimpleQueue()
+
+    async def main():
+        loops.put(asyncio.get_running_loop())
+        await asyncio.sleep(10)
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()))
+    thread.start()
+    auto.sleep(1)
+    loop = loops.get()
+    for _ in range(5):
+        loop.call_soon_threadsafe(int)
+        auto.sleep(1)
+    assert [info.when for info in auto.pending()] == [10.0]
+    thread.join()
+    assert auto.monotonic() == 10.0
+
+
+def test_a_great_start_spins_no_loop():
+    with VirtualClock(start=1.7e9, auto=True):
+        asyncio.run(asyncio.sleep(1e-9))
+
+
+def test_cancelled_time_outs_leave_nothing(auto):
+    async def main():
+        for _ in range(5000):
+            async with asyncio.timeout(3600):
+                await asyncio.sleep(0)
+        await asyncio.sleep(1)
+        loop = asyncio.get_running_loop()
+        return len(vars(loop)["_backoff_ticker_driver"].timers._orders)
+
+    assert asyncio.run(main()) < 2000
+    for _ in range(20):
+        asyncio.run(asyncio.sleep(0))
+    assert len(auto._kernel.loop_drivers) <= 2
+
+
+def test_a_loop_for_which_time_went_on_while_it_did_not_run_fires_what_is_due():
+    with VirtualClock(auto=True, settle_timeout=1) as clock:
+        called = []
+        loop = asyncio.new_event_loop()
+        loop.call_later(1, called.append, 1)
+        clock.sleep(1)
+        loop.run_until_complete(asyncio.sleep(0.5))
+        loop.close()
+    assert called == [1]
+
+
+def test_a_loop_that_a_trap_held_fires_what_is_due(clock):
+    async def main():
+        called = []
+        loop = asyncio.get_running_loop()
+        clock.time()
+        loop.call_later(0, called.append, 1)
+        await asyncio.sleep(0.5)
+        return called
+
+    with clock.trap("time") as trap:
+        task = clock.spawn(lambda: asyncio.run(main()))
+        held = trap.wait()
+        clock.advance(1000)
+        held.release()
+        clock.advance(1)
+        assert task.result() == [1]
+
+
+def test_of_a_loop_and_a_thread_that_are_due_together_the_one_that_asked_first_is_first(auto):
+    seen = []
+
+    async def main():
+        asyncio.get_running_loop().call_later(5, seen.append, "loop")
+        auto.spawn(lambda: auto.sleep(5) or seen.append("thread"))
+        await asyncio.sleep(1)  # the loop waits anew, after the thread
+        await asyncio.sleep(9)
+
+    auto.spawn(lambda: asyncio.run(main())).join()
+    assert seen == ["loop", "thread"]
+
+
+def test_a_call_that_comes_just_before_a_loop_waits_is_not_lost(auto):
+    """As from a signal handler, or a thread that no clock tracks."""
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        answer = loop.create_future()
+        driver = loop._selector
+        select = driver.select
+
+        def select_late(timeout):
+            driver.select = select
+            loop.call_soon_threadsafe(answer.set_result, 7)
+            return select(timeout)
+
+        driver.select = select_late
+        return await answer
+
+    assert asyncio.run(main()) == 7
+
+
+def test_a_loop_that_waits_for_a_real_descriptor_is_in_no_deadlock(auto):
+    mine, yours = socket.socketpair()
+
+    def answer():
+        auto.block_until(parked=1)
+        yours.sendall(b"hello")
+
+    async def main():
+        reader, writer = await asyncio.open_connection(sock=mine)
+        thread = in_real_thread(answer)
+        answered = await reader.readexactly(5)
+        writer.close()
+        await writer.wait_closed()
+        thread.join(PATIENCE)
+        return answered
+
+    with closing(yours):
+        assert asyncio.run(main()) == b"hello"
+
+
+def test_a_loop_of_a_clock_that_is_closed_goes_on_in_real_time():
+    with VirtualClock() as clock:
+        loop = clock.new_event_loop()
+    assert loop.run_until_complete(asyncio.sleep(0.001, "slept")) == "slept"
+    loop.close()
+
+
+def test_a_loop_with_timers_left_does_not_go_back_in_time_once_its_clock_is_closed():
+    with VirtualClock(auto=True) as clock:
+        loop = asyncio.new_event_loop()
+        loop.call_later(1e12, print)
+        clock.sleep(1e10)
+    assert loop.time() >= 1e10
+    loop.close()

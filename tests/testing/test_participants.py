@@ -1,0 +1,90 @@
+"""Who counts: ``tracked()``, ``external()``, ``idle()``."""
+
+from __future__ import annotations
+
+import queue
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+
+import pytest
+
+from backoff_ticker.testing import ClockUsageError, VirtualClock
+from tests.helpers import eventually
+
+from .real_threads import in_real_thread
+
+
+def test_a_tracked_function_may_be_called_where_it_was_made(auto):
+    assert auto.tracked(lambda: auto.sleep(1) or auto.monotonic())() == 1.0
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(auto.tracked(lambda: auto.sleep(1))) for _ in range(2)]
+        for job in jobs:
+            job.result()
+    assert auto.monotonic() == 2.0
+
+
+def test_external_holds_time_and_lets_others_run(auto):
+    go, ran = queue.Queue(), []
+    with auto.external("somebody"):
+        other = auto.spawn(lambda: ran.append(auto.monotonic()) or auto.sleep(5))
+        in_real_thread(lambda: go.put(1))
+        assert go.get(timeout=10) == 1
+        auto.block_until(parked=1)
+        assert (ran, auto.monotonic()) == ([0.0], 0.0)
+    other.join()
+    assert auto.monotonic() == 5.0
+
+
+def test_idle_lets_time_pass(auto):
+    items = queue.Queue()
+    with auto.idle("an item"):
+        auto.spawn(lambda: auto.sleep(5) or items.put(auto.monotonic()))
+        assert items.get(timeout=10) == 5.0
+
+
+def test_a_block_of_external_inside_one_of_idle_leaves_the_outer_one_as_it_was(auto):
+    with auto.idle("outer"):
+        with auto.external("inner"):
+            pass
+        auto.sleep(1)
+        other = auto.spawn(auto.sleep, 1)
+        eventually(other.done)
+    assert auto.monotonic() == 2.0
+
+
+def test_a_wait_of_the_driver_waits_for_those_who_are_idle(clock):
+    items = queue.SimpleQueue()
+
+    def get():
+        with clock.idle("an item"):
+            return items.get()
+
+    for _ in range(200):
+        task = clock.spawn(get)
+        clock.settle()
+        items.put("item")
+        assert task.result(10) == "item"
+
+
+def test_a_wait_of_the_driver_for_somebody_idle_for_ever_is_over_in_time():
+    items = queue.SimpleQueue()
+    with VirtualClock(settle_timeout=0.3) as clock:
+
+        def get():
+            with clock.idle("an item"):
+                return items.get()
+
+        task = clock.spawn(get)
+        with pytest.raises(TimeoutError):
+            task.result(10)
+        with pytest.raises(ClockUsageError, match="time stands still"):
+            task.result()
+        items.put("item")
+        assert task.result() == "item"
+
+
+def test_a_spawned_function_has_a_copy_of_the_context(clock):
+    word = ContextVar("word")
+    word.set("mine")
+    seen = clock.spawn(lambda: [word.get(), word.set("its own")]).result()
+    assert (seen[0], word.get()) == ("mine", "mine")

@@ -1,0 +1,121 @@
+"""Threads of the standard library as participants, and joins."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from textwrap import dedent
+
+import pytest
+
+from backoff_ticker.testing import ClockUsageError, VirtualClock
+from tests.stress.tools import run_script
+
+
+def test_joins_in_participants_wait_on_the_clock(auto):
+    sleeper = threading.Thread(target=auto.sleep, args=(10,))
+    sleeper.start()
+    sleeper.join(4)
+    assert (sleeper.is_alive(), auto.monotonic()) == (True, 4.0)
+    sleeper.join()
+    assert (sleeper.is_alive(), auto.monotonic()) == (False, 10.0)
+    sleeper.join()
+
+
+def test_a_join_by_hand_that_nothing_would_end_is_refused_or_times_out_at_once(clock):
+    sleeper = threading.Thread(target=clock.sleep, args=(10,))
+    sleeper.start()
+    with pytest.raises(ClockUsageError, match=r"Thread\.join"):
+        sleeper.join()
+    sleeper.join(60)
+    assert (sleeper.is_alive(), clock.monotonic()) == (True, 0.0)
+    with ThreadPoolExecutor() as pool:
+        job = pool.submit(clock.sleep, 10)
+        with pytest.raises(TimeoutError):
+            job.result(60)
+        clock.advance(10)
+        assert job.result() is None
+    sleeper.join()
+
+
+def test_a_subclass_with_a_run_of_its_own_is_a_participant(auto):
+    class Worker(threading.Thread):
+        def run(self):
+            auto.sleep(7)
+            self.woken = auto.monotonic()
+
+    worker = Worker()
+    worker.start()
+    worker.join()
+    assert worker.woken == 7.0
+    assert "run" not in vars(worker)
+
+
+def test_a_thread_that_cannot_be_started_does_not_count(auto):
+    thread = threading.Thread(target=int)
+    thread.start()
+    thread.join()
+    with pytest.raises(RuntimeError, match="once"):
+        thread.start()
+    auto.sleep(5)
+    assert auto.monotonic() == 5.0
+
+
+def test_an_error_in_a_thread_is_shown_as_ever(auto, monkeypatch):
+    shown = []
+    monkeypatch.setattr(threading, "excepthook", shown.append)
+    thread = threading.Thread(target=lambda: auto.sleep(1) or 1 / 0)
+    thread.start()
+    thread.join()
+    assert [type(one.exc_value) for one in shown] == [ZeroDivisionError]
+
+
+def test_the_thread_of_the_system_clock_is_no_participant_wherever_it_starts():
+    done = run_script(
+        dedent(
+            """
+            import threading
+            from backoff_ticker import SystemClock
+            from backoff_ticker.testing import VirtualClock
+
+            called = threading.Lock()
+            called.acquire()
+            with VirtualClock(settle_timeout=0.5) as clock:
+                SystemClock().call_at(SystemClock().monotonic() + 3600, print)
+                SystemClock().call_at(SystemClock().monotonic(), called.release)
+                clock.settle()
+                assert called.acquire(timeout=10)
+                clock.advance(1)
+            print("done")
+            """
+        )
+    )
+    assert (done.stdout, done.stderr) == ("done\n", "")
+
+
+def test_outside_nothing_is_replaced():
+    from concurrent.futures import Future, _base, thread as pools
+
+    def replaced():
+        return (
+            threading.Thread.start,
+            threading.Thread.join,
+            Future.result,
+            ThreadPoolExecutor.submit,
+            ThreadPoolExecutor.shutdown,
+            pools._WorkItem.run,
+            _base._Waiter.__init__,
+            _base.time,
+        )
+
+    before = replaced()
+    with VirtualClock():
+        inside = replaced()
+        with VirtualClock():
+            assert replaced() == inside
+        assert replaced() == inside
+    assert all(one is not other for one, other in zip(before, inside, strict=True))
+    assert replaced() == before
+    with pytest.raises(KeyError), VirtualClock():
+        raise KeyError
+    assert replaced() == before
