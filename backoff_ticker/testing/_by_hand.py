@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from typing import TYPE_CHECKING
 
-from .._numbers import as_number
+from .._numbers import as_difference, as_number
 from ._clock_base import ClockBase
 from ._errors import ClockUsageError, UntrackedLoopError
 from ._loop_driver import HOW_TO_DRIVE, loop_kernel
-from ._nanoseconds import in_nanoseconds, in_seconds
+from ._nanoseconds import LATEST, in_nanoseconds, in_seconds
 from ._parker import wait_for_turn
 from ._step import Step
+
+if TYPE_CHECKING:
+    from datetime import timedelta
 
 __all__ = ["ByHand"]
 
@@ -19,7 +23,7 @@ __all__ = ["ByHand"]
 class ByHand(ClockBase):
     """Time moves as far as it is told to."""
 
-    def advance(self, seconds: float) -> int:
+    def advance(self, seconds: float | timedelta) -> int:
         """Let so many seconds pass, with everything that is due on the way, in order.
 
         Each timer fires at its own time, and before the next one everybody whom it woke waits
@@ -75,7 +79,7 @@ class ByHand(ClockBase):
         """
         self._step("settle()", self._kernel.now)
 
-    async def advance_async(self, seconds: float) -> int:
+    async def advance_async(self, seconds: float | timedelta) -> int:
         """Do what ``advance()`` does, in a coroutine on an event loop of this clock.
 
         A cancelled wait leaves time where it is.
@@ -105,11 +109,14 @@ class ByHand(ClockBase):
             kernel.post(kernel.withdraw_step, step)
         return step.outcome()
 
-    def _target(self, seconds: float) -> int:
-        step = as_number("seconds", seconds)
+    def _target(self, seconds: float | timedelta) -> int:
+        step = as_difference("seconds", seconds)
         if step < 0.0:
             raise ClockUsageError(f"cannot advance by {seconds!r}: time does not go back")
-        return self._kernel.now + in_nanoseconds(step)
+        target = self._kernel.now + in_nanoseconds(step)
+        if target > LATEST:
+            raise ClockUsageError(f"cannot advance by {seconds!r}: there is no such time")
+        return target
 
     def _step(self, what: str, target: int | None) -> int:
         self._refuse_in_loop(what, "await clock.advance_async()")
@@ -132,8 +139,12 @@ class ByHand(ClockBase):
         try:
             kernel.post(kernel.begin_step, step)
             done.acquire()
-        finally:
-            kernel.post(kernel.withdraw_step, step)
             if participant is not None:
                 wait_for_turn(kernel, participant)
+        except BaseException:
+            kernel.unlock()
+            kernel.post(kernel.withdraw_step, step)
+            if participant is not None:
+                kernel.run_after_interrupt(participant)
+            raise
         return step.outcome()

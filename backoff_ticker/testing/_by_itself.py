@@ -7,10 +7,13 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from .._numbers import shown
+from ._clock_base import check_callable
 from ._current import as_current
 from ._errors import ClockUsageError
 from ._participants import Participants
 from ._patches import patch, unpatch
+from ._reports import name_of
 from ._tracking import counted
 
 if TYPE_CHECKING:
@@ -47,7 +50,7 @@ class ByItself(Participants):
                 raise ClockUsageError("only the thread that entered a clock can drive it")
             driver.ident = threading.get_ident()
         driver.native = threading.get_native_id()
-        with counted(kernel, driver):
+        with counted(kernel, driver), kernel.alarm.armed():
             try:
                 kernel.post(kernel.change_auto, 1)
                 yield
@@ -72,15 +75,20 @@ class ByItself(Participants):
             SettleTimeout: A participant neither waits on the clock nor ends.
             BaseException: What the function, or the callback of a timer, raised.
         """
+        check_callable("function", function)
+        name = str(name_of(function))
         with self._installed(), self.auto_advance():
-            return self.spawn(function, *args, **kwargs).result()
+            return self.spawn(lambda: function(*args, **kwargs), name=name).result()
 
     def run_async(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on an event loop of this clock in this thread, as ``run()`` does.
 
         Raises:
+            TypeError: ``coroutine`` is none, such as an ``async def`` function not called.
             BaseException: As ``run()`` does, or what the coroutine raised.
         """
+        if not asyncio.iscoroutine(coroutine):
+            raise TypeError(f"coroutine must be a coroutine, not {shown(coroutine)}")
         try:
             with (
                 self._installed(),

@@ -6,13 +6,24 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING
 
+from .._numbers import shown
 from ._errors import ClockUsageError
 
 if TYPE_CHECKING:
     from ._kernel import Kernel
     from ._participant import Participant
 
-__all__ = ["ClockBase"]
+__all__ = ["ClockBase", "check_callable"]
+
+
+def check_callable(name: str, value: object) -> None:
+    """Refuse what cannot be called.
+
+    Raises:
+        TypeError: ``value`` cannot.
+    """
+    if not callable(value):
+        raise TypeError(f"{name} must be callable, not {shown(value)}")
 
 
 class ClockBase:
@@ -24,12 +35,14 @@ class ClockBase:
         if asyncio._get_running_loop() is not None:
             raise ClockUsageError(f"{what} would block this event loop for ever; use {instead}")
 
+    def _refuse_if_closed(self, what: str) -> None:
+        if self._kernel.closed:
+            raise ClockUsageError(f"{what} of a clock that is closed")
+
     def _refuse_in_participant(self, what: str) -> None:
         kernel = self._kernel
-        if kernel.closed:
-            raise ClockUsageError(f"{what} of a clock that is closed")
-        if kernel.fires_here:
-            raise ClockUsageError(f"{what} in a timer callback, which must not block")
+        self._refuse_if_closed(what)
+        kernel.refuse_in_callback(what)
         participant = kernel.by_ident.get(threading.get_ident())
         if participant is not None:
             raise ClockUsageError(

@@ -63,10 +63,15 @@ class DrivenTimers:
     def pending(self) -> list[tuple[float, str]]:
         """Return when each is due on the clock, and what it calls."""
         return [
-            (handle._when - self.ahead, f"call of {name_of(handle._callback)}")
+            (handle._when - self.ahead, f"call of {name_of(_called(handle))}")
             for handle in list(self._loop._scheduled)
             if not handle._cancelled
         ]
+
+
+def _called(handle: Any) -> Any:  # noqa: ANN401
+    timer = getattr(handle._callback, "__self__", None)
+    return timer._callback if isinstance(timer, DrivenTimer) else handle._callback
 
 
 class DrivenTimer:

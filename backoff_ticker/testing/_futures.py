@@ -34,7 +34,8 @@ def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:
 class _Event:
     """The event on which ``wait()`` and ``as_completed()`` of futures wait, on the clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, reads_time: bool) -> None:
+        self._reads_time = reads_time  # after a time-out, as `as_completed()` does
         self._is_set = False
         self._calls: list[Callable[[], object]] = []
 
@@ -49,7 +50,8 @@ class _Event:
     def wait(self, timeout: float | None = None) -> bool:
         kernel = kernel_here()
         if not self._is_set and kernel is not None:
-            if not wait_until(kernel, "futures.wait()", self._register, timeout):
+            came = wait_until(kernel, "futures.wait()", self._register, timeout)
+            if not came and self._reads_time:
                 _late.at = kernel.seconds
             self._calls.clear()
         return self._is_set
@@ -64,7 +66,7 @@ def _creating(original: Callable[..., Any]) -> Callable[..., Any]:
     def create(waiter: Any) -> None:  # noqa: ANN401
         original(waiter)
         if kernel_here() is not None:
-            waiter.event = _Event()
+            waiter.event = _Event(reads_time=isinstance(waiter, _base._AsCompletedWaiter))
 
     return create
 
@@ -89,7 +91,8 @@ class _Time:
         kernel = kernel_here()
         if kernel is None:
             return time.monotonic()
-        return nextafter(kernel.seconds, inf) if _late.at == kernel.seconds else kernel.seconds
+        late, _late.at = _late.at, None
+        return nextafter(kernel.seconds, inf) if late == kernel.seconds else kernel.seconds
 
     def __getattr__(self, name: str) -> object:
         return getattr(time, name)

@@ -62,6 +62,10 @@ class Inbox:
         self._firing = False
         self._firing_thread = None
 
+    def mend(self) -> None:
+        """Put right what an interrupt in the middle of a change has left."""
+        raise NotImplementedError
+
     def post(self, operation: Callable[..., None], *args: object) -> None:
         """Have an operation carried out, by this thread or the one that is at it."""
         here = threading.get_ident()
@@ -71,22 +75,30 @@ class Inbox:
             try:  # before it is acquired: an interrupt can come at any call
                 if not lock.acquire(blocking=False):
                     return
-                while inbox:
-                    operation, args, poster = inbox.popleft()
-                    try:
-                        operation(*args)
-                    except Exception as error:
-                        if poster == here:
-                            raise
-                        self.errors.append(error)
+                self._carry_out(here)
                 for observe in self._observers:
                     observe()
                 self._dispatch()
+            except Exception:
+                raise
+            except BaseException:  # an interrupt in the middle of a change
+                inbox.append((self.mend, (), 0))
+                raise
             finally:
                 if lock._is_owned():  # type: ignore[attr-defined]
                     lock.release()
             if callbacks:
                 self._fire()
+
+    def _carry_out(self, here: int) -> None:
+        while self._inbox:
+            operation, args, poster = self._inbox.popleft()
+            try:
+                operation(*args)
+            except Exception as error:
+                if poster == here:
+                    raise
+                self.errors.append(error)
 
     def _fire(self) -> None:
         error: BaseException | None = None
@@ -116,14 +128,29 @@ class Inbox:
         """Whether this thread is calling a timer's callback."""
         return self._firing_thread == threading.get_ident()
 
+    def refuse_in_callback(self, what: str) -> None:
+        """Raise a ``ClockUsageError`` where this thread is calling a timer's callback."""
+        if self.fires_here:
+            raise ClockUsageError(f"a timer callback must not block ({what or 'a wait'})")
+
     def ask(self, question: Callable[[], T]) -> T:
         """Return what ``question()`` answers while nothing changes."""
         if self._lock._is_owned():  # type: ignore[attr-defined]
             raise ClockUsageError("a signal handler cannot ask a clock that it has interrupted")
         answers: list[T] = []
-        self.post(lambda: answers.append(question()))
-        while not answers:
+        errors: list[Exception] = []
+
+        def answer() -> None:
+            try:
+                answers.append(question())
+            except Exception as error:  # noqa: BLE001 - raised below, whoever carries this out
+                errors.append(error)
+
+        self.post(answer)
+        while not answers and not errors:
             self.post(_nothing)  # another thread is about to carry it out
+        if errors:
+            raise errors[0]
         return answers[0]
 
     def wait_for(self, condition: Callable[[], bool], timeout: float) -> bool:

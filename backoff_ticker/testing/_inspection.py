@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._numbers import as_count, as_seconds, shown
-from ._clock_base import ClockBase
+from ._clock_base import ClockBase, check_callable
 from ._errors import ClockUsageError, SettleTimeout
 from ._participant import State
 from ._traps import Trap
@@ -58,7 +58,8 @@ class Inspection(ClockBase):
 
         Args:
             timers: How many timers, 0 or more, those of event loops included; None: 0.
-            parked: How many participants, 0 or more; no thread that is not tracked; None: 0.
+            parked: How many participants, and threads that are not tracked, wait on the clock, 0
+                or more; None: 0.
             timeout: Real seconds, 0 or more.
 
         Raises:
@@ -66,9 +67,10 @@ class Inspection(ClockBase):
             SettleTimeout: After ``timeout`` real seconds there are fewer.
         """
         kernel = self._kernel
+        kernel.refuse_in_callback("block_until()")
 
         def counts() -> tuple[int, int]:
-            waiting = sum(one.state is State.PARKED for one in kernel.members)
+            waiting = sum(one.state is State.PARKED for one in kernel.members) + len(kernel.guests)
             return len(self._pending()), waiting
 
         wanted = (
@@ -97,7 +99,10 @@ class Inspection(ClockBase):
 
         Raises:
             ClockUsageError: ``kind`` is none of these.
+            TypeError: ``match`` is neither callable nor None.
         """
+        if match is not None:
+            check_callable("match", match)
         kinds = ("monotonic", "time", "call_at", "parker")
         if kind not in kinds:
             raise ClockUsageError(f"kind must be one of {', '.join(kinds)}, not {shown(kind)}")

@@ -7,10 +7,9 @@ looks needs the interpreter as they do: while it comes late itself, nobody is ju
 
 from __future__ import annotations
 
-import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ._thread_states import others_are_active
 from ._watch import LOOK_INTERVAL
 
 if TYPE_CHECKING:
@@ -49,26 +48,6 @@ class KeptTurn:
             self._given, self._kept = given, 0.0
             return False
         begun = all(one.ident is not None for one in running)
-        judged = begun and elapsed < _LATE_LOOK and not _others_work()
+        judged = begun and elapsed < _LATE_LOOK and not others_are_active()
         self._kept += elapsed if judged else elapsed * _UNJUDGED
         return self._kept >= _SHARED_AFTER
-
-
-def _others_work() -> bool:
-    """Whether any other thread of this process runs or lacks a processor, where that is told."""
-    me = str(threading.get_native_id())
-    try:
-        for thread in Path("/proc/self/task").iterdir():
-            if thread.name != me and _state(thread) == b"R":
-                return True
-    except OSError:
-        pass
-    return False
-
-
-def _state(thread: Path) -> bytes:
-    try:
-        _, _, status = (thread / "stat").read_bytes().rpartition(b")")
-    except OSError:
-        return b""  # it has ended
-    return status.split(None, 1)[0]

@@ -9,29 +9,35 @@ Invariants:
 
 from __future__ import annotations
 
+import threading
 from math import inf
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
+from ._alarm import Alarm
 from ._errors import ClockUsageError, SettleTimeout, Unwind, VirtualDeadlockError
 from ._kept_turn import KeptTurn
 from ._nanoseconds import in_seconds
+from ._outside import loops_with_news, wait_for_idle
 from ._participant import Participant, State
 from ._patience import Patience
 from ._reports import deadlock, driver_waits, stuck
+from ._thread_states import others_are_active
 from ._waits import Waits
 from ._watch import Watch
 
 if TYPE_CHECKING:
     from ._step import Step
+    from ._tasks import Task
     from ._timers import VirtualTimer
 
 __all__ = ["Kernel", "kernels"]
 
+_STALLS = 8
+"""How often at one time the driver is told that nothing can end its wait, before it is ended."""
+
 kernels: WeakSet[Kernel] = WeakSet()
 """All that there are."""
-
-_OUTSIDE = (State.AWAY, State.HELD)
 
 
 class Kernel(Waits):
@@ -41,6 +47,8 @@ class Kernel(Waits):
         closed: Whether the clock is closed.
         loop_drivers: What drives event loops by this clock.
         holds: Why time is held still, for however long.
+        failed: Tasks whose functions have raised.
+        alarm: Reaches the thread that drives the clock where no wait on it can.
         promises: Which participants are to come; time stands still, but not for ever.
         patience: For how long it waits, in real time, for who does not wait on it.
         watch: Has real time looked at, once there is a participant.
@@ -60,6 +68,8 @@ class Kernel(Waits):
         self.loop_drivers: list[Any] = []
         self.holds: dict[object, str] = {}
         self.promises: dict[object, str] = {}
+        self.failed: list[Task[Any]] = []
+        self.alarm: Alarm = Alarm()
         self.patience: Patience = Patience(settle_timeout, start)
         self.watch: Watch = Watch(self)
         self._auto = 0
@@ -96,7 +106,7 @@ class Kernel(Waits):
             self._step = step
             self.patience.begin_anew()
             if step.participant is not None:
-                self.pause(step.participant, State.AWAY, "a step")
+                self.pause(step.participant, State.DRIVING, "a step")
         else:
             step.error = ClockUsageError(
                 "this clock is being advanced already: one step at a time, in one thread"
@@ -121,6 +131,7 @@ class Kernel(Waits):
     def close(self) -> None:
         """Break off every wait, now and from now on."""
         self.closing = True
+        self._end_step(ClockUsageError("the clock was closed meanwhile"))
         for participant in [*self.members, *self.guests]:
             if participant.state is State.PARKED:
                 self._ready(participant, error=Unwind())
@@ -153,6 +164,10 @@ class Kernel(Waits):
             if self._running or self.holds or self.promises or self._inbox:
                 break
             timer, horizon = self.timers.first(), self._horizon()
+            if self.outside and not self._outside_has_no_news(horizon):
+                if self._queue:
+                    continue
+                break
             if timer is None or horizon is None or timer.due > horizon:
                 if not self._come_to_rest():
                     break
@@ -167,6 +182,19 @@ class Kernel(Waits):
                 self._callbacks.append(target)
                 return
             self._ready(target, timed_out=True)
+
+    def _outside_has_no_news(self, horizon: float | None) -> bool:
+        """Whether nobody who waits for what no clock knows has it, or is about to come back."""
+        if horizon is None and self.driver.state is not State.PARKED:
+            return True  # nothing would move now
+        loops = loops_with_news(self.outside)
+        for loop in loops:
+            self._ready(loop)
+        ident = threading.get_ident()
+        if any(one.ident == ident and one.state is State.AWAY for one in self.outside):
+            self.watch.ring()  # this thread has yet to find out whether it waits at all
+            return False
+        return not loops and not wait_for_idle(self.outside, lambda: self._inbox)
 
     def _reach(self, timer: VirtualTimer) -> None:
         self._move(timer.due, timer.when)
@@ -187,7 +215,7 @@ class Kernel(Waits):
                 self._move(step.target, in_seconds(step.target))
             self._end_step(None)
             return True
-        if any(one.state in _OUTSIDE or one.break_select for one in self.members):
+        if self.outside or any(one.state is State.HELD for one in self.members):
             return False  # something outside may still come: the watch decides
         if self._auto and not self.closing:
             return self._break_deadlock([one for one in self.members if one.state is State.PARKED])
@@ -204,17 +232,21 @@ class Kernel(Waits):
         message = deadlock(self)
         # Who was told before, in vain, is ended; those who wait for it go on.
         stubborn = [one for one in waiting if one.stalled_at == self.now]
-        ended = [one for one in stubborn if one is not self.driver] or stubborn
+        ended = [one for one in stubborn if one is not self.driver]
         for participant in ended or waiting:
+            participant.stalls = participant.stalls + 1 if participant in stubborn else 1
             participant.stalled_at = self.now
-            error = Unwind(message) if ended else VirtualDeadlockError(message)
+            if participant in ended or participant.stalls > _STALLS:
+                error: BaseException = Unwind(message)
+            else:
+                error = VirtualDeadlockError(message)
             self._ready(participant, error=error)
         return bool(waiting)
 
     def _end_wait_of_driver(self) -> bool:
         """End the wait of a driver by hand, as one that is refused or gives up, if it waits."""
         driver = self.driver
-        if driver.state is not State.PARKED or driver.break_select is not None or self.closing:
+        if driver.state is not State.PARKED or self.closing:
             return False
         parker: Any = driver.parker
         if parker is not None and parker.gives_up:
@@ -234,32 +266,51 @@ class Kernel(Waits):
         running = () if self._firing else self._running
         if self._kept_turn.look(real, self.turns_given, running):
             self._share_turn()
-        if self.patience.is_over(real, self.now, self.members, held=bool(self.holds)):
+        waited = self._step is not None or self.driver.state is State.PARKED
+        if not waited and not self._driver_holds_time():
+            self.patience.begin_anew()
+        elif self.patience.is_over(
+            real, self.now, self.progress, self.members, held=bool(self.holds)
+        ):
             self._give_up()
+
+    def _driver_holds_time(self) -> bool:
+        """Whether the driver runs, by itself, while others wait for time to go on."""
+        others = len(self.members) > 1 or self.timers.first() is not None
+        return self._auto > 0 and others and self.driver in self._running
 
     def _share_turn(self) -> None:
         """Let the next one run, too: who runs may wait for a lock that it holds."""
         if self._queue:
             self._run_next()
+            while self.closing and self._queue:
+                self._run_next()  # all are to end, and none waits for another
             return
-        timer = self.timers.first()
-        if timer is not None and timer.due <= self.now and self._horizon() is not None:
+        if self._horizon() is None:
+            return
+        for timer in self.timers.pending():
             target = timer.sleeper
+            if timer.due > self.now:
+                break
             if target is not None and timer.cancel():
                 self._reach(timer)
                 self._ready(target, timed_out=True)
                 self._run_next()
+                break
 
     def _give_up(self) -> None:
         """Fail the step, or the wait of the driver, that has taken too long."""
-        if self._step is None and self.driver.state is not State.PARKED:
-            return
+        driver = self.driver
         if self._step is not None:
             self._end_step(SettleTimeout(stuck(self, self._step.what)))
-        elif self._running or self._queue or self._firing or self.promises:
-            self._ready(self.driver, error=SettleTimeout(stuck(self, "a wait")))
+        elif driver.state is not State.PARKED:
+            if not others_are_active():
+                self.alarm.ring(driver.ident, SettleTimeout(stuck(self, "auto_advance()")))
+        elif self._running or self._queue or self._firing or self.promises or self.holds:
+            what = f"{driver.name}: {driver.what}"
+            self._ready(driver, error=SettleTimeout(stuck(self, what)))
         elif self._auto:
-            self._ready(self.driver, error=VirtualDeadlockError(deadlock(self)))
+            self._ready(driver, error=VirtualDeadlockError(deadlock(self)))
         else:
             self._end_wait_of_driver()
         self.patience.note_in_vain(self.now, self.members)

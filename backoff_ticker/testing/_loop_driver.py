@@ -14,6 +14,7 @@ from ._errors import (
     ClockUsageError,
     SettleTimeout,
     UntrackedLoopError,
+    Unwind,
     VirtualDeadlockError,
     VirtualTimeError,
 )
@@ -119,6 +120,7 @@ class LoopDriver:
         events: list[Any] = []
         if not alone:
             participant.break_select = self._write_to_self
+            participant.has_news = lambda: self._selector.select(0)
 
         def begin() -> None:
             kernel.post(kernel.park, participant, None, when, order, "event loop")
@@ -132,8 +134,12 @@ class LoopDriver:
         except (VirtualDeadlockError, ClockUsageError) as error:
             if not self._raise_in_tasks(error):
                 raise
+        except Unwind as error:
+            if kernel.closing:
+                raise
+            raise VirtualDeadlockError(*error.args) from None  # its tasks were told often enough
         finally:
-            participant.break_select = None
+            participant.break_select = participant.has_news = None
         self._set_resolution()
         return events
 
@@ -167,6 +173,15 @@ class LoopDriver:
         return [(*timer, participant.name) for timer in self.timers.pending()]
 
     @property
+    def participant(self) -> Participant | None:
+        """Who the loop is, while it runs."""
+        return self._participant
+
+    def tasks(self) -> list[asyncio.Task[Any]]:
+        """Return the tasks of the loop that are not done, as they were made."""
+        return sorted(asyncio.all_tasks(self._loop), key=lambda task: task.get_name())
+
+    @property
     def closed(self) -> bool:
         """Whether the loop is."""
         return bool(self._loop.is_closed())
@@ -176,7 +191,8 @@ class LoopDriver:
         found = False
         for task in asyncio.all_tasks(self._loop):
             future = getattr(task, "_fut_waiter", None)
-            if type(future) is asyncio.Future and not future.done():
+            shared = len(getattr(future, "_callbacks", None) or ()) > 1  # by who minds an error
+            if type(future) is asyncio.Future and not future.done() and not shared:
                 future.set_exception(type(error)(*error.args))
                 found = True
         return found

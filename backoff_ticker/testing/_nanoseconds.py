@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from math import floor
 
-__all__ = ["in_nanoseconds", "in_seconds"]
+__all__ = ["LATEST", "in_nanoseconds", "in_seconds"]
 
 _A_SECOND = 1_000_000_000
 
@@ -18,3 +19,7 @@ def in_nanoseconds(seconds: float) -> int:
 def in_seconds(nanoseconds: int) -> float:
     """Return the nearest float."""
     return nanoseconds / _A_SECOND
+
+
+LATEST = in_nanoseconds(sys.float_info.max)
+"""The last time that there is a number of seconds for."""

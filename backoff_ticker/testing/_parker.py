@@ -48,8 +48,7 @@ class VirtualParker:
             VirtualDeadlockError: Nothing can end the wait.
         """
         kernel = self._kernel
-        if kernel.fires_here:
-            raise ClockUsageError(f"a timer callback must not block ({self.what or 'a wait'})")
+        kernel.refuse_in_callback(self.what)
         if kernel.closed and threading.get_ident() not in kernel.by_ident:
             raise ClockUsageError(f"a wait on a virtual clock that is closed ({self.what})")
         participant = kernel.here(self.what)

@@ -25,6 +25,7 @@ class State(Enum):
     PARKED = "waits on the clock"
     HELD = "is held by a trap"
     AWAY = "waits for something else, as it said"
+    DRIVING = "waits for a step of the clock"
     ENDED = "has ended"
 
 
@@ -43,21 +44,27 @@ class Participant:
         what: What it waits for, for reports.
         parker: Where it waits; None: in its event loop.
         last_turn: The number of its last turn, among all of the clock.
+        has_news: Tells whether the real descriptors of its event loop are ready, while it waits.
+        works_idle: Whether it works in real time, though it said that it is idle.
         polls: How often in a row its wait was over before it began.
         timer: What ends its wait.
         woken: Whether somebody called into its event loop since that last looked.
         timed_out: Whether the last wait ended because its time had come.
         error: What its wait is to raise.
         break_select: Ends the wait of its event loop for real descriptors.
+        begun: Whether its thread is there.
         stalled_at: When it was last told that nothing can end its wait.
+        stalls: How often in a row, at that time.
         at_end: To call once it has ended.
     """
 
     __slots__ = (
         "at_end",
+        "begun",
         "break_select",
         "counted",
         "error",
+        "has_news",
         "home",
         "ident",
         "last_turn",
@@ -66,12 +73,14 @@ class Participant:
         "parker",
         "polls",
         "stalled_at",
+        "stalls",
         "state",
         "timed_out",
         "timer",
         "turn",
         "what",
         "woken",
+        "works_idle",
     )
 
     def __init__(
@@ -92,17 +101,23 @@ class Participant:
         self.timed_out: bool = False
         self.error: BaseException | None = None
         self.break_select: Callable[[], object] | None = None
+        self.has_news: Callable[[], object] | None = None
+        self.works_idle: bool = False
         self.at_end: list[Callable[[], object]] = []
+        self.begun: bool = False
         self.stalled_at: int | None = None
+        self.stalls: int = 0
         self.turn: threading.Lock = threading.Lock()
         self.turn.acquire()
 
     def grant(self) -> None:
         """Let its thread go on."""
-        self.state = State.RUNNING
         break_select = self.break_select
-        if self.turn.locked():
+        try:
+            self.state = State.RUNNING  # no call before the release: an interrupt can come at any
             self.turn.release()
+        except RuntimeError:
+            pass  # granted already
         if break_select is not None:
             break_select()
 

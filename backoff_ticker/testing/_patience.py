@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Patience"]
 
+_FOR_ALL = 12
+"""How many time-outs all those together are given who act one after the other at one time."""
+_HELD = 60.0
+"""Seconds to wait while time is held still on purpose, unless the time-out is longer."""
 _LITTLE = 0.1
 """Seconds to wait for those who were waited for in vain."""
 
@@ -28,6 +32,9 @@ class Patience:
         self.timeout: float = timeout
         self._still_at = now
         self._still_since = 0.0
+        self._progress = 0
+        self._progress_since = 0.0
+        self._held = False
         self._vain_at: int | None = None
         self._in_vain: dict[Participant, int] = {}
 
@@ -36,22 +43,34 @@ class Patience:
         self._still_since = 0.0
 
     def is_over(
-        self, real: float, now: int, members: Collection[Participant], *, held: bool
+        self,
+        real: float,
+        now: int,
+        progress: int,
+        members: Collection[Participant],
+        *,
+        held: bool,
     ) -> bool:
         """Return whether it has been too long; if so, wait as long again.
 
         Args:
             real: Seconds of real time.
             now: The time of the clock, in nanoseconds.
+            progress: Changes whenever a participant does what it is waited for.
             members: Its participants.
             held: Whether time is held still on purpose.
         """
-        if now != self._still_at or not self._still_since or held:
-            self._still_at, self._still_since = now, real
+        if now != self._still_at or not self._still_since or held != self._held:
+            self._still_at, self._held = now, held
+            self._progress, self._still_since = progress, real
+            self._progress_since = real
+        elif progress != self._progress:
+            self._progress, self._progress_since = progress, real
+        limit = max(_HELD, self.timeout) if held else self.seconds(now, members)
+        together = max(limit, _FOR_ALL * self.timeout)
+        if real - self._progress_since < limit and real - self._still_since < together:
             return False
-        if real - self._still_since < self.seconds(now, members):
-            return False
-        self._still_since = real
+        self._progress_since = self._still_since = real
         return True
 
     def seconds(self, now: int, members: Collection[Participant]) -> float:

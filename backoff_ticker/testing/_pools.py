@@ -80,6 +80,12 @@ class _Pool:
         for call in calls:
             call()
 
+    def drop_cancelled(self) -> None:
+        """Forget the jobs that are cancelled and that no worker comes to any more."""
+        for job in list(self._jobs):
+            if job.future is not None and job.future.cancelled():
+                job.drop()
+
     def add_idle_callback(self, call: Callable[[], object]) -> None:
         """Have ``call()`` called once there is no job."""
         with self._lock:
@@ -128,11 +134,18 @@ class _Job:
 
     def dropped(self, future: Future[Any]) -> None:
         """Forget a job whose future is done before a worker had it, once all have heard of that."""
+        if future.cancelled():
+            return  # a worker comes to it in time, and tells those who wait
         if self._claim():
             future._done_callbacks.append(self._forget)  # type: ignore[attr-defined]
 
     def _forget(self, _future: Future[Any]) -> None:
         self.give_up()
+
+    def drop(self) -> None:
+        """Be no job any more, unless a worker has begun it."""
+        if self._claim():
+            self.give_up()
 
     def give_up(self) -> None:
         """Be no job any more, though no worker has begun it."""
@@ -162,11 +175,11 @@ def _submitting(original: Callable[..., Any]) -> Callable[..., Any]:
             pool = _pools[executor] = _Pool(kernel, executor._max_workers)
             _wrap_initializer(executor, kernel)
         job = _Job(pool, function)
-        pool.add(job)
         try:
+            pool.add(job)
             future = original(executor, job, *args, **kwargs)
         except BaseException:
-            job.give_up()
+            job.drop()  # a worker that has it none the less does it uncounted
             raise
         job.future = future
         future.add_done_callback(job.dropped)
@@ -182,6 +195,8 @@ def _wrap_initializer(executor: Any, kernel: Kernel) -> None:  # noqa: ANN401
         return
 
     def initialize(*args: object) -> object:
+        if kernel.closed:
+            return initializer(*args)
         with as_current(kernel.clock):
             return initializer(*args)
 
@@ -208,8 +223,11 @@ def _shutting_down(original: Callable[..., Any]) -> Callable[..., Any]:
     ) -> None:
         pool = _pools.get(executor)
         kernel = kernel_here()
+        if pool is not None and cancel_futures:
+            original(executor, wait=False, cancel_futures=True)
+            pool.drop_cancelled()
         if wait and kernel is not None and pool is not None and pool.kernel is kernel:
-            original(executor, wait=False, cancel_futures=cancel_futures)
+            original(executor, wait=False)
             wait_until(kernel, "Executor.shutdown()", pool.add_idle_callback, None)
         original(executor, wait=wait, cancel_futures=cancel_futures)
 

@@ -12,6 +12,7 @@ from ._nanoseconds import in_seconds
 from ._participant import State
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import FrameType
 
     from ._kernel import Kernel
@@ -23,6 +24,8 @@ _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__))  # noqa: PTH100, PTH120
 _NOT_THE_USERS = (_OURS, _STANDARD)
 _OF_THREADS = ("threading.py", os.path.join("futures", "thread.py"))  # noqa: PTH118
+_TASKS = 10
+"""How many tasks of a loop are named."""
 _SITE = os.path.join(_STANDARD, "site-packages")  # noqa: PTH118
 
 
@@ -45,17 +48,27 @@ def _place(ident: int | None) -> str:
 
     Without any of the user's own: the outermost that is not of threads.
     """
-    frame = None if ident is None else sys._current_frames().get(ident)
-    called = outermost = ""
+    return _place_of(_stack(None if ident is None else sys._current_frames().get(ident)))
+
+
+def _stack(frame: FrameType | None) -> Iterator[FrameType]:
     while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _place_of(frames: Iterator[FrameType]) -> str:
+    called = outermost = innermost = ""
+    for frame in frames:
         if _is_the_users(frame):
             return f" in {called}{_shown(frame)}"
         called = f"{_shown(frame)} <- "
         path = frame.f_code.co_filename
-        if not path.startswith(_OURS) and not path.endswith(_OF_THREADS):
-            outermost = f" in {_shown(frame)}"
-        frame = frame.f_back
-    return outermost
+        if not path.startswith(_OURS):
+            innermost = innermost or f" in {_shown(frame)}"
+            if not path.endswith(_OF_THREADS):
+                outermost = f" in {_shown(frame)}"
+    return outermost or innermost
 
 
 def _is_the_users(frame: FrameType) -> bool:
@@ -74,8 +87,29 @@ def _waits(participant: Participant) -> str:
     return f"{participant.name}: {participant.state.value}"
 
 
-def _with_place(participant: Participant) -> str:
-    return f"{_waits(participant)}{_place(participant.ident)}"
+def _with_place(kernel: Kernel, participant: Participant) -> str:
+    tasks = [
+        task
+        for loop_driver in kernel.loop_drivers
+        if loop_driver.participant is participant
+        for task in loop_driver.tasks()
+    ]
+    named = [f"task {task.get_name()!r}{_place_of(_awaiting(task.get_coro()))}" for task in tasks]
+    more = f" and {len(named) - _TASKS} more" if len(named) > _TASKS else ""
+    told = f" ({', '.join(named[:_TASKS])}{more})" if named else ""
+    return f"{_waits(participant)}{_place(participant.ident)}{told}"
+
+
+def _awaiting(coroutine: Any) -> Iterator[FrameType]:  # noqa: ANN401
+    """Yield the frames of what a coroutine waits for, innermost first."""
+    frames: list[FrameType] = []
+    while coroutine is not None:
+        for kind in ("cr", "gi", "ag"):
+            frame = getattr(coroutine, f"{kind}_frame", None)
+            if frame is not None:
+                frames.append(frame)
+        coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "gi_yieldfrom", None)
+    return reversed(frames)
 
 
 def stuck(kernel: Kernel, what: str) -> str:
@@ -83,18 +117,20 @@ def stuck(kernel: Kernel, what: str) -> str:
     busy = [one for one in kernel.members if one.state in (State.RUNNING, State.QUEUED, State.HELD)]
     threads = [f"thread {one.name!r}{_place(one.ident)}" for one in busy]
     missing = [f"{name}, tracked, was not called yet" for name in kernel.promises.values()]
-    who = "; ".join([*threads, *missing])
+    held = [f"time is held by external({why!r})" for why in kernel.holds.values()]
+    who = "; ".join([*threads, *missing, *held])
     timeout = kernel.patience.timeout
     return (
         f"{what} gave up after {timeout:g} s of real time {at(kernel)}: {len(busy)} "
         f"of {len(kernel.members)} participants never waited on this clock: {who or 'none'}. "
-        "Use a wait of this library, or put clock.idle(...) around the wait."
+        "Use a wait of this library, or put clock.idle(...) around a wait for another participant, "
+        "clock.external(...) around one for the world."
     )
 
 
 def deadlock(kernel: Kernel) -> str:
     """Return that everybody waits and nothing is due."""
-    waits = "; ".join(map(_with_place, kernel.members))
+    waits = "; ".join(_with_place(kernel, one) for one in kernel.members)
     return f"{at(kernel)}: no timer is set and every participant waits: {waits}."
 
 
@@ -107,8 +143,8 @@ def driver_waits(kernel: Kernel) -> str:
     )
 
 
-def leaks(participants: list[Participant]) -> str:
+def leaks(kernel: Kernel, participants: list[Participant]) -> str:
     """Return who still waited as the clock was closed."""
     number = len(participants)
-    who = "; ".join(map(_with_place, participants))
+    who = "; ".join(_with_place(kernel, one) for one in participants)
     return f"{number} participant{'s' * (number != 1)} still waited at close: {who}"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ._errors import Unwind
+from .._numbers import as_seconds
+from ._errors import Unwind, VirtualTimeError
 from ._participant import Participant, State, start_untracked
 from ._tracking import attached, wait_for_end
 
@@ -15,34 +16,29 @@ if TYPE_CHECKING:
 
     from ._kernel import Kernel
 
-__all__ = ["Task"]
+__all__ = ["Task", "start_task"]
 
 T = TypeVar("T")
 
 
 class Task(Generic[T]):
-    """What ``clock.spawn()`` returns. Every method may be called from any thread of the clock."""
+    """What ``clock.spawn()`` returns. Every method may be called from any thread of the clock.
+
+    Attributes:
+        name: Names it in reports.
+    """
 
     def __init__(self, kernel: Kernel, work: Callable[[], T], name: str) -> None:
         self.name: str = name
         self._kernel = kernel
         self._result: T | None = None
         self._error: BaseException | None = None
+        self._joined = False
         self._participant = Participant(name)
         context = copy_context()
         self._thread = threading.Thread(
             target=lambda: context.run(self._run, work), name=name, daemon=True
         )
-
-    def start(self) -> None:
-        """Start its thread; it counts from now on and runs when its turn comes."""
-        kernel = self._kernel
-        try:
-            kernel.enter_new(self._participant)
-            start_untracked(self._thread)
-        except BaseException:
-            kernel.post(kernel.end, self._participant)
-            raise
 
     def _run(self, work: Callable[[], T]) -> None:
         try:
@@ -54,6 +50,16 @@ class Task(Generic[T]):
                     raise
         except BaseException as error:  # noqa: BLE001 - join() raises it
             self._error = error
+            if not isinstance(error, (Unwind, VirtualTimeError)):
+                self._kernel.failed.append(self)
+
+    def error_of_nobody(self) -> BaseException | None:
+        """Return what it raised, if nobody has heard of that."""
+        if self._joined or self._error is None:
+            return None
+        self._joined = True
+        self._error.add_note(f"in task {self.name!r}, which nobody joined")
+        return self._error
 
     def done(self) -> bool:
         """Whether the function has ended."""
@@ -71,9 +77,12 @@ class Task(Generic[T]):
             ClockUsageError: By hand, without a time-out: nothing happens any more.
             BaseException: What the function raised.
         """
+        if timeout is not None:
+            timeout = as_seconds("timeout", timeout)
         what = f"Task.join({self.name})"
         if not self.done() and not wait_for_end(self._kernel, self._participant, what, timeout):
             raise TimeoutError(f"task {self.name!r} has not ended within {timeout!r} s")
+        self._joined = True
         error = self._error
         if error is not None and not isinstance(error, Unwind):
             raise error
@@ -85,3 +94,14 @@ class Task(Generic[T]):
 
     def __repr__(self) -> str:
         return f"<Task {self.name!r} {self._participant.state.value}>"
+
+
+def start_task(task: Task[Any]) -> None:
+    """Start the thread of a task; it counts from now on and runs when its turn comes."""
+    kernel, participant = task._kernel, task._participant
+    try:
+        kernel.enter_new(participant)
+        start_untracked(task._thread)
+    except BaseException:
+        kernel.post(kernel.give_up_start, participant)
+        raise

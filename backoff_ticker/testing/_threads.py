@@ -52,8 +52,9 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
             kernel.enter_new(participant)
             original(thread)
         except BaseException:
-            restore()
-            kernel.post(kernel.end, participant)
+            if not participant.begun:
+                restore()
+            kernel.post(kernel.give_up_start, participant)
             raise
 
     return start

@@ -42,6 +42,7 @@ def attached(
     participant.ident = ident
     participant.native = threading.get_native_id()
     kernel.by_ident[ident] = participant
+    kernel.post(kernel.begin, participant)
     try:
         wait_for_turn(kernel, participant)
         with as_current(kernel.clock):
@@ -59,6 +60,7 @@ def attached(
 @contextmanager
 def counted(kernel: Kernel, participant: Participant) -> Iterator[None]:
     """Have a participant count inside the block, in its own thread, if it does not anyway."""
+    kernel.refuse_in_callback("to run a loop, or to have time advance")
     if participant.counted:
         yield
         return

@@ -23,6 +23,7 @@ class Turns(Inbox):
         strict: Whether only participants, and the driver, may wait.
         members: Those that are counted.
         by_ident: Those that have begun, by their thread.
+        outside: Those that wait for what no clock knows.
         turns_given: How many turns were given.
     """
 
@@ -32,6 +33,7 @@ class Turns(Inbox):
         self.strict: bool = strict
         self.members: dict[Participant, None] = {}
         self.by_ident: dict[int, Participant] = {}
+        self.outside: dict[Participant, None] = {}
         self.turns_given: int = 0
         self._one_at_a_time = one_at_a_time
         self._running: dict[Participant, None] = {}
@@ -40,7 +42,7 @@ class Turns(Inbox):
     def clear(self) -> None:
         """Know of no participant any more, either."""
         super().clear()
-        for known in (self.members, self.by_ident, self._running, self._queue):
+        for known in (self.members, self.by_ident, self.outside, self._running, self._queue):
             known.clear()
 
     def here(self, what: str) -> Participant:
@@ -73,6 +75,12 @@ class Turns(Inbox):
         participant.state = State.QUEUED
         self._queue.append(participant)
 
+    def begin(self, participant: Participant) -> None:
+        """Note that its thread is there; count it again if it was given up meanwhile."""
+        participant.begun = True
+        if participant.state is State.ENDED:
+            self.enter(participant)
+
     def leave(self, participant: Participant) -> None:
         """Do not count it any more."""
         participant.counted = False
@@ -81,6 +89,7 @@ class Turns(Inbox):
 
     def _off(self, participant: Participant) -> None:
         self.members.pop(participant, None)
+        self.outside.pop(participant, None)
         self._running.pop(participant, None)
         self._unqueue(participant)
 
@@ -94,10 +103,14 @@ class Turns(Inbox):
             participant.state = state
             participant.what = what
             self._running.pop(participant, None)
+            if state is State.AWAY:
+                participant.works_idle = False
+                self.outside[participant] = None
 
     def resume(self, participant: Participant) -> None:
         """End such a pause; its turn comes in time."""
-        if participant.state in (State.HELD, State.AWAY):
+        if participant.state in (State.HELD, State.AWAY, State.DRIVING):
+            self.outside.pop(participant, None)
             participant.state = State.QUEUED
             self._queue.append(participant)
         else:
@@ -111,6 +124,13 @@ class Turns(Inbox):
             self._queue.append(participant)
         else:
             participant.grant()
+
+    def mend(self) -> None:
+        """Queue again those whom an interrupt in the middle of a change has lost."""
+        for one in self.members:
+            if one.state is State.QUEUED and one not in self._queue:
+                self._running.pop(one, None)
+                self._queue.append(one)
 
     def _run_next(self) -> None:
         """Give the one that has been queued longest its turn."""

@@ -6,9 +6,10 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING
 
-from .._numbers import as_flag, as_number, as_seconds, shown
+from .._numbers import as_flag, as_number, as_seconds
 from ._by_hand import ByHand
 from ._by_itself import ByItself
+from ._clock_base import check_callable
 from ._errors import ClockLeakError, ClockUsageError, SettleTimeout, UntrackedLoopError
 from ._inspection import Inspection
 from ._kernel import Kernel
@@ -108,16 +109,18 @@ class VirtualClock(ByHand, ByItself, Inspection):
         """Have ``callback()`` called at ``when``: in ``loop``, else by whoever moves time on.
 
         It must not block. What it raises is raised by the step that fired it; without a step, by
-        ``run()``, ``run_async()`` or the end of the ``with`` block.
+        ``run()``, ``run_async()`` or the end of the ``with`` block. In a loop it is given to that
+        loop's exception handler.
 
         Raises:
             TypeError, ValueError: ``when`` is no finite number, or ``callback`` not callable.
             UntrackedLoopError: The clock does not drive ``loop``, and is strict.
+            ClockUsageError: The clock is closed.
         """
+        self._refuse_if_closed("call_at()")
         if self._traps:
             self._spring("call_at", when, callback)
-        if not callable(callback):
-            raise TypeError(f"callback must be callable, not {shown(callback)}")
+        check_callable("callback", callback)
         when = as_number("when", when, "a finite number of monotonic seconds")
         kernel = self._kernel
         if loop is not None:
@@ -216,15 +219,16 @@ class VirtualClock(ByHand, ByItself, Inspection):
         kernel = self._kernel
         if kernel.closed:
             return
+        kernel.refuse_in_callback("close()")
         closer = self._counted_here()
         if closer is None or closer is kernel.driver:
             try:
                 self._wait_for_step("close()", None)
-            except SettleTimeout:
+            except (SettleTimeout, ClockUsageError):
                 pass  # who did not settle is among those that are named
         mine = {kernel.driver, closer}
         left = [one for one in kernel.ask(lambda: list(kernel.members)) if one not in mine]
-        message = leaks(left)
+        message = leaks(kernel, left)
         for trap in list(self._traps):
             trap.close()
         kernel.post(kernel.close)
@@ -233,6 +237,8 @@ class VirtualClock(ByHand, ByItself, Inspection):
         kernel.watch.end()
         for loop_driver in kernel.loop_drivers:
             loop_driver.detach()
+        unheard = [task.error_of_nobody() for task in kernel.failed]
+        kernel.errors += [error for error in unheard if error is not None]
         if left:
             raise ClockLeakError(message)
         self._raise_errors()

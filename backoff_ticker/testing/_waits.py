@@ -36,6 +36,7 @@ class Waits(Turns):
         next_order: Returns the place in the order of those who are due at the same time.
         guests: Those that wait and are not counted.
         closing: Whether waits are broken off.
+        progress: How many waits have begun, and participants ended.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Waits(Turns):
         self.next_order: Callable[[], int] = count().__next__
         self.guests: dict[Participant, None] = {}
         self.closing: bool = False
+        self.progress: int = 0
 
     def clear(self) -> None:
         """Know of no timer any more, either."""
@@ -90,23 +92,37 @@ class Waits(Turns):
             else:
                 self.yield_turn(participant)
         else:
-            participant.polls = 0
-            participant.state = State.PARKED
-            participant.what = what
-            if not participant.counted:
-                self.guests[participant] = None
-            participant.parker = parker
-            if parker is not None:
-                parker.participant = participant
-            self._running.pop(participant, None)
-            if when is not None:
-                if participant is self.driver:
-                    order = _LAST_OF_ALL + self.next_order()
-                elif order is None:
-                    order = self.next_order()
-                timer = VirtualTimer(when, order, participant, self.timers, what)
-                participant.timer = timer
-                self.timers.push(timer)
+            self._begin_wait(participant, parker, when, order, what)
+
+    def _begin_wait(
+        self,
+        participant: Participant,
+        parker: VirtualParker | None,
+        when: float | None,
+        order: int | None,
+        what: str,
+    ) -> None:
+        self.progress += 1
+        participant.polls = 0
+        participant.state = State.PARKED
+        participant.what = what
+        participant.parker = parker
+        if parker is not None:
+            parker.participant = participant
+        if not participant.counted:
+            self.guests[participant] = None
+        self._running.pop(participant, None)
+        self.outside.pop(participant, None)
+        if participant.has_news is not None:
+            self.outside[participant] = None
+        if when is not None:
+            if participant is self.driver:
+                order = _LAST_OF_ALL + self.next_order()
+            elif order is None:
+                order = self.next_order()
+            timer = VirtualTimer(when, order, participant, self.timers, what)
+            participant.timer = timer
+            self.timers.push(timer)
 
     @staticmethod
     def _need_not_wait(participant: Participant, parker: VirtualParker | None) -> bool:
@@ -134,10 +150,16 @@ class Waits(Turns):
         """Forget a participant that has ended, and tell those who wait for that."""
         self._off(participant)
         self._end_wait(participant)
+        self.progress += 1
         participant.state = State.ENDED
         at_end, participant.at_end = participant.at_end, []
         for call in at_end:
             call()
+
+    def give_up_start(self, participant: Participant) -> None:
+        """Forget a participant whose start failed, unless its thread is there after all."""
+        if not participant.begun:
+            self.end(participant)
 
     def add_end_callback(self, participant: Participant, call: Callable[[], object]) -> None:
         """Have ``call()`` called once ``participant`` has ended."""
@@ -151,12 +173,12 @@ class Waits(Turns):
         if participant.state is State.PARKED:
             self._end_wait(participant)
         self._unqueue(participant)
+        self.guests.pop(participant, None)
+        participant.error = None
         participant.state = State.RUNNING
         if participant.counted:
             self._running[participant] = None
-        for one in self.members:  # it may have come in the middle of another change
-            if one.state is State.QUEUED and one not in self._queue:
-                self._queue.append(one)
+        self.mend()  # it may have come in the middle of another change
 
     # How a wait ends
 
@@ -177,8 +199,8 @@ class Waits(Turns):
         else:
             participant.grant()
 
-    @staticmethod
-    def _end_wait(participant: Participant) -> None:
+    def _end_wait(self, participant: Participant) -> None:
+        self.outside.pop(participant, None)
         parker: Any = participant.parker
         if parker is not None:
             parker.participant = participant.parker = None

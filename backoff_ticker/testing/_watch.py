@@ -23,9 +23,9 @@ class Watch:
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = weakref.ref(kernel)
-        self._over = threading.Lock()
-        self._over.acquire()
-        self._begun = False
+        self._bell = threading.Lock()
+        self._bell.acquire()
+        self._begun = self._over = False
 
     def begin(self) -> None:
         """Begin to look, if that has not begun."""
@@ -34,17 +34,24 @@ class Watch:
             thread = threading.Thread(target=self._look, name="virtual clock's watch", daemon=True)
             start_untracked(thread)
 
+    def ring(self) -> None:
+        """Have it look at once, in its own thread."""
+        try:
+            self._bell.release()
+        except RuntimeError:
+            pass  # it rings already
+
     def end(self) -> None:
         """Look no more."""
-        if self._over.locked():
-            self._over.release()
+        self._over = True
+        self.ring()
 
     def _look(self) -> None:
         now = SystemClock().monotonic
-        while not self._over.acquire(timeout=LOOK_INTERVAL):
+        while True:
+            self._bell.acquire(timeout=LOOK_INTERVAL)
             kernel = self._kernel()
-            if kernel is None:
+            if self._over or kernel is None:
                 return
             kernel.post(kernel.look, now())
             del kernel
-        self._over.release()

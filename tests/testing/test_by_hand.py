@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from datetime import timedelta
 
 import pytest
 
@@ -171,3 +172,77 @@ def test_cancelled_timers_are_forgotten(clock):
     for _ in range(10_000):
         clock.call_at(100.0, int).cancel()
     assert len(clock._kernel.timers) < 100
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda clock: clock.spawn(5), TypeError, "function must be callable, not 5"),
+        (lambda clock: clock.tracked(5), TypeError, "function must be callable, not 5"),
+        (lambda clock: clock.run(5), TypeError, "function must be callable, not 5"),
+        (lambda clock: clock.run_async(print), TypeError, "coroutine must be a coroutine, not <"),
+        (lambda clock: clock.call_at(1, 5), TypeError, "callback must be callable, not 5"),
+        (lambda clock: clock.trap("time", 5), TypeError, "match must be callable, not 5"),
+        (lambda clock: clock.block_until(parked=-1), ValueError, "parked must be an int >= 0, not"),
+        (lambda clock: clock.spawn(print).join("x"), TypeError, "timeout must be a finite number"),
+        (
+            lambda clock: clock.spawn(print).result(-1),
+            ValueError,
+            "timeout must be a finite number",
+        ),
+        (lambda clock: clock.advance("1"), TypeError, "seconds must be a finite number of seconds"),
+    ],
+)
+def test_bad_input_is_named(clock, call, error, message):
+    with pytest.raises(error) as caught:
+        call(clock)
+    assert str(caught.value).startswith(message)
+    assert clock.pending() == []
+    clock.advance(1)
+
+
+def test_time_has_an_end(clock):
+    clock.advance(1e308)
+    with pytest.raises(ClockUsageError, match="there is no such time"):
+        clock.advance(1e308)
+    assert clock.monotonic() == 1e308
+
+
+def test_a_duration_may_be_a_timedelta(clock):
+    clock.spawn(clock.sleep, timedelta(minutes=1))
+    assert clock.advance(timedelta(minutes=2)) == 1
+    assert clock.monotonic() == 120.0
+
+
+@pytest.mark.parametrize("auto", [True, False])
+@pytest.mark.parametrize("what", ["idle", "external", "close", "block_until", "run", "loop"])
+def test_a_callback_that_would_wait_is_refused(what, auto):
+    refused = []
+
+    def call():
+        calls = {
+            "idle": lambda: clock.idle("an item").__enter__(),
+            "external": lambda: clock.external("the world").__enter__(),
+            "close": clock.close,
+            "block_until": clock.block_until,
+            "run": lambda: clock.run(print),
+            "loop": lambda: clock.run_async(asyncio.sleep(1)),
+        }
+        try:
+            calls[what]()
+        except ClockUsageError as error:
+            refused.append(str(error))
+
+    with VirtualClock(auto=auto, settle_timeout=1) as clock:
+        clock.call_at(1, call)
+        if auto:
+            clock.sleep(2)
+        else:
+            clock.advance(2)
+    assert len(refused) == 1
+    assert refused[0].startswith("a timer callback must not block")
+
+
+def test_tasks_have_the_names_they_are_given(clock):
+    assert clock.spawn(print, name="worker").name == "worker"
+    assert clock.spawn(print).name == "print-2"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import threading
 
 import pytest
 
@@ -55,3 +56,75 @@ def test_a_thread_that_nobody_tracks_is_ended_with_the_clock():
     assert ended.get(timeout=10) is Unwind
     with pytest.raises(ClockUsageError, match="closed"):
         clock.sleep(1)
+
+
+def test_what_a_task_raised_that_nobody_joined_is_raised_at_the_end():
+    def fail(clock):
+        clock.sleep(1)
+        raise KeyError("lost")
+
+    with pytest.raises(KeyError, match="lost") as caught, VirtualClock() as clock:
+        clock.spawn(fail, clock, name="worker")
+        clock.advance(2)
+    assert caught.value.__notes__ == ["in task 'worker', which nobody joined"]
+
+
+def test_what_was_joined_is_not_raised_again(clock):
+    task = clock.spawn([].pop)
+    with pytest.raises(IndexError):
+        task.join()
+
+
+def test_close_ends_the_step_of_another_thread():
+    refused, stop = queue.SimpleQueue(), threading.Event()
+
+    def advance(clock):
+        try:
+            clock.advance(10)
+        except ClockUsageError as error:
+            refused.put(str(error))
+
+    with pytest.raises(ClockLeakError), VirtualClock(settle_timeout=0.3) as clock:
+        sleeper = clock.spawn(clock.sleep, 100)
+        clock.settle()
+        clock.spawn(stop.wait)
+        foreign = in_real_thread(lambda: advance(clock))
+        assert clock._kernel.wait_for(lambda: clock._kernel._step is not None, 10)
+    foreign.join(10)
+    assert (refused.get_nowait(), sleeper.done()) == ("the clock was closed meanwhile", True)
+    stop.set()
+
+
+def test_one_who_is_stuck_does_not_keep_the_others_from_ending():
+    stop = threading.Event()
+    with pytest.raises(ClockLeakError), VirtualClock(settle_timeout=0.3) as clock:
+        sleepers = [threading.Thread(target=clock.sleep, args=(60,)) for _ in range(100)]
+        for sleeper in sleepers:
+            sleeper.start()
+        clock.settle()
+        clock.spawn(stop.wait)
+    for sleeper in sleepers:
+        sleeper.join(10)
+    stop.set()
+    assert not any(sleeper.is_alive() for sleeper in sleepers)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda clock: clock.advance(1),
+        VirtualClock.settle,
+        lambda clock: clock.call_at(1, print),
+        lambda clock: clock.sleep(1),
+        lambda clock: clock.spawn(print),
+        lambda clock: clock.tracked(print),
+        lambda clock: clock.run(print),
+        VirtualClock.new_event_loop,
+        lambda clock: clock.parker("a wait").park(None),
+    ],
+)
+def test_what_needs_a_clock_that_is_open_says_so(call):
+    clock = VirtualClock()
+    clock.close()
+    with pytest.raises(ClockUsageError, match="closed"):
+        call(clock)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import re
+import signal
+import sys
 import threading
 
 import pytest
@@ -15,8 +18,10 @@ from backoff_ticker.testing import (
     VirtualClock,
     VirtualDeadlockError,
     VirtualTimeError,
+    _patience,
 )
-from backoff_ticker.testing._errors import Unwind
+
+from .real_threads import in_real_thread
 
 
 @pytest.fixture
@@ -112,17 +117,6 @@ def test_only_those_who_were_waited_for_in_vain_are_waited_for_less(clock):
 
 
 def test_who_catches_a_deadlock_and_waits_again_is_ended():
-    async def main():
-        items = asyncio.Queue()
-        while True:
-            try:
-                await items.get()
-            except VirtualDeadlockError:
-                pass
-
-    with pytest.raises(Unwind), VirtualClock(auto=True):
-        asyncio.run(main())
-
     with VirtualClock(auto=True) as clock:
         caught = []
 
@@ -139,3 +133,164 @@ def test_who_catches_a_deadlock_and_waits_again_is_ended():
             thread.join()
         thread.join()
         assert len(caught) == 1
+
+
+def _put_later(clock, items):
+    clock.sleep(5)
+    items.put("item")
+
+
+def test_the_thread_that_entered_is_told_that_it_waits_for_what_time_would_bring(auto):
+    items = queue.Queue()
+    auto.spawn(_put_later, auto, items)
+    with pytest.raises(SettleTimeout, match=r"thread 'MainThread' in queue\.py:\d+ get\(\)"):
+        items.get()
+    auto.sleep(5)
+    assert items.get() == "item"
+
+
+def test_a_coroutine_that_blocks_the_loop_of_that_thread_is_told_too(auto):
+    items = queue.Queue()
+    auto.spawn(_put_later, auto, items)
+
+    async def main():
+        items.get()
+
+    with pytest.raises(SettleTimeout, match=r"get\(\) <- test_giving_up\.py:\d+ main\(\)"):
+        asyncio.run(main())
+    auto.sleep(5)
+
+
+def test_a_thread_that_entered_and_is_not_the_main_one_has_it_shown(monkeypatch):
+    told, shown = queue.SimpleQueue(), threading.Event()
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: (told.put(args), shown.set()))
+
+    def enter():
+        with VirtualClock(auto=True, settle_timeout=0.3) as clock:
+            clock.spawn(clock.sleep, 5)
+            shown.wait(10)
+            clock.sleep(5)
+
+    in_real_thread(enter).join(20)
+    error = told.get_nowait().exc_value
+    assert isinstance(error, SettleTimeout)
+    assert "auto_advance() gave up after 0.3 s of real time at t=0" in str(error)
+
+
+def test_a_signal_that_somebody_handles_is_left_alone():
+    handled = []
+    usual = signal.signal(signal.SIGURG, lambda *_: handled.append(1))
+    try:
+        with VirtualClock(auto=True) as clock:
+            clock.sleep(1)
+            signal.raise_signal(signal.SIGURG)
+        signal.raise_signal(signal.SIGURG)
+    finally:
+        signal.signal(signal.SIGURG, usual)
+    assert handled == [1, 1]
+    with VirtualClock(auto=True):
+        assert signal.getsignal(signal.SIGURG) is not signal.SIG_DFL
+    assert signal.getsignal(signal.SIGURG) is signal.SIG_DFL
+
+
+def test_who_waits_for_time_that_is_held_too_long_is_told_why(monkeypatch):
+    monkeypatch.setattr(_patience, "_HELD", 0.2)
+    held = pytest.raises(SettleTimeout, match=r"time is held by external\('the server'\)")
+    with VirtualClock(settle_timeout=0.1) as clock, clock.external("the server"), held:
+        clock.settle()
+
+
+def test_a_deadlock_names_the_tasks_of_a_loop_and_where_they_wait(auto):
+    async def reader():
+        await asyncio.Event().wait()
+
+    async def main():
+        async with asyncio.TaskGroup() as group:
+            group.create_task(reader(), name="reader")
+
+    with pytest.raises(BaseException) as caught:
+        asyncio.run(main())
+    text = str(caught.value) + repr(getattr(caught.value, "exceptions", ""))
+    place = r"in locks\.py:\d+ wait\(\) <- test_giving_up\.py:\d+ reader\(\)"
+    assert re.search(rf"task 'reader' {place}", text)
+
+
+def test_a_thread_without_a_line_of_the_users_is_placed_all_the_same(clock):
+    timer = threading.Timer(30, print)
+    timer.start()
+    with pytest.raises(SettleTimeout, match=r"thread 'Thread-\d+' in threading\.py:\d+ wait"):
+        clock.settle()
+    timer.cancel()
+
+
+def test_two_deadlocks_at_one_time_are_told_alike(auto):
+    for _ in range(3):
+        with pytest.raises(VirtualDeadlockError):
+            CancellationToken().wait()
+
+
+def test_a_coroutine_that_swallows_every_deadlock_does_not_spin_for_ever(auto):
+    async def main():
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except VirtualDeadlockError:
+                pass
+
+    with pytest.raises(VirtualDeadlockError):
+        asyncio.run(main())
+
+
+def test_a_deadlock_behind_a_thread_or_a_shield_is_reported_and_nothing_else(auto):
+    complaints = []
+
+    async def behind_a_thread():
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: complaints.append(what))
+        await asyncio.to_thread(CancellationToken().wait)
+
+    async def behind_a_shield():
+        asyncio.get_running_loop().set_exception_handler(lambda _, what: complaints.append(what))
+        await asyncio.shield(asyncio.ensure_future(asyncio.Event().wait()))
+
+    for main in (behind_a_thread, behind_a_shield):
+        with pytest.raises(VirtualDeadlockError):
+            asyncio.run(main())
+    assert complaints == []
+
+
+@pytest.mark.parametrize("stepping", [True, False])
+def test_those_who_get_on_are_waited_for_however_many_they_are(stepping):
+    """Thirty in turn keep real time busy for longer, all in all, than one may."""
+    with VirtualClock(auto=not stepping, settle_timeout=0.3) as clock:
+        moment = threading.Event()
+        tasks = [clock.spawn(moment.wait, 0.03) for _ in range(30)]
+        if stepping:
+            clock.settle()
+        for task in tasks:
+            task.join()
+
+
+def test_patience_begins_when_somebody_waits(clock):
+    moment, begun = threading.Event(), threading.Event()
+    task = clock.spawn(lambda: begun.set() or moment.wait(1.2))
+    begun.wait(10)
+    moment.wait(0.9)
+    task.join()
+
+
+def test_a_callback_between_them_does_not_keep_a_lock_from_who_waits_for_it(auto):
+    lock = threading.Lock()
+
+    def hold():
+        with lock:
+            auto.sleep(1)
+
+    def want():
+        auto.sleep(1)
+        with lock:
+            return auto.monotonic()
+
+    wanting = auto.spawn(want)
+    auto.spawn(auto.call_at, 1.0, int)
+    auto.spawn(hold)
+    assert wanting.result() == 1.0

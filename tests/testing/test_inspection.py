@@ -54,3 +54,27 @@ def test_block_until_waits_for_threads_that_nobody_tracks():
         thread.join(10)
         with pytest.raises(SettleTimeout, match=r"block_until\(timers=1\): only 0 timers"):
             clock.block_until(timers=1, timeout=0.05)
+
+
+def test_threads_that_are_not_tracked_are_waited_for_too():
+    with VirtualClock(strict=False) as clock:
+        thread = in_real_thread(lambda: clock.sleep(3))
+        clock.block_until(parked=1)
+        clock.advance(3)
+        thread.join(10)
+
+
+def test_timers_in_a_loop_are_named_after_what_they_call(clock):
+    async def main():
+        loop = asyncio.get_running_loop()
+        clock.call_at(5.0, named_so, loop=loop)
+        await asyncio.sleep(6)
+
+    def named_so():
+        pass
+
+    loop = clock.spawn(lambda: asyncio.run(main()))
+    clock.settle()
+    assert clock.pending()[0].what.endswith("named_so")
+    clock.advance(6)
+    loop.join()

@@ -15,7 +15,7 @@ LOOK = _kept_turn.LOOK_INTERVAL
 def others(monkeypatch):
     """Whether other threads of the process work."""
     work = [False]
-    monkeypatch.setattr(_kept_turn, "_others_work", lambda: work[0])
+    monkeypatch.setattr(_kept_turn, "others_are_active", lambda: work[0])
     return work
 
 

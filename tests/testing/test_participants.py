@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import queue
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 
 import pytest
 
 from backoff_ticker.testing import ClockUsageError, VirtualClock
-from tests.helpers import eventually
 
 from .real_threads import in_real_thread
 
@@ -47,8 +47,10 @@ def test_a_block_of_external_inside_one_of_idle_leaves_the_outer_one_as_it_was(a
         with auto.external("inner"):
             pass
         auto.sleep(1)
-        other = auto.spawn(auto.sleep, 1)
-        eventually(other.done)
+        slept = threading.Lock()
+        slept.acquire()
+        auto.spawn(lambda: (auto.sleep(1), slept.release()))
+        assert slept.acquire(timeout=10)
     assert auto.monotonic() == 2.0
 
 

@@ -12,10 +12,11 @@ def member(turn=1, state=State.RUNNING):
     return made
 
 
-def over_at(patience, members, begin, now=0, held=()):
-    """Return the first of 20 whole seconds of real time at which it is over."""
-    for real in range(begin, begin + 20):
-        if patience.is_over(float(real), now, members, held=real in held):
+def over_at(patience, members, begin, now=0, held=(), progress=()):
+    """Return the first of 100 whole seconds of real time at which it is over."""
+    for real in range(begin, begin + 100):
+        moves = sum(moment <= real for moment in progress)
+        if patience.is_over(float(real), now, moves, members, held=real in held):
             return real
     return None
 
@@ -35,7 +36,17 @@ def test_time_that_moves_and_a_step_that_begins_have_it_begin_anew():
 
 
 def test_time_that_is_held_does_not_count():
-    assert over_at(Patience(5.0, 0), [member()], 100, held=range(100, 109)) == 113
+    assert over_at(Patience(5.0, 0), [member()], 100, held=range(100, 109)) == 114
+
+
+def test_time_that_is_held_for_a_minute_is_over_or_after_a_longer_time_out():
+    assert over_at(Patience(5.0, 0), [member()], 100, held=range(100, 300)) == 160
+    assert over_at(Patience(70.0, 0), [member()], 100, held=range(100, 300)) == 170
+
+
+def test_while_anybody_gets_on_it_is_not_over_but_not_for_ever():
+    assert over_at(Patience(5.0, 0), [member()], 100, progress=[102, 106, 110]) == 115
+    assert over_at(Patience(5.0, 0), [member()], 100, progress=range(100, 300)) == 160
 
 
 def test_those_waited_for_in_vain_are_waited_for_less_until_they_move():

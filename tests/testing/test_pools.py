@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import BrokenExecutor, ThreadPoolExecutor, as_completed, wait
+import threading
+from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor, as_completed, wait
 
 import pytest
 
+from backoff_ticker import SystemClock
 from backoff_ticker._clock import resolve_clock
 from backoff_ticker.testing import VirtualClock
 
@@ -92,3 +94,45 @@ def test_an_initializer_of_a_pool_makes_objects_that_are_on_the_clock(clock):
         assert list(pool.map(len, ["one", "four"])) == [3, 4]
     assert made
     assert set(made) == {("here", clock)}
+
+
+def test_a_cancelled_job_is_waited_for_until_a_worker_tells_of_it(auto):
+    for _ in range(50):
+        start = auto.monotonic()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(auto.sleep, 10)
+            cancelled = pool.submit(int)
+            cancelled.cancel()
+            wait([cancelled])
+            assert auto.monotonic() == start + 10.0
+
+
+def test_futures_that_are_cancelled_as_a_pool_is_shut_down_hold_up_nobody(auto):
+    pool = ThreadPoolExecutor(1)
+    first = pool.submit(auto.sleep, 10)
+    others = [pool.submit(auto.sleep, 10) for _ in range(5)]
+    pool.shutdown(cancel_futures=True)
+    assert (first.done(), [one.cancelled() for one in others]) == (True, [True] * 5)
+    assert auto.monotonic() == 10.0
+
+
+def test_time_outs_of_as_completed_follow_those_of_wait(auto):
+    never = Future()
+    wait([never], timeout=1)
+    for seconds in (0, 1, 2, 0.1):
+        start = auto.monotonic()
+        with pytest.raises(TimeoutError):
+            list(as_completed([never], timeout=seconds))
+        assert auto.monotonic() == start + seconds
+
+
+def test_a_pool_that_outlives_the_clock_initializes_its_threads_as_ever():
+    clocks = []
+    with ThreadPoolExecutor(2, initializer=lambda: clocks.append(resolve_clock(None))) as pool:
+        with VirtualClock(auto=True) as clock:
+            pool.submit(clock.sleep, 1).result()
+        barrier = threading.Barrier(2)
+        for job in [pool.submit(barrier.wait, 10) for _ in range(2)]:
+            job.result(10)
+    assert clocks[0] is clock
+    assert isinstance(clocks[1], SystemClock)

@@ -28,7 +28,7 @@ from backoff_ticker.testing import (
     VirtualClock,
     VirtualDeadlockError,
 )
-from tests.helpers import PATIENCE, eventually
+from tests.helpers import PATIENCE
 
 from .real_threads import in_real_thread
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import socket
+import sys
 import threading
 from contextlib import closing
 
@@ -162,3 +163,104 @@ def test_sockets_between_coroutines_of_one_loop_need_nothing(auto):
     for _ in range(50):
         assert asyncio.run(main()) == b"ping\n"
     assert auto.monotonic() == 100.0
+
+
+@pytest.fixture(params=[5e-3, 1e-6])
+def switching(request):
+    """Usual and hostile switching between threads."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(request.param)
+    yield
+    sys.setswitchinterval(usual)
+
+
+async def _ask(address):
+    async with asyncio.timeout(5):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(b"x")
+        answer = await reader.read(10)
+        writer.close()
+        await writer.wait_closed()
+    return answer
+
+
+def test_a_thread_answers_a_loop_over_a_socket_before_its_time_out(switching):
+    for _ in range(30):
+        with VirtualClock(auto=True) as clock, socket.create_server(("127.0.0.1", 0)) as server:
+
+            def serve(server=server, clock=clock):
+                with closing(server.accept()[0]) as client:
+                    request = client.recv(10)
+                    clock.sleep(2)
+                    client.sendall(request)
+
+            threading.Thread(target=serve).start()
+            assert asyncio.run(_ask(server.getsockname())) == b"x"
+            assert clock.monotonic() == 2.0
+
+
+def test_two_loops_talk_over_a_socket_before_their_time_outs(switching):
+    async def serve(addresses):
+        done = asyncio.Event()
+
+        async def handle(reader, writer):
+            request = await reader.read(10)
+            await asyncio.sleep(2)
+            writer.write(request)
+            await writer.drain()
+            writer.close()
+            await writer.wait_closed()
+            done.set()
+
+        async with await asyncio.start_server(handle, "127.0.0.1", 0) as server:
+            addresses.append(server.sockets[0].getsockname())
+            await done.wait()
+
+    async def main(addresses):
+        await asyncio.sleep(1)
+        return await _ask(addresses[0])
+
+    for _ in range(30):
+        with VirtualClock(auto=True) as clock:
+            addresses = []
+            server = clock.spawn(lambda addresses=addresses: asyncio.run(serve(addresses)))
+            assert asyncio.run(main(addresses)) == b"x"
+            server.join()
+            assert clock.monotonic() == 3.0
+
+
+def test_an_item_of_a_queue_comes_at_its_own_time_inside_idle(switching):
+    for _ in range(30):
+        with VirtualClock(auto=True) as clock:
+            items, done = queue.Queue(), []
+
+            def work(clock=clock, items=items, done=done):
+                while True:
+                    with clock.idle("an item"):
+                        seconds = items.get()
+                    if seconds is None:
+                        return
+                    clock.sleep(seconds)
+                    done.append((seconds, clock.monotonic()))
+
+            def produce(clock=clock, items=items):
+                for seconds in (5, 3, 2):
+                    items.put(seconds)
+                clock.sleep(20)
+                items.put(1)
+                clock.sleep(100)
+
+            workers = [threading.Thread(target=work) for _ in range(2)]
+            producer = threading.Thread(target=produce)
+            for thread in (*workers, producer):
+                thread.start()
+            producer.join()
+            for _ in workers:
+                items.put(None)
+            for thread in workers:
+                thread.join()
+            assert sorted(done, key=lambda one: one[1]) == [
+                (3, 3.0),
+                *sorted([(5, 5.0), (2, 5.0)], key=done.index),
+                (1, 21.0),
+            ]

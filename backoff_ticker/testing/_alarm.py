@@ -1,0 +1,76 @@
+"""How to end a wait of the main thread that is no wait on the clock.
+
+Time that advances by itself stands still while the thread that entered the clock waits for an item
+or a lock. Where that is the main thread a signal can reach it: SIGURG, which is ignored unless
+somebody handles it, and which no other wait minds.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from .._report import report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+__all__ = ["Alarm"]
+
+_DEBUGGERS = {"bdb", "pdb", "pydevd", "_pydevd_bundle.pydevd"}
+
+
+class Alarm:
+    """Raises an error in the main thread, whatever that waits for."""
+
+    def __init__(self) -> None:
+        self._error: BaseException | None = None
+        self._armed = False
+
+    @contextmanager
+    def armed(self) -> Iterator[None]:
+        """Be able to inside the block, if this is the main thread and the signal is free."""
+        number = getattr(signal, "SIGURG", None)
+        if (
+            number is None
+            or threading.current_thread() is not threading.main_thread()
+            or signal.getsignal(number) is not signal.SIG_DFL
+        ):
+            yield
+            return
+        signal.signal(number, self._raise)
+        self._armed = True
+        try:
+            yield
+        finally:
+            self._armed = False
+            self._error = None
+            signal.signal(number, signal.SIG_DFL)
+
+    def _raise(self, _number: int, _frame: FrameType | None) -> None:
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def ring(self, ident: int | None, error: BaseException) -> None:
+        """Raise an error in a thread; show it where that cannot be, or somebody debugs it."""
+        if ident is None or _is_debugged(ident):
+            return
+        if self._armed and ident == threading.main_thread().ident:
+            self._error = error
+            signal.pthread_kill(ident, signal.SIGURG)
+        else:
+            report(error, "A virtual clock stands still", self)
+
+
+def _is_debugged(ident: int) -> bool:
+    frame = sys._current_frames().get(ident)
+    while frame is not None:
+        if frame.f_globals.get("__name__") in _DEBUGGERS:
+            return True
+        frame = frame.f_back
+    return False
