@@ -44,7 +44,7 @@ class ClockUsageError(VirtualTimeError, ValueError):
 
 
 class ClockLeakError(VirtualTimeError):
-    """Participants still waited when the clock was closed; they have been ended."""
+    """Participants were left as the clock was closed; those that waited on it have been ended."""
 
 
 class Unwind(BaseException):

@@ -56,6 +56,9 @@ class Trap:
     """Holds each call that participants make of one method. Made by ``clock.trap()``.
 
     While a call is held, time may go on. As a context manager it is closed on leaving the block.
+
+    Attributes:
+        kind: The name of the method.
     """
 
     def __init__(
@@ -102,8 +105,10 @@ class Trap:
         For one thread at a time, any that may wait on the clock.
 
         Raises:
-            SettleTimeout: Every participant waits, and none has made such a call.
-            UntrackedThreadError, VirtualDeadlockError: As any wait on the clock.
+            SettleTimeout: Every participant waits, and none has made such a call; or one neither
+                waits nor ends.
+            VirtualDeadlockError: The same where time advances by itself.
+            UntrackedThreadError: This thread is none of the clock's.
         """
         if not self._calls:
             parker = VirtualParker(self._kernel, f"a call of {self.kind}()", gives_up=True)

@@ -169,7 +169,8 @@ class VirtualClock(ByHand, ByItself, Inspection):
         loop = asyncio._get_running_loop()
         if loop is not None and self._kernel.strict and loop_kernel(loop) is not self._kernel:
             raise UntrackedLoopError(
-                f"{loop!r} runs already, in real time: enter the clock before asyncio.run()"
+                f"{loop!r} runs already, in real time: enter the clock before the loop is run (in "
+                "setUp() of an IsolatedAsyncioTestCase, in a fixture of a test)"
             )
         self._kernel.driver.ident = threading.get_ident()
         self._kernel.driver.native = threading.get_native_id()
@@ -214,7 +215,9 @@ class VirtualClock(ByHand, ByItself, Inspection):
         ``with`` block does this as it is left.
 
         Raises:
-            ClockLeakError: There were any; each is named, with what it waited for.
+            ClockLeakError: There were any; each is named, with what it waited for. Those that
+                waited on the clock have ended.
+            BaseException: What a callback raised without a step, or a task that nobody joined.
         """
         kernel = self._kernel
         if kernel.closed:

@@ -66,6 +66,15 @@ class Case(unittest.TestCase):
         self.assertEqual(self.clock.monotonic(), 3600)
 
 
+class AsyncCase(unittest.IsolatedAsyncioTestCase):
+    def setUp(self):
+        self.clock = self.enterContext(VirtualClock(auto=True))
+
+    async def test_an_hour(self):
+        await asyncio.gather(asyncio.sleep(3600), asyncio.to_thread(self.clock.sleep, 1800))
+        self.assertEqual(self.clock.monotonic(), 3600)
+
+
 unittest.main()
 """
 
