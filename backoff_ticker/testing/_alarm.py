@@ -7,6 +7,7 @@ somebody handles it, and which no other wait minds.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Alarm"]
 
+_OURS = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - a prefix of names
 _DEBUGGERS = {"bdb", "pdb", "pydevd", "_pydevd_bundle.pydevd"}
 
 
@@ -30,6 +32,7 @@ class Alarm:
     def __init__(self) -> None:
         self._error: BaseException | None = None
         self._armed = False
+        self._shown = False
 
     @contextmanager
     def armed(self) -> Iterator[None]:
@@ -49,21 +52,23 @@ class Alarm:
         finally:
             self._armed = False
             self._error = None
-            signal.signal(number, signal.SIG_DFL)
+            if signal.getsignal(number) == self._raise:
+                signal.signal(number, signal.SIG_DFL)
 
-    def _raise(self, _number: int, _frame: FrameType | None) -> None:
+    def _raise(self, _number: int, frame: FrameType | None) -> None:
         error, self._error = self._error, None
-        if error is not None:
-            raise error
+        if error is not None and not (frame and frame.f_code.co_filename.startswith(_OURS)):
+            raise error  # in our own code it has gone on
 
     def ring(self, ident: int | None, error: BaseException) -> None:
-        """Raise an error in a thread; show it where that cannot be, or somebody debugs it."""
+        """Raise an error in a thread; show it, once, where that cannot be."""
         if ident is None or _is_debugged(ident):
             return
         if self._armed and ident == threading.main_thread().ident:
             self._error = error
             signal.pthread_kill(ident, signal.SIGURG)
-        else:
+        elif not self._shown:
+            self._shown = True
             report(error, "A virtual clock stands still", self)
 
 

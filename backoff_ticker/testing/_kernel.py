@@ -22,7 +22,7 @@ from ._outside import loops_with_news, wait_for_idle
 from ._participant import Participant, State
 from ._patience import Patience
 from ._reports import deadlock, driver_waits, stuck
-from ._thread_states import others_are_active
+from ._thread_states import Activity, others_are_active
 from ._waits import Waits
 from ._watch import Watch
 
@@ -75,6 +75,7 @@ class Kernel(Waits):
         self._auto = 0
         self._step: Step | None = None
         self._kept_turn = KeptTurn()
+        self._driver_activity = Activity()
         kernels.add(self)
 
     def enter_new(self, participant: Participant) -> None:
@@ -130,7 +131,7 @@ class Kernel(Waits):
 
     def close(self) -> None:
         """Break off every wait, now and from now on."""
-        self.closing = True
+        self.break_off()
         self._end_step(ClockUsageError("the clock was closed meanwhile"))
         for participant in [*self.members, *self.guests]:
             if participant.state is State.PARKED:
@@ -138,7 +139,8 @@ class Kernel(Waits):
 
     def forget_participants(self) -> None:
         """Be closed, in a forked child: nobody is there but the thread that forked."""
-        self.closed = self.closing = True
+        self.closed = True
+        self.break_off()
         self._auto = 0
         self._step = None
         self.driver.counted = False
@@ -185,16 +187,26 @@ class Kernel(Waits):
 
     def _outside_has_no_news(self, horizon: float | None) -> bool:
         """Whether nobody who waits for what no clock knows has it, or is about to come back."""
-        if horizon is None and self.driver.state is not State.PARKED:
+        if self._step is None and horizon is None and self.driver.state is not State.PARKED:
             return True  # nothing would move now
         loops = loops_with_news(self.outside)
         for loop in loops:
             self._ready(loop)
-        ident = threading.get_ident()
-        if any(one.ident == ident and one.state is State.AWAY for one in self.outside):
-            self.watch.ring()  # this thread has yet to find out whether it waits at all
+        idle = [one for one in self.outside if one.state is State.AWAY]
+        if idle and not loops and self._is_about_to_act(idle):
+            self.watch.ring()  # it will look in place of this thread
             return False
-        return not loops and not wait_for_idle(self.outside, lambda: self._inbox)
+        return not loops and not wait_for_idle(idle, self._somebody_came)
+
+    def _is_about_to_act(self, idle: list[Participant]) -> bool:
+        """Whether this thread has yet to find out that it must wait, or to use what it got."""
+        ident = threading.get_ident()
+        if any(one.ident == ident for one in idle):
+            return True
+        return ident not in self.by_ident and ident not in (self.driver.ident, self.watch.ident)
+
+    def _somebody_came(self) -> bool:
+        return any(operation != self.look for operation, *_ in list(self._inbox))
 
     def _reach(self, timer: VirtualTimer) -> None:
         self._move(timer.due, timer.when)
@@ -266,6 +278,8 @@ class Kernel(Waits):
         running = () if self._firing else self._running
         if self._kept_turn.look(real, self.turns_given, running):
             self._share_turn()
+        if self.driver in self._running and self._driver_activity.has_changed(self.driver.native):
+            self.note_progress()
         waited = self._step is not None or self.driver.state is State.PARKED
         if not waited and not self._driver_holds_time():
             self.patience.begin_anew()
@@ -304,13 +318,28 @@ class Kernel(Waits):
         if self._step is not None:
             self._end_step(SettleTimeout(stuck(self, self._step.what)))
         elif driver.state is not State.PARKED:
-            if not others_are_active():
+            if not others_are_active() and not self._waits_elsewhere(driver):
                 self.alarm.ring(driver.ident, SettleTimeout(stuck(self, "auto_advance()")))
+            return
         elif self._running or self._queue or self._firing or self.promises or self.holds:
             what = f"{driver.name}: {driver.what}"
             self._ready(driver, error=SettleTimeout(stuck(self, what)))
+        elif self._auto and self.timers.first() is not None:
+            self._ready(driver, error=SettleTimeout(stuck(self, f"{driver.name}: {driver.what}")))
         elif self._auto:
             self._ready(driver, error=VirtualDeadlockError(deadlock(self)))
         else:
             self._end_wait_of_driver()
         self.patience.note_in_vain(self.now, self.members)
+
+    def _waits_elsewhere(self, driver: Participant) -> bool:
+        """Whether its thread waits for another clock, which has a patience of its own."""
+        try:
+            others = [one for one in kernels if one is not self and not one.closed]
+        except RuntimeError:
+            return True  # one was made meanwhile
+        return any(
+            one.driver.ident == driver.ident
+            and (one._step is not None or one.driver.state is not State.RUNNING)
+            for one in others
+        )

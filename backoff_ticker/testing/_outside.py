@@ -6,10 +6,9 @@ participant gave them, they have: but they need real time to notice, and time mu
 
 from __future__ import annotations
 
-from time import sleep
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from ._participant import State
 from ._thread_states import is_active
 
 if TYPE_CHECKING:
@@ -23,8 +22,12 @@ _MOMENT = 1e-4
 """Seconds for which the interpreter is let go, so that whoever was woken can take it."""
 _QUIET = 2
 """In how many looks in a row all must be found asleep."""
-_LOOKS = 250
-"""After how many looks one who is never asleep is waited for no more: it works, and said so."""
+_SLOW = 0.01
+"""Seconds for such looks that tell that somebody else has the interpreter."""
+_QUIET_IF_SLOW = 5
+"""In how many looks they must be found asleep then."""
+_LIMIT = 0.25
+"""Seconds after which one who is never asleep is waited for no more: it works, and said so."""
 
 
 def loops_with_news(outside: Iterable[Participant]) -> list[Participant]:
@@ -32,30 +35,33 @@ def loops_with_news(outside: Iterable[Participant]) -> list[Participant]:
     return [one for one in outside if one.has_news is not None and one.has_news()]
 
 
-def wait_for_idle(outside: Iterable[Participant], came: Callable[[], object]) -> bool:
+def wait_for_idle(idle: Iterable[Participant], came: Callable[[], bool]) -> bool:
     """Give threads that are idle the real time to come back, if they were woken.
 
     Args:
-        outside: Among whom they are.
+        idle: Those.
         came: Whether anybody did.
 
     Returns:
         Whether anybody came; False: all are asleep.
     """
-    idle = [one for one in outside if one.state is State.AWAY and not one.works_idle]
-    if not idle:
+    watched = [one for one in idle if not one.works_idle]
+    if not watched:
         return False
-    quiet = 0
-    for _ in range(_LOOKS):
+    quiet, began = 0, monotonic()
+    end, needed = began + _LIMIT, _QUIET
+    while monotonic() < end:
         sleep(_MOMENT)
         if came():
             return True
-        if any(is_active(one.native) for one in idle):
-            quiet = 0
-        else:
-            quiet += 1
-            if quiet == _QUIET:
-                return False
-    for one in idle:
+        if any(is_active(one.native) for one in watched):
+            quiet, needed, began = 0, _QUIET, monotonic()
+            continue
+        quiet += 1
+        if monotonic() - began > _SLOW:
+            needed = _QUIET_IF_SLOW
+        if quiet >= needed:
+            return False
+    for one in watched:
         one.works_idle = is_active(one.native)
     return False

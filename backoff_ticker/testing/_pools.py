@@ -67,7 +67,7 @@ class _Pool:
             if job not in self._jobs:
                 return
             self._jobs.discard(job)
-            if job.participant is None:
+            if job in self._queued:
                 self._queued.remove(job)
             else:
                 self._free += 1

@@ -50,7 +50,7 @@ class Task(Generic[T]):
                     raise
         except BaseException as error:  # noqa: BLE001 - join() raises it
             self._error = error
-            if not isinstance(error, (Unwind, VirtualTimeError)):
+            if not isinstance(error, (Unwind, VirtualTimeError, SystemExit)):
                 self._kernel.failed.append(self)
 
     def error_of_nobody(self) -> BaseException | None:

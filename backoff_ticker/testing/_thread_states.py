@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-__all__ = ["is_active", "others_are_active"]
+__all__ = ["Activity", "is_active", "others_are_active"]
 
 _THREADS = Path("/proc/self/task")
 
@@ -27,3 +27,20 @@ def others_are_active() -> bool:
     except OSError:
         return False
     return any(other != me and is_active(other) for other in others)
+
+
+class Activity:
+    """Whether a thread has done anything since it was last asked about, as far as that is told."""
+
+    def __init__(self) -> None:
+        self._switches: list[bytes] = []
+
+    def has_changed(self, native: int | None) -> bool:
+        """Whether it runs, lacks a processor, or was put to sleep anew."""
+        try:
+            status = (_THREADS / str(native) / "status").read_bytes()
+        except OSError:
+            return False
+        switches = [line for line in status.splitlines() if b"ctxt_switches" in line]
+        changed, self._switches = switches != self._switches, switches
+        return changed or is_active(native)

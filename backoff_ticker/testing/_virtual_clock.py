@@ -243,7 +243,10 @@ class VirtualClock(ByHand, ByItself, Inspection):
         unheard = [task.error_of_nobody() for task in kernel.failed]
         kernel.errors += [error for error in unheard if error is not None]
         if left:
-            raise ClockLeakError(message)
+            leak = ClockLeakError(message)
+            for error in kernel.errors[1:]:
+                leak.add_note(f"another error was {error!r}")
+            raise leak from (kernel.errors[0] if kernel.errors else None)
         self._raise_errors()
 
     def __repr__(self) -> str:

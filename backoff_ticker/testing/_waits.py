@@ -77,6 +77,8 @@ class Waits(Turns):
             what: Names the wait in reports.
         """
         participant.timed_out = False
+        if participant.state is State.AWAY:
+            self._come_back(participant)
         due = None if when is None else in_nanoseconds(when)
         if self.closing:
             participant.error = Unwind()
@@ -94,6 +96,12 @@ class Waits(Turns):
         else:
             self._begin_wait(participant, parker, when, order, what)
 
+    def _come_back(self, participant: Participant) -> None:
+        """Count one again that was idle: it waits on the clock, or need not."""
+        self.outside.pop(participant, None)
+        if participant.counted:
+            self._running[participant] = None
+
     def _begin_wait(
         self,
         participant: Participant,
@@ -102,7 +110,7 @@ class Waits(Turns):
         order: int | None,
         what: str,
     ) -> None:
-        self.progress += 1
+        self.note_progress()
         participant.polls = 0
         participant.state = State.PARKED
         participant.what = what
@@ -150,7 +158,7 @@ class Waits(Turns):
         """Forget a participant that has ended, and tell those who wait for that."""
         self._off(participant)
         self._end_wait(participant)
-        self.progress += 1
+        self.note_progress()
         participant.state = State.ENDED
         at_end, participant.at_end = participant.at_end, []
         for call in at_end:
@@ -160,6 +168,14 @@ class Waits(Turns):
         """Forget a participant whose start failed, unless its thread is there after all."""
         if not participant.begun:
             self.end(participant)
+
+    def break_off(self) -> None:
+        """Break off every wait from now on."""
+        self.closing = True
+
+    def note_progress(self) -> None:
+        """Note that somebody does what it is waited for."""
+        self.progress += 1
 
     def add_end_callback(self, participant: Participant, call: Callable[[], object]) -> None:
         """Have ``call()`` called once ``participant`` has ended."""

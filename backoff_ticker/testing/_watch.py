@@ -19,13 +19,18 @@ LOOK_INTERVAL = 0.01
 
 
 class Watch:
-    """A daemon thread that has the kernel look around, from the first participant to the end."""
+    """A daemon thread that has the kernel look around, from the first participant to the end.
+
+    Attributes:
+        ident: That thread, once it has begun.
+    """
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = weakref.ref(kernel)
         self._bell = threading.Lock()
         self._bell.acquire()
         self._begun = self._over = False
+        self.ident: int | None = None
 
     def begin(self) -> None:
         """Begin to look, if that has not begun."""
@@ -47,6 +52,7 @@ class Watch:
         self.ring()
 
     def _look(self) -> None:
+        self.ident = threading.get_ident()
         now = SystemClock().monotonic
         while True:
             self._bell.acquire(timeout=LOOK_INTERVAL)

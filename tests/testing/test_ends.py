@@ -128,3 +128,13 @@ def test_what_needs_a_clock_that_is_open_says_so(call):
     clock.close()
     with pytest.raises(ClockUsageError, match="closed"):
         call(clock)
+
+
+def test_a_leak_tells_what_was_raised_before_it():
+    def fail():
+        raise KeyError("the root of it")
+
+    with pytest.raises(ClockLeakError) as caught, VirtualClock() as clock:
+        clock.spawn(fail)
+        clock.spawn(clock.sleep, 5)
+    assert repr(caught.value.__cause__) == "KeyError('the root of it')"

@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 import threading
+import time
 
 import pytest
 
@@ -294,3 +295,36 @@ def test_a_callback_between_them_does_not_keep_a_lock_from_who_waits_for_it(auto
     auto.spawn(auto.call_at, 1.0, int)
     auto.spawn(hold)
     assert wanting.result() == 1.0
+
+
+def test_one_who_works_and_then_waits_is_given_the_whole_time_for_that():
+    moment = threading.Event()
+    with VirtualClock(auto=True, settle_timeout=0.5) as clock:
+        sleeper = clock.spawn(clock.sleep, 1)
+        end = time.monotonic() + 0.7
+        while time.monotonic() < end:
+            pass
+        moment.wait(0.3)
+        sleeper.join()
+
+
+def test_a_handler_that_was_set_inside_the_block_stays():
+    def own(*_):
+        pass
+
+    with VirtualClock(auto=True):
+        signal.signal(signal.SIGURG, own)
+    try:
+        assert signal.getsignal(signal.SIGURG) is own
+    finally:
+        signal.signal(signal.SIGURG, signal.SIG_DFL)
+
+
+def test_the_patience_of_one_clock_does_not_end_a_wait_for_another():
+    moment = threading.Event()
+    with VirtualClock(auto=True, settle_timeout=0.2) as outer:
+        outer.spawn(outer.sleep, 5)
+        with VirtualClock(settle_timeout=5) as inner:
+            inner.spawn(moment.wait, 0.8)
+            inner.settle()
+        outer.sleep(5)

@@ -90,3 +90,68 @@ def test_a_spawned_function_has_a_copy_of_the_context(clock):
     word.set("mine")
     seen = clock.spawn(lambda: [word.get(), word.set("its own")]).result()
     assert (seen[0], word.get()) == ("mine", "mine")
+
+
+@pytest.mark.parametrize("seconds", [0, 1])
+def test_time_does_not_pass_one_who_is_idle_by_while_it_works_for_a_wait_on_the_clock(
+    auto, seconds
+):
+    other = auto.spawn(auto.sleep, 50)
+    with auto.idle("anything"):
+        auto.sleep(seconds)
+        assert auto.monotonic() == seconds
+    other.join()
+
+
+def test_advance_next_lets_one_who_is_idle_have_its_item_first(clock):
+    items, times = queue.SimpleQueue(), []
+
+    def take():
+        for _ in range(50):
+            with clock.idle("an item"):
+                items.get()
+            clock.sleep(1)
+            times.append(clock.monotonic())
+
+    task = clock.spawn(take)
+    clock.call_at(1000, print)
+    for _ in range(50):
+        items.put(1)
+        clock.advance_next()
+    clock.settle()
+    task.join()
+    assert times == [float(n) for n in range(1, 51)]
+
+
+def test_what_a_tracked_function_returned_is_used_before_time_goes_on():
+    for _ in range(50):
+        with VirtualClock(auto=True) as clock:
+            items, noticed = queue.SimpleQueue(), []
+
+            def work(clock=clock, items=items, noticed=noticed):
+                with clock.idle("an item"):
+                    items.get()
+                noticed.append(clock.monotonic())
+
+            worker = clock.spawn(work)
+            other = clock.spawn(clock.sleep, 100)
+            function = clock.tracked(lambda clock=clock: clock.sleep(1))
+            real = in_real_thread(lambda items=items, function=function: items.put(function()))
+            worker.join()
+            real.join(10)
+            assert noticed == [1.0]
+            other.join()
+
+
+def test_one_who_works_where_it_said_to_be_idle_does_not_hold_time_up_for_ever(auto):
+    stop = []
+
+    def work():
+        with auto.idle("nothing at all"):
+            while not stop:
+                pass
+
+    busy = auto.spawn(work)
+    auto.sleep(3)
+    stop.append(1)
+    busy.join()
