@@ -18,7 +18,6 @@ from backoff_ticker import (
     ZeroBackOff,
     with_max_retries,
 )
-from tests.helpers import PATIENCE
 from tests.ticker.made_policies import Counting, Scripted
 
 if TYPE_CHECKING:
@@ -114,19 +113,6 @@ def test_ticks_are_sent_as_they_fall_due(clock: VirtualClock, kind: Any, make: A
     ticker.stop()
     clock.settle()
     assert len(clock.pending()) == 0
-
-
-def test_ticks_are_sent_in_real_time_too() -> None:
-    class Ending(queue.Queue[Any]):
-        def shutdown(self, immediate: bool = False) -> None:
-            self.put("shutdown")
-
-    sink = Ending()
-    ticker = Ticker(with_max_retries(ConstantBackOff(0.001), 20))
-    ticker.send_to(sink)
-    assert [sink.get(timeout=PATIENCE).number for _ in range(21)] == list(range(1, 22))
-    assert sink.get(timeout=PATIENCE) == "shutdown"
-    assert ticker.close_reason is CloseReason.EXHAUSTED
 
 
 def test_many_ticks_without_a_delay_are_all_sent(clock: VirtualClock) -> None:
@@ -298,17 +284,6 @@ def test_an_error_of_the_policy_is_shown_and_shuts_the_sink_down(
     clock.advance(20)
     assert other.numbers == [1, 2, 3, 4]
     assert len(unraisable) == 1
-
-
-def test_an_error_of_the_policy_ends_not_the_thread_that_sends(unraisable: list[Any]) -> None:
-    sink = ShutdownSink()
-    for error in (SystemExit(), ValueError(), KeyboardInterrupt()):
-        Ticker(Scripted(error)).send_to(sink)
-    good: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    Ticker(with_max_retries(ConstantBackOff(0.001), 5)).send_to(good)
-    assert [good.get(timeout=PATIENCE).number for _ in range(6)] == [1, 2, 3, 4, 5, 6]
-    assert len(sink.ended) == 3
-    assert len(unraisable) == 3
 
 
 def test_an_error_of_the_sink_is_shown_and_others_go_on(
