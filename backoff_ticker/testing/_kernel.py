@@ -321,16 +321,19 @@ class Kernel(Waits):
             if not others_are_active() and not self._waits_elsewhere(driver):
                 self.alarm.ring(driver.ident, SettleTimeout(stuck(self, "auto_advance()")))
             return
-        elif self._running or self._queue or self._firing or self.promises or self.holds:
+        elif self._is_held_up():
             what = f"{driver.name}: {driver.what}"
             self._ready(driver, error=SettleTimeout(stuck(self, what)))
-        elif self._auto and self.timers.first() is not None:
-            self._ready(driver, error=SettleTimeout(stuck(self, f"{driver.name}: {driver.what}")))
         elif self._auto:
             self._ready(driver, error=VirtualDeadlockError(deadlock(self)))
         else:
             self._end_wait_of_driver()
         self.patience.note_in_vain(self.now, self.members)
+
+    def _is_held_up(self) -> bool:
+        """Whether anybody may still act, or time that advances by itself would bring a timer."""
+        acts = self._running or self._queue or self._firing or self.promises or self.holds
+        return bool(acts) or (self._auto > 0 and self.timers.first() is not None)
 
     def _waits_elsewhere(self, driver: Participant) -> bool:
         """Whether its thread waits for another clock, which has a patience of its own."""

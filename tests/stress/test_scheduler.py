@@ -23,17 +23,6 @@ def soon():
     return time.monotonic()
 
 
-@pytest.fixture
-def scheduler():
-    """A scheduler of the test's own, whose thread stays while the test runs."""
-    made = Scheduler(time.monotonic, idle_seconds=60)
-    yield made
-    made._idle_seconds = 0
-    for _, _, timer in list(made._heap):
-        timer.cancel()
-    made._mailbox.put(None)
-
-
 def flush(scheduler):
     """Wait until the thread has seen all that was posted and run all that is due."""
     seen = threading.Event()

@@ -18,17 +18,6 @@ from tests.stress.test_scheduler import FAR, flush, held, soon
 
 
 @pytest.fixture
-def scheduler():
-    """A scheduler of the test's own, whose thread stays while the test runs."""
-    made = Scheduler(time.monotonic, idle_seconds=60)
-    yield made
-    made._idle_seconds = 0
-    for _, _, timer in list(made._heap):
-        timer.cancel()
-    made._mailbox.put(None)
-
-
-@pytest.fixture
 def reported(monkeypatch):
     """The errors that were reported."""
     errors = []

@@ -279,24 +279,6 @@ def test_patience_begins_when_somebody_waits(clock):
     task.join()
 
 
-def test_a_callback_between_them_does_not_keep_a_lock_from_who_waits_for_it(auto):
-    lock = threading.Lock()
-
-    def hold():
-        with lock:
-            auto.sleep(1)
-
-    def want():
-        auto.sleep(1)
-        with lock:
-            return auto.monotonic()
-
-    wanting = auto.spawn(want)
-    auto.spawn(auto.call_at, 1.0, int)
-    auto.spawn(hold)
-    assert wanting.result() == 1.0
-
-
 def test_one_who_works_and_then_waits_is_given_the_whole_time_for_that():
     moment = threading.Event()
     with VirtualClock(auto=True, settle_timeout=0.5) as clock:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from backoff_ticker.testing import VirtualClock
 from backoff_ticker.testing._turns import POLLS_A_TURN
 
@@ -25,7 +27,9 @@ def test_a_thread_that_polls_the_clock_lets_others_have_their_turn(auto):
     assert polls <= POLLS_A_TURN
 
 
-def test_threads_that_want_a_lock_do_not_stop_its_holder_who_is_due_at_the_same_time(auto):
+@pytest.fixture
+def holder_and_wanter(auto):
+    """One that holds a lock while a second passes, and one that wants it as that is over."""
     lock = threading.Lock()
 
     def hold():
@@ -37,10 +41,27 @@ def test_threads_that_want_a_lock_do_not_stop_its_holder_who_is_due_at_the_same_
         with lock:
             return auto.monotonic()
 
+    return hold, want
+
+
+def test_threads_that_want_a_lock_do_not_stop_its_holder_who_is_due_at_the_same_time(
+    auto, holder_and_wanter
+):
+    hold, want = holder_and_wanter
     others = [auto.spawn(want) for _ in range(3)]
     holder = auto.spawn(hold)
     holder.join()
     assert [other.result() for other in others] == [1.0] * 3
+
+
+def test_a_callback_between_them_does_not_keep_a_lock_from_who_waits_for_it(
+    auto, holder_and_wanter
+):
+    hold, want = holder_and_wanter
+    wanting = auto.spawn(want)
+    auto.spawn(auto.call_at, 1.0, int)
+    auto.spawn(hold)
+    assert wanting.result() == 1.0
 
 
 def test_a_runner_that_waits_for_a_lock_does_not_stop_who_holds_it(auto):
