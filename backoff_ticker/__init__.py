@@ -10,23 +10,28 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._async_ticker import AsyncTicker as AsyncTicker
+    from ._channel import Channel as Channel
     from ._clock import SystemClock as SystemClock
     from ._errors import (
         BackoffTickerError as BackoffTickerError,
         Cancelled as Cancelled,
+        ChannelClosed as ChannelClosed,
         DeadlineExceeded as DeadlineExceeded,
         TickerClosed as TickerClosed,
         WouldBlock as WouldBlock,
     )
+    from ._marks import CLOSED as CLOSED, Closed as Closed
     from ._protocols import (
         BackOff as BackOff,
         Clock as Clock,
         FeedbackBackOff as FeedbackBackOff,
         Parker as Parker,
         Sink as Sink,
+        Timer as Timer,
         TimerHandle as TimerHandle,
     )
     from ._schedule import CloseReason as CloseReason, Pace as Pace, Tick as Tick
+    from ._select import merge as merge, select as select, select_async as select_async
     from ._signals import cancel_on_signals as cancel_on_signals
     from ._stop import STOP as STOP, Stop as Stop
     from ._ticker import Ticker as Ticker
@@ -83,6 +88,10 @@ if TYPE_CHECKING:
     )
 
 _ROOM_OF = {
+    "CLOSED": "_marks",
+    "Channel": "_channel",
+    "ChannelClosed": "_errors",
+    "Closed": "_marks",
     "AlgorithmBackOff": "policies._algorithm",
     "AsyncTicker": "_async_ticker",
     "BackOff": "_protocols",
@@ -120,11 +129,15 @@ _ROOM_OF = {
     "TruncatedExponentialBackOff": "policies._truncated",
     "WouldBlock": "_errors",
     "ZeroBackOff": "policies._constant",
+    "Timer": "_protocols",
     "any_of": "_token",
     "cancel_on_signals": "_signals",
     "chain": "policies._chain",
     "delays": "policies._running",
+    "merge": "_select",
     "named_policy": "policies._named",
+    "select": "_select",
+    "select_async": "_select",
     "with_added_jitter": "policies._with_jitter",
     "with_jitter": "policies._with_jitter",
     "with_max_elapsed_time": "policies._limits",
@@ -134,6 +147,7 @@ _ROOM_OF = {
 }
 
 __all__ = [
+    "CLOSED",
     "POLICIES",
     "STOP",
     "AlgorithmBackOff",
@@ -142,8 +156,11 @@ __all__ = [
     "BackoffTickerError",
     "CancellationToken",
     "Cancelled",
+    "Channel",
+    "ChannelClosed",
     "Clock",
     "CloseReason",
+    "Closed",
     "ConstantBackOff",
     "ConstantFeedbackBackOff",
     "DeadlineExceeded",
@@ -167,6 +184,7 @@ __all__ = [
     "Tick",
     "Ticker",
     "TickerClosed",
+    "Timer",
     "TimerHandle",
     "TruncatedExponentialBackOff",
     "WouldBlock",
@@ -175,7 +193,10 @@ __all__ = [
     "cancel_on_signals",
     "chain",
     "delays",
+    "merge",
     "named_policy",
+    "select",
+    "select_async",
     "with_added_jitter",
     "with_jitter",
     "with_max_elapsed_time",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ._protocols import Clock, TimerHandle
+    from ._timer import ClockTimer
 
 __all__ = ["SystemClock", "current_clocks", "resolve_clock", "scheduler"]
 
@@ -65,6 +66,12 @@ class SystemClock:
     def parker(self, what: str = "") -> SystemParker:  # noqa: ARG002 - a virtual clock names waits
         """Return a place to wait for the calling thread."""
         return SystemParker()
+
+    def timer(self) -> ClockTimer:
+        """Return a timer; its fires are sent by the scheduler thread."""
+        from ._timer import ClockTimer
+
+        return ClockTimer(self)
 
     def __repr__(self) -> str:
         return "SystemClock()"

@@ -5,6 +5,7 @@
     BackoffTickerError (Exception)
     ├── WouldBlock
     ├── TickerClosed            .reason
+    ├── ChannelClosed
     └── Cancelled               .cause
         └── DeadlineExceeded    also a TimeoutError
 """
@@ -15,7 +16,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._schedule import CloseReason
 
-__all__ = ["BackoffTickerError", "Cancelled", "DeadlineExceeded", "TickerClosed", "WouldBlock"]
+__all__ = [
+    "BackoffTickerError",
+    "Cancelled",
+    "ChannelClosed",
+    "DeadlineExceeded",
+    "TickerClosed",
+    "WouldBlock",
+]
 
 
 class BackoffTickerError(Exception):
@@ -45,6 +53,16 @@ class TickerClosed(BackoffTickerError):
 
     def __str__(self) -> str:
         return f"the ticker is closed: {self.reason}"
+
+
+class ChannelClosed(BackoffTickerError):
+    """Something was sent on a closed channel, or asked of one that is closed and empty.
+
+    Not raised by iteration, which simply ends.
+    """
+
+    def __str__(self) -> str:
+        return "the channel is closed"
 
 
 class Cancelled(BackoffTickerError):

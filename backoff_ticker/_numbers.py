@@ -131,17 +131,18 @@ def as_seconds(
     return number + 0.0
 
 
-def as_count(name: str, value: object, least: int = 0) -> int:
-    """Return ``value`` as an int of at least ``least``.
+def as_count(name: str, value: object, least: int = 0, *, also: str = "") -> int:
+    """Return ``value`` as an int of at least ``least``; ``also`` is what else errors say may be.
 
     Raises:
         TypeError: It is not an int, or is a bool.
         ValueError: It is less.
     """
+    expected = f"an int >= {least}" + (f" or {also}" if also else "")
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(
-            f"{name} must be an int >= {least}, not {shown(value)} of type {type(value).__name__}"
+            f"{name} must be {expected}, not {shown(value)} of type {type(value).__name__}"
         )
     if value < least:
-        raise ValueError(f"{name} must be an int >= {least}, not {shown(value)}")
+        raise ValueError(f"{name} must be {expected}, not {shown(value)}")
     return value

@@ -8,10 +8,20 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
+    from ._channel import Channel
     from ._schedule import Tick
     from ._stop import Stop
 
-__all__ = ["BackOff", "Clock", "FeedbackBackOff", "Parker", "Sink", "TimerHandle"]
+__all__ = [
+    "BackOff",
+    "Clock",
+    "FeedbackBackOff",
+    "Parker",
+    "SendSink",
+    "Sink",
+    "Timer",
+    "TimerHandle",
+]
 
 
 @runtime_checkable
@@ -70,6 +80,27 @@ class TimerHandle(Protocol):
         ...
 
 
+class Timer(Protocol):
+    """Fires once, some time after it was started, unless it is stopped before.
+
+    Clocks make them (``Clock.timer()``); tickers take any object of this shape. One of your own,
+    for a test, is a ``Channel(1)`` on which ``start()``, or the test, sends a time.
+    """
+
+    @property
+    def c(self) -> Channel[float]:
+        """Receives the time it fires: wall clock, in Unix seconds."""
+        ...
+
+    def start(self, delay: float) -> object:
+        """Fire in ``delay`` seconds; if it was started before, that is over."""
+        ...
+
+    def stop(self) -> object:
+        """Do not fire; True if this is what prevented it. Never blocks."""
+        ...
+
+
 class Parker(Protocol):
     """Where one thread waits, once or again and again."""
 
@@ -117,10 +148,22 @@ class Clock(Protocol):
         """Return a place to wait for the calling thread; ``what`` names the wait in reports."""
         ...
 
+    def timer(self) -> Timer:
+        """Return a new timer that goes by this clock."""
+        ...
+
 
 class Sink(Protocol):
     """What ticks can be sent to; at the end its ``shutdown()`` or ``close()`` is called, if any."""
 
-    def put_nowait(self, item: Tick) -> object:
+    def put_nowait(self, item: Tick, /) -> object:
+        """Take the item at once, or raise an error that tells that there is no room."""
+        ...
+
+
+class SendSink(Protocol):
+    """A ``Sink`` whose method has the name of a channel's."""
+
+    def send_nowait(self, item: Tick, /) -> object:
         """Take the item at once, or raise an error that tells that there is no room."""
         ...

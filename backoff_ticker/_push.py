@@ -15,8 +15,10 @@ from ._waiting import current_loop
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
+    from collections.abc import Callable
+    from typing import Any
 
-    from ._protocols import Sink, TimerHandle
+    from ._protocols import SendSink, Sink, TimerHandle
     from ._ticker_face import TickerFace
     from ._wait_set import WaitSet
 
@@ -26,10 +28,18 @@ _MOST_IN_A_ROW = 64
 _LEAST_PAUSE = 0.001
 
 # Queues tell that they are full, or shut down, by errors of these names (or below them): those
-# of queue, asyncio, janus, culsans and anyio have no base class in common.
+# of queue, asyncio, janus, culsans, anyio and of our own have no base class in common.
 _FULL = frozenset(["Full", "QueueFull", "WouldBlock"])
 _SHUT_DOWN = frozenset(
-    ["ShutDown", "QueueShutDown", "SyncQueueShutDown", "AsyncQueueShutDown", "ClosedResourceError"]
+    [
+        "AsyncQueueShutDown",
+        "BrokenResourceError",
+        "ChannelClosed",
+        "ClosedResourceError",
+        "QueueShutDown",
+        "ShutDown",
+        "SyncQueueShutDown",
+    ]
 )
 
 
@@ -47,6 +57,7 @@ class Push(Waiter):
         "_again",
         "_done",
         "_lost",
+        "_put_nowait",
         "_running",
         "_sink",
         "_sources",
@@ -56,12 +67,15 @@ class Push(Waiter):
         "loop",
     )
 
-    def __init__(self, ticker: TickerFace, sink: Sink, loop: AbstractEventLoop | None) -> None:
+    def __init__(
+        self, ticker: TickerFace, sink: Sink | SendSink, loop: AbstractEventLoop | None
+    ) -> None:
         super().__init__()
         self.loop: AbstractEventLoop | None = loop
         self.dropped: int = 0
         self._ticker = ticker
         self._sink = sink
+        self._put_nowait: Callable[[Tick], object] = _put_of(sink)
         self._timer: TimerHandle | None = None
         self._sources: tuple[WaitSet, ...] = ()
         self._lost = 0
@@ -70,10 +84,12 @@ class Push(Waiter):
         self._running = False
 
     @classmethod
-    def start(cls, ticker: TickerFace, sink: Sink) -> Push:
+    def start(cls, ticker: TickerFace, sink: Sink | SendSink) -> Push:
         """Begin to send; see ``TickerFace.send_to``."""
-        if isinstance(sink, type) or not callable(getattr(sink, "put_nowait", None)):
-            raise TypeError(f"sink must have a method put_nowait(tick), not {shown(sink)}")
+        if isinstance(sink, type) or not callable(_put_of(sink)):
+            raise TypeError(
+                f"sink must have a method put_nowait(tick) or send_nowait(tick), not {shown(sink)}"
+            )
         push = cls(ticker, sink, _loop_of(sink))
         ticker._clock.call_at(ticker._clock.monotonic(), push.fire, loop=push.loop)
         return push
@@ -92,21 +108,22 @@ class Push(Waiter):
         """Itself: it waits for nobody, and nobody should wait for it."""
         return self
 
-    def wake(self) -> None:
+    def wake(self) -> bool:
         """Have ``fire`` run soon, in its thread."""
         self._again = True
         if self._running:
-            return  # the run that is under way looks again before it ends
+            return True  # the run that is under way looks again before it ends
         if self.loop is not None:
-            super().wake()
-            if self.loop.is_closed():
-                self._done = True
-                self._leave()
-            return
+            if super().wake():
+                return True
+            self._done = True
+            self._leave()
+            return False
         try:
             self._ticker._clock.call_at(self._ticker._clock.monotonic(), self.fire)
         except RuntimeError:
-            pass  # the interpreter is going down: nothing is sent any more
+            return False  # the interpreter is going down: nothing is sent any more
+        return True
 
     def fire(self) -> None:
         """Take and send what is due; then set the timer, or end."""
@@ -172,7 +189,7 @@ class Push(Waiter):
         if self._lost:
             tick = tick._replace(missed=tick.missed + self._lost)
         try:
-            self._sink.put_nowait(tick)
+            self._put_nowait(tick)
         except Exception as error:
             names = {cls.__name__ for cls in type(error).__mro__}
             if names & _FULL:
@@ -222,6 +239,10 @@ class Push(Waiter):
 
     def __repr__(self) -> str:
         return f"<Push of {self._ticker!r} to {self._sink!r}>"
+
+
+def _put_of(sink: object) -> Any:  # noqa: ANN401 - whatever the sink has there
+    return getattr(sink, "put_nowait", None) or getattr(sink, "send_nowait", None)
 
 
 def _is_janus(sink: object) -> bool:

@@ -17,6 +17,7 @@ from _thread import get_ident
 from . import _fork
 from ._errors import TickerClosed
 from ._schedule import CloseReason, Pace, Tick
+from ._source import Source
 from ._ticker_state import TickerState
 from ._turn import Last, is_exempt, uncounted
 from ._wait_set import WaitLine
@@ -24,6 +25,7 @@ from ._waiting import FOREVER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ._protocols import Clock
     from ._turn import Turn
     from ._wait_set import WaitSet
     from ._waiting import LoopWaiter, ThreadWaiter
@@ -41,7 +43,7 @@ _STOPPED = CloseReason.STOPPED
 _CANCELLED = CloseReason.CANCELLED
 
 
-class TickerCore(TickerState):
+class TickerCore(TickerState, Source):
     """The one way to take a tick."""
 
     __slots__ = ()
@@ -241,8 +243,11 @@ class TickerCore(TickerState):
             line = self._readers = self._facts.setdefault("readers", WaitLine())
         return line
 
+    @property
+    def _timed_by(self) -> Clock:
+        return self._clock
+
     def _sources(self) -> tuple[WaitSet, ...]:
-        """Return all that can wake a reader."""
         token = self._run.token
         return (self._line(),) if token is None else (self._line(), token.wait_set())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ._errors import TickerClosed, WouldBlock
+from ._marks import CLOSED, EMPTY
 from ._numbers import as_count, as_flag
 from ._schedule import CloseReason, Tick
 from ._ticker_core import AGAIN, TickerCore
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     import janus
 
-    from ._protocols import BackOff, Sink
+    from ._protocols import BackOff, SendSink, Sink
     from ._push import Push
     from ._schedule import Pace
 
@@ -67,12 +68,29 @@ class TickerFace(TickerCore):
             WouldBlock: It is not due, or another reader is just taking it.
             TickerClosed, RuntimeError, Exception: As ``receive()``.
         """
-        step = self._poll()
+        tick = self._take_if_due(fresh=True)
+        if tick is EMPTY:
+            raise WouldBlock("no tick is due")
+        return tick
+
+    def _take_if_due(self, *, fresh: bool) -> Tick:
+        """Take the next tick, or return ``EMPTY``."""
+        step = self._poll(fresh=fresh)
         while step.__class__ is not Tick:
             if step != AGAIN:
-                raise WouldBlock("no tick is due")
+                return EMPTY  # type: ignore[no-any-return]
             step = self._poll(fresh=False)
         return step
+
+    def _try(self, *, fresh: bool) -> object:
+        try:
+            return self._take_if_due(fresh=fresh)
+        except TickerClosed:
+            return CLOSED
+
+    def _put_back(self, value: object) -> None:
+        if isinstance(value, Tick):
+            self._give_back(value, self._era)
 
     def success(self) -> None:
         """Tell the policy that the work after the last tick went well.
@@ -157,14 +175,15 @@ class TickerFace(TickerCore):
     ) -> None:
         self.stop()
 
-    def send_to(self, sink: Sink) -> Push:
-        """Send every tick, as it falls due, to an object with ``put_nowait(tick)``.
+    def send_to(self, sink: Sink | SendSink) -> Push:
+        """Send every tick, as it falls due, to an object with ``put_nowait`` or ``send_nowait``.
 
-        ``queue.Queue``, ``queue.SimpleQueue``, a side of a ``janus.Queue`` and the like are served
-        by the scheduler thread; an ``asyncio.Queue`` and a janus ``async_q`` by the event loop
-        that runs here. A tick that finds no room is dropped and counted, and a delay of zero then
-        lasts 1 ms. When the ticker ends, ``shutdown()`` or else ``close()`` of the sink is called,
-        where it has one. A failing policy's error goes to ``sys.unraisablehook``.
+        A ``Channel``, ``queue.Queue``, ``queue.SimpleQueue``, a side of a ``janus.Queue`` and the
+        like are served by the scheduler thread; an ``asyncio.Queue`` and a janus ``async_q`` by
+        the event loop that runs here. A tick that finds no room is dropped and counted, and a
+        delay of zero then lasts 1 ms. When the ticker ends, ``shutdown()`` or else ``close()`` of
+        the sink is called, where it has one. A failing policy's error goes to
+        ``sys.unraisablehook``.
 
         The ticker is kept alive until it ends or the sending is stopped. Other readers may take
         ticks too; each goes to one.
@@ -173,7 +192,7 @@ class TickerFace(TickerCore):
             A handle with ``stop()`` and ``dropped``.
 
         Raises:
-            TypeError: ``sink`` has no ``put_nowait()``.
+            TypeError: ``sink`` has neither method.
             RuntimeError: ``sink`` belongs to an event loop and none runs here; or the scheduler
                 thread cannot be started.
         """

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ._clock import resolve_clock
 from ._errors import Cancelled, DeadlineExceeded
+from ._marks import EMPTY
 from ._numbers import as_number, as_seconds, shown
+from ._source import Source
 from ._token_tree import CallbackHandle, TokenNode
 from ._waiting import FOREVER, park_coroutine, park_thread
 
@@ -17,12 +19,13 @@ if TYPE_CHECKING:
 
     from ._protocols import Clock
     from ._scope import Scope
+    from ._wait_set import WaitSet
     from ._waiting import LoopWaiter, ThreadWaiter
 
 __all__ = ["CancellationToken", "any_of", "require_token"]
 
 
-class CancellationToken(TokenNode):
+class CancellationToken(TokenNode, Source):
     """Tells any number of threads and event loops that work is called off.
 
     Every method may be called from any thread and loop; ``cancel()`` also from signal handlers,
@@ -154,6 +157,16 @@ class CancellationToken(TokenNode):
         if timeout is None:
             return FOREVER
         return self._clock.monotonic() + as_seconds("timeout", timeout)
+
+    @property
+    def _timed_by(self) -> Clock | None:
+        return None if self._deadline is None else self._clock
+
+    def _sources(self) -> tuple[WaitSet, ...]:
+        return (self.wait_set(),)
+
+    def _try(self, *, fresh: bool) -> object:  # noqa: ARG002 - a ticker wants to know
+        return self.cause if self.cancelled else EMPTY
 
     def _look(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
         if self.cancelled:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Iterable
 
-__all__ = ["WaitLine", "WaitSet", "Waiter"]
+__all__ = ["WaitLine", "WaitQueue", "WaitSet", "Waiter"]
 
 
 class Waiter:
@@ -47,20 +47,23 @@ class Waiter:
         """
         return self.loop
 
-    def wake(self) -> None:
-        """Have it look again. From any thread, signal handler or finalizer; raises nothing."""
-        if self.loop is not None:
-            _fire_in(self.loop, (self,))
+    def wake(self) -> bool:
+        """Have it look again. From any thread, signal handler or finalizer; raises nothing.
+
+        Returns False if it cannot be reached any more.
+        """
+        return self.loop is not None and _fire_in(self.loop, (self,))
 
     def fire(self) -> None:
         """Look again; called in the waiter's own loop."""
 
 
-def _fire_in(loop: AbstractEventLoop, waiters: Iterable[Waiter]) -> None:
+def _fire_in(loop: AbstractEventLoop, waiters: Iterable[Waiter]) -> bool:
     try:
         loop.call_soon_threadsafe(_fire_all, waiters)
     except RuntimeError:
-        pass  # that loop is closed: nobody waits there any more, and the others must still wake
+        return False  # that loop is closed: nobody waits there any more
+    return True
 
 
 def _fire_all(waiters: Iterable[Waiter]) -> None:
@@ -180,3 +183,31 @@ class WaitLine(WaitSet):
             first = self._first(waiter.world)
             if first is not None:
                 first.wake()
+
+
+class WaitQueue(WaitSet):
+    """Those of whom each thing that comes is enough for one.
+
+    A wake-up goes to whoever has waited longest and takes it out of the queue, so the next thing
+    wakes the next. Whoever was woken and waits on adds itself again before it looks; whoever
+    leaves without what it was woken for wakes the next.
+    """
+
+    __slots__ = ()
+
+    def wake_next(self) -> None:
+        """Wake whoever has waited longest, if anybody waits who can still be reached."""
+        waiters = self.waiters
+        while waiters:
+            try:
+                first = next(iter(waiters))
+                del waiters[first]
+            except (KeyError, RuntimeError, StopIteration):
+                continue  # another wake-up came between
+            # From the deletion on this call owes the wake-up, whatever interrupts it.
+            try:
+                if first.generation == _fork.generation and first.wake():
+                    return
+            except BaseException:
+                first.wake()
+                raise

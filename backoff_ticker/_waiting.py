@@ -19,12 +19,12 @@ from ._wait_set import Waiter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from ._protocols import Clock
     from ._wait_set import WaitSet
 
-    Sources = tuple[WaitSet, ...]
+    Sources = Collection[WaitSet]
 
 __all__ = [
     "FOREVER",
@@ -83,12 +83,13 @@ class ThreadWaiter(_Parked):
         """Wait until woken (True) or until ``deadline`` (False)."""
         return self._parker.park(None if deadline == FOREVER else deadline)
 
-    def wake(self) -> None:
+    def wake(self) -> bool:
         """Unpark the thread."""
         try:
             self._parker.unpark()
         except Exception as error:  # noqa: BLE001 - a clock's error must not leave others waiting
             report(error, "Exception in unpark() of a clock's parker", self._parker)
+        return True
 
 
 class LoopWaiter(_Parked):
@@ -105,11 +106,28 @@ class LoopWaiter(_Parked):
         self.loop = current_loop()
         self.future: asyncio.Future[None] | None = None
 
+    def wake(self) -> bool:
+        """Fire at once in a task of its own loop, else by a call into that loop.
+
+        Outside a task it may be a signal handler that calls, while the loop already sleeps.
+        """
+        if _runs_a_task(self.loop):
+            self.fire()
+            return True
+        return super().wake()
+
     def fire(self) -> None:
         """Resolve the future it is parked on, unless it was cancelled or woken before."""
         future = self.future
         if future is not None and not future.done():
             future.set_result(None)
+
+
+def _runs_a_task(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether this thread is in a task of ``loop``."""
+    import asyncio
+
+    return asyncio._get_running_loop() is loop and asyncio.current_task(loop) is not None
 
 
 def _leave_all(waiter: Waiter, sources: Sources) -> None:

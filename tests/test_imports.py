@@ -15,7 +15,7 @@ import backoff_ticker
 ROOT = Path(__file__).parents[1]
 FACADE = ROOT / "backoff_ticker" / "__init__.py"
 HEAVY = {"asyncio", "dataclasses", "inspect", "janus", "logging", "typing"}
-PROTOCOLS = {"BackOff", "Clock", "FeedbackBackOff", "Parker", "Sink", "TimerHandle"}
+PROTOCOLS = {"BackOff", "Clock", "FeedbackBackOff", "Parker", "Sink", "Timer", "TimerHandle"}
 
 PRELUDE = f"""
 import json, sys
@@ -139,13 +139,14 @@ def test_each_name_comes_from_the_room_that_type_checkers_are_told(name, room):
 
 
 NAMES = """
-    AlgorithmBackOff AsyncTicker BackOff BackoffTickerError CancellationToken Cancelled Clock
-    CloseReason ConstantBackOff ConstantFeedbackBackOff DeadlineExceeded DecorrelatedJitterBackOff
-    EqualJitterBackOff ExponentialBackOff ExponentialFeedbackBackOff FeedbackBackOff
-    FibonacciBackOff FullJitterBackOff LILDBackOff LIMDBackOff MILDBackOff MIMDBackOff POLICIES
-    Pace Parker STOP Sink Stop StopBackOff SystemClock Tick Ticker TickerClosed TimerHandle
-    TruncatedExponentialBackOff WouldBlock ZeroBackOff any_of cancel_on_signals chain delays
-    named_policy with_added_jitter with_jitter with_max_elapsed_time with_max_interval
+    AlgorithmBackOff AsyncTicker BackOff BackoffTickerError CLOSED CancellationToken Cancelled
+    Channel ChannelClosed Clock CloseReason Closed ConstantBackOff ConstantFeedbackBackOff
+    DeadlineExceeded DecorrelatedJitterBackOff EqualJitterBackOff ExponentialBackOff
+    ExponentialFeedbackBackOff FeedbackBackOff FibonacciBackOff FullJitterBackOff LILDBackOff
+    LIMDBackOff MILDBackOff MIMDBackOff POLICIES Pace Parker STOP Sink Stop StopBackOff
+    SystemClock Tick Ticker TickerClosed Timer TimerHandle TruncatedExponentialBackOff
+    WouldBlock ZeroBackOff any_of cancel_on_signals chain delays merge named_policy select
+    select_async with_added_jitter with_jitter with_max_elapsed_time with_max_interval
     with_max_retries with_token
 """
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable, Iterator
 
-    from .._protocols import BackOff, Clock, Parker, TimerHandle
+    from .._protocols import BackOff, Clock, Parker, Timer, TimerHandle
     from .._stop import Stop
 
 __all__ = [
@@ -97,6 +97,10 @@ class StillClock:
         raise NotImplementedError
 
     def parker(self, what: str = "") -> Parker:
+        """Refuse: nobody waits here."""
+        raise NotImplementedError
+
+    def timer(self) -> Timer:
         """Refuse: nobody waits here."""
         raise NotImplementedError
 

@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from .._numbers import as_flag, as_number, as_seconds
+from .._timer import ClockTimer
 from ._by_hand import ByHand
 from ._by_itself import ByItself
 from ._clock_base import check_callable
@@ -142,6 +143,10 @@ class VirtualClock(ByHand, ByItself, Inspection):
         if self._traps:
             self._spring("parker", what)
         return VirtualParker(self._kernel, what)
+
+    def timer(self) -> ClockTimer:
+        """Return a timer that goes by this clock."""
+        return ClockTimer(self)
 
     def sleep(self, seconds: float) -> None:
         """Wait in this thread for so many seconds of the clock; nothing else ends the wait.

@@ -1,0 +1,345 @@
+"""What a channel holds: items that were accepted, and those of senders that wait for room.
+
+Nothing here waits and nothing takes a lock, so all of it may run in signal handlers and finalizers.
+An item lies in a *box*, a list of one. Whoever deletes it from the box has it: the receiver, or
+the sender who takes it back because the channel was closed or the time ran out.
+
+Where the capacity is finite, accepting takes a *permit* from ``_room`` and receiving puts one
+back. On a rendezvous each waiting receiver brings one and takes one along when it leaves; if a
+sender has used it, one is *owed*, and the next item to be received pays for it.
+
+Invariants:
+    * permits in ``_room`` - owed + items accepted and not received = capacity + waiting receivers.
+    * The steps are operations of lists, dictionaries and deques, each atomic. Python runs signal
+      handlers after calls and at loops' ends only. So between taking something and putting it
+      where it is safe stands no call: a ``for`` statement pops without one, ``del`` and ``+=``
+      are none.
+    * A sender appends, then looks whether the channel was closed; a receiver looks whether it was
+      closed, then for items. So what was accepted is seen by everyone who sees the end.
+    * An offer is taken out of ``_offers`` by whoever decides on it. It is decided once, by deletion
+      from its box; ``accepted`` follows, and then its sender is woken.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import repeat
+from types import GenericAlias
+
+from ._marks import EMPTY
+from ._source import Source
+from ._wait_set import WaitQueue, WaitSet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ._wait_set import Waiter
+    from ._waiting import LoopWaiter, ThreadWaiter
+
+__all__ = ["Buffer", "Offer"]
+
+_ONE = (None,)
+_PERMITS_AT_ONCE = 1024
+
+
+class Offer(WaitSet):
+    """The item of a sender that waits for room.
+
+    Attributes:
+        box: Holds the item until it is decided what becomes of it.
+        accepted: Whether the channel took it; None before that is decided.
+    """
+
+    __slots__ = ("accepted", "box")
+
+    def __init__(self, item: object) -> None:
+        super().__init__()
+        self.box: list[object] = [item]
+        self.accepted: bool | None = None
+
+    def look(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
+        """Tell the sender, who is registered, until when to wait; None: not at all."""
+        return waiter.limit if self.accepted is None else None
+
+    def tell(self) -> None:
+        """Wake the sender, whatever interrupts this."""
+        try:
+            self.close()
+        except BaseException:
+            self.close()
+            raise
+
+
+class _Receivers(WaitQueue):
+    """The waiting receivers of a rendezvous: each that waits makes room for one item."""
+
+    __slots__ = ("_owed", "_present", "_room")
+
+    def __init__(self, room: list[None], owed: list[None]) -> None:
+        super().__init__()
+        self._room = room
+        self._owed = owed
+        self._present: dict[Waiter, None] = {}
+
+    def add(self, waiter: Waiter) -> None:
+        room, present = self._room, self._present
+        self.waiters[waiter] = None
+        if waiter not in present:
+            present[waiter] = None
+            room += _ONE
+
+    def leave(self, waiter: Waiter) -> None:
+        try:
+            del self._present[waiter]
+        except KeyError:
+            pass
+        else:
+            room, owed = self._room, self._owed
+            try:
+                del room[-1]
+            except IndexError:
+                owed += _ONE
+        super().leave(waiter)
+
+
+class Buffer(Source):
+    """Items in the order in which they came, at most ``capacity`` of them; None: any number."""
+
+    __slots__ = (
+        "_append",
+        "_closed",
+        "_items",
+        "_made",
+        "_offering",
+        "_offers",
+        "_owed",
+        "_room",
+        "_taking",
+        "_unused",
+        "_waiting",
+    )
+
+    __class_getitem__: classmethod[Any, ..., GenericAlias] = classmethod(GenericAlias)
+
+    def __init__(self, capacity: int | None) -> None:
+        items: deque[list[Any]] = deque()
+        self._items = items
+        self._append = items.append
+        self._taking: Iterator[list[Any]] = map(deque.popleft, repeat(items))
+        self._closed = False
+        self._made: dict[str, Any] = {}
+        self._waiting: dict[Waiter, None] | tuple[()] = ()  # receivers that nobody has woken yet
+        self._offers: deque[Offer] | tuple[()] = ()
+        self._offering: Iterator[Offer] = iter(())
+        self._room: list[None] | None = None
+        self._owed: list[None] = []
+        if capacity is not None:
+            self._room = [None] * min(capacity, _PERMITS_AT_ONCE)
+            self._unused = repeat(None, max(0, capacity - _PERMITS_AT_ONCE))
+            if capacity == 0:
+                self._made["room"] = self._room
+
+    def _count(self) -> int:
+        """Return the number of items that were accepted and not received."""
+        if self._closed:
+            return sum(map(len, tuple(self._items)))  # senders may have taken some back
+        return len(self._items)
+
+    # Receiving
+
+    def _take(self) -> Any:  # noqa: ANN401, C901, PLR0912 - one step, whatever the items are
+        """Receive the first item, if there is one; else return ``EMPTY``."""
+        while True:
+            try:
+                for box in self._taking:
+                    item = box[0]
+                    del box[0]
+                    break
+            except IndexError:
+                if self._items:
+                    continue  # its sender took that one back
+                if not self._offers or self._closed:
+                    return EMPTY
+                try:
+                    for offer in self._offering:
+                        item = offer.box[0]
+                        del offer.box[0]
+                        offer.accepted = True
+                        break
+                except IndexError:
+                    continue
+                try:
+                    offer.tell()
+                except BaseException:
+                    self._put_back(item)
+                    raise
+                return item
+            room = self._room
+            if room is None:
+                return item
+            if self._owed:
+                try:
+                    del self._owed[-1]
+                except IndexError:
+                    room += _ONE
+            else:
+                room += _ONE
+            if self._offers:
+                try:
+                    self._let_in()
+                except BaseException:
+                    self._put_back(item)
+                    raise
+            return item
+
+    def _put_back(self, item: object) -> None:
+        """Make an item whose receiver was interrupted the first one again."""
+        room, owed = self._room, self._owed
+        if room is not None:
+            try:
+                del room[-1]
+            except IndexError:
+                owed += _ONE
+        self._items.appendleft([item])
+        self._hand_on()
+
+    def _hand_on(self) -> None:
+        """Wake the next receiver, if there is something to receive."""
+        if self._waiting and (self._items or (self._offers and not self._closed)):
+            self._line().wake_next()
+
+    def _line(self) -> WaitQueue:
+        """Return the queue of waiting receivers; made with the first of them."""
+        line: WaitQueue | None = self._made.get("line")
+        if line is None:
+            new = (
+                _Receivers(self._made["room"], self._owed) if "room" in self._made else WaitQueue()
+            )
+            line = self._made.setdefault("line", new)
+        self._waiting = line.waiters
+        return line
+
+    # Sending
+
+    def _put(self, item: object) -> bool | None:
+        """Have ``item`` accepted; False if there is no room, None if the channel is closed."""
+        if self._closed:
+            return None
+        if self._offers:
+            self._let_in()
+            if self._offers:
+                return False
+        box = [item]
+        room = self._room
+        if room is not None and not self._admits(room):
+            return False
+        try:
+            self._append(box)
+            if self._closed:
+                try:
+                    del box[0]
+                except IndexError:
+                    pass  # it was received all the same
+                else:
+                    return None
+            if self._waiting:
+                self._line().wake_next()
+        except BaseException:
+            if self._closed:
+                del box[:]
+            self._hand_on()
+            raise
+        return True
+
+    def _admits(self, room: list[None]) -> bool:
+        """Take a permit, if there is one; the caller is to use it, or to put it back."""
+        try:
+            del room[-1]
+        except IndexError:
+            for _ in self._unused:
+                return True
+            return False
+        return True
+
+    def _line_up(self, offer: Offer) -> None:
+        """Have a sender wait for room, unless there is some now, or the channel is closed."""
+        offers: deque[Offer] | None = self._made.get("offers")
+        if offers is None:
+            offers = self._made.setdefault("offers", deque())
+        if self._offers is not offers:
+            self._offering = map(deque.popleft, repeat(offers))
+            self._offers = offers
+        offers.append(offer)
+        self._let_in()
+        if self._closed:
+            self._withdraw(offer)
+        else:
+            self._hand_on()
+
+    def _withdraw(self, offer: Offer) -> bool:
+        """Take an offer back; False if it was decided before."""
+        try:
+            del offer.box[0]
+        except IndexError:
+            return False
+        offer.accepted = False
+        if self._offers:
+            try:
+                self._offers.remove(offer)
+            except ValueError:
+                pass  # somebody who found it empty has taken it out
+        return True
+
+    def _let_in(self) -> None:
+        """Accept the items of senders that wait, in order, as far as there is room."""
+        room = self._room
+        while self._offers and room is not None and self._admits(room):
+            try:
+                for offer in self._offering:
+                    box = [offer.box[0]]
+                    del offer.box[0]
+                    break
+            except IndexError:
+                room += _ONE
+                continue
+            try:
+                self._append(box)
+                self._decide(offer, box)
+            except BaseException:
+                self._decide(offer, box)
+                raise
+
+    def _decide(self, offer: Offer, box: list[Any]) -> None:
+        """Tell a sender what became of the item that was put in ``box``."""
+        if offer.accepted is None:
+            if self._closed:
+                try:
+                    del box[0]
+                except IndexError:
+                    offer.accepted = True
+                else:
+                    offer.accepted = False
+            else:
+                offer.accepted = True
+        offer.tell()
+        self._hand_on()
+
+    # The end
+
+    def _shut(self) -> None:
+        """Accept nothing more, refuse those who wait for room, wake everybody."""
+        self._closed = True
+        while self._offers:
+            try:
+                for offer in self._offering:
+                    del offer.box[0]
+                    offer.accepted = False
+                    break
+            except IndexError:
+                continue
+            offer.tell()
+        line = self._made.get("line")
+        if line is not None:
+            line.close()

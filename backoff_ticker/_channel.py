@@ -1,0 +1,304 @@
+"""Channels: queues that threads and event loops share, that can be closed and iterated."""
+
+from __future__ import annotations
+
+from ._buffer import Buffer, Offer
+from ._clock import resolve_clock
+from ._errors import ChannelClosed, WouldBlock
+from ._marks import CLOSED, EMPTY
+from ._numbers import as_count, as_seconds
+from ._waiting import FOREVER, give_way, park_coroutine, park_thread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from typing import Generic, NoReturn, Self, TypeVar
+
+    from ._protocols import Clock
+    from ._wait_set import WaitSet
+    from ._waiting import LoopWaiter, ThreadWaiter
+
+    T = TypeVar("T")
+
+    class _Items(Buffer, Generic[T]):
+        __slots__ = ()
+else:
+    T = None
+    _Items = {T: Buffer}
+
+__all__ = ["Channel"]
+
+_GIVE_WAY_EACH = 64
+
+
+class Channel(_Items[T]):
+    """Passes items from any number of senders to any number of receivers, in threads and loops.
+
+    Each item goes to exactly one receiver, in the order in which they were accepted. After
+    ``close()`` nothing more is accepted; what was accepted is still received, then iteration ends.
+
+    ``for item in channel:`` and ``async for item in channel:`` receive until then. A channel
+    belongs to no event loop, and none needs to run when it is made. Where items, or room, are
+    there without a wait, coroutines give way to their loop at each 64th.
+
+    Wakes when: a receiver by an item, a sender by room (on a rendezvous, by a receiver), both by
+    ``close()``.
+    If cancelled or interrupted: a receiver takes nothing with it, and the wake-up it had goes on
+    to the next. The item of a sender may have been received, if it was at the same moment.
+    Thread safety: every method, from any thread; those that do not wait also from signal handlers,
+    finalizers and callbacks.
+
+    ``len(channel)`` is the number of items accepted and not received yet; a channel is true even
+    without any.
+
+    Args:
+        capacity: So many items >= 0 are accepted ahead of the receivers; ``math.inf``: any number.
+            0 is a rendezvous: ``send()`` waits for a receiver, and ``send_nowait()`` succeeds
+            only while one waits. Should that one leave all the same, its item stays readable.
+        clock: Measures time-outs; None: the current clock.
+
+    Raises:
+        TypeError, ValueError: ``capacity`` is neither ``math.inf`` nor an int >= 0.
+        TypeError: ``clock`` is no clock.
+    """
+
+    __slots__ = ("__weakref__", "_capacity", "_clock", "_passed")
+
+    def __init__(self, capacity: float = 0, *, clock: Clock | None = None) -> None:
+        if capacity.__class__ is float and capacity == FOREVER:
+            super().__init__(None)
+        else:
+            super().__init__(as_count("capacity", capacity, also="math.inf"))
+        self._capacity = capacity
+        self._clock = resolve_clock(clock)
+        self._passed = 0
+
+    @property
+    def capacity(self) -> float:
+        """How many items are accepted ahead of the receivers."""
+        return self._capacity
+
+    @property
+    def clock(self) -> Clock:
+        """What measures time-outs."""
+        return self._clock
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed; items may still be there to be received."""
+        return self._closed
+
+    # Sending
+
+    def send_nowait(self, item: T) -> None:
+        """Send ``item`` if it is accepted at once.
+
+        Raises:
+            WouldBlock: There is no room; on a rendezvous, no receiver waits.
+            ChannelClosed: The channel is closed.
+        """
+        accepted = self._put(item)
+        if not accepted:
+            if accepted is None:
+                raise ChannelClosed
+            raise WouldBlock("the channel has no room, or no waiting receiver")
+
+    def send(self, item: T, timeout: float | timedelta | None = None) -> None:
+        """Block until ``item`` is accepted; on a rendezvous, until there is a receiver for it.
+
+        Args:
+            item: What to send.
+            timeout: Seconds >= 0 or a timedelta; 0 does not wait; None: no limit.
+
+        Raises:
+            TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
+            TimeoutError: It was not accepted in time, and will not be.
+            ChannelClosed: The channel is closed, or was before the item was accepted.
+        """
+        seconds = FOREVER if timeout is None else as_seconds("timeout", timeout)
+        if self._put(item):
+            return
+        limit = self._limit(seconds)
+        offer = Offer(item)
+        try:
+            self._line_up(offer)
+            while not self._settled(offer, limit, seconds):
+                park_thread(self._clock, "Channel.send()", (offer,), offer.look, limit)
+        except BaseException:
+            self._withdraw(offer)
+            raise
+
+    async def send_async(self, item: T, timeout: float | timedelta | None = None) -> None:
+        """Wait in a coroutine until ``item`` is accepted, as ``send()`` does in a thread.
+
+        If it is cancelled, the item may have been accepted in the same moment.
+        """
+        seconds = FOREVER if timeout is None else as_seconds("timeout", timeout)
+        self._passed = passed = self._passed + 1
+        if passed % _GIVE_WAY_EACH == 0:
+            await give_way
+        if self._put(item):
+            return
+        limit = self._limit(seconds)
+        offer = Offer(item)
+        try:
+            self._line_up(offer)
+            while not self._settled(offer, limit, seconds):
+                await park_coroutine(self._clock, (offer,), offer.look, limit)
+        except BaseException:
+            self._withdraw(offer)
+            raise
+
+    def _settled(self, offer: Offer, limit: float, seconds: float) -> bool:
+        """Whether an offer was accepted; raises if it will not be."""
+        if offer.accepted is None and self._is_past(limit) and self._withdraw(offer):
+            raise TimeoutError(f"no room, or no receiver, within {seconds} s")
+        if offer.accepted is False:
+            raise ChannelClosed
+        return offer.accepted is True
+
+    # Receiving
+
+    def receive_nowait(self) -> T:
+        """Receive an item if there is one.
+
+        Raises:
+            WouldBlock: There is none, and on a rendezvous no sender waits.
+            ChannelClosed: The channel is closed, and all that was accepted is received.
+        """
+        closed = self._closed
+        item: T = self._take()
+        if item is EMPTY:
+            if closed:
+                raise ChannelClosed
+            raise WouldBlock("the channel is empty")
+        return item
+
+    def receive(self, timeout: float | timedelta | None = None) -> T:
+        """Block until there is an item and receive it.
+
+        Args:
+            timeout: Seconds >= 0 or a timedelta; 0 does not wait; None: no limit.
+
+        Raises:
+            TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
+            TimeoutError: None came in time.
+            ChannelClosed: The channel is closed, and all that was accepted is received.
+        """
+        seconds = FOREVER if timeout is None else as_seconds("timeout", timeout)
+        item: T = self._take()
+        return self._receive(seconds) if item is EMPTY else item
+
+    def _receive(self, seconds: float) -> T:
+        limit = self._limit(seconds)
+        try:
+            while (item := self._receive_or_wait(limit, seconds)) is EMPTY:
+                park_thread(self._clock, "Channel.receive()", (self._line(),), self._look, limit)
+        except BaseException:
+            self._hand_on()
+            raise
+        return item
+
+    async def receive_async(self, timeout: float | timedelta | None = None) -> T:
+        """Wait in a coroutine until there is an item and receive it, as ``receive()`` does.
+
+        If it is cancelled, no item is lost.
+        """
+        seconds = FOREVER if timeout is None else as_seconds("timeout", timeout)
+        self._passed = passed = self._passed + 1
+        if passed % _GIVE_WAY_EACH == 0:
+            await give_way
+        item: T = self._take()
+        return await self._receive_async(seconds) if item is EMPTY else item
+
+    async def _receive_async(self, seconds: float) -> T:
+        limit = self._limit(seconds)
+        try:
+            while (item := self._receive_or_wait(limit, seconds)) is EMPTY:
+                await park_coroutine(self._clock, (self._line(),), self._look, limit)
+        except BaseException:
+            self._hand_on()
+            raise
+        return item
+
+    def _receive_or_wait(self, limit: float, seconds: float) -> T:
+        """Receive an item, or return ``EMPTY`` to wait for one; raise if there is no point."""
+        closed = self._closed
+        item: T = self._take()
+        if item is EMPTY:
+            if closed:
+                raise ChannelClosed
+            if self._is_past(limit):
+                raise TimeoutError(f"no item within {seconds} s")
+        return item
+
+    def _look(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
+        """Tell a receiver that is registered until when to wait; None: not at all."""
+        self._line().add(waiter)  # whoever woke it has taken it out
+        return None if self._items or self._offers or self._closed else waiter.limit
+
+    def _sources(self) -> tuple[WaitSet, ...]:
+        return (self._line(),)
+
+    def _try(self, *, fresh: bool) -> object:  # noqa: ARG002 - a ticker wants to know
+        closed = self._closed
+        item = self._take()
+        return CLOSED if closed and item is EMPTY else item
+
+    def _limit(self, seconds: float) -> float:
+        return FOREVER if seconds == FOREVER else self._clock.monotonic() + seconds
+
+    def _is_past(self, limit: float) -> bool:
+        return limit != FOREVER and self._clock.monotonic() >= limit
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        try:
+            item: T = self._take()
+            return self._receive(FOREVER) if item is EMPTY else item
+        except ChannelClosed:
+            raise StopIteration from None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        try:
+            return await self.receive_async()
+        except ChannelClosed:
+            raise StopAsyncIteration from None
+
+    # The end
+
+    def close(self) -> None:
+        """Accept nothing more.
+
+        Senders that wait get ``ChannelClosed``, and their items are not received. Receivers get
+        what was accepted before, then the end; those that wait wake. Never blocks; harmless twice.
+        """
+        try:
+            self._shut()
+        except BaseException:
+            self._shut()
+            raise
+
+    def __len__(self) -> int:
+        return self._count()
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Channel belongs to its process and cannot be pickled")
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "open"
+        return f"<Channel {state}, capacity={self._capacity}, {len(self)} items>"

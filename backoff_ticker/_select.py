@@ -1,0 +1,266 @@
+"""Waiting for the first of several sources, in threads and event loops."""
+
+from __future__ import annotations
+
+from itertools import count
+
+from ._channel import Channel
+from ._marks import CLOSED, EMPTY
+from ._numbers import as_seconds, shown
+from ._source import Source
+from ._token import CancellationToken
+from ._waiting import FOREVER, give_way, park_coroutine, park_thread
+from .policies._random import shared_random
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from typing import Any, Self, TypeVar
+
+    from ._protocols import Clock, Timer
+    from ._wait_set import WaitSet
+    from ._waiting import LoopWaiter, ThreadWaiter
+
+    AnySource = Source | Timer
+    S = TypeVar("S", bound=AnySource)
+
+__all__ = ["merge", "select", "select_async"]
+
+_GIVE_WAY_EACH = 64
+_selected = count(1)
+
+
+class _Selection:
+    """One wait for the first of several sources.
+
+    Attributes:
+        cases: The sources in any order: each as it was given, what stands behind it, and whether
+            its first value is its end.
+        clock: Measures the wait.
+    """
+
+    __slots__ = ("cases", "clock")
+
+    def __init__(self, what: str, sources: tuple[AnySource, ...]) -> None:
+        if not sources:
+            raise TypeError(f"{what} needs at least one source")
+        self.cases = [_case(what, source) for source in sources]
+        self.clock = _clock_of(what, [case[1] for case in self.cases])
+
+    def first(self, *, fresh: bool) -> tuple[Any, Any, bool] | None:
+        """Take the value of a ready source, any of them with the same probability.
+
+        Returns the source, its value, and whether that is its end; None if none is ready.
+        """
+        cases = self.cases
+        left = len(cases)
+        while left:
+            at = int(shared_random() * left)
+            left -= 1
+            case = cases[at]
+            cases[at] = cases[left]
+            cases[left] = case
+            source, behind, ends = case
+            value = behind._try(fresh=fresh)
+            if value is not EMPTY:
+                return source, value, ends or value is CLOSED
+        return None
+
+    def limit(self, seconds: float) -> float:
+        return FOREVER if seconds == FOREVER else self.clock.monotonic() + seconds
+
+    def check(self, limit: float, seconds: float) -> None:
+        """Raise TimeoutError if the time is over."""
+        if limit != FOREVER and self.clock.monotonic() >= limit:
+            raise TimeoutError(f"no source was ready within {seconds} s")
+
+    def wait_sets(self) -> dict[WaitSet, None]:
+        """Return all that can wake: a dictionary, since tickers look up their token in it."""
+        return {wait_set: None for case in self.cases for wait_set in case[1]._sources()}
+
+    def look(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
+        until = waiter.limit
+        for _, behind, _ in self.cases:
+            at = behind._look(waiter)
+            if at is None:
+                return None
+            until = min(until, at)
+        return until
+
+    def hand_on(self, found: tuple[Any, Any, bool] | None = None) -> None:
+        """Pass on the wake-ups of sources whose value is not taken."""
+        taken = None if found is None else found[0]
+        for source, behind, _ in self.cases:
+            if source is not taken:
+                behind._hand_on()
+
+    def put_back(self, found: tuple[Any, Any, bool]) -> None:
+        """Undo ``first``, and pass on the wake-ups of all sources."""
+        for source, behind, _ in self.cases:
+            if source is found[0]:
+                behind._put_back(found[1])
+            behind._hand_on()
+
+
+def _case(what: str, source: AnySource) -> tuple[AnySource, Source, bool]:
+    if isinstance(source, Source):
+        return source, source, isinstance(source, CancellationToken)
+    channel = getattr(source, "c", None)
+    timed = callable(getattr(source, "start", None)) and callable(getattr(source, "stop", None))
+    if timed and isinstance(channel, Channel) and not isinstance(source, type):
+        return source, channel, False
+    raise TypeError(
+        f"{what} waits for tickers, channels, timers and tokens, not for {shown(source)}"
+    )
+
+
+def _clock_of(what: str, sources: list[Source]) -> Clock:
+    timed = [clock for source in sources if (clock := source._timed_by) is not None]
+    for clock in timed:
+        if clock is not timed[0]:
+            raise ValueError(f"{what} mixes times of {timed[0]!r} and {clock!r}")
+    return timed[0] if timed else sources[0]._clock
+
+
+def select(*sources: S, timeout: float | timedelta | None = None) -> tuple[S, Any]:
+    """Block until the first of ``sources`` is ready, and take its value.
+
+    Of several that are ready one is chosen at random, each with the same probability; the others
+    keep what they have. While it waits it costs nothing; a call costs in proportion to the number
+    of sources.
+
+    Wakes when: a tick falls due, an item comes or a sender waits, a timer fires, a token is
+    cancelled, a source ends.
+    If interrupted: nothing is taken, and wake-ups go on to others who wait.
+    Thread safety: any number of threads and loops, on the same sources, too.
+
+    Args:
+        sources: Tickers of either kind, channels, timers (their ``c`` is received from), tokens.
+            A waiting ``select`` is a receiver for senders on a rendezvous.
+        timeout: Seconds >= 0 or a timedelta; 0 does not wait; None: no limit.
+
+    Returns:
+        The source and its value: a tick, an item, the time a timer fired, the cause with which a
+        token was cancelled; ``CLOSED`` for a ticker or channel that has ended.
+
+    Raises:
+        TypeError: No source is given, or something that is none; nothing was taken.
+        ValueError: Tickers, and tokens with deadlines, are on different clocks.
+        TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
+        TimeoutError: No source was ready in time.
+        Exception: What the policy of a ticker failed with; once.
+    """
+    seconds = FOREVER if timeout is None else as_seconds("timeout", timeout)
+    found = _wait("select()", sources, seconds)
+    return found[0], found[1]
+
+
+def _wait(what: str, sources: tuple[AnySource, ...], seconds: float) -> tuple[Any, Any, bool]:
+    selection = _Selection(what, sources)
+    found = selection.first(fresh=True)
+    if found is not None:
+        return found
+    limit = selection.limit(seconds)
+    try:
+        while found is None:
+            selection.check(limit, seconds)
+            park_thread(selection.clock, what, selection.wait_sets(), selection.look, limit)
+            found = selection.first(fresh=False)
+    except BaseException:
+        selection.hand_on()
+        raise
+    try:
+        selection.hand_on(found)
+    except BaseException:
+        selection.put_back(found)
+        raise
+    return found
+
+
+async def select_async(*sources: S, timeout: float | timedelta | None = None) -> tuple[S, Any]:
+    """Wait in a coroutine as ``select()`` does in a thread.
+
+    If it is cancelled, nothing is taken, and wake-ups go on to others who wait. Where sources are
+    ready without a wait it gives way to the loop at each 64th call.
+    """
+    seconds = FOREVER if timeout is None else as_seconds("timeout", timeout)
+    found = await _wait_async("select_async()", sources, seconds)
+    return found[0], found[1]
+
+
+async def _wait_async(
+    what: str, sources: tuple[AnySource, ...], seconds: float
+) -> tuple[Any, Any, bool]:
+    selection = _Selection(what, sources)
+    if next(_selected) % _GIVE_WAY_EACH == 0:
+        await give_way
+    found = selection.first(fresh=True)
+    if found is not None:
+        return found
+    limit = selection.limit(seconds)
+    try:
+        while found is None:
+            selection.check(limit, seconds)
+            wait_sets = selection.wait_sets()
+            await park_coroutine(selection.clock, wait_sets, selection.look, limit)
+            found = selection.first(fresh=False)
+    except BaseException:
+        selection.hand_on()
+        raise
+    try:
+        selection.hand_on(found)
+    except BaseException:
+        selection.put_back(found)
+        raise
+    return found
+
+
+class _Merge:
+    """See ``merge``."""
+
+    __slots__ = ("_open",)
+
+    def __init__(self, sources: tuple[AnySource, ...]) -> None:
+        _Selection("merge()", sources)
+        self._open = {id(source): source for source in sources}
+
+    def _told(self, source: AnySource) -> bool:
+        """Whether the end of ``source`` was reported before."""
+        return self._open.pop(id(source), None) is None
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> tuple[Any, Any]:
+        while self._open:
+            source, value, ends = _wait("merge()", tuple(self._open.values()), FOREVER)
+            if not ends or not self._told(source):
+                return source, value
+        raise StopIteration
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> tuple[Any, Any]:
+        while self._open:
+            sources = tuple(self._open.values())
+            source, value, ends = await _wait_async("merge()", sources, FOREVER)
+            if not ends or not self._told(source):
+                return source, value
+        raise StopAsyncIteration
+
+
+def merge(*sources: AnySource) -> _Merge:
+    """Return an iterator of what several sources bring, for ``for`` and ``async for``.
+
+    Each step is a ``select``: it gives the source and its value. The end of a source, ``CLOSED`` or
+    the cause of a token, is given once, then the source is left out; after the last of them the
+    iteration ends. Timers never end.
+
+    Any number of threads and loops may share it; each value, and each end, goes to one of them.
+
+    Raises:
+        TypeError: No source is given, or something that is none.
+        ValueError: Tickers, and tokens with deadlines, are on different clocks.
+    """
+    return _Merge(sources)

@@ -1,0 +1,49 @@
+"""What ``select`` needs of a source: a ticker, a channel, a token."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._protocols import Clock
+    from ._wait_set import WaitSet
+    from ._waiting import LoopWaiter, ThreadWaiter
+
+__all__ = ["Source"]
+
+
+class Source:
+    """Something that brings values, or one, and can be waited for together with others."""
+
+    __slots__ = ()
+
+    _clock: Clock
+
+    @property
+    def _timed_by(self) -> Clock | None:
+        """The clock that its readiness depends on; None: time alone brings nothing."""
+        return None
+
+    def _sources(self) -> tuple[WaitSet, ...]:
+        """Return all that can wake whoever waits for it."""
+        raise NotImplementedError
+
+    def _look(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
+        """Tell a waiter that is registered until when to wait; None: not at all."""
+        raise NotImplementedError
+
+    def _try(self, *, fresh: bool) -> object:
+        """Take its value: ``EMPTY`` if there is none yet, ``CLOSED`` if none comes any more.
+
+        Between the last step that takes it and the return stands no call, so that no interrupt
+        can come between.
+
+        Args:
+            fresh: Whether who asks has not waited yet.
+        """
+        raise NotImplementedError
+
+    def _put_back(self, value: object) -> None:
+        """Undo ``_try``, for somebody who was interrupted before he could use the value."""
+
+    def _hand_on(self) -> None:
+        """Wake the next who waits for it, after somebody who was woken left without its value."""

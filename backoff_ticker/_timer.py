@@ -1,0 +1,111 @@
+"""The timers of clocks: a callback of the clock that sends the time on a channel."""
+
+from __future__ import annotations
+
+from ._channel import Channel
+from ._errors import ChannelClosed
+from ._numbers import as_seconds
+from ._waiting import FOREVER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from typing import Any
+
+    from ._protocols import Clock, TimerHandle
+
+__all__ = ["ClockTimer"]
+
+
+class _Start:
+    """One start of a timer; its fire counts until the next start or stop."""
+
+    __slots__ = ("_c", "_clock")
+
+    def __init__(self, clock: Clock, c: _Fires) -> None:
+        self._clock = clock
+        self._c = c
+
+    def fire(self) -> None:
+        if self._c.current is self:
+            try:
+                self._c.send_nowait((self, self._clock.time()))  # type: ignore[arg-type]
+            except ChannelClosed:
+                pass  # whoever closed it wants no times
+
+
+class _Fires(Channel[float]):
+    """The channel of a timer: what was sent for another start than the last is dropped unseen.
+
+    It has room for such, so that no fire ever finds it full.
+    """
+
+    __slots__ = ("current",)
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(FOREVER, clock=clock)
+        self.current: _Start | None = None
+
+    def _take(self) -> Any:  # noqa: ANN401 - as in the buffer
+        while True:
+            sent = super()._take()
+            if sent.__class__ is not tuple:
+                return sent
+            start, time = sent
+            if start is self.current:
+                return time
+
+    def drop(self) -> None:
+        """Forget what was sent for earlier starts."""
+        self.current = None
+        self._take()
+
+
+class ClockTimer:
+    """A timer that goes by a clock: see ``Timer``. What it sends can be received once.
+
+    Nothing stale is ever received: neither after ``stop()`` nor after the next ``start()``.
+
+    Thread safety: every method, from any thread; ``stop()`` also from signal handlers, finalizers
+    and callbacks.
+    """
+
+    __slots__ = ("__weakref__", "_c", "_clock", "_handle")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._c = _Fires(clock)
+        self._handle: TimerHandle | None = None
+
+    @property
+    def c(self) -> Channel[float]:
+        """Receives the time it fires: wall clock, in Unix seconds."""
+        return self._c
+
+    def start(self, delay: float | timedelta) -> None:
+        """Fire in ``delay`` seconds >= 0, or a timedelta; an earlier start is over.
+
+        Raises:
+            TypeError, ValueError: ``delay`` is not a finite duration of at least 0.
+            RuntimeError: The scheduler thread cannot be started.
+        """
+        seconds = as_seconds("delay", delay)
+        self.stop()
+        start = _Start(self._clock, self._c)
+        self._c.current = start
+        self._handle = self._clock.call_at(self._clock.monotonic() + seconds, start.fire)
+
+    def stop(self) -> bool:
+        """Do not fire; a time that was not received yet is dropped. Never blocks.
+
+        Returns:
+            True if this is what prevented it from firing; False if it had fired, or was not
+            started.
+        """
+        handle, self._handle = self._handle, None
+        self._c.drop()
+        return handle is not None and handle.cancel()
+
+    def __repr__(self) -> str:
+        state = "stopped" if self._c.current is None else "started"
+        return f"<Timer of {self._clock!r}, {state}>"
