@@ -223,7 +223,7 @@ class Buffer(Source):
 
     # Sending
 
-    def _put(self, item: object) -> bool | None:
+    def _put(self, item: object) -> bool | None:  # noqa: C901 - as in _take
         """Have ``item`` accepted; False if there is no room, None if the channel is closed."""
         if self._closed:
             return None

@@ -20,7 +20,17 @@ if TYPE_CHECKING:
     from ._stop import Stop
     from ._token import CancellationToken
 
-__all__ = ["PolicyRun"]
+__all__ = ["PolicyRun", "failed_with"]
+
+
+def failed_with(error: Exception, role: str, culprit: object) -> Last:
+    """Return the end with an error that names ``culprit``, in a form that no loop mistakes."""
+    if isinstance(error, (StopIteration, StopAsyncIteration, TickerClosed)):
+        wrapped = RuntimeError(f"{shown(culprit)} raised {type(error).__name__}")
+        wrapped.__cause__ = error
+        return Last(CloseReason.FAILED, wrapped)
+    error.add_note(f"This came from {role} of a ticker: {shown(culprit)}")
+    return Last(CloseReason.FAILED, error)
 
 
 class PolicyRun:
@@ -109,10 +119,5 @@ class PolicyRun:
             return self.failed(error)
 
     def failed(self, error: Exception) -> Last:
-        """Return the end with an error that names the policy, in a form that no loop mistakes."""
-        if isinstance(error, (StopIteration, StopAsyncIteration, TickerClosed)):
-            wrapped = RuntimeError(f"{shown(self.backoff)} raised {type(error).__name__}")
-            wrapped.__cause__ = error
-            return Last(CloseReason.FAILED, wrapped)
-        error.add_note(f"This came from the back-off policy of a ticker: {shown(self.backoff)}")
-        return Last(CloseReason.FAILED, error)
+        """Return the end with an error that names the policy."""
+        return failed_with(error, "the back-off policy", self.backoff)

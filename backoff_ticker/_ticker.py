@@ -36,6 +36,8 @@ class Ticker(TickerFace):
         token: Cancelled, it ends the ticker and wakes its readers; one tick comes all the same.
         pace: From when delays run, and what becomes of late ticks.
         clock: None: the current clock.
+        timer: Measures the delays instead of the clock: started once for each, never for the first
+            tick, and stopped at the end. A tick comes when it fires, and has the time it sent.
 
     Raises:
         TypeError: A parameter is not what it should be.

@@ -148,6 +148,8 @@ class TickerCore(TickerState, Source):
         if tick is None:
             return AGAIN
         exempt = tick.number == 1 and self._facts["exempt"]
+        if self._timer is not None:
+            tick = self._timer.stamped(tick)
         token = self._run.token
         if token is not None and not exempt and token.cancelled:
             return AGAIN
@@ -165,6 +167,8 @@ class TickerCore(TickerState, Source):
         """Fix when the tick falls due, for a reader who asks for it now."""
         if turn[3].__class__ is Last:
             self._refuse()
+        if self._timer is not None and self._timer.waits(turn):
+            return FOREVER
         now = self._monotonic()
         if not self._apply(turn, lambda turn: self._after_ask(turn, now)):
             return self._contend(turn)
@@ -269,6 +273,8 @@ class TickerCore(TickerState, Source):
                 until = min(until, token.deadline)
         if claim and claim[0][1] == _fork.generation:
             return until  # its holder wakes those who lead
+        if due is None and self._timer is not None and self._timer.waits(turn):
+            due = FOREVER
         if self._notes or self._returned or due is None or due <= self._monotonic():
             return None
         return due if due < until and self._line().leads(waiter) else until

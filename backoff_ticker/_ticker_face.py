@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from ._protocols import BackOff, SendSink, Sink
     from ._push import Push
-    from ._schedule import Pace
 
 __all__ = ["TickerFace"]
 
@@ -31,11 +30,6 @@ class TickerFace(TickerCore):
     def backoff(self) -> BackOff:
         """The policy of this run: the ticker's own copy. Read it, do not ask it for delays."""
         return self._run.backoff
-
-    @property
-    def pace(self) -> Pace:
-        """From when delays run, and what becomes of late ticks."""
-        return self._pace
 
     @property
     def next_delay(self) -> float | None:

@@ -19,10 +19,13 @@ from .policies._running import start_policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from collections.abc import Callable
+    from typing import Any, NoReturn
 
-    from ._protocols import BackOff, Clock
+    from ._claim import State
+    from ._protocols import BackOff, Clock, Timer
     from ._schedule import Tick
+    from ._ticker_timer import TimerRun
     from ._token import CancellationToken
     from ._turn import Turn
     from ._wait_set import WaitLine
@@ -54,17 +57,20 @@ class TickerState(Claimable):
         token: CancellationToken | None = None,
         pace: Pace = Pace.RECEIPT,
         clock: Clock | None = None,
+        timer: Timer | None = None,
     ) -> None:
         if not isinstance(pace, Pace):
             raise TypeError(f"pace must be a Pace, not {shown(pace)}")
         self._clock = resolve_clock(clock)
         self._monotonic = self._clock.monotonic
-        self._pace = pace
+        self._pace: Pace | TimerRun = pace
         self._era: object = None
         self._over = False
         self._readers: WaitLine | None = None
         self._returned: list[tuple[object, Tick]] | tuple[()] = ()
         super().__init__(first_turn(pace, self._monotonic()))
+        if timer is not None:
+            self._facts["timer"] = self._pace = self._run_by(timer, pace)
         if token is not None:
             self._facts["given"] = (token,)
         self._run = self._start(backoff)
@@ -72,6 +78,34 @@ class TickerState(Claimable):
     def _start(self, backoff: BackOff) -> PolicyRun:
         given: tuple[CancellationToken, ...] = self._facts.get("given", ())
         return PolicyRun(start_policy("backoff", backoff, self._clock), self._clock, given)
+
+    # With a timer
+
+    @property
+    def _timer(self) -> TimerRun | None:
+        return self._facts.get("timer")
+
+    @property
+    def pace(self) -> Pace:
+        """From when delays run, and what becomes of late ticks."""
+        pace = self._pace
+        return pace if isinstance(pace, Pace) else pace.pace
+
+    def _run_by(self, timer: Timer, pace: Pace) -> TimerRun:
+        from ._ticker_timer import TimerRun
+
+        def leave_note() -> None:
+            notes = self._facts.setdefault("notes", [])
+            notes.append(lambda turn: turn)
+            self._notes = notes
+
+        return TimerRun(timer, pace, leave_note, self._wake)
+
+    def _apply(self, turn: State, rule: Callable[[Any], State]) -> bool:
+        timer = self._timer
+        if timer is None:
+            return super()._apply(turn, rule)
+        return super()._apply(turn, lambda turn: timer.after(rule(turn), self._monotonic()))
 
     # Endings
 
@@ -90,6 +124,9 @@ class TickerState(Claimable):
         if not self._over:
             self._facts.setdefault("ending", self._seen_ending() or reason)
             self._over = True
+        timer = self._timer
+        if timer is not None:
+            timer.stop()
         readers = self._facts.get("readers")
         if readers is not None:
             readers.close()
@@ -144,4 +181,4 @@ class TickerState(Claimable):
     def _after_ask(self, turn: Turn, now: float) -> Turn:
         if turn[3] is None:
             turn = delayed(turn, self._run.ask())
-        return fixed(turn, self._pace, now)
+        return fixed(turn, self.pace, now)

@@ -55,6 +55,7 @@ FLOORS = [
         "policies._with_jitter",
     ],
     ["_policy_run", "policies._named"],
+    ["_ticker_timer"],
     ["_ticker_state"],
     ["_ticker_core"],
     ["_push"],

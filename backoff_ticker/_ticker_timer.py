@@ -1,0 +1,193 @@
+"""A ticker whose delays are measured by somebody's ``Timer`` instead of its clock.
+
+A turn whose tick the timer is to bring has no due time; once the timer has fired it gets one.
+
+Invariants:
+    * ``after`` is applied with the ticker's claim to each turn that a rule has made, so the timer
+      is started, once, for each delay that begins to run.
+    * What the timer sent is stored as it is taken, without a call between; so an interrupt loses
+      no fire.
+    * The ticker itself stands in the line of the timer's channel, and wakes its readers as it is
+      woken, so that all of them look.
+"""
+
+from __future__ import annotations
+
+from ._channel import Channel
+from ._marks import EMPTY
+from ._numbers import shown
+from ._policy_run import failed_with
+from ._report import report
+from ._schedule import Pace
+from ._turn import comes_at_once, delayed
+from ._wait_set import Waiter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._protocols import Timer
+    from ._schedule import Tick
+    from ._turn import Turn
+
+__all__ = ["TimerRun"]
+
+
+class _Relay(Waiter):
+    """Passes a wake-up on to the readers of a ticker."""
+
+    __slots__ = ("_wake_readers",)
+
+    def __init__(self, wake_readers: Callable[[], object]) -> None:
+        super().__init__()
+        self._wake_readers = wake_readers
+
+    def wake(self) -> bool:
+        self._wake_readers()
+        return True
+
+
+class TimerRun:
+    """The timer of one ticker, in place of its pace.
+
+    Attributes:
+        pace: From when delays run.
+    """
+
+    __slots__ = (
+        "_due",
+        "_fired",
+        "_has_fired",
+        "_leave_note",
+        "_number",
+        "_relay",
+        "_runs_for",
+        "_sent",
+        "_stopped",
+        "_timer",
+        "pace",
+    )
+
+    def __init__(
+        self,
+        timer: Timer,
+        pace: Pace,
+        leave_note: Callable[[], object],
+        wake_readers: Callable[[], object],
+    ) -> None:
+        methods = callable(getattr(timer, "start", None)) and callable(getattr(timer, "stop", None))
+        if isinstance(timer, type) or not methods or not isinstance(timer.c, Channel):
+            raise TypeError(
+                "timer must have the methods start(delay) and stop() and a Channel c, "
+                f"not be {shown(timer)}"
+            )
+        self.pace: Pace = pace
+        self._timer = timer
+        self._leave_note = leave_note
+        self._relay = _Relay(wake_readers)
+        self._runs_for: tuple[int, float, float] | None = None  # number, origin, delay
+        self._number = 0  # of the tick it was started for last
+        self._due = 0.0
+        self._sent: object = EMPTY
+        self._has_fired = False
+        self._fired: dict[int, float] = {}  # by number, of the last two ticks
+        self._stopped = False
+
+    def due_after(self, slot: float, taken: float, delay: float) -> tuple[None, float | None, int]:
+        """Fix no due time, and have the timer started once the tick before is taken."""
+        _, origin, missed = self.pace.due_after(slot, taken, delay)
+        self._leave_note()
+        return None, origin, missed
+
+    def waits(self, turn: Turn) -> bool:
+        """Whether only the timer can bring the tick of ``turn``, and has not done so."""
+        if self._has_fired or self._sent is not EMPTY:
+            return False
+        if self._runs_for is None or self._delay_of(turn) != self._runs_for:
+            return False
+        channel = self._timer.c
+        channel._line().add(self._relay)
+        return not (channel._items or channel._offers or channel.closed)
+
+    @staticmethod
+    def _delay_of(turn: Turn) -> tuple[int, float, float] | None:
+        """Return what tells one delay from another; None: none is running."""
+        _, number, _, delay, origin, _ = turn
+        if not isinstance(delay, float) or origin is None or comes_at_once(turn):
+            return None
+        return number, origin, delay
+
+    def after(self, turn: Turn, now: float) -> Turn:
+        """Return ``turn`` as the timer leaves it: not due, due, or the last if the timer fails."""
+        wanted = self._delay_of(turn)
+        if wanted is None:
+            runs = self._runs_for is not None and not self._has_fired
+            self._runs_for = None
+            if runs:
+                self.halt()
+            return turn
+        try:
+            if wanted != self._runs_for:
+                self._start(turn, wanted, now)
+            if not self._has_fired:
+                self._receive(now)
+        except Exception as error:  # noqa: BLE001 - as of a policy: raised to the next reader
+            return delayed(turn, failed_with(error, "the timer", self._timer))
+        _, number, _, delay, origin, missed = turn
+        return {}, number, self._due if self._has_fired else None, delay, origin, missed
+
+    def _start(self, turn: Turn, wanted: tuple[int, float, float], now: float) -> None:
+        number, origin, delay = wanted
+        self._runs_for = None
+        self._has_fired = False
+        self._sent = EMPTY
+        while self._timer.c._take() is not EMPTY:
+            pass
+        grid = self.pace is Pace.BURST or self.pace is Pace.SKIP
+        due = origin + delay if turn[2] is None else turn[2]
+        if grid:
+            delay = max(0.0, due - now)
+        elif number == self._number:
+            delay = max(0.0, delay - (now - origin))
+        self._due = due
+        self._timer.start(delay)
+        self._number = number
+        self._runs_for = wanted
+
+    def _receive(self, now: float) -> None:
+        channel = self._timer.c
+        channel._line().add(self._relay)
+        if self._sent is EMPTY:
+            closed = channel.closed
+            self._sent = channel._take()
+            if self._sent is EMPTY:
+                if closed:
+                    raise RuntimeError(f"the channel of {self._timer!r} is closed")
+                return
+        self._due = min(self._due, now)
+        number = self._number
+        last = self._fired.get(number - 1)
+        fired = {} if last is None else {number - 1: last}
+        fired[number] = float(self._sent)  # type: ignore[arg-type]
+        self._fired = fired
+        self._has_fired = True
+        self._sent = EMPTY
+
+    def stamped(self, tick: Tick) -> Tick:
+        """Return ``tick`` with the time that the timer sent, if it brought the tick."""
+        time = self._fired.get(tick.number)
+        return tick if time is None else tick._replace(time=time)
+
+    def stop(self) -> None:
+        """Stop the timer for good; what goes wrong is reported."""
+        if not self._stopped:
+            self.halt()
+            self._timer.c._line().leave(self._relay)
+            self._stopped = True
+
+    def halt(self) -> None:
+        """Stop the timer."""
+        try:
+            self._timer.stop()
+        except Exception as error:  # noqa: BLE001 - whoever stops a ticker can do nothing about it
+            report(error, "Exception in stop() of a ticker's timer", self._timer)
