@@ -1,8 +1,6 @@
 """What a channel holds: items that were accepted, and those of senders that wait for room.
 
 Nothing here waits and nothing takes a lock, so all of it may run in signal handlers and finalizers.
-An item lies in a *box*, a list of one. Whoever deletes it from the box has it: the receiver, or
-the sender who takes it back because the channel was closed or the time ran out.
 
 Where the capacity is finite, accepting takes a *permit* from ``_room`` and receiving puts one
 back. On a rendezvous each waiting receiver brings one and takes one along when it leaves; if a
@@ -10,12 +8,13 @@ sender has used it, one is *owed*, and the next item to be received pays for it.
 
 Invariants:
     * permits in ``_room`` - owed + items accepted and not received = capacity + waiting receivers.
-    * The steps are operations of lists, dictionaries and deques, each atomic. Python runs signal
-      handlers after calls and at loops' ends only. So between taking something and putting it
-      where it is safe stands no call: a ``for`` statement pops without one, ``del`` and ``+=``
-      are none.
-    * A sender appends, then looks whether the channel was closed; a receiver looks whether it was
-      closed, then for items. So what was accepted is seen by everyone who sees the end.
+    * The steps are operations of lists, dictionaries and deques, each atomic. The interpreter runs
+      other threads and signal handlers after calls and where loops go round, only. So between
+      taking something and putting it where it is safe stands no call: a ``for`` statement pops
+      without one, and ``del`` and ``+=`` are none.
+    * Items are appended by ``_accept``, which ``close()`` replaces. To look it up and to call it
+      is one step, and a receiver looks whether the channel was closed before it looks for items.
+      So whatever is accepted is seen by everyone who sees the end.
     * An offer is taken out of ``_offers`` by whoever decides on it. It is decided once, by deletion
       from its box; ``accepted`` follows, and then its sender is woken.
 """
@@ -26,14 +25,15 @@ from collections import deque
 from itertools import repeat
 from types import GenericAlias
 
+from ._errors import ChannelClosed
 from ._marks import EMPTY
 from ._source import Source
 from ._wait_set import WaitQueue, WaitSet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+    from collections.abc import Callable, Iterator
+    from typing import Any, NoReturn
 
     from ._wait_set import Waiter
     from ._waiting import LoopWaiter, ThreadWaiter
@@ -42,6 +42,10 @@ __all__ = ["Buffer", "Offer"]
 
 _ONE = (None,)
 _PERMITS_AT_ONCE = 1024
+
+
+def _refuse(_: object) -> NoReturn:
+    raise ChannelClosed
 
 
 class Offer(WaitSet):
@@ -62,14 +66,6 @@ class Offer(WaitSet):
     def look(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
         """Tell the sender, who is registered, until when to wait; None: not at all."""
         return waiter.limit if self.accepted is None else None
-
-    def tell(self) -> None:
-        """Wake the sender, whatever interrupts this."""
-        try:
-            self.close()
-        except BaseException:
-            self.close()
-            raise
 
 
 class _Receivers(WaitQueue):
@@ -103,18 +99,25 @@ class _Receivers(WaitQueue):
                 owed += _ONE
         super().leave(waiter)
 
+    def forget_gone(self) -> None:
+        """Take back the permits of those who never came to leave, because their loop was closed."""
+        for waiter in list(self._present):
+            if waiter.gone:
+                self.leave(waiter)
+
 
 class Buffer(Source):
     """Items in the order in which they came, at most ``capacity`` of them; None: any number."""
 
     __slots__ = (
-        "_append",
+        "_accept",
         "_closed",
         "_items",
         "_made",
         "_offering",
         "_offers",
         "_owed",
+        "_popping",
         "_room",
         "_taking",
         "_unused",
@@ -124,10 +127,11 @@ class Buffer(Source):
     __class_getitem__: classmethod[Any, ..., GenericAlias] = classmethod(GenericAlias)
 
     def __init__(self, capacity: int | None) -> None:
-        items: deque[list[Any]] = deque()
+        items: deque[Any] = deque()
         self._items = items
-        self._append = items.append
-        self._taking: Iterator[list[Any]] = map(deque.popleft, repeat(items))
+        self._accept: Callable[[Any], None] = items.append
+        self._popping: Iterator[Any] = map(deque.popleft, repeat(items))
+        self._taking: Iterator[Any] = self._popping
         self._closed = False
         self._made: dict[str, Any] = {}
         self._waiting: dict[Waiter, None] | tuple[()] = ()  # receivers that nobody has woken yet
@@ -138,14 +142,9 @@ class Buffer(Source):
         if capacity is not None:
             self._room = [None] * min(capacity, _PERMITS_AT_ONCE)
             self._unused = repeat(None, max(0, capacity - _PERMITS_AT_ONCE))
+            self._taking = iter(())
             if capacity == 0:
-                self._made["room"] = self._room
-
-    def _count(self) -> int:
-        """Return the number of items that were accepted and not received."""
-        if self._closed:
-            return sum(map(len, tuple(self._items)))  # senders may have taken some back
-        return len(self._items)
+                self._made["rendezvous"] = _Receivers(self._room, self._owed)
 
     # Receiving
 
@@ -153,13 +152,11 @@ class Buffer(Source):
         """Receive the first item, if there is one; else return ``EMPTY``."""
         while True:
             try:
-                for box in self._taking:
-                    item = box[0]
-                    del box[0]
+                for item in self._popping:  # noqa: B007 - it is used after the loop
                     break
             except IndexError:
                 if self._items:
-                    continue  # its sender took that one back
+                    continue  # that came after the look
                 if not self._offers or self._closed:
                     return EMPTY
                 try:
@@ -169,9 +166,9 @@ class Buffer(Source):
                         offer.accepted = True
                         break
                 except IndexError:
-                    continue
+                    continue  # its sender took that one back
                 try:
-                    offer.tell()
+                    self._told(offer)
                 except BaseException:
                     self._put_back(item)
                     raise
@@ -202,7 +199,7 @@ class Buffer(Source):
                 del room[-1]
             except IndexError:
                 owed += _ONE
-        self._items.appendleft([item])
+        self._items.appendleft(item)
         self._hand_on()
 
     def _hand_on(self) -> None:
@@ -214,41 +211,35 @@ class Buffer(Source):
         """Return the queue of waiting receivers; made with the first of them."""
         line: WaitQueue | None = self._made.get("line")
         if line is None:
-            new = (
-                _Receivers(self._made["room"], self._owed) if "room" in self._made else WaitQueue()
-            )
-            line = self._made.setdefault("line", new)
+            line = self._made.setdefault("line", self._made.get("rendezvous") or WaitQueue())
         self._waiting = line.waiters
         return line
 
     # Sending
 
-    def _put(self, item: object) -> bool | None:  # noqa: C901 - as in _take
-        """Have ``item`` accepted; False if there is no room, None if the channel is closed."""
-        if self._closed:
-            return None
-        if self._offers:
-            self._let_in()
-            if self._offers:
-                return False
-        box = [item]
+    def _put(self, item: object) -> bool:
+        """Have ``item`` accepted; False if there is no room.
+
+        Raises:
+            ChannelClosed: The channel is closed.
+        """
         room = self._room
-        if room is not None and not self._admits(room):
-            return False
+        if room is not None:
+            if self._offers:
+                self._let_in()
+                if self._offers:
+                    return False
+            if not self._admits(room):
+                if self._closed:
+                    raise ChannelClosed
+                return False
         try:
-            self._append(box)
-            if self._closed:
-                try:
-                    del box[0]
-                except IndexError:
-                    pass  # it was received all the same
-                else:
-                    return None
+            self._accept(item)
             if self._waiting:
                 self._line().wake_next()
+            elif room is not None and "rendezvous" in self._made:
+                self._made["rendezvous"].forget_gone()
         except BaseException:
-            if self._closed:
-                del box[:]
             self._hand_on()
             raise
         return True
@@ -298,38 +289,39 @@ class Buffer(Source):
         while self._offers and room is not None and self._admits(room):
             try:
                 for offer in self._offering:
-                    box = [offer.box[0]]
+                    item = offer.box[0]
                     del offer.box[0]
                     break
             except IndexError:
-                room += _ONE
+                room += _ONE  # its sender took that one back
                 continue
             try:
-                self._append(box)
-                self._decide(offer, box)
+                self._accept(item)
+            except ChannelClosed:
+                offer.accepted = False
             except BaseException:
-                self._decide(offer, box)
+                offer.accepted = self._accept is not _refuse
+                self._told(offer)
                 raise
-
-    def _decide(self, offer: Offer, box: list[Any]) -> None:
-        """Tell a sender what became of the item that was put in ``box``."""
-        if offer.accepted is None:
-            if self._closed:
-                try:
-                    del box[0]
-                except IndexError:
-                    offer.accepted = True
-                else:
-                    offer.accepted = False
             else:
                 offer.accepted = True
-        offer.tell()
-        self._hand_on()
+            self._told(offer)
+
+    def _told(self, offer: Offer) -> None:
+        """Wake those whom a decision concerns, whatever interrupts this."""
+        try:
+            offer.close()
+            self._hand_on()
+        except BaseException:
+            offer.close()
+            self._hand_on()
+            raise
 
     # The end
 
     def _shut(self) -> None:
         """Accept nothing more, refuse those who wait for room, wake everybody."""
+        self._accept = _refuse
         self._closed = True
         while self._offers:
             try:
@@ -339,7 +331,7 @@ class Buffer(Source):
                     break
             except IndexError:
                 continue
-            offer.tell()
+            self._told(offer)
         line = self._made.get("line")
         if line is not None:
             line.close()

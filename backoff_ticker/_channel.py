@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sys import maxsize
+
 from ._buffer import Buffer, Offer
 from ._clock import resolve_clock
 from ._errors import ChannelClosed, WouldBlock
@@ -65,10 +67,9 @@ class Channel(_Items[T]):
     __slots__ = ("__weakref__", "_capacity", "_clock", "_passed")
 
     def __init__(self, capacity: float = 0, *, clock: Clock | None = None) -> None:
-        if capacity.__class__ is float and capacity == FOREVER:
-            super().__init__(None)
-        else:
-            super().__init__(as_count("capacity", capacity, also="math.inf"))
+        unbounded = capacity.__class__ is float and capacity == FOREVER
+        count = maxsize if unbounded else as_count("capacity", capacity, also="math.inf")
+        super().__init__(count if count < maxsize else None)
         self._capacity = capacity
         self._clock = resolve_clock(clock)
         self._passed = 0
@@ -97,10 +98,7 @@ class Channel(_Items[T]):
             WouldBlock: There is no room; on a rendezvous, no receiver waits.
             ChannelClosed: The channel is closed.
         """
-        accepted = self._put(item)
-        if not accepted:
-            if accepted is None:
-                raise ChannelClosed
+        if not self._put(item):
             raise WouldBlock("the channel has no room, or no waiting receiver")
 
     def send(self, item: T, timeout: float | timedelta | None = None) -> None:
@@ -285,7 +283,7 @@ class Channel(_Items[T]):
             raise
 
     def __len__(self) -> int:
-        return self._count()
+        return len(self._items)
 
     def __bool__(self) -> bool:
         return True

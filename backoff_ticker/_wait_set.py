@@ -47,6 +47,12 @@ class Waiter:
         """
         return self.loop
 
+    @property
+    def gone(self) -> bool:
+        """Whether it waits no more: its process forked, or its loop was closed."""
+        loop = self.loop
+        return self.generation != _fork.generation or (loop is not None and loop.is_closed())
+
     def wake(self) -> bool:
         """Have it look again. From any thread, signal handler or finalizer; raises nothing.
 
@@ -146,11 +152,10 @@ class WaitLine(WaitSet):
         """Return those who can still be woken; forget the others."""
         waiters = []
         for waiter in list(self.waiters):
-            loop = waiter.loop
-            if waiter.generation == _fork.generation and (loop is None or not loop.is_closed()):
-                waiters.append(waiter)
-            else:
+            if waiter.gone:
                 self.waiters.pop(waiter, None)
+            else:
+                waiters.append(waiter)
         return waiters
 
     def _first(self, world: object) -> Waiter | None:
@@ -206,8 +211,9 @@ class WaitQueue(WaitSet):
                 continue  # another wake-up came between
             # From the deletion on this call owes the wake-up, whatever interrupts it.
             try:
-                if first.generation == _fork.generation and first.wake():
+                if not first.gone and first.wake():
                     return
             except BaseException:
                 first.wake()
                 raise
+            self.leave(first)
