@@ -229,10 +229,13 @@ class Buffer(Source):
                 self._let_in()
                 if self._offers:
                     return False
-            if not self._admits(room):
-                if self._closed:
-                    raise ChannelClosed
-                return False
+            try:
+                del room[-1]
+            except IndexError:
+                if not self._admits(room):
+                    if self._closed:
+                        raise ChannelClosed from None
+                    return False
         try:
             self._accept(item)
             if self._waiting:

@@ -98,7 +98,15 @@ class Channel(_Items[T]):
             WouldBlock: There is no room; on a rendezvous, no receiver waits.
             ChannelClosed: The channel is closed.
         """
-        if not self._put(item):
+        if self._room is None:  # straight, as in send(): a call would cost as much as the rest
+            try:
+                self._accept(item)
+                if self._waiting:
+                    self._line().wake_next()
+            except BaseException:
+                self._hand_on()
+                raise
+        elif not self._put(item):
             raise WouldBlock("the channel has no room, or no waiting receiver")
 
     def send(self, item: T, timeout: float | timedelta | None = None) -> None:
@@ -113,7 +121,16 @@ class Channel(_Items[T]):
             TimeoutError: It was not accepted in time, and will not be.
             ChannelClosed: The channel is closed, or was before the item was accepted.
         """
-        seconds = FOREVER if timeout is None else as_seconds("timeout", timeout)
+        if self._room is None and timeout is None:
+            try:
+                self._accept(item)
+                if self._waiting:
+                    self._line().wake_next()
+            except BaseException:
+                self._hand_on()
+                raise
+            return
+        seconds = None if timeout is None else as_seconds("timeout", timeout)
         if self._put(item):
             return
         limit = self._limit(seconds)
@@ -131,7 +148,16 @@ class Channel(_Items[T]):
 
         If it is cancelled, the item may have been accepted in the same moment.
         """
-        seconds = FOREVER if timeout is None else as_seconds("timeout", timeout)
+        if self._room is None and timeout is None:
+            try:
+                self._accept(item)
+                if self._waiting:
+                    self._line().wake_next()
+            except BaseException:
+                self._hand_on()
+                raise
+            return
+        seconds = None if timeout is None else as_seconds("timeout", timeout)
         self._passed = passed = self._passed + 1
         if passed % _GIVE_WAY_EACH == 0:
             await give_way
@@ -147,7 +173,7 @@ class Channel(_Items[T]):
             self._withdraw(offer)
             raise
 
-    def _settled(self, offer: Offer, limit: float, seconds: float) -> bool:
+    def _settled(self, offer: Offer, limit: float, seconds: float | None) -> bool:
         """Whether an offer was accepted; raises if it will not be."""
         if offer.accepted is None and self._is_past(limit) and self._withdraw(offer):
             raise TimeoutError(f"no room, or no receiver, within {seconds} s")
@@ -165,7 +191,12 @@ class Channel(_Items[T]):
             ChannelClosed: The channel is closed, and all that was accepted is received.
         """
         closed = self._closed
-        item: T = self._take()
+        try:
+            for item in self._taking:  # straight, as elsewhere here: a call would cost as much
+                return item
+        except IndexError:
+            pass
+        item = self._take()
         if item is EMPTY:
             if closed:
                 raise ChannelClosed
@@ -183,11 +214,18 @@ class Channel(_Items[T]):
             TimeoutError: None came in time.
             ChannelClosed: The channel is closed, and all that was accepted is received.
         """
-        seconds = FOREVER if timeout is None else as_seconds("timeout", timeout)
-        item: T = self._take()
-        return self._receive(seconds) if item is EMPTY else item
+        seconds = None if timeout is None else as_seconds("timeout", timeout)
+        try:
+            for item in self._taking:
+                return item
+            item = self._take()
+            if item is not EMPTY:
+                return item
+        except IndexError:
+            pass
+        return self._receive(seconds)
 
-    def _receive(self, seconds: float) -> T:
+    def _receive(self, seconds: float | None) -> T:
         limit = self._limit(seconds)
         try:
             while (item := self._receive_or_wait(limit, seconds)) is EMPTY:
@@ -202,14 +240,21 @@ class Channel(_Items[T]):
 
         If it is cancelled, no item is lost.
         """
-        seconds = FOREVER if timeout is None else as_seconds("timeout", timeout)
+        seconds = None if timeout is None else as_seconds("timeout", timeout)
         self._passed = passed = self._passed + 1
         if passed % _GIVE_WAY_EACH == 0:
             await give_way
-        item: T = self._take()
-        return await self._receive_async(seconds) if item is EMPTY else item
+        try:
+            for item in self._taking:
+                return item
+            item = self._take()
+            if item is not EMPTY:
+                return item
+        except IndexError:
+            pass
+        return await self._receive_async(seconds)
 
-    async def _receive_async(self, seconds: float) -> T:
+    async def _receive_async(self, seconds: float | None) -> T:
         limit = self._limit(seconds)
         try:
             while (item := self._receive_or_wait(limit, seconds)) is EMPTY:
@@ -219,7 +264,7 @@ class Channel(_Items[T]):
             raise
         return item
 
-    def _receive_or_wait(self, limit: float, seconds: float) -> T:
+    def _receive_or_wait(self, limit: float, seconds: float | None) -> T:
         """Receive an item, or return ``EMPTY`` to wait for one; raise if there is no point."""
         closed = self._closed
         item: T = self._take()
@@ -243,8 +288,8 @@ class Channel(_Items[T]):
         item = self._take()
         return CLOSED if closed and item is EMPTY else item
 
-    def _limit(self, seconds: float) -> float:
-        return FOREVER if seconds == FOREVER else self._clock.monotonic() + seconds
+    def _limit(self, seconds: float | None) -> float:
+        return FOREVER if seconds is None else self._clock.monotonic() + seconds
 
     def _is_past(self, limit: float) -> bool:
         return limit != FOREVER and self._clock.monotonic() >= limit
@@ -254,8 +299,12 @@ class Channel(_Items[T]):
 
     def __next__(self) -> T:
         try:
-            item: T = self._take()
-            return self._receive(FOREVER) if item is EMPTY else item
+            for item in self._taking:
+                return item
+        except IndexError:
+            pass
+        try:
+            return self._receive(None)
         except ChannelClosed:
             raise StopIteration from None
 

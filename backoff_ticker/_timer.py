@@ -45,6 +45,7 @@ class _Fires(Channel[float]):
     def __init__(self, clock: Clock) -> None:
         super().__init__(FOREVER, clock=clock)
         self.current: _Start | None = None
+        self._taking = iter(())
 
     def _take(self) -> Any:  # noqa: ANN401 - as in the buffer
         while True:
