@@ -19,6 +19,7 @@ SCRIPTS = sorted(
 def test_there_is_a_script_for_each_matter():
     assert SCRIPTS == [
         "cancel",
+        "channels",
         "imports",
         "lateness",
         "memory",
