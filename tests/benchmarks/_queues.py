@@ -8,6 +8,7 @@ import queue
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from backoff_ticker import Channel
 from tests.benchmarks._table import say
 
 if TYPE_CHECKING:
@@ -122,8 +123,6 @@ def anyio_stream(capacity: float) -> Ends:
 
 def channel(capacity: float) -> Ends:
     """``Channel``."""
-    from backoff_ticker import Channel
-
     made = Channel(capacity)
     return Ends(made.send, made.receive, made.send_async, made.receive_async, made.send_nowait)
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING
 
-from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker
-from tests.benchmarks._table import interleaved, say, show
+from backoff_ticker import AsyncTicker, Channel, ConstantBackOff, Ticker, select, select_async
+from tests.benchmarks._table import interleaved, show
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,8 +35,6 @@ async def each_async(times: int, work: Callable) -> float:
 
 def in_thread(count: int, times: int) -> dict[str, float]:
     """Select over channels of which the last, or none, is ready."""
-    from backoff_ticker import Channel, select
-
     channels = [Channel(1) for _ in range(count)]
     send = channels[-1].send_nowait
 
@@ -53,8 +51,6 @@ def in_thread(count: int, times: int) -> dict[str, float]:
 
 def in_loop(count: int, times: int) -> dict[str, float]:
     """Do the same in a loop."""
-    from backoff_ticker import Channel, select_async
-
     channels = [Channel(1) for _ in range(count)]
     send = channels[-1].send_nowait
 
@@ -85,8 +81,6 @@ def idle_tickers(kind: type, count: int) -> list:
 
 def asleep_in_thread(count: int, waits: tuple[float, float]) -> dict[str, float]:
     """Wait for idle tickers, shortly and long; the difference is what the waiting itself costs."""
-    from backoff_ticker import select
-
     tickers = idle_tickers(Ticker, count)
     used = {}
     for seconds in waits:
@@ -99,7 +93,6 @@ def asleep_in_thread(count: int, waits: tuple[float, float]) -> dict[str, float]
 
 def asleep_in_loop(count: int, waits: tuple[float, float]) -> dict[str, float]:
     """Wait for idle tickers in a loop."""
-    from backoff_ticker import select_async
 
     async def run() -> dict[str, float]:
         tickers = idle_tickers(AsyncTicker, count)
@@ -116,11 +109,6 @@ def asleep_in_loop(count: int, waits: tuple[float, float]) -> dict[str, float]:
 
 def main(rounds: int, *, quick: bool) -> None:
     """Print a table for threads, one for loops, and one of those who wait."""
-    import backoff_ticker
-
-    if not hasattr(backoff_ticker, "select"):
-        say("no select yet: left out")
-        return
     crowds = CROWDS[:2] if quick else CROWDS
     for title, run in (
         ("select over channels", in_thread),
