@@ -282,13 +282,13 @@ def latency(subjects: Mapping[str, Subject], count: int, rounds: int) -> None:
 
 def main() -> None:
     """Print a table for each way and each kind of capacity, and those of ``select``."""
-    chosen = options(__doc__, rounds=7)
+    chosen = options(__doc__, rounds=5)
     everything = installed()
     for capacities, count in SIZES.items():
         subjects = {name: each for name, each in everything.items() if each.capacity in capacities}
         throughput(subjects, count // 50 if chosen.quick else count, chosen.rounds)
     subjects = {name: each for name, each in everything.items() if each.capacity in (0, math.inf)}
-    latency(subjects, 5 if chosen.quick else 40, chosen.rounds)
+    latency(subjects, 5 if chosen.quick else 50, chosen.rounds)
     _selects.main(chosen.rounds, quick=chosen.quick)
 
 
