@@ -3,34 +3,31 @@
 A burst: one sender and one reader at work at once; a sender in a loop gives way each 100 items.
 Filled, then drained: one thread or one task alone puts as much as there is room for and takes it
 again. A wake-up: from just before the send until the reader, asleep before, runs; over all rounds.
-A thread that may not be interrupted for 5 ms sends thousands of items at one go, so a burst between
-threads costs a fast queue little more than to be filled and drained.
+
+A burst is repeated until it took as long as a slow one takes, or a busy machine would only ever hit
+the slow; there, trust the CPU. A thread keeps the interpreter for 5 ms, so a burst between threads
+costs a fast queue little more than to be filled and drained.
 Run as ``python -m tests.benchmarks.channels`` from the project's root.
 """
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import math
-import time
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 from tests.benchmarks import _selects
 from tests.benchmarks._queues import CHANNEL, installed
 from tests.benchmarks._table import interleaved, options, show
+from tests.benchmarks._traffic import alone, burst, wake_ups
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from tests.benchmarks._queues import Subject
 
     Rounds = Sequence[Mapping[str, dict[str, float]]]
 
-TOGETHER = 100
-PAUSE = 0.001
-SETTLED = 0.002
+ENOUGH = 0.04
 SIZES = {(math.inf,): 20_000, (128,): 2_560, (0, 1): 500}
 
 FAST, ASYNCIO, AIOLOGIC = (
@@ -62,159 +59,6 @@ WOKEN_BESIDE = {
 }
 
 
-def send_all(send: Callable, count: int) -> float:
-    """Send, in a thread; return when it began."""
-    began = perf_counter()
-    for item in range(count):
-        send(item)
-    return began
-
-
-async def send_all_async(send: Callable, count: int) -> float:
-    """Send, in a loop."""
-    began = perf_counter()
-    for first in range(0, count, TOGETHER):
-        for item in range(first, min(first + TOGETHER, count)):
-            await send(item)
-        await asyncio.sleep(0)
-    return began
-
-
-async def send_all_nowait(send: Callable, count: int) -> float:
-    """Send, in a loop and without ``await``."""
-    began = perf_counter()
-    for first in range(0, count, TOGETHER):
-        for item in range(first, min(first + TOGETHER, count)):
-            send(item)
-        await asyncio.sleep(0)
-    return began
-
-
-def receive_all(receive: Callable, count: int) -> float:
-    """Receive, in a thread; return when it ended."""
-    for _ in range(count):
-        receive()
-    return perf_counter()
-
-
-async def receive_all_async(receive: Callable, count: int) -> float:
-    """Receive, in a loop."""
-    for _ in range(count):
-        await receive()
-    return perf_counter()
-
-
-def send_times(send: Callable, count: int) -> None:
-    """Send what time it is, now and then, in a thread."""
-    for _ in range(count):
-        time.sleep(PAUSE)
-        send(perf_counter())
-
-
-async def send_times_async(send: Callable, count: int) -> None:
-    """Send what time it is, now and then, in a loop."""
-    for _ in range(count):
-        await asyncio.sleep(PAUSE)
-        sent = send(perf_counter())
-        if inspect.isawaitable(sent):
-            await sent
-
-
-def receive_times(receive: Callable, count: int) -> list[float]:
-    """Return how long ago it was sent when each time came, in a thread."""
-    return [-receive() + perf_counter() for _ in range(count)]
-
-
-async def receive_times_async(receive: Callable, count: int) -> list[float]:
-    """Return how long ago it was sent when each time came, in a loop."""
-    return [-(await receive()) + perf_counter() for _ in range(count)]
-
-
-BURST = {
-    "send": send_all,
-    "send_async": send_all_async,
-    "send_nowait": send_all_nowait,
-    "receive": receive_all,
-    "receive_async": receive_all_async,
-}
-WAKE_UPS = {
-    "send": send_times,
-    "send_async": send_times_async,
-    "send_nowait": send_times_async,
-    "receive": receive_times,
-    "receive_async": receive_times_async,
-}
-
-
-def begin(work: Callable, *args: object) -> Coroutine[object, object, object]:
-    """Return what runs ``work`` where it belongs: in this loop or in another thread."""
-    in_loop = inspect.iscoroutinefunction(work)
-    return work(*args) if in_loop else asyncio.to_thread(work, *args)
-
-
-async def _at_once(subject: Subject, ends: tuple[str, str], works: Mapping, count: int) -> list:
-    made = subject()
-    sender, reader = (getattr(made, end) for end in ends)
-    send, receive = (works[end] for end in ends)
-    reading = asyncio.create_task(begin(receive, reader, count))
-    await asyncio.sleep(SETTLED)
-    sending = asyncio.create_task(begin(send, sender, count))
-    answers = [await sending, await reading]
-    await made.close()
-    return answers
-
-
-def burst(subject: Subject, ends: tuple[str, str], count: int) -> dict[str, float]:
-    """Measure a sender and a reader at work at once."""
-    began, ended = asyncio.run(_at_once(subject, ends, BURST, count))
-    return {"ns an item": (ended - began) / count * 1e9}
-
-
-def wake_ups(
-    subject: Subject, ends: tuple[str, str], count: int, late: list[float]
-) -> dict[str, float]:
-    """Add to ``late`` how long a sleeping reader took to run."""
-    late += asyncio.run(_at_once(subject, ends, WAKE_UPS, count))[1]
-    return {}
-
-
-def fill_and_drain(send: Callable, receive: Callable, count: int, room: int) -> float:
-    """Send as much as there is room for and receive it, alone in a thread."""
-    began = perf_counter()
-    for _ in range(count // room):
-        for item in range(room):
-            send(item)
-        for _ in range(room):
-            receive()
-    return perf_counter() - began
-
-
-async def fill_and_drain_async(send: Callable, receive: Callable, count: int, room: int) -> float:
-    """Send as much as there is room for and receive it, alone in a loop."""
-    began = perf_counter()
-    for _ in range(count // room):
-        for item in range(room):
-            await send(item)
-        for _ in range(room):
-            await receive()
-    return perf_counter() - began
-
-
-async def _alone(subject: Subject, ends: tuple[str, str], count: int) -> float:
-    made = subject()
-    send, receive = (getattr(made, end) for end in ends)
-    room = int(min(count, subject.capacity))
-    work = fill_and_drain if ends[0] == "send" else fill_and_drain_async
-    passed = await begin(work, send, receive, count, room)
-    await made.close()
-    return passed / (count // room * room)
-
-
-def alone(subject: Subject, ends: tuple[str, str], count: int) -> dict[str, float]:
-    """Measure one thread or task that fills it and drains it."""
-    return {"ns an item": asyncio.run(_alone(subject, ends, count)) * 1e9}
-
-
 def able(subjects: Mapping[str, Subject], ends: tuple[str, str]) -> dict[str, Subject]:
     """Return those that have both ends; only what is unbounded always has room for a nowait."""
     return {
@@ -242,18 +86,17 @@ def compare(title: str, measured: Rounds, beside: Mapping[str, str]) -> None:
             show(title, measured, goals, only=(base, *others))
 
 
-def throughput(subjects: Mapping[str, Subject], count: int, rounds: int) -> None:
+def throughput(subjects: Mapping[str, Subject], count: int, enough: float, rounds: int) -> None:
     """Print what an item costs, for each way and alone."""
     for title, ways, run in (("burst, ", WAYS, burst), ("filled, then drained ", ALONE, alone)):
         for way, ends in ways.items():
             runs = {
-                name: lambda each=each, run=run, ends=ends: run(each, ends, count)
+                name: lambda each=each, run=run, ends=ends: run(each, ends, count, enough)
                 for name, each in able(subjects, ends).items()
                 if run is burst or each.capacity
             }
             if runs:
-                unbounded = BESIDE.get(way, {})
-                compare(title + way, interleaved(runs, rounds), unbounded)
+                compare(title + way, interleaved(runs, rounds), BESIDE.get(way, {}))
 
 
 def latency(subjects: Mapping[str, Subject], count: int, rounds: int) -> None:
@@ -286,7 +129,8 @@ def main() -> None:
     everything = installed()
     for capacities, count in SIZES.items():
         subjects = {name: each for name, each in everything.items() if each.capacity in capacities}
-        throughput(subjects, count // 50 if chosen.quick else count, chosen.rounds)
+        size = (count // 50, 0.0) if chosen.quick else (count, ENOUGH)
+        throughput(subjects, *size, chosen.rounds)
     subjects = {name: each for name, each in everything.items() if each.capacity in (0, math.inf)}
     latency(subjects, 5 if chosen.quick else 50, chosen.rounds)
     _selects.main(chosen.rounds, quick=chosen.quick)
