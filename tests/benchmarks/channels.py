@@ -4,9 +4,10 @@ A burst: one sender and one reader at work at once; a sender in a loop gives way
 Filled, then drained: one thread or one task alone puts as much as there is room for and takes it
 again. A wake-up: from just before the send until the reader, asleep before, runs; over all rounds.
 
-A burst is repeated until it took as long as a slow one takes, or a busy machine would only ever hit
-the slow; there, trust the CPU. A thread keeps the interpreter for 5 ms, so a burst between threads
-costs a fast queue little more than to be filled and drained.
+On a busy machine trust the CPU: what takes a millisecond slips in between other jobs, what takes
+long shares with them, although bursts are repeated until they took 40 ms. A thread keeps the
+interpreter for 5 ms, so a burst between threads costs a fast queue little more than filled, then
+drained.
 Run as ``python -m tests.benchmarks.channels`` from the project's root.
 """
 
