@@ -118,6 +118,7 @@ class Buffer(Source):
         "_offers",
         "_owed",
         "_popping",
+        "_receivers",
         "_room",
         "_taking",
         "_unused",
@@ -134,6 +135,7 @@ class Buffer(Source):
         self._taking: Iterator[Any] = self._popping
         self._closed = False
         self._made: dict[str, Any] = {}
+        self._receivers: WaitQueue | None = None
         self._waiting: dict[Waiter, None] | tuple[()] = ()  # receivers that nobody has woken yet
         self._offers: deque[Offer] | tuple[()] = ()
         self._offering: Iterator[Offer] = iter(())
@@ -209,10 +211,11 @@ class Buffer(Source):
 
     def _line(self) -> WaitQueue:
         """Return the queue of waiting receivers; made with the first of them."""
-        line: WaitQueue | None = self._made.get("line")
+        line = self._receivers
         if line is None:
             line = self._made.setdefault("line", self._made.get("rendezvous") or WaitQueue())
-        self._waiting = line.waiters
+            self._waiting = line.waiters
+            self._receivers = line
         return line
 
     # Sending
@@ -335,6 +338,5 @@ class Buffer(Source):
             except IndexError:
                 continue
             self._told(offer)
-        line = self._made.get("line")
-        if line is not None:
-            line.close()
+        if self._receivers is not None:
+            self._receivers.close()

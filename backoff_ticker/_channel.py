@@ -227,9 +227,11 @@ class Channel(_Items[T]):
 
     def _receive(self, seconds: float | None) -> T:
         limit = self._limit(seconds)
+        item: T = EMPTY if seconds is None else self._receive_or_wait(limit, seconds)
         try:
-            while (item := self._receive_or_wait(limit, seconds)) is EMPTY:
+            while item is EMPTY:
                 park_thread(self._clock, "Channel.receive()", (self._line(),), self._look, limit)
+                item = self._receive_or_wait(limit, seconds)
         except BaseException:
             self._hand_on()
             raise
@@ -252,13 +254,12 @@ class Channel(_Items[T]):
                 return item
         except IndexError:
             pass
-        return await self._receive_async(seconds)
-
-    async def _receive_async(self, seconds: float | None) -> T:
         limit = self._limit(seconds)
+        item = EMPTY if seconds is None else self._receive_or_wait(limit, seconds)
         try:
-            while (item := self._receive_or_wait(limit, seconds)) is EMPTY:
+            while item is EMPTY:
                 await park_coroutine(self._clock, (self._line(),), self._look, limit)
+                item = self._receive_or_wait(limit, seconds)
         except BaseException:
             self._hand_on()
             raise
@@ -277,6 +278,8 @@ class Channel(_Items[T]):
 
     def _look(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
         """Tell a receiver that is registered until when to wait; None: not at all."""
+        if self._items or self._offers or self._closed:
+            return None
         self._line().add(waiter)  # whoever woke it has taken it out
         return None if self._items or self._offers or self._closed else waiter.limit
 

@@ -211,7 +211,7 @@ class WaitQueue(WaitSet):
                 continue  # another wake-up came between
             # From the deletion on this call owes the wake-up, whatever interrupts it.
             try:
-                if not first.gone and first.wake():
+                if first.generation == _fork.generation and first.wake():
                     return
             except BaseException:
                 first.wake()

@@ -11,6 +11,7 @@ Invariants:
 from __future__ import annotations
 
 import threading
+from sys import modules
 
 from . import _fork
 from ._report import report
@@ -125,8 +126,7 @@ class LoopWaiter(_Parked):
 
 def _runs_a_task(loop: asyncio.AbstractEventLoop) -> bool:
     """Whether this thread is in a task of ``loop``."""
-    import asyncio
-
+    asyncio = modules["asyncio"]
     return asyncio._get_running_loop() is loop and asyncio.current_task(loop) is not None
 
 
@@ -203,9 +203,10 @@ def current_loop() -> asyncio.AbstractEventLoop:
     Raises:
         RuntimeError: None does.
     """
-    import asyncio
-
-    return asyncio.get_running_loop()
+    asyncio = modules.get("asyncio")
+    if asyncio is None:
+        import asyncio
+    return asyncio.get_running_loop()  # type: ignore[no-any-return]
 
 
 def current_task() -> asyncio.Task[object]:
