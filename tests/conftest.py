@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,12 @@ EPOCH = 1_699_999_000.0
 # A background job, or one under nohup, starts with these ignored, and so do its children.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_collection_finish() -> None:
+    """Spare what was there before the tests: it would make each collection of theirs slow."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

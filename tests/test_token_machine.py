@@ -21,11 +21,12 @@ PICK = st.integers(0, 10**6)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def unfrozen() -> Iterator[None]:
+def examples_collected() -> Iterator[None]:
     """Each example freezes what was there before it, so that collecting its own is cheap."""
     yield
     gc.unfreeze()
     gc.collect()
+    gc.freeze()
 
 
 @dataclass(eq=False)
