@@ -7,12 +7,13 @@ from sys import maxsize
 from ._buffer import Buffer, Offer
 from ._clock import resolve_clock
 from ._errors import ChannelClosed, WouldBlock
-from ._marks import CLOSED, EMPTY
+from ._marks import EMPTY, ENDED
 from ._numbers import as_count, as_seconds
 from ._waiting import FOREVER, give_way, park_coroutine, park_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import timedelta
     from typing import Generic, NoReturn, Self, TypeVar
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
     class _Items(Buffer, Generic[T]):
         __slots__ = ()
+        _taking: Iterator[T]
+
+        def _take(self) -> T: ...
 else:
     T = None
     _Items = {T: Buffer}
@@ -289,7 +293,7 @@ class Channel(_Items[T]):
     def _try(self, *, fresh: bool) -> object:  # noqa: ARG002 - a ticker wants to know
         closed = self._closed
         item = self._take()
-        return CLOSED if closed and item is EMPTY else item
+        return ENDED if closed and item is EMPTY else item
 
     def _limit(self, seconds: float | None) -> float:
         return FOREVER if seconds is None else self._clock.monotonic() + seconds

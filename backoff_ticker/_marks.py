@@ -1,4 +1,4 @@
-"""What stands where no value is: CLOSED, for those who select; EMPTY, inside."""
+"""What stands where no value is: CLOSED, for those who select; EMPTY and ENDED, inside."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final
 
-__all__ = ["CLOSED", "EMPTY", "Closed"]
+__all__ = ["CLOSED", "EMPTY", "ENDED", "Closed"]
 
 
 class Closed:
@@ -32,3 +32,6 @@ CLOSED: Final = object.__new__(Closed)
 
 EMPTY: Any = object()
 """What is taken where there is nothing to take."""
+
+ENDED: Any = object()
+"""What is taken where nothing comes any more; not ``CLOSED``, which somebody might send."""

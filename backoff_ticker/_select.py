@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 
 from ._channel import Channel
-from ._marks import CLOSED, EMPTY
+from ._marks import CLOSED, EMPTY, ENDED
 from ._numbers import as_seconds, shown
 from ._source import Source
 from ._token import CancellationToken
@@ -62,8 +62,10 @@ class _Selection:
             cases[left] = case
             source, behind, ends = case
             value = behind._try(fresh=fresh)
+            if value is ENDED:
+                return source, CLOSED, True
             if value is not EMPTY:
-                return source, value, ends or value is CLOSED
+                return source, value, ends
         return None
 
     def limit(self, seconds: float) -> float:

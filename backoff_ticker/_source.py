@@ -32,7 +32,7 @@ class Source:
         raise NotImplementedError
 
     def _try(self, *, fresh: bool) -> object:
-        """Take its value: ``EMPTY`` if there is none yet, ``CLOSED`` if none comes any more.
+        """Take its value: ``EMPTY`` if there is none yet, ``ENDED`` if none comes any more.
 
         Between the last step that takes it and the return stands no call, so that no interrupt
         can come between.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._errors import TickerClosed, WouldBlock
-from ._marks import CLOSED, EMPTY
+from ._marks import EMPTY, ENDED
 from ._numbers import as_count, as_flag
 from ._schedule import CloseReason, Tick
 from ._ticker_core import AGAIN, TickerCore
@@ -80,7 +80,7 @@ class TickerFace(TickerCore):
         try:
             return self._take_if_due(fresh=fresh)
         except TickerClosed:
-            return CLOSED
+            return ENDED
 
     def _put_back(self, value: object) -> None:
         if isinstance(value, Tick):

@@ -49,7 +49,7 @@ class _Fires(Channel[float]):
 
     def _take(self) -> Any:  # noqa: ANN401 - as in the buffer
         while True:
-            sent = super()._take()
+            sent: Any = super()._take()
             if sent.__class__ is not tuple:
                 return sent
             start, time = sent

@@ -203,10 +203,9 @@ def current_loop() -> asyncio.AbstractEventLoop:
     Raises:
         RuntimeError: None does.
     """
-    asyncio = modules.get("asyncio")
-    if asyncio is None:
-        import asyncio
-    return asyncio.get_running_loop()  # type: ignore[no-any-return]
+    import asyncio
+
+    return asyncio.get_running_loop()
 
 
 def current_task() -> asyncio.Task[object]:

@@ -223,7 +223,7 @@ def test_no_text_breaks_the_line(capsys, line, value):
 WORDS = st.sampled_from(VOCABULARY.split()) | st.text(max_size=5)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(WORDS, max_size=7))
 def test_no_arguments_raise_and_what_is_bad_prints_nothing_else(capsys, monkeypatch, words):
     double = SimpleNamespace(run=lambda command, backoff, **options: 0)
