@@ -170,8 +170,9 @@ class Buffer(Source):
                 except IndexError:
                     continue  # its sender took that one back
                 try:
-                    self._told(offer)
+                    self._tell(offer)
                 except BaseException:
+                    self._tell(offer)
                     self._put_back(item)
                     raise
                 return item
@@ -232,13 +233,10 @@ class Buffer(Source):
                 self._let_in()
                 if self._offers:
                     return False
-            try:
-                del room[-1]
-            except IndexError:
-                if not self._admits(room):
-                    if self._closed:
-                        raise ChannelClosed from None
-                    return False
+            if not self._admits(room):
+                if self._closed:
+                    raise ChannelClosed
+                return False
         try:
             self._accept(item)
             if self._waiting:
@@ -303,25 +301,19 @@ class Buffer(Source):
                 continue
             try:
                 self._accept(item)
-            except ChannelClosed:
-                offer.accepted = False
-            except BaseException:
-                offer.accepted = self._accept is not _refuse
-                self._told(offer)
-                raise
-            else:
                 offer.accepted = True
-            self._told(offer)
+                self._tell(offer)
+            except BaseException as error:
+                if offer.accepted is None:
+                    offer.accepted = self._accept is not _refuse
+                self._tell(offer)
+                if not isinstance(error, ChannelClosed):
+                    raise
 
-    def _told(self, offer: Offer) -> None:
-        """Wake those whom a decision concerns, whatever interrupts this."""
-        try:
-            offer.close()
-            self._hand_on()
-        except BaseException:
-            offer.close()
-            self._hand_on()
-            raise
+    def _tell(self, offer: Offer) -> None:
+        """Wake those whom a decision concerns; to be called again if it is interrupted."""
+        offer.close()
+        self._hand_on()
 
     # The end
 
@@ -337,6 +329,10 @@ class Buffer(Source):
                     break
             except IndexError:
                 continue
-            self._told(offer)
+            try:
+                self._tell(offer)
+            except BaseException:
+                self._tell(offer)
+                raise
         if self._receivers is not None:
             self._receivers.close()

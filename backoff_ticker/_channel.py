@@ -152,19 +152,11 @@ class Channel(_Items[T]):
 
         If it is cancelled, the item may have been accepted in the same moment.
         """
-        if self._room is None and timeout is None:
-            try:
-                self._accept(item)
-                if self._waiting:
-                    self._line().wake_next()
-            except BaseException:
-                self._hand_on()
-                raise
-            return
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        self._passed = passed = self._passed + 1
-        if passed % _GIVE_WAY_EACH == 0:
-            await give_way
+        if self._room is not None:
+            self._passed = passed = self._passed + 1
+            if passed % _GIVE_WAY_EACH == 0:
+                await give_way
         if self._put(item):
             return
         limit = self._limit(seconds)
@@ -195,11 +187,6 @@ class Channel(_Items[T]):
             ChannelClosed: The channel is closed, and all that was accepted is received.
         """
         closed = self._closed
-        try:
-            for item in self._taking:  # straight, as elsewhere here: a call would cost as much
-                return item
-        except IndexError:
-            pass
         item = self._take()
         if item is EMPTY:
             if closed:
@@ -220,26 +207,22 @@ class Channel(_Items[T]):
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         try:
-            for item in self._taking:
-                return item
-            item = self._take()
-            if item is not EMPTY:
+            for item in self._taking:  # straight, as in send()
                 return item
         except IndexError:
             pass
-        return self._receive(seconds)
-
-    def _receive(self, seconds: float | None) -> T:
         limit = self._limit(seconds)
-        item: T = EMPTY if seconds is None else self._receive_or_wait(limit, seconds)
         try:
-            while item is EMPTY:
+            while True:
+                closed = self._closed
+                item = self._take()
+                if item is not EMPTY:
+                    return item
+                self._refuse_to_wait(limit, seconds, closed=closed)
                 park_thread(self._clock, "Channel.receive()", (self._line(),), self._look, limit)
-                item = self._receive_or_wait(limit, seconds)
         except BaseException:
             self._hand_on()
             raise
-        return item
 
     async def receive_async(self, timeout: float | timedelta | None = None) -> T:
         """Wait in a coroutine until there is an item and receive it, as ``receive()`` does.
@@ -253,32 +236,27 @@ class Channel(_Items[T]):
         try:
             for item in self._taking:
                 return item
-            item = self._take()
-            if item is not EMPTY:
-                return item
         except IndexError:
             pass
         limit = self._limit(seconds)
-        item = EMPTY if seconds is None else self._receive_or_wait(limit, seconds)
         try:
-            while item is EMPTY:
+            while True:
+                closed = self._closed
+                item = self._take()
+                if item is not EMPTY:
+                    return item
+                self._refuse_to_wait(limit, seconds, closed=closed)
                 await park_coroutine(self._clock, (self._line(),), self._look, limit)
-                item = self._receive_or_wait(limit, seconds)
         except BaseException:
             self._hand_on()
             raise
-        return item
 
-    def _receive_or_wait(self, limit: float, seconds: float | None) -> T:
-        """Receive an item, or return ``EMPTY`` to wait for one; raise if there is no point."""
-        closed = self._closed
-        item: T = self._take()
-        if item is EMPTY:
-            if closed:
-                raise ChannelClosed
-            if self._is_past(limit):
-                raise TimeoutError(f"no item within {seconds} s")
-        return item
+    def _refuse_to_wait(self, limit: float, seconds: float | None, *, closed: bool) -> None:
+        """Raise if there is no point in waiting for an item."""
+        if closed:
+            raise ChannelClosed
+        if self._is_past(limit):
+            raise TimeoutError(f"no item within {seconds} s")
 
     def _look(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
         """Tell a receiver that is registered until when to wait; None: not at all."""
@@ -306,12 +284,7 @@ class Channel(_Items[T]):
 
     def __next__(self) -> T:
         try:
-            for item in self._taking:
-                return item
-        except IndexError:
-            pass
-        try:
-            return self._receive(None)
+            return self.receive()
         except ChannelClosed:
             raise StopIteration from None
 
