@@ -152,15 +152,13 @@ class Buffer(Source):
 
     def _take(self) -> Any:  # noqa: ANN401, C901, PLR0912 - one step, whatever the items are
         """Receive the first item, if there is one; else return ``EMPTY``."""
-        while True:
+        while self._items or (self._offers and not self._closed):
             try:
                 for item in self._popping:  # noqa: B007 - it is used after the loop
                     break
             except IndexError:
-                if self._items:
-                    continue  # that came after the look
                 if not self._offers or self._closed:
-                    return EMPTY
+                    continue
                 try:
                     for offer in self._offering:
                         item = offer.box[0]
@@ -193,6 +191,7 @@ class Buffer(Source):
                     self._put_back(item)
                     raise
             return item
+        return EMPTY
 
     def _put_back(self, item: object) -> None:
         """Make an item whose receiver was interrupted the first one again."""
