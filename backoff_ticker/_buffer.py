@@ -93,9 +93,12 @@ class _Receivers(WaitQueue):
             pass
         else:
             room, owed = self._room, self._owed
-            try:
-                del room[-1]
-            except IndexError:
+            if room:
+                try:
+                    del room[-1]
+                except IndexError:
+                    owed += _ONE
+            else:
                 owed += _ONE
         super().leave(waiter)
 
@@ -135,7 +138,7 @@ class Buffer(Source):
         self._taking: Iterator[Any] = self._popping
         self._closed = False
         self._made: dict[str, Any] = {}
-        self._receivers: WaitQueue | None = None
+        self._receivers: Any = None  # their WaitQueue; made with the first of them
         self._waiting: dict[Waiter, None] | tuple[()] = ()  # receivers that nobody has woken yet
         self._offers: deque[Offer] | tuple[()] = ()
         self._offering: Iterator[Offer] = iter(())
@@ -207,11 +210,11 @@ class Buffer(Source):
     def _hand_on(self) -> None:
         """Wake the next receiver, if there is something to receive."""
         if self._waiting and (self._items or (self._offers and not self._closed)):
-            self._line().wake_next()
+            self._receivers.wake_next()
 
     def _line(self) -> WaitQueue:
         """Return the queue of waiting receivers; made with the first of them."""
-        line = self._receivers
+        line: WaitQueue | None = self._receivers
         if line is None:
             line = self._made.setdefault("line", self._made.get("rendezvous") or WaitQueue())
             self._waiting = line.waiters
@@ -239,7 +242,7 @@ class Buffer(Source):
         try:
             self._accept(item)
             if self._waiting:
-                self._line().wake_next()
+                self._receivers.wake_next()
             elif room is not None and "rendezvous" in self._made:
                 self._made["rendezvous"].forget_gone()
         except BaseException:

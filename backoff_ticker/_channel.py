@@ -106,7 +106,7 @@ class Channel(_Items[T]):
             try:
                 self._accept(item)
                 if self._waiting:
-                    self._line().wake_next()
+                    self._receivers.wake_next()
             except BaseException:
                 self._hand_on()
                 raise
@@ -129,7 +129,7 @@ class Channel(_Items[T]):
             try:
                 self._accept(item)
                 if self._waiting:
-                    self._line().wake_next()
+                    self._receivers.wake_next()
             except BaseException:
                 self._hand_on()
                 raise

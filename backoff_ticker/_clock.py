@@ -93,9 +93,7 @@ class SystemParker:
         """Wait until unparked (True) or until ``deadline`` (False), never less."""
         acquire = self._lock.acquire
         if deadline is None:
-            while not acquire(timeout=LONGEST_WAIT):
-                pass
-            return True
+            return acquire()  # wakes sooner than an acquire with any time-out
         while True:
             remaining = deadline - time.monotonic()
             if remaining <= 0.0:

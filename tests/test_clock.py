@@ -148,12 +148,19 @@ def test_a_lock_is_never_waited_for_longer_than_a_day(now):
     assert lock.waits == [A_DAY, A_DAY, 0.5 * A_DAY]
 
 
-@pytest.mark.parametrize("deadline", [None, 1e300, 1.7976931348623157e308])
+@pytest.mark.parametrize("deadline", [1e300, 1.7976931348623157e308])
 def test_without_a_near_deadline_a_lock_is_waited_for_day_by_day(now, deadline):
     lock = FakeLock(now)
     lock.opens_after = 5
     assert parker_with(lock).park(deadline) is True
     assert lock.waits == [A_DAY] * 5
+
+
+def test_without_a_deadline_a_lock_is_waited_for_once_and_without_a_limit(now):
+    lock = FakeLock(now, [0.0])
+    lock.opens_after = 1
+    assert parker_with(lock).park(None) is True
+    assert lock.waits == [-1]
 
 
 def test_no_wait_for_a_deadline_that_has_passed(now):
