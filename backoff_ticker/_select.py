@@ -89,17 +89,16 @@ class _Selection:
             until = min(until, at)
         return until
 
-    def hand_on(self, found: tuple[Any, Any, bool] | None = None) -> None:
-        """Pass on the wake-ups of sources whose value is not taken."""
-        taken = None if found is None else found[0]
+    def hand_on(self, found: tuple[Any, Any, bool]) -> None:
+        """Pass on the wake-ups of the sources whose value is not taken."""
         for source, behind, _ in self.cases:
-            if source is not taken:
+            if source is not found[0]:
                 behind._hand_on()
 
-    def put_back(self, found: tuple[Any, Any, bool]) -> None:
-        """Undo ``first``, and pass on the wake-ups of all sources."""
+    def give_up(self, found: tuple[Any, Any, bool] | None) -> None:
+        """Put back what was taken, and pass on all wake-ups."""
         for source, behind, _ in self.cases:
-            if source is found[0]:
+            if found is not None and source is found[0]:
                 behind._put_back(found[1])
             behind._hand_on()
 
@@ -160,22 +159,17 @@ def select(*sources: S, timeout: float | timedelta | None = None) -> tuple[S, An
 def _wait(what: str, sources: tuple[AnySource, ...], seconds: float) -> tuple[Any, Any, bool]:
     selection = _Selection(what, sources)
     found = selection.first(fresh=True)
-    if found is not None:
-        return found
-    limit = selection.limit(seconds)
-    try:
-        while found is None:
-            selection.check(limit, seconds)
-            park_thread(selection.clock, what, selection.wait_sets(), selection.look, limit)
-            found = selection.first(fresh=False)
-    except BaseException:
-        selection.hand_on()
-        raise
-    try:
-        selection.hand_on(found)
-    except BaseException:
-        selection.put_back(found)
-        raise
+    if found is None:
+        limit = selection.limit(seconds)
+        try:
+            while found is None:
+                selection.check(limit, seconds)
+                park_thread(selection.clock, what, selection.wait_sets(), selection.look, limit)
+                found = selection.first(fresh=False)
+            selection.hand_on(found)
+        except BaseException:
+            selection.give_up(found)
+            raise
     return found
 
 
@@ -197,23 +191,18 @@ async def _wait_async(
     if next(_selected) % _GIVE_WAY_EACH == 0:
         await give_way
     found = selection.first(fresh=True)
-    if found is not None:
-        return found
-    limit = selection.limit(seconds)
-    try:
-        while found is None:
-            selection.check(limit, seconds)
-            wait_sets = selection.wait_sets()
-            await park_coroutine(selection.clock, wait_sets, selection.look, limit)
-            found = selection.first(fresh=False)
-    except BaseException:
-        selection.hand_on()
-        raise
-    try:
-        selection.hand_on(found)
-    except BaseException:
-        selection.put_back(found)
-        raise
+    if found is None:
+        limit = selection.limit(seconds)
+        try:
+            while found is None:
+                selection.check(limit, seconds)
+                wait_sets = selection.wait_sets()
+                await park_coroutine(selection.clock, wait_sets, selection.look, limit)
+                found = selection.first(fresh=False)
+            selection.hand_on(found)
+        except BaseException:
+            selection.give_up(found)
+            raise
     return found
 
 
