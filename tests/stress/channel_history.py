@@ -128,7 +128,7 @@ class History:
             assert self.receives[-1].error is ChannelClosed, "drained, closed, and not ended"
         assert len(self.channel) == 0, f"{len(self.channel)} items left after the drain"
         self._check_items()
-        self._check_order()
+        self.check_order()
         self._check_misses()
         self._check_close()
 
@@ -141,7 +141,7 @@ class History:
         refused = set(got) - {call.item for call in self.accepted()} - unsure
         assert not refused, f"refused and received: {refused}"
 
-    def _check_order(self) -> None:
+    def check_order(self) -> None:
         received = {call.item: call for call in self.got()}
         for one in self.accepted():
             for other in self.accepted():

@@ -209,7 +209,7 @@ def _exhaust(explorer: Explorer, model: Model, bound: int, limit: int) -> tuple[
         if schedule.failure is not None:
             explorer.fail(model, schedule)
         choices = schedule.following()
-        if total % 500 == 0:
+        if total % 500 == 499:
             gc.collect()
     return limit, False
 
@@ -221,7 +221,7 @@ def _sample(explorer: Explorer, model: Model, bound: int, count: int) -> int:
         schedule = explorer.run(model, {}, bound, seed=seed, rate=rate)
         if schedule.failure is not None:
             explorer.fail(model, schedule)
-        if seed % 500 == 0:
+        if seed % 500 == 499:
             gc.collect()
     return count
 
