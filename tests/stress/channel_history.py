@@ -130,6 +130,7 @@ class History:
         self._check_items()
         self.check_order()
         self._check_misses()
+        self._check_refusals()
         self._check_close()
 
     def _check_items(self) -> None:
@@ -161,6 +162,22 @@ class History:
             if end.error is ChannelClosed:
                 for receive in self.got():
                     assert not end.before(receive), f"{receive.item} came after the end"
+
+    def _check_refusals(self) -> None:
+        """Nobody who sent while there was room all the time was told that there is none."""
+        for miss in self.sends:
+            closing = any(close.start < miss.end for close in self.closes)
+            if miss.error in (TimeoutError, WouldBlock) and not closing:
+                sent = [
+                    call
+                    for call in self.sends
+                    if call is not miss
+                    and call.start < miss.end
+                    and not (call.error is not None and call.before(miss))
+                ]
+                taken = [call for call in self.got() if call.before(miss)]
+                free = self.channel.capacity - len(sent) + len(taken)
+                assert free <= 0, f"{miss.item} was refused though {free} could come in"
 
     def _check_close(self) -> None:
         for call in self.sends + self.receives:

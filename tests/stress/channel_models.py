@@ -95,6 +95,21 @@ def impatient_sender(make: Make, capacity: int, receivers: int = 1) -> Model:
     return model
 
 
+def senders_that_wait_for_room(make: Make, capacity: int, senders: int) -> Model:
+    """As many items are received as senders wait; as many remain as there is room."""
+
+    def model(schedule: Schedule) -> Any:
+        history = History(make(capacity, schedule.clock), schedule.stamp)
+        for number in range(capacity):
+            history.send_nowait(f"early {number}")
+        for name in "ab"[:senders]:
+            schedule.thread(f"sender {name}", history.send, name)
+        schedule.thread("receiver", receive_items, history, senders)
+        return history.check
+
+    return model
+
+
 def sender_behind_an_impatient_one(make: Make, capacity: int) -> Model:
     """Room goes to the next in line if the first has left."""
 

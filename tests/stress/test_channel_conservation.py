@@ -36,9 +36,13 @@ Draw = random.Random
 
 @dataclass
 class Episode:
-    """One channel from its first item to its end, and what became of the items."""
+    """One channel from its first item to its end, and what became of the items.
+
+    In a patient one nobody looks again by himself, so a wake-up that is lost stops everybody.
+    """
 
     channel: Channel[Item]
+    patient: bool
     accepted: list[Item] = field(default_factory=list)
     refused: list[Item] = field(default_factory=list)
     unsure: list[Item] = field(default_factory=list)
@@ -46,6 +50,9 @@ class Episode:
 
     def offered(self) -> int:
         return len(self.accepted) + len(self.refused) + len(self.unsure)
+
+    def timeout(self, draw: Draw) -> float | None:
+        return None if self.patient else draw.choice([None, None, 0, 1e-5, 1e-4, 1e-3])
 
     def check(self) -> None:
         with pytest.raises(ChannelClosed):
@@ -62,10 +69,6 @@ class Episode:
                 assert mine == sorted(mine), "out of order"
 
 
-def short(draw: Draw) -> float | None:
-    return draw.choice([None, None, 0, 1e-5, 1e-4, 1e-3])
-
-
 # Threads
 
 
@@ -74,10 +77,10 @@ def send_in_thread(episode: Episode, name: int, draw: Draw) -> None:
     for number in range(ITEMS):
         item = name, number
         try:
-            if draw.random() < 0.3:
+            if not episode.patient and draw.random() < 0.3:
                 channel.send_nowait(item)
             else:
-                channel.send(item, short(draw))
+                channel.send(item, episode.timeout(draw))
         except ChannelClosed:
             episode.refused.append(item)
             return
@@ -92,15 +95,15 @@ def receive_in_thread(episode: Episode, got: list[Item], draw: Draw) -> None:
     while True:
         how = draw.random()
         try:
-            if how < 0.2:
+            if how < 0.2 and not episode.patient:
                 got.append(channel.receive_nowait())
             elif how < 0.4:
-                value = select(channel, silent, timeout=short(draw))[1]
+                value = select(channel, silent, timeout=episode.timeout(draw))[1]
                 if value is CLOSED:
                     raise ChannelClosed
                 got.append(value)
             else:
-                got.append(channel.receive(short(draw)))
+                got.append(channel.receive(episode.timeout(draw)))
         except (TimeoutError, WouldBlock):
             pass
         except ChannelClosed:
@@ -128,7 +131,7 @@ async def send_in_loop(episode: Episode, name: int, draw: Draw) -> None:
     for number in range(ITEMS):
         item = name, number
         try:
-            sending = channel.send_async(item, short(draw))
+            sending = channel.send_async(item, episode.timeout(draw))
             if draw.random() < 0.2:
                 await begin_and_cancel(sending, draw)
             else:
@@ -150,11 +153,11 @@ async def receive_in_loop(episode: Episode, got: list[Item], draw: Draw) -> None
 
     async def take() -> Item:
         if draw.random() < 0.3:
-            value = (await select_async(channel, silent, timeout=short(draw)))[1]
+            value = (await select_async(channel, silent, timeout=episode.timeout(draw)))[1]
             if value is CLOSED:
                 raise ChannelClosed
             return value
-        return await channel.receive_async(short(draw))
+        return await channel.receive_async(episode.timeout(draw))
 
     while True:
         try:
@@ -175,7 +178,7 @@ def play(seed: int, capacity: float, loops: list[LoopThread]) -> Episode:
     """Play one episode to its end."""
     draw = Draw(seed)
     draws = [Draw(draw.random()) for _ in range(8)]
-    episode = Episode(Channel(capacity))
+    episode = Episode(Channel(capacity), patient=draw.random() < 0.5)
     episode.got = [[] for _ in range(4)]
     sends = [in_thread(send_in_thread, episode, name, draws[name]) for name in (0, 1)]
     receives = [

@@ -20,6 +20,7 @@ from tests.stress.channel_models import (
     send_and_receive,
     send_receive_and_close,
     sender_behind_an_impatient_one,
+    senders_that_wait_for_room,
     without_waiting,
 )
 from tests.stress.explorer import explore
@@ -81,6 +82,12 @@ def test_methods_that_do_not_wait(hunt, capacity):
 @pytest.mark.parametrize("capacity", BOUNDED)
 def test_a_sender_whose_time_is_up_as_room_is_made(hunt, capacity, receivers):
     hunt(impatient_sender(make, capacity, receivers))
+
+
+@pytest.mark.parametrize("senders", [1, 2])
+@pytest.mark.parametrize("capacity", [1, 2])
+def test_room_for_senders_that_wait(hunt, capacity, senders):
+    hunt(senders_that_wait_for_room(make, capacity, senders))
 
 
 @pytest.mark.parametrize("capacity", BOUNDED)
