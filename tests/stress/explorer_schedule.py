@@ -121,7 +121,8 @@ class Schedule:
             self._fail(f"no end after {LONGEST} steps")
         self._give_way(me)
         if self.story is not None:
-            self.story.append((me.name, frame.f_code.co_filename, frame.f_lineno))
+            line = frame.f_lineno or frame.f_code.co_firstlineno
+            self.story.append((me.name, frame.f_code.co_filename, line))
 
     def _give_way(self, me: Member) -> None:
         tired = me.steps % PATIENT == 0
