@@ -82,16 +82,16 @@ _started: list[subprocess.Popen[str]] = []
 
 
 @pytest.fixture(autouse=True)
-def _none_runs_on() -> Iterator[None]:
+def none_runs_on() -> Iterator[None]:
     yield
     while _started:
         with _started.pop() as process:
             process.kill()
 
 
-def start(*options: str) -> subprocess.Popen[str]:
+def start(*options: str, example: Path = RECONNECT) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        [*PYTHON, str(RECONNECT), *options],
+        [*PYTHON, str(example), *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
