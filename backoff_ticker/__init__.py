@@ -1,8 +1,8 @@
 """Time and cancellation for programs that mix threads and asyncio.
 
-Tickers that tick at the times of a back-off policy, and tokens that cancel threads and
-coroutines alike. Each name is loaded when it is first used, so that importing the package costs
-next to nothing.
+Tickers that tick at the times of a back-off policy, tokens that cancel threads and coroutines
+alike, and channels between them. Each name is loaded when it is first used, so that importing the
+package costs next to nothing.
 """
 
 from __future__ import annotations

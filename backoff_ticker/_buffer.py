@@ -25,6 +25,7 @@ from collections import deque
 from itertools import repeat
 from types import GenericAlias
 
+from . import _fork
 from ._errors import ChannelClosed
 from ._marks import EMPTY
 from ._source import Source
@@ -43,6 +44,9 @@ __all__ = ["Buffer", "Offer"]
 _ONE = (None,)
 _PERMITS_AT_ONCE = 1024
 
+_GONE: list[Any] = []
+"""The box of a sender that stayed in the parent of a fork."""
+
 
 def _refuse(_: object) -> NoReturn:
     raise ChannelClosed
@@ -54,12 +58,14 @@ class Offer(WaitSet):
     Attributes:
         box: Holds the item until it is decided what becomes of it.
         accepted: Whether the channel took it; None before that is decided.
+        generation: The process of its sender.
     """
 
-    __slots__ = ("accepted", "box")
+    __slots__ = ("accepted", "box", "generation")
 
     def __init__(self, item: object) -> None:
         super().__init__()
+        self.generation: int = _fork.generation
         self.box: list[object] = [item]
         self.accepted: bool | None = None
 
@@ -103,10 +109,15 @@ class _Receivers(WaitQueue):
         super().leave(waiter)
 
     def forget_gone(self) -> None:
-        """Take back the permits of those who never came to leave, because their loop was closed."""
-        for waiter in list(self._present):
-            if waiter.gone:
-                self.leave(waiter)
+        """Take back the permits of those who cannot come to leave; see ``Waiter.gone``."""
+        try:
+            first = next(iter(self.waiters), None)
+        except RuntimeError:
+            first = None  # it changed between the two calls
+        if first is None or first.gone:
+            for waiter in list(self._present):
+                if waiter.gone:
+                    self.leave(waiter)
 
 
 class Buffer(Source):
@@ -122,6 +133,7 @@ class Buffer(Source):
         "_owed",
         "_popping",
         "_receivers",
+        "_rendezvous",
         "_room",
         "_taking",
         "_unused",
@@ -144,12 +156,13 @@ class Buffer(Source):
         self._offering: Iterator[Offer] = iter(())
         self._room: list[None] | None = None
         self._owed: list[None] = []
+        self._rendezvous: _Receivers | None = None
         if capacity is not None:
             self._room = [None] * min(capacity, _PERMITS_AT_ONCE)
             self._unused = repeat(None, max(0, capacity - _PERMITS_AT_ONCE))
             self._taking = iter(())
             if capacity == 0:
-                self._made["rendezvous"] = _Receivers(self._room, self._owed)
+                self._rendezvous = _Receivers(self._room, self._owed)
 
     # Receiving
 
@@ -164,8 +177,9 @@ class Buffer(Source):
                     continue
                 try:
                     for offer in self._offering:
-                        item = offer.box[0]
-                        del offer.box[0]
+                        box = offer.box if offer.generation == _fork.generation else _GONE
+                        item = box[0]
+                        del box[0]
                         offer.accepted = True
                         break
                 except IndexError:
@@ -216,7 +230,7 @@ class Buffer(Source):
         """Return the queue of waiting receivers; made with the first of them."""
         line: WaitQueue | None = self._receivers
         if line is None:
-            line = self._made.setdefault("line", self._made.get("rendezvous") or WaitQueue())
+            line = self._made.setdefault("line", self._rendezvous or WaitQueue())
             self._waiting = line.waiters
             self._receivers = line
         return line
@@ -235,6 +249,8 @@ class Buffer(Source):
                 self._let_in()
                 if self._offers:
                     return False
+            if self._rendezvous is not None:
+                self._rendezvous.forget_gone()
             if not self._admits(room):
                 if self._closed:
                     raise ChannelClosed
@@ -243,8 +259,6 @@ class Buffer(Source):
             self._accept(item)
             if self._waiting:
                 self._receivers.wake_next()
-            elif room is not None and "rendezvous" in self._made:
-                self._made["rendezvous"].forget_gone()
         except BaseException:
             self._hand_on()
             raise
@@ -295,8 +309,9 @@ class Buffer(Source):
         while self._offers and room is not None and self._admits(room):
             try:
                 for offer in self._offering:
-                    item = offer.box[0]
-                    del offer.box[0]
+                    box = offer.box if offer.generation == _fork.generation else _GONE
+                    item = box[0]
+                    del box[0]
                     break
             except IndexError:
                 room += _ONE  # its sender took that one back

@@ -153,10 +153,9 @@ class Channel(_Items[T]):
         If it is cancelled, the item may have been accepted in the same moment.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        if self._room is not None:
-            self._passed = passed = self._passed + 1
-            if passed % _GIVE_WAY_EACH == 0:
-                await give_way
+        self._passed = passed = self._passed + 1
+        if passed % _GIVE_WAY_EACH == 0:
+            await give_way
         if self._put(item):
             return
         limit = self._limit(seconds)

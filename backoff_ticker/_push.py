@@ -55,6 +55,7 @@ class Push(Waiter):
 
     __slots__ = (
         "_again",
+        "_closes",
         "_done",
         "_lost",
         "_put_nowait",
@@ -79,18 +80,20 @@ class Push(Waiter):
         self._timer: TimerHandle | None = None
         self._sources: tuple[WaitSet, ...] = ()
         self._lost = 0
+        self._closes = True
         self._done = False
         self._again = False
         self._running = False
 
     @classmethod
-    def start(cls, ticker: TickerFace, sink: Sink | SendSink) -> Push:
+    def start(cls, ticker: TickerFace, sink: Sink | SendSink, *, close: bool = True) -> Push:
         """Begin to send; see ``TickerFace.send_to``."""
         if isinstance(sink, type) or not callable(_put_of(sink)):
             raise TypeError(
                 f"sink must have a method put_nowait(tick) or send_nowait(tick), not {shown(sink)}"
             )
         push = cls(ticker, sink, _loop_of(sink))
+        push._closes = close
         ticker._clock.call_at(ticker._clock.monotonic(), push.fire, loop=push.loop)
         return push
 
@@ -230,7 +233,7 @@ class Push(Waiter):
         self._done = True
         self._leave()
         shut_down = getattr(self._sink, "shutdown", None) or getattr(self._sink, "close", None)
-        if callable(shut_down):
+        if self._closes and callable(shut_down):
             try:
                 shut_down()
             except Exception as error:  # noqa: BLE001 - as in _put

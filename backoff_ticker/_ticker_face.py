@@ -169,30 +169,33 @@ class TickerFace(TickerCore):
     ) -> None:
         self.stop()
 
-    def send_to(self, sink: Sink | SendSink) -> Push:
+    def send_to(self, sink: Sink | SendSink, *, close: bool = True) -> Push:
         """Send every tick, as it falls due, to an object with ``put_nowait`` or ``send_nowait``.
 
         A ``Channel``, ``queue.Queue``, ``queue.SimpleQueue``, a side of a ``janus.Queue`` and the
         like are served by the scheduler thread; an ``asyncio.Queue`` and a janus ``async_q`` by
         the event loop that runs here. A tick that finds no room is dropped and counted, and a
-        delay of zero then lasts 1 ms. When the ticker ends, ``shutdown()`` or else ``close()`` of
-        the sink is called, where it has one. A failing policy's error goes to
-        ``sys.unraisablehook``.
+        delay of zero then lasts 1 ms. A failing policy's error goes to ``sys.unraisablehook``.
 
         The ticker is kept alive until it ends or the sending is stopped. Other readers may take
         ticks too; each goes to one.
+
+        Args:
+            sink: Where to send.
+            close: Whether ``shutdown()``, or else ``close()``, of the sink is called when the
+                ticker ends, where it has one. False where several tickers share a sink.
 
         Returns:
             A handle with ``stop()`` and ``dropped``.
 
         Raises:
-            TypeError: ``sink`` has neither method.
+            TypeError: ``sink`` has neither method, or ``close`` is no bool.
             RuntimeError: ``sink`` belongs to an event loop and none runs here; or the scheduler
                 thread cannot be started.
         """
         from ._push import Push
 
-        return Push.start(self, sink)
+        return Push.start(self, sink, close=as_flag("close", close))
 
     def queue(self, maxsize: int = 1) -> janus.Queue[Tick]:
         """Return a new ``janus.Queue`` on which every tick is sent as it falls due.
