@@ -9,7 +9,7 @@ from ._clock import resolve_clock
 from ._errors import ChannelClosed, WouldBlock
 from ._marks import EMPTY, ENDED
 from ._numbers import as_count, as_seconds
-from ._waiting import FOREVER, give_way, park_coroutine, park_thread
+from ._waiting import FOREVER, give_way, has_to_give_way, park_coroutine, park_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ else:
     _Items = {T: Buffer}
 
 __all__ = ["Channel"]
-
-_GIVE_WAY_EACH = 64
 
 
 class Channel(_Items[T]):
@@ -68,7 +66,7 @@ class Channel(_Items[T]):
         TypeError: ``clock`` is no clock.
     """
 
-    __slots__ = ("__weakref__", "_capacity", "_clock", "_passed")
+    __slots__ = ("__weakref__", "_capacity", "_clock")
 
     def __init__(self, capacity: float = 0, *, clock: Clock | None = None) -> None:
         unbounded = capacity.__class__ is float and capacity == FOREVER
@@ -76,7 +74,6 @@ class Channel(_Items[T]):
         super().__init__(count if count < maxsize else None)
         self._capacity = capacity
         self._clock = resolve_clock(clock)
-        self._passed = 0
 
     @property
     def capacity(self) -> float:
@@ -153,9 +150,17 @@ class Channel(_Items[T]):
         If it is cancelled, the item may have been accepted in the same moment.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        self._passed = passed = self._passed + 1
-        if passed % _GIVE_WAY_EACH == 0:
+        if next(has_to_give_way):
             await give_way
+        if self._room is None:
+            try:
+                self._accept(item)
+                if self._waiting:
+                    self._receivers.wake_next()
+            except BaseException:
+                self._hand_on()
+                raise
+            return
         if self._put(item):
             return
         limit = self._limit(seconds)
@@ -229,8 +234,7 @@ class Channel(_Items[T]):
         If it is cancelled, no item is lost.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        self._passed = passed = self._passed + 1
-        if passed % _GIVE_WAY_EACH == 0:
+        if next(has_to_give_way):
             await give_way
         try:
             for item in self._taking:

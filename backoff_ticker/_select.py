@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import count
-
 from ._channel import Channel
 from ._marks import CLOSED, EMPTY, ENDED
 from ._numbers import as_seconds, shown
 from ._source import Source
 from ._token import CancellationToken
-from ._waiting import FOREVER, give_way, park_coroutine, park_thread
+from ._waiting import FOREVER, give_way, has_to_give_way, park_coroutine, park_thread
 from .policies._random import shared_random
 
 TYPE_CHECKING = False
@@ -25,9 +23,6 @@ if TYPE_CHECKING:
     S = TypeVar("S", bound=AnySource)
 
 __all__ = ["merge", "select", "select_async"]
-
-_GIVE_WAY_EACH = 64
-_selected = count(1)
 
 
 class _Selection:
@@ -188,7 +183,7 @@ async def _wait_async(
     what: str, sources: tuple[AnySource, ...], seconds: float
 ) -> tuple[Any, Any, bool]:
     selection = _Selection(what, sources)
-    if next(_selected) % _GIVE_WAY_EACH == 0:
+    if next(has_to_give_way):
         await give_way
     found = selection.first(fresh=True)
     if found is None:

@@ -11,6 +11,7 @@ Invariants:
 from __future__ import annotations
 
 import threading
+from itertools import cycle
 from sys import modules
 
 from . import _fork
@@ -20,7 +21,7 @@ from ._wait_set import Waiter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterator
 
     from ._protocols import Clock
     from ._wait_set import WaitSet
@@ -35,6 +36,7 @@ __all__ = [
     "current_loop",
     "current_task",
     "give_way",
+    "has_to_give_way",
     "park_coroutine",
     "park_thread",
 ]
@@ -227,6 +229,10 @@ def cancelled_error() -> type[BaseException]:
     import asyncio
 
     return asyncio.CancelledError
+
+
+has_to_give_way: Iterator[bool] = cycle([False] * 63 + [True])
+"""Says of one after the other who need not wait whether it gives way to its loop nevertheless."""
 
 
 class _GiveWay:
