@@ -39,7 +39,8 @@ class _Selection:
     def __init__(self, what: str, sources: tuple[AnySource, ...]) -> None:
         if not sources:
             raise TypeError(f"{what} needs at least one source")
-        self.cases = [_case(what, source) for source in sources]
+        given = {id(source): source for source in sources}  # a source given twice counts once
+        self.cases = [_case(what, source) for source in given.values()]
         self.clock = _clock_of(what, [case[1] for case in self.cases])
 
     def first(self, *, fresh: bool) -> tuple[Any, Any, bool] | None:

@@ -13,9 +13,10 @@ Invariants:
 
 from __future__ import annotations
 
+from . import _fork
 from ._channel import Channel
 from ._marks import EMPTY
-from ._numbers import shown
+from ._numbers import as_number, shown
 from ._policy_run import failed_with
 from ._report import report
 from ._schedule import Pace
@@ -76,7 +77,8 @@ class TimerRun:
         wake_readers: Callable[[], object],
     ) -> None:
         methods = callable(getattr(timer, "start", None)) and callable(getattr(timer, "stop", None))
-        if isinstance(timer, type) or not methods or not isinstance(timer.c, Channel):
+        channel = getattr(timer, "c", None)
+        if isinstance(timer, type) or not methods or not isinstance(channel, Channel):
             raise TypeError(
                 "timer must have the methods start(delay) and stop() and a Channel c, "
                 f"not be {shown(timer)}"
@@ -105,9 +107,16 @@ class TimerRun:
             return False
         if self._runs_for is None or self._delay_of(turn) != self._runs_for:
             return False
-        channel = self._timer.c
-        channel._line().add(self._relay)
+        channel = self._heard()
         return not (channel._items or channel._offers or channel.closed)
+
+    def _heard(self) -> Channel[float]:
+        """Return the timer's channel, with the relay in its line; in a forked child, anew."""
+        relay = self._relay
+        relay.generation = _fork.generation
+        channel = self._timer.c
+        channel._line().add(relay)
+        return channel
 
     @staticmethod
     def _delay_of(turn: Turn) -> tuple[int, float, float] | None:
@@ -155,8 +164,7 @@ class TimerRun:
         self._runs_for = wanted
 
     def _receive(self, now: float) -> None:
-        channel = self._timer.c
-        channel._line().add(self._relay)
+        channel = self._heard()
         if self._sent is EMPTY:
             closed = channel.closed
             self._sent = channel._take()
@@ -168,7 +176,7 @@ class TimerRun:
         number = self._number
         last = self._fired.get(number - 1)
         fired = {} if last is None else {number - 1: last}
-        fired[number] = float(self._sent)  # type: ignore[arg-type]
+        fired[number] = as_number("what the timer sent", self._sent, "a time in Unix seconds")
         self._fired = fired
         self._has_fired = True
         self._sent = EMPTY
