@@ -134,7 +134,8 @@ def select(*sources: S, timeout: float | timedelta | None = None) -> tuple[S, An
     Args:
         sources: Tickers of either kind, channels, timers (their ``c`` is received from), tokens.
             A waiting ``select`` is a receiver for senders on a rendezvous.
-        timeout: Seconds >= 0 or a timedelta; 0 does not wait; None: no limit.
+        timeout: Seconds >= 0 or a timedelta; 0 does not wait; None: no limit. Measured by the clock
+            of tickers, timers and deadlines, if there are any, else by that of the first source.
 
     Returns:
         The source and its value: a tick, an item, the time a timer fired, the cause with which a
@@ -142,7 +143,7 @@ def select(*sources: S, timeout: float | timedelta | None = None) -> tuple[S, An
 
     Raises:
         TypeError: No source is given, or something that is none; nothing was taken.
-        ValueError: Tickers, and tokens with deadlines, are on different clocks.
+        ValueError: Tickers, timers of clocks, and tokens with deadlines are on different clocks.
         TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
         TimeoutError: No source was ready in time.
         Exception: What the policy of a ticker failed with; once.
@@ -248,6 +249,6 @@ def merge(*sources: AnySource) -> _Merge:
 
     Raises:
         TypeError: No source is given, or something that is none.
-        ValueError: Tickers, and tokens with deadlines, are on different clocks.
+        ValueError: Tickers, timers of clocks, and tokens with deadlines are on different clocks.
     """
     return _Merge(sources)

@@ -47,6 +47,10 @@ class _Fires(Channel[float]):
         self.current: _Start | None = None
         self._taking = iter(())
 
+    @property
+    def _timed_by(self) -> Clock:
+        return self._clock
+
     def _take(self) -> Any:  # noqa: ANN401 - as in the buffer
         while True:
             sent: Any = super()._take()
