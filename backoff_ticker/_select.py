@@ -49,6 +49,10 @@ class _Selection:
         Returns the source, its value, and whether that is its end; None if none is ready.
         """
         cases = self.cases
+        if fresh:
+            for _, behind, _ in cases:
+                if behind._hears_asks:
+                    behind._ask()
         left = len(cases)
         while left:
             at = int(shared_random() * left)

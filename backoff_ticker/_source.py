@@ -17,6 +17,10 @@ class Source:
     __slots__ = ()
 
     _clock: Clock
+    _hears_asks = False
+
+    def _ask(self) -> None:
+        """Count as asked for a value; called before the first ``_try``, where ``_hears_asks``."""
 
     @property
     def _timed_by(self) -> Clock | None:

@@ -48,6 +48,16 @@ class TickerCore(TickerState, Source):
 
     __slots__ = ()
 
+    _hears_asks = True
+
+    def _ask(self) -> None:
+        turn = self._turn
+        if turn[2] is None and not self._returned and self._ending() is None:
+            try:
+                self._fix(turn)
+            except TickerClosed:
+                pass  # it ended meanwhile, as _try will say
+
     def _poll(self, *, fresh: bool = True) -> Tick | float:
         """Take the tick if it is due.
 
