@@ -65,6 +65,7 @@ class TimerRun:
         "_runs_for",
         "_sent",
         "_stopped",
+        "_stopping",
         "_timer",
         "pace",
     )
@@ -93,6 +94,7 @@ class TimerRun:
         self._sent: object = EMPTY
         self._has_fired = False
         self._fired: dict[int, float] = {}  # by number, of the last two ticks
+        self._stopping = False  # from the first step of stop() on
         self._stopped = False
 
     def due_after(self, slot: float, taken: float, delay: float) -> tuple[None, float | None, int]:
@@ -160,6 +162,8 @@ class TimerRun:
             delay = max(0.0, delay - (now - origin))
         self._due = due
         self._timer.start(delay)
+        if self._stopping:  # by somebody who may have come before the start
+            self.halt()
         self._number = number
         self._runs_for = wanted
 
@@ -189,6 +193,7 @@ class TimerRun:
     def stop(self) -> None:
         """Stop the timer for good; what goes wrong is reported."""
         if not self._stopped:
+            self._stopping = True
             self.halt()
             self._timer.c._line().leave(self._relay)
             self._stopped = True
