@@ -8,7 +8,7 @@ from ._buffer import Buffer, Offer
 from ._clock import resolve_clock
 from ._errors import ChannelClosed, WouldBlock
 from ._marks import EMPTY, ENDED
-from ._numbers import as_count, as_seconds
+from ._numbers import as_count, as_seconds, shown
 from ._waiting import FOREVER, give_way, has_to_give_way, park_coroutine, park_thread
 
 TYPE_CHECKING = False
@@ -331,4 +331,4 @@ class Channel(_Items[T]):
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"
-        return f"<Channel {state}, capacity={self._capacity}, {len(self)} items>"
+        return f"<Channel {state}, capacity={shown(self._capacity)}, {len(self)} items>"

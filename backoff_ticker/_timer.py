@@ -10,7 +10,7 @@ from ._waiting import FOREVER
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
-    from typing import Any
+    from typing import Any, NoReturn, Self
 
     from ._protocols import Clock, TimerHandle
 
@@ -40,11 +40,12 @@ class _Fires(Channel[float]):
     It has room for such, so that no fire ever finds it full.
     """
 
-    __slots__ = ("current",)
+    __slots__ = ("_taken", "current")
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(FOREVER, clock=clock)
         self.current: _Start | None = None
+        self._taken: tuple[object, object] = (None, None)  # what was received last
         self._taking = iter(())
 
     @property
@@ -58,7 +59,13 @@ class _Fires(Channel[float]):
                 return sent
             start, time = sent
             if start is self.current:
+                self._taken = sent
                 return time
+
+    def _put_back(self, item: object) -> None:
+        start, time = self._taken
+        if time is item and start is self.current:
+            super()._put_back(self._taken)
 
     def drop(self) -> None:
         """Forget what was sent for earlier starts."""
@@ -111,6 +118,14 @@ class ClockTimer:
         self._c.drop()
         return handle is not None and handle.cancel()
 
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a timer belongs to its process and cannot be pickled")
+
     def __repr__(self) -> str:
-        state = "stopped" if self._c.current is None else "started"
-        return f"<Timer of {self._clock!r}, {state}>"
+        return f"<Timer of {self._clock!r}>"
