@@ -99,7 +99,9 @@ class _Selection:
         """Put back what was taken, and pass on all wake-ups."""
         for source, behind, _ in self.cases:
             if found is not None and source is found[0]:
-                behind._put_back(found[1])
+                if not found[2]:
+                    behind._put_back(found[1])
+                found = None  # the same source may stand there twice
             behind._hand_on()
 
 
