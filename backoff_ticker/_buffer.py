@@ -306,7 +306,9 @@ class Buffer(Source):
     def _let_in(self) -> None:
         """Accept the items of senders that wait, in order, as far as there is room."""
         room = self._room
-        while self._offers and room is not None and self._admits(room):
+        while self._offers and room is not None:
+            if not self._admits(room):  # not in the line above: an interrupt can hit a jump back
+                return
             try:
                 for offer in self._offering:
                     box = offer.box if offer.generation == _fork.generation else _GONE

@@ -1,13 +1,16 @@
-"""Interrupts after ``select`` has taken something."""
+"""Interrupts after ``select`` has taken something, and between two senders that are let in."""
 
 from __future__ import annotations
 
+import ctypes
 import math
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backoff_ticker import Channel, select
+from backoff_ticker import Channel, WouldBlock, select
+from backoff_ticker._buffer import Offer
 from backoff_ticker._select import _Selection
 from tests.channel.ends import drained
 from tests.helpers import in_thread
@@ -55,3 +58,24 @@ def test_an_item_is_given_back_once_though_its_channel_was_named_twice(
         patch=monkeypatch,
     )
     assert drained(channel) == ["a"]
+
+
+def test_no_room_is_lost_between_two_senders_that_are_let_in() -> None:
+    """A signal falls just as the second permit is taken."""
+    channel: Channel[str] = Channel(2)
+    channel.send_nowait("taken")
+    channel.send_nowait("taken")
+    for item in ("a", "b"):
+        channel._line_up(Offer(item))
+    # As two receivers leave it that are about to let somebody in.
+    channel._items.clear()
+    channel._room += [None]
+    raise_in_c = ctypes.PyDLL(None)["raise"]
+    channel._unused = map(raise_in_c, [signal.SIGINT])  # type: ignore[assignment]
+    with pytest.raises(KeyboardInterrupt):
+        channel._let_in()
+    assert drained(channel) == ["a", "b"]
+    channel.send_nowait("c")
+    channel.send_nowait("d")
+    with pytest.raises(WouldBlock):
+        channel.send_nowait("e")
