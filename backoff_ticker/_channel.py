@@ -236,11 +236,12 @@ class Channel(_Items[T]):
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         if next(has_to_give_way):
             await give_way
-        try:
-            for item in self._taking:
-                return item
-        except IndexError:
-            pass
+        if self._items:
+            try:
+                for item in self._taking:
+                    return item
+            except IndexError:
+                pass
         limit = self._limit(seconds)
         try:
             while True:
@@ -265,7 +266,7 @@ class Channel(_Items[T]):
         """Tell a receiver that is registered until when to wait; None: not at all."""
         if self._items or self._offers or self._closed:
             return None
-        self._line().add(waiter)  # whoever woke it has taken it out
+        self._receivers.add(waiter)  # whoever woke it has taken it out
         return None if self._items or self._offers or self._closed else waiter.limit
 
     def _sources(self) -> tuple[WaitSet, ...]:

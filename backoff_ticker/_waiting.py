@@ -205,9 +205,9 @@ def current_loop() -> asyncio.AbstractEventLoop:
     Raises:
         RuntimeError: None does.
     """
-    import asyncio
-
-    return asyncio.get_running_loop()
+    if "asyncio" not in modules:
+        import asyncio  # noqa: F401 - an import statement costs more than the look for it
+    return modules["asyncio"].get_running_loop()  # type: ignore[no-any-return]
 
 
 def current_task() -> asyncio.Task[object]:
