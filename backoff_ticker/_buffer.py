@@ -2,12 +2,14 @@
 
 Nothing here waits and nothing takes a lock, so all of it may run in signal handlers and finalizers.
 
-Where the capacity is finite, accepting takes a *permit* from ``_room`` and receiving puts one
-back. On a rendezvous each waiting receiver brings one and takes one along when it leaves; if a
-sender has used it, one is *owed*, and the next item to be received pays for it.
+Where the capacity is finite, accepting takes a *permit* from ``_room``, or one that is still
+``_unused``, and receiving puts one into ``_room``. On a rendezvous each waiting receiver brings one
+and takes one along when it leaves; if a sender has used it, one is *owed*, and the next item to be
+received pays for it.
 
 Invariants:
-    * permits in ``_room`` - owed + items accepted and not received = capacity + waiting receivers.
+    * unused permits + those in ``_room`` - owed + items accepted and not received
+      = capacity + waiting receivers.
     * The steps are operations of lists, dictionaries and deques, each atomic. The interpreter runs
       other threads and signal handlers after calls and where loops go round, only. So between
       taking something and putting it where it is safe stands no call: a ``for`` statement pops
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
 __all__ = ["Buffer", "Offer"]
 
 _ONE = (None,)
-_PERMITS_AT_ONCE = 1024
 
 _GONE: list[Any] = []
 """The box of a sender that stayed in the parent of a fork."""
@@ -158,8 +159,8 @@ class Buffer(Source):
         self._owed: list[None] = []
         self._rendezvous: _Receivers | None = None
         if capacity is not None:
-            self._room = [None] * min(capacity, _PERMITS_AT_ONCE)
-            self._unused = repeat(None, max(0, capacity - _PERMITS_AT_ONCE))
+            self._room = []
+            self._unused = repeat(None, capacity)
             self._taking = iter(())
             if capacity == 0:
                 self._rendezvous = _Receivers(self._room, self._owed)
@@ -266,13 +267,16 @@ class Buffer(Source):
 
     def _admits(self, room: list[None]) -> bool:
         """Take a permit, if there is one; the caller is to use it, or to put it back."""
-        try:
-            del room[-1]
-        except IndexError:
-            for _ in self._unused:
+        if room:
+            try:
+                del room[-1]
+            except IndexError:
+                pass  # somebody else took the last one
+            else:
                 return True
-            return False
-        return True
+        for _ in self._unused:
+            return True
+        return False
 
     def _line_up(self, offer: Offer) -> None:
         """Have a sender wait for room, unless there is some now, or the channel is closed."""
