@@ -6,7 +6,6 @@ from ._channel import Channel
 from ._marks import CLOSED, EMPTY, ENDED
 from ._numbers import as_seconds, shown
 from ._source import Source
-from ._token import CancellationToken
 from ._waiting import FOREVER, give_way, has_to_give_way, park_coroutine, park_thread
 from .policies._random import shared_random
 
@@ -29,8 +28,7 @@ class _Selection:
     """One wait for the first of several sources.
 
     Attributes:
-        cases: The sources in any order: each as it was given, what stands behind it, and whether
-            its first value is its end.
+        cases: The sources in any order: each as it was given, and what stands behind it.
         clock: Measures the wait.
     """
 
@@ -60,12 +58,12 @@ class _Selection:
             case = cases[at]
             cases[at] = cases[left]
             cases[left] = case
-            source, behind, ends = case
+            source, behind = case
             value = behind._try(fresh=fresh)
             if value is ENDED:
                 return source, CLOSED, True
             if value is not EMPTY:
-                return source, value, ends
+                return source, value, behind._once
         return None
 
     def limit(self, seconds: float) -> float:
@@ -82,7 +80,7 @@ class _Selection:
 
     def look(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
         until = waiter.limit
-        for _, behind, _ in self.cases:
+        for _, behind in self.cases:
             at = behind._look(waiter)
             if at is None:
                 return None
@@ -91,13 +89,13 @@ class _Selection:
 
     def hand_on(self, found: tuple[Any, Any, bool]) -> None:
         """Pass on the wake-ups of the sources whose value is not taken."""
-        for source, behind, _ in self.cases:
+        for source, behind in self.cases:
             if source is not found[0]:
                 behind._hand_on()
 
     def give_up(self, found: tuple[Any, Any, bool] | None) -> None:
         """Put back what was taken, and pass on all wake-ups."""
-        for source, behind, _ in self.cases:
+        for source, behind in self.cases:
             if found is not None and source is found[0]:
                 if not found[2]:
                     behind._put_back(found[1])
@@ -105,13 +103,13 @@ class _Selection:
             behind._hand_on()
 
 
-def _case(what: str, source: AnySource) -> tuple[AnySource, Source, bool]:
+def _case(what: str, source: AnySource) -> tuple[AnySource, Source]:
     if isinstance(source, Source):
-        return source, source, isinstance(source, CancellationToken)
+        return source, source
     channel = getattr(source, "c", None)
     timed = callable(getattr(source, "start", None)) and callable(getattr(source, "stop", None))
     if timed and isinstance(channel, Channel) and not isinstance(source, type):
-        return source, channel, False
+        return source, channel
     raise TypeError(
         f"{what} waits for tickers, channels, timers and tokens, not for {shown(source)}"
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import ClassVar
+
     from ._protocols import Clock
     from ._wait_set import WaitSet
     from ._waiting import LoopWaiter, ThreadWaiter
@@ -21,6 +23,9 @@ class Source:
 
     def _ask(self) -> None:
         """Count as asked for a value; called before the first ``_try``, where ``_hears_asks``."""
+
+    _once: ClassVar[bool] = False
+    """Whether it brings one value, which is its end, too; else ``ENDED`` tells of it."""
 
     @property
     def _timed_by(self) -> Clock | None:
@@ -47,7 +52,10 @@ class Source:
         raise NotImplementedError
 
     def _put_back(self, value: object) -> None:
-        """Undo ``_try``, for somebody who was interrupted before he could use the value."""
+        """Undo a ``_try`` that took ``value``, for somebody interrupted before he could use it.
+
+        Not called for an end.
+        """
 
     def _hand_on(self) -> None:
         """Wake the next who waits for it, after somebody who was woken left without its value."""

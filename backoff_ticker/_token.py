@@ -43,6 +43,8 @@ class CancellationToken(TokenNode, Source):
 
     __slots__ = ()
 
+    _once = True
+
     def __init__(self, clock: Clock | None = None) -> None:
         self._begin(resolve_clock(clock), (), None)
 
