@@ -218,11 +218,9 @@ class Channel(_Items[T]):
         limit = self._limit(seconds)
         try:
             while True:
-                closed = self._closed
-                item = self._take()
+                item = self._take_in_time(limit, seconds)
                 if item is not EMPTY:
                     return item
-                self._refuse_to_wait(limit, seconds, closed=closed)
                 park_thread(self._clock, "Channel.receive()", (self._line(),), self._look, limit)
         except BaseException:
             self._hand_on()
@@ -245,22 +243,24 @@ class Channel(_Items[T]):
         limit = self._limit(seconds)
         try:
             while True:
-                closed = self._closed
-                item = self._take()
+                item = self._take_in_time(limit, seconds)
                 if item is not EMPTY:
                     return item
-                self._refuse_to_wait(limit, seconds, closed=closed)
                 await park_coroutine(self._clock, (self._line(),), self._look, limit)
         except BaseException:
             self._hand_on()
             raise
 
-    def _refuse_to_wait(self, limit: float, seconds: float | None, *, closed: bool) -> None:
-        """Raise if there is no point in waiting for an item."""
-        if closed:
-            raise ChannelClosed
-        if self._is_past(limit):
-            raise TimeoutError(f"no item within {seconds} s")
+    def _take_in_time(self, limit: float, seconds: float | None) -> T:
+        """Receive an item; ``EMPTY`` if there is none yet, an error if none comes any more."""
+        closed = self._closed
+        item = self._take()
+        if item is EMPTY:
+            if closed:
+                raise ChannelClosed
+            if self._is_past(limit):
+                raise TimeoutError(f"no item within {seconds} s")
+        return item
 
     def _look(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
         """Tell a receiver that is registered until when to wait; None: not at all."""
