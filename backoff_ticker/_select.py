@@ -213,12 +213,17 @@ class _Merge:
     __slots__ = ("_open",)
 
     def __init__(self, sources: tuple[AnySource, ...]) -> None:
-        _Selection("merge()", sources)
+        _Selection("merge()", sources)  # only to raise what the first step would
         self._open = {id(source): source for source in sources}
 
     def _told(self, source: AnySource) -> bool:
-        """Whether the end of ``source`` was reported before."""
-        return self._open.pop(id(source), None) is None
+        """Whether the end of ``source`` was reported before; from now on it was."""
+        key = id(source)
+        try:
+            del self._open[key]  # no call from here to the return of the end
+        except KeyError:
+            return True
+        return False
 
     def __iter__(self) -> Self:
         return self
