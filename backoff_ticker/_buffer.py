@@ -30,8 +30,10 @@ from types import GenericAlias
 from . import _fork
 from ._errors import ChannelClosed
 from ._marks import EMPTY
+from ._offer import GONE, Offer
+from ._rendezvous import ONE, RendezvousQueue
 from ._source import Source
-from ._wait_set import WaitQueue, WaitSet
+from ._wait_set import WaitQueue
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,86 +41,12 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from ._wait_set import Waiter
-    from ._waiting import LoopWaiter, ThreadWaiter
 
-__all__ = ["Buffer", "Offer"]
-
-_ONE = (None,)
-
-_GONE: list[Any] = []
-"""The box of a sender that stayed in the parent of a fork."""
+__all__ = ["Buffer"]
 
 
 def _refuse(_: object) -> NoReturn:
     raise ChannelClosed
-
-
-class Offer(WaitSet):
-    """The item of a sender that waits for room.
-
-    Attributes:
-        box: Holds the item until it is decided what becomes of it.
-        accepted: Whether the channel took it; None before that is decided.
-        generation: The process of its sender.
-    """
-
-    __slots__ = ("accepted", "box", "generation")
-
-    def __init__(self, item: object) -> None:
-        super().__init__()
-        self.generation: int = _fork.generation
-        self.box: list[object] = [item]
-        self.accepted: bool | None = None
-
-    def look(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
-        """Tell the sender, who is registered, until when to wait; None: not at all."""
-        return waiter.limit if self.accepted is None else None
-
-
-class _Receivers(WaitQueue):
-    """The waiting receivers of a rendezvous: each that waits makes room for one item."""
-
-    __slots__ = ("_owed", "_present", "_room")
-
-    def __init__(self, room: list[None], owed: list[None]) -> None:
-        super().__init__()
-        self._room = room
-        self._owed = owed
-        self._present: dict[Waiter, None] = {}
-
-    def add(self, waiter: Waiter) -> None:
-        room, present = self._room, self._present
-        self.waiters[waiter] = None
-        if waiter not in present:
-            present[waiter] = None
-            room += _ONE
-
-    def leave(self, waiter: Waiter) -> None:
-        try:
-            del self._present[waiter]
-        except KeyError:
-            pass
-        else:
-            room, owed = self._room, self._owed
-            if room:
-                try:
-                    del room[-1]
-                except IndexError:
-                    owed += _ONE
-            else:
-                owed += _ONE
-        super().leave(waiter)
-
-    def forget_gone(self) -> None:
-        """Take back the permits of those who cannot come to leave; see ``Waiter.gone``."""
-        try:
-            first = next(iter(self.waiters), None)
-        except RuntimeError:
-            first = None  # it changed between the two calls
-        if first is None or first.gone:
-            for waiter in list(self._present):
-                if waiter.gone:
-                    self.leave(waiter)
 
 
 class Buffer(Source):
@@ -157,13 +85,13 @@ class Buffer(Source):
         self._offering: Iterator[Offer] = iter(())
         self._room: list[None] | None = None
         self._owed: list[None] = []
-        self._rendezvous: _Receivers | None = None
+        self._rendezvous: RendezvousQueue | None = None
         if capacity is not None:
             self._room = []
             self._unused = repeat(None, capacity)
             self._taking = iter(())
             if capacity == 0:
-                self._rendezvous = _Receivers(self._room, self._owed)
+                self._rendezvous = RendezvousQueue(self._room, self._owed)
 
     # Receiving
 
@@ -178,7 +106,7 @@ class Buffer(Source):
                     continue
                 try:
                     for offer in self._offering:
-                        box = offer.box if offer.generation == _fork.generation else _GONE
+                        box = offer.box if offer.generation == _fork.generation else GONE
                         item = box[0]
                         del box[0]
                         offer.accepted = True
@@ -199,9 +127,9 @@ class Buffer(Source):
                 try:
                     del self._owed[-1]
                 except IndexError:
-                    room += _ONE
+                    room += ONE
             else:
-                room += _ONE
+                room += ONE
             if self._offers:
                 try:
                     self._let_in()
@@ -218,7 +146,7 @@ class Buffer(Source):
             try:
                 del room[-1]
             except IndexError:
-                owed += _ONE
+                owed += ONE
         self._items.appendleft(item)
         self._hand_on()
 
@@ -315,12 +243,12 @@ class Buffer(Source):
                 return
             try:
                 for offer in self._offering:
-                    box = offer.box if offer.generation == _fork.generation else _GONE
+                    box = offer.box if offer.generation == _fork.generation else GONE
                     item = box[0]
                     del box[0]
                     break
             except IndexError:
-                room += _ONE  # its sender took that one back
+                room += ONE  # its sender took that one back
                 continue
             try:
                 self._accept(item)

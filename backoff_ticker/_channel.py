@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from sys import maxsize
 
-from ._buffer import Buffer, Offer
+from ._buffer import Buffer
 from ._clock import resolve_clock
 from ._errors import ChannelClosed, WouldBlock
 from ._marks import EMPTY, ENDED
 from ._numbers import as_count, as_seconds, shown
+from ._offer import Offer
 from ._waiting import FOREVER, give_way, has_to_give_way, park_coroutine, park_thread
 
 TYPE_CHECKING = False

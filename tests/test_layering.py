@@ -33,8 +33,15 @@ FLOORS = [
         "policies.__init__",
         "policies._copying",
     ],
-    ["_buffer", "_scheduler", "policies._base", "policies._random"],
-    ["_clock", "_waiting", "policies._constant", "policies._aws_jitter", "policies._truncated"],
+    ["_offer", "_rendezvous", "_scheduler", "policies._base", "policies._random"],
+    [
+        "_buffer",
+        "_clock",
+        "_waiting",
+        "policies._constant",
+        "policies._aws_jitter",
+        "policies._truncated",
+    ],
     [
         "_channel",
         "_scope",

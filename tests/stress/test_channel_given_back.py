@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import Channel, WouldBlock, select
-from backoff_ticker._buffer import Offer
+from backoff_ticker._offer import Offer
 from backoff_ticker._select import _Selection
 from tests.channel.ends import drained
 from tests.helpers import in_thread
