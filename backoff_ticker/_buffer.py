@@ -251,12 +251,12 @@ class Buffer(Source):
                 room += ONE  # its sender took that one back
                 continue
             try:
-                self._accept(item)
+                (accept := self._accept)(item)
                 offer.accepted = True
                 self._tell(offer)
             except BaseException as error:
                 if offer.accepted is None:
-                    offer.accepted = self._accept is not _refuse
+                    offer.accepted = accept is not _refuse  # whatever was closed since
                 self._tell(offer)
                 if not isinstance(error, ChannelClosed):
                     raise

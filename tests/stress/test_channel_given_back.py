@@ -79,3 +79,25 @@ def test_no_room_is_lost_between_two_senders_that_are_let_in() -> None:
     channel.send_nowait("d")
     with pytest.raises(WouldBlock):
         channel.send_nowait("e")
+
+
+def test_a_sender_let_in_before_a_handler_closed_the_channel_was_let_in(
+    clock: VirtualClock,
+) -> None:
+    """The handler closes and raises as the item of a blocked sender has been accepted."""
+    channel: Channel[str] = Channel(1)
+    channel.send_nowait("a")
+    sending = in_thread(channel.send, "b")
+    clock.settle()
+    append = channel._accept
+
+    def interrupt_after(item: str) -> None:
+        append(item)
+        channel.close()
+        raise KeyboardInterrupt
+
+    channel._accept = interrupt_after
+    with pytest.raises(KeyboardInterrupt):
+        channel.receive_nowait()
+    assert sending.result(20) is None
+    assert list(channel) == ["a", "b"]
