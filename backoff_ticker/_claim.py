@@ -101,10 +101,14 @@ class Claimable:
 
     def _leave_note(self, rule: Callable[[Any], State]) -> None:
         """Have ``rule`` applied: now, or by whoever has claimed the state."""
+        self._write_note(rule)
+        self._let_go()
+
+    def _write_note(self, rule: Callable[[Any], State]) -> None:
+        """Have ``rule`` applied by whoever lets the state go next."""
         notes = self._facts.setdefault("notes", [])
         notes.append(rule)
         self._notes = notes
-        self._let_go()
 
     def _work_off(self) -> None:
         """Apply the rules that were left, unless somebody else will."""

@@ -177,7 +177,7 @@ class TickerCore(TickerState, Source):
         """Fix when the tick falls due, for a reader who asks for it now."""
         if turn[3].__class__ is Last:
             self._refuse()
-        if self._timer is not None and self._timer.waits(turn):
+        if self._timer is not None and self._timer.awaits(turn):
             return FOREVER
         now = self._monotonic()
         if not self._apply(turn, lambda turn: self._after_ask(turn, now)):
@@ -283,7 +283,7 @@ class TickerCore(TickerState, Source):
                 until = min(until, token.deadline)
         if claim and claim[0][1] == _fork.generation:
             return until  # its holder wakes those who lead
-        if due is None and self._timer is not None and self._timer.waits(turn):
+        if due is None and self._timer is not None and self._timer.awaits(turn):
             due = FOREVER
         if self._notes or self._returned or due is None or due <= self._monotonic():
             return None

@@ -94,12 +94,10 @@ class TickerState(Claimable):
     def _run_by(self, timer: Timer, pace: Pace) -> TimerRun:
         from ._ticker_timer import TimerRun
 
-        def leave_note() -> None:
-            notes = self._facts.setdefault("notes", [])
-            notes.append(lambda turn: turn)
-            self._notes = notes
+        def apply_once_taken() -> None:
+            self._write_note(lambda turn: turn)  # ``_apply`` does the rest
 
-        return TimerRun(timer, pace, leave_note, self._wake)
+        return TimerRun(timer, pace, apply_once_taken, self._wake)
 
     def _apply(self, turn: State, rule: Callable[[Any], State]) -> bool:
         timer = self._timer

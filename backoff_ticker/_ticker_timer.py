@@ -1,6 +1,8 @@
 """A ticker whose delays are measured by somebody's ``Timer`` instead of its clock.
 
-A turn whose tick the timer is to bring has no due time; once the timer has fired it gets one.
+A turn whose tick the timer is to bring has no due time; once the timer has fired it gets one. It
+stands where the pace stands otherwise (``due_after``), so a ticker without a timer pays nothing; a
+tick that is taken leaves an empty note, so that ``after`` is applied to the next turn at once.
 
 Invariants:
     * ``after`` is applied with the ticker's claim to each turn that a rule has made, so the timer
@@ -56,10 +58,10 @@ class TimerRun:
     """
 
     __slots__ = (
+        "_apply_once_taken",
         "_due",
         "_fired",
         "_has_fired",
-        "_leave_note",
         "_number",
         "_relay",
         "_runs_for",
@@ -74,7 +76,7 @@ class TimerRun:
         self,
         timer: Timer,
         pace: Pace,
-        leave_note: Callable[[], object],
+        apply_once_taken: Callable[[], object],
         wake_readers: Callable[[], object],
     ) -> None:
         methods = callable(getattr(timer, "start", None)) and callable(getattr(timer, "stop", None))
@@ -86,7 +88,7 @@ class TimerRun:
             )
         self.pace: Pace = pace
         self._timer = timer
-        self._leave_note = leave_note
+        self._apply_once_taken = apply_once_taken
         self._relay = _Relay(wake_readers)
         self._runs_for: tuple[int, float, float] | None = None  # number, origin, delay
         self._number = 0  # of the tick it was started for last
@@ -100,11 +102,11 @@ class TimerRun:
     def due_after(self, slot: float, taken: float, delay: float) -> tuple[None, float | None, int]:
         """Fix no due time, and have the timer started once the tick before is taken."""
         _, origin, missed = self.pace.due_after(slot, taken, delay)
-        self._leave_note()
+        self._apply_once_taken()
         return None, origin, missed
 
-    def waits(self, turn: Turn) -> bool:
-        """Whether only the timer can bring the tick of ``turn``, and has not done so."""
+    def awaits(self, turn: Turn) -> bool:
+        """Whether only the timer can bring the tick of ``turn``; its news then wake the readers."""
         if self._has_fired or self._sent is not EMPTY:
             return False
         if self._runs_for is None or self._delay_of(turn) != self._runs_for:
