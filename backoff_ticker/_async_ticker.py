@@ -75,7 +75,7 @@ class AsyncTicker(TickerFace):
             if step != AGAIN:
                 if limit != FOREVER and self._monotonic() >= limit:
                     raise TimeoutError(f"no tick within {seconds} s")
-                await park_coroutine(self._clock, self._sources(), self._look, limit)
+                await park_coroutine(self._clock, self._wait_sets(), self._look, limit)
             step = self._poll(fresh=False)
         return step
 

@@ -270,7 +270,7 @@ class Channel(_Items[T]):
         self._receivers.add(waiter)  # whoever woke it has taken it out
         return None if self._items or self._offers or self._closed else waiter.limit
 
-    def _sources(self) -> tuple[WaitSet, ...]:
+    def _wait_sets(self) -> tuple[WaitSet, ...]:
         return (self._line(),)
 
     def _try(self, *, fresh: bool) -> object:  # noqa: ARG002 - a ticker wants to know

@@ -155,7 +155,7 @@ class Push(Waiter):
         self._register()
         try:
             self._set_timer(self._send_due())
-            if self._ticker._sources() != self._sources:
+            if self._ticker._wait_sets() != self._sources:
                 self._again = True  # a token was heard meanwhile: register with it, look again
         except TickerClosed:
             self._end()
@@ -215,7 +215,7 @@ class Push(Waiter):
         self._timer = self._ticker._clock.call_at(when, self.fire, loop=self.loop)
 
     def _register(self) -> None:
-        sources = self._ticker._sources()
+        sources = self._ticker._wait_sets()
         if sources != self._sources:
             self._leave()
             self._sources = sources

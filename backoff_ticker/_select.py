@@ -76,7 +76,7 @@ class _Selection:
 
     def wait_sets(self) -> dict[WaitSet, None]:
         """Return all that can wake: a dictionary, since tickers look up their token in it."""
-        return {wait_set: None for case in self.cases for wait_set in case[1]._sources()}
+        return {wait_set: None for case in self.cases for wait_set in case[1]._wait_sets()}
 
     def look(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
         until = waiter.limit

@@ -32,7 +32,7 @@ class Source:
         """The clock that its readiness depends on; None: time alone brings nothing."""
         return None
 
-    def _sources(self) -> tuple[WaitSet, ...]:
+    def _wait_sets(self) -> tuple[WaitSet, ...]:
         """Return all that can wake whoever waits for it."""
         raise NotImplementedError
 

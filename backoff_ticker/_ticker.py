@@ -71,7 +71,7 @@ class Ticker(TickerFace):
                 if limit != FOREVER and self._monotonic() >= limit:
                     raise TimeoutError(f"no tick within {seconds} s")
                 what = "Ticker.receive()"
-                park_thread(self._clock, what, self._sources(), self._look, limit)
+                park_thread(self._clock, what, self._wait_sets(), self._look, limit)
             step = self._poll(fresh=False)
         return step
 

@@ -261,7 +261,7 @@ class TickerCore(TickerState, Source):
     def _timed_by(self) -> Clock:
         return self._clock
 
-    def _sources(self) -> tuple[WaitSet, ...]:
+    def _wait_sets(self) -> tuple[WaitSet, ...]:
         token = self._run.token
         return (self._line(),) if token is None else (self._line(), token.wait_set())
 

@@ -164,7 +164,7 @@ class CancellationToken(TokenNode, Source):
     def _timed_by(self) -> Clock | None:
         return None if self._deadline is None else self._clock
 
-    def _sources(self) -> tuple[WaitSet, ...]:
+    def _wait_sets(self) -> tuple[WaitSet, ...]:
         return (self.wait_set(),)
 
     def _try(self, *, fresh: bool) -> object:  # noqa: ARG002 - a ticker wants to know
