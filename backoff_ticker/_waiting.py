@@ -112,9 +112,11 @@ class LoopWaiter(_Parked):
     def wake(self) -> bool:
         """Fire at once in a task of its own loop, else by a call into that loop.
 
-        Outside a task it may be a signal handler that calls, while the loop already sleeps.
+        Outside a task it may be a signal handler that calls, while the loop already sleeps. Before
+        there is a future it may be one, or a finalizer, in the middle of ``park_coroutine``.
         """
-        if _runs_a_task(self.loop):
+        future = self.future
+        if future is not None and not future.done() and _runs_a_task(self.loop):
             self.fire()
             return True
         return super().wake()
@@ -123,7 +125,10 @@ class LoopWaiter(_Parked):
         """Resolve the future it is parked on, unless it was cancelled or woken before."""
         future = self.future
         if future is not None and not future.done():
-            future.set_result(None)
+            try:
+                future.set_result(None)
+            except modules["asyncio"].InvalidStateError:
+                pass  # a signal handler that came between has resolved it
 
 
 def _runs_a_task(loop: asyncio.AbstractEventLoop) -> bool:

@@ -1,4 +1,4 @@
-"""News between the last look of a thread and its wait: held there, they are not missed."""
+"""News between the last look of a thread, or a coroutine, and its wait are not missed."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from backoff_ticker import CLOSED, Channel, ChannelClosed
+from backoff_ticker import CLOSED, Channel, ChannelClosed, select_async
 from tests.channel.ends import ThreadEnd, error, value
-from tests.helpers import in_thread
+from tests.helpers import PATIENCE, in_thread
 
 if TYPE_CHECKING:
+    import asyncio
+
     from backoff_ticker.testing import VirtualClock
+    from tests.helpers import LoopThread
 
 WAITS = {
     "receive": lambda channel, end: end.receive(channel),
@@ -65,3 +68,38 @@ def test_room_that_comes_as_a_thread_is_about_to_wait_is_not_missed(
             assert value(sending) is None
         assert channel.receive_nowait() == "a"
         assert value(sending) is None
+
+
+@pytest.mark.parametrize("other", [False, True])
+@pytest.mark.parametrize("how", ["receive", "select"])
+def test_what_a_finalizer_sends_as_a_coroutine_is_about_to_wait_is_not_missed(
+    clock: VirtualClock, loop: LoopThread, monkeypatch: pytest.MonkeyPatch, how: str, other: bool
+) -> None:
+    """It runs in the very task, as its future is made: the first, or the one after a wake-up."""
+    channel: Channel[str] = Channel(2)
+    make = loop.loop.create_future
+    left = [other]
+
+    def make_future() -> asyncio.Future[None]:
+        if left.pop():
+            left.append(False)
+        else:
+            monkeypatch.undo()
+            channel.send_nowait("a")
+        return make()
+
+    async def main() -> object:
+        monkeypatch.setattr(loop.loop, "create_future", make_future)
+        if how == "receive":
+            return await channel.receive_async()
+        return (await select_async(channel, Channel()))[1]
+
+    async def wake_in_vain() -> None:
+        channel.send_nowait("taken")
+        assert channel.receive_nowait() == "taken"
+
+    waiting = loop.submit(main())
+    if other:
+        clock.settle()
+        loop.run(wake_in_vain())
+    assert waiting.result(PATIENCE) == "a"
