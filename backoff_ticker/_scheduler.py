@@ -140,8 +140,8 @@ class Scheduler:
             RuntimeError: The thread could not be started; the callback will not be called.
         """
         timer = Timer(self, when, callback)
-        self._mailbox.put(timer)
         try:
+            self._mailbox.put(timer)
             self._ensure_thread()
         except BaseException:
             timer.cancel()

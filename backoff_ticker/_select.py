@@ -6,7 +6,7 @@ from ._channel import Channel
 from ._marks import CLOSED, EMPTY, ENDED
 from ._numbers import as_seconds, shown
 from ._source import Source
-from ._waiting import FOREVER, give_way, has_to_give_way, park_coroutine, park_thread
+from ._waiting import FOREVER, give_way, park_coroutine, park_thread
 from .policies._random import shared_random
 
 TYPE_CHECKING = False
@@ -48,7 +48,7 @@ class _Selection:
         """
         cases = self.cases
         if fresh:
-            for _, behind, _ in cases:
+            for _, behind in cases:
                 if behind._hears_asks:
                     behind._ask()
         left = len(cases)
@@ -96,10 +96,8 @@ class _Selection:
     def give_up(self, found: tuple[Any, Any, bool] | None) -> None:
         """Put back what was taken, and pass on all wake-ups."""
         for source, behind in self.cases:
-            if found is not None and source is found[0]:
-                if not found[2]:
-                    behind._put_back(found[1])
-                found = None  # the same source may stand there twice
+            if found is not None and source is found[0] and not found[2]:
+                behind._put_back(found[1])
             behind._hand_on()
 
 
@@ -177,8 +175,8 @@ def _wait(what: str, sources: tuple[AnySource, ...], seconds: float) -> tuple[An
 async def select_async(*sources: S, timeout: float | timedelta | None = None) -> tuple[S, Any]:
     """Wait in a coroutine as ``select()`` does in a thread.
 
-    If it is cancelled, nothing is taken, and wake-ups go on to others who wait. Where sources are
-    ready without a wait it gives way to the loop at each 64th call.
+    If it is cancelled, nothing is taken, and wake-ups go on to others who wait. It gives way to the
+    loop once before it looks, so that nobody starves where sources are ready each time.
     """
     seconds = FOREVER if timeout is None else as_seconds("timeout", timeout)
     found = await _wait_async("select_async()", sources, seconds)
@@ -189,8 +187,7 @@ async def _wait_async(
     what: str, sources: tuple[AnySource, ...], seconds: float
 ) -> tuple[Any, Any, bool]:
     selection = _Selection(what, sources)
-    if next(has_to_give_way):
-        await give_way
+    await give_way
     found = selection.first(fresh=True)
     if found is None:
         limit = selection.limit(seconds)

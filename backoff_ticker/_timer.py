@@ -114,9 +114,8 @@ class ClockTimer:
             True if this is what prevented it from firing; False if it had fired, or was not
             started.
         """
-        handle, self._handle = self._handle, None
         self._c.drop()
-        return handle is not None and handle.cancel()
+        return self._handle is not None and self._handle.cancel()
 
     def __copy__(self) -> Self:
         return self

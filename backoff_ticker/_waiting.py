@@ -11,7 +11,6 @@ Invariants:
 from __future__ import annotations
 
 import threading
-from itertools import cycle
 from sys import modules
 
 from . import _fork
@@ -21,7 +20,7 @@ from ._wait_set import Waiter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection
 
     from ._protocols import Clock
     from ._wait_set import WaitSet
@@ -36,7 +35,6 @@ __all__ = [
     "current_loop",
     "current_task",
     "give_way",
-    "has_to_give_way",
     "park_coroutine",
     "park_thread",
 ]
@@ -200,8 +198,11 @@ async def park_coroutine(
             finally:
                 woken = timer.cancel()
     finally:
-        for source in sources:
-            source.leave(waiter)
+        try:
+            _leave_all(waiter, sources)
+        except BaseException:
+            _leave_all(waiter, sources)
+            raise
 
 
 def current_loop() -> asyncio.AbstractEventLoop:
@@ -234,10 +235,6 @@ def cancelled_error() -> type[BaseException]:
     import asyncio
 
     return asyncio.CancelledError
-
-
-has_to_give_way: Iterator[bool] = cycle([False] * 63 + [True])
-"""Says of one after the other who need not wait whether it gives way to its loop nevertheless."""
 
 
 class _GiveWay:
