@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
+    from datetime import timedelta
 
     from ._channel import Channel
     from ._schedule import Tick
@@ -19,6 +20,7 @@ __all__ = [
     "Parker",
     "SendSink",
     "Sink",
+    "TickerTimer",
     "Timer",
     "TimerHandle",
 ]
@@ -80,11 +82,10 @@ class TimerHandle(Protocol):
         ...
 
 
-class Timer(Protocol):
-    """Fires once, some time after it was started, unless it is stopped before.
+class TickerTimer(Protocol):
+    """What a ticker wants of a timer, less than a ``Timer`` is.
 
-    Clocks make them (``Clock.timer()``); tickers take any object of this shape. One of your own,
-    for a test, is a ``Channel(1)`` on which ``start()``, or the test, sends a time.
+    One of your own, for a test, is a ``Channel(1)`` on which ``start()`` or the test sends a time.
     """
 
     @property
@@ -97,6 +98,27 @@ class Timer(Protocol):
         ...
 
     def stop(self) -> object:
+        """Do not fire. Never blocks."""
+        ...
+
+
+@runtime_checkable
+class Timer(Protocol):
+    """Fires once, some time after it was started, unless it is stopped before.
+
+    Clocks make them: ``Clock.timer()``.
+    """
+
+    @property
+    def c(self) -> Channel[float]:
+        """Receives the time it fires: wall clock, in Unix seconds."""
+        ...
+
+    def start(self, delay: float | timedelta) -> None:
+        """Fire in ``delay`` seconds >= 0, or a timedelta; an earlier start is over."""
+        ...
+
+    def stop(self) -> bool:
         """Do not fire; True if this is what prevented it. Never blocks."""
         ...
 

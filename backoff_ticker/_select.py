@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Any, Self, TypeVar
 
-    from ._protocols import Clock, Timer
+    from ._protocols import Clock, TickerTimer
     from ._wait_set import WaitSet
     from ._waiting import LoopWaiter, ThreadWaiter
 
-    AnySource = Source | Timer
+    AnySource = Source | TickerTimer
     S = TypeVar("S", bound=AnySource)
 
 __all__ = ["merge", "select", "select_async"]

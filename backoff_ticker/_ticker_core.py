@@ -38,7 +38,6 @@ AGAIN = -FOREVER
 _new_tick = tuple.__new__
 
 # Looked up at each tick, and an enum is slow to search.
-_SKIP = Pace.SKIP
 _STOPPED = CloseReason.STOPPED
 _CANCELLED = CloseReason.CANCELLED
 
@@ -88,7 +87,7 @@ class TickerCore(TickerState, Source):
         now = self._monotonic()
         if due > now:
             return due
-        if fresh and due < now and self._pace is _SKIP:
+        if fresh and due < now and self._pace.skips:
             return self._fix(turn)
         return self._take(turn, due, now, era)
 
@@ -125,6 +124,8 @@ class TickerCore(TickerState, Source):
             lateness = now - due
             wall = self._clock.time() - lateness
             tick = _new_tick(Tick, (number, wall, due, delay, lateness, missed))
+            if self._pace.__class__ is not Pace:
+                tick = self._pace.stamped(tick)  # type: ignore[union-attr]
             after: Turn = ({}, number + 1, next_due, wait, start, skipped)
             token = run.token
             withdrawn = token is not None and not exempt and token.cancelled
@@ -158,8 +159,6 @@ class TickerCore(TickerState, Source):
         if tick is None:
             return AGAIN
         exempt = tick.number == 1 and self._facts["exempt"]
-        if self._timer is not None:
-            tick = self._timer.stamped(tick)
         token = self._run.token
         if token is not None and not exempt and token.cancelled:
             return AGAIN

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from ._claim import State
-    from ._protocols import BackOff, Clock, Timer
+    from ._protocols import BackOff, Clock, TickerTimer
     from ._schedule import Tick
     from ._ticker_timer import TimerRun
     from ._token import CancellationToken
@@ -57,7 +57,7 @@ class TickerState(Claimable):
         token: CancellationToken | None = None,
         pace: Pace = Pace.RECEIPT,
         clock: Clock | None = None,
-        timer: Timer | None = None,
+        timer: TickerTimer | None = None,
     ) -> None:
         if not isinstance(pace, Pace):
             raise TypeError(f"pace must be a Pace, not {shown(pace)}")
@@ -91,13 +91,10 @@ class TickerState(Claimable):
         pace = self._pace
         return pace if isinstance(pace, Pace) else pace.pace
 
-    def _run_by(self, timer: Timer, pace: Pace) -> TimerRun:
+    def _run_by(self, timer: TickerTimer, pace: Pace) -> TimerRun:
         from ._ticker_timer import TimerRun
 
-        def apply_once_taken() -> None:
-            self._write_note(lambda turn: turn)  # ``_apply`` does the rest
-
-        return TimerRun(timer, pace, apply_once_taken, self._wake)
+        return TimerRun(timer, pace, self)
 
     def _apply(self, turn: State, rule: Callable[[Any], State]) -> bool:
         timer = self._timer
@@ -122,12 +119,12 @@ class TickerState(Claimable):
         if not self._over:
             self._facts.setdefault("ending", self._seen_ending() or reason)
             self._over = True
-        timer = self._timer
-        if timer is not None:
-            timer.stop()
         readers = self._facts.get("readers")
         if readers is not None:
             readers.close()
+        timer = self._timer
+        if timer is not None:
+            timer.stop()
 
     def _ending(self) -> CloseReason | None:
         """Why the ticker has ended; None while it is open."""
@@ -174,6 +171,8 @@ class TickerState(Claimable):
             return turn
         if run is not None:
             self._run = run
+        if self._timer is not None:
+            self._timer.renew()
         return renewed(turn, now, self._run.reset() if immediately else self._run.begin())
 
     def _after_ask(self, turn: Turn, now: float) -> Turn:

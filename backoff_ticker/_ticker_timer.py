@@ -15,6 +15,8 @@ Invariants:
 
 from __future__ import annotations
 
+import weakref
+
 from . import _fork
 from ._channel import Channel
 from ._marks import EMPTY
@@ -22,16 +24,17 @@ from ._numbers import as_number, shown
 from ._policy_run import failed_with
 from ._report import report
 from ._schedule import Pace
-from ._turn import comes_at_once, delayed
+from ._turn import comes_at_once, delayed, fixed
 from ._wait_set import Waiter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ._protocols import Timer
+    from ._protocols import TickerTimer
     from ._schedule import Tick
+    from ._ticker_state import TickerState
     from ._turn import Turn
+
+    Delay = tuple[int, float, float, int]
 
 __all__ = ["TimerRun"]
 
@@ -39,15 +42,17 @@ __all__ = ["TimerRun"]
 class _Relay(Waiter):
     """Passes a wake-up on to the readers of a ticker."""
 
-    __slots__ = ("_wake_readers",)
+    __slots__ = ("_ticker",)
 
-    def __init__(self, wake_readers: Callable[[], object]) -> None:
+    def __init__(self, ticker: weakref.ref[TickerState]) -> None:
         super().__init__()
-        self._wake_readers = wake_readers
+        self._ticker = ticker
 
     def wake(self) -> bool:
-        self._wake_readers()
-        return True
+        ticker = self._ticker()
+        if ticker is not None:
+            ticker._wake()
+        return ticker is not None
 
 
 class TimerRun:
@@ -55,30 +60,28 @@ class TimerRun:
 
     Attributes:
         pace: From when delays run.
+        skips: Whether late ticks are left out.
     """
 
     __slots__ = (
-        "_apply_once_taken",
         "_due",
         "_fired",
         "_has_fired",
+        "_is_renewed",
         "_number",
         "_relay",
         "_runs_for",
         "_sent",
+        "_slot",
         "_stopped",
         "_stopping",
+        "_ticker",
         "_timer",
         "pace",
+        "skips",
     )
 
-    def __init__(
-        self,
-        timer: Timer,
-        pace: Pace,
-        apply_once_taken: Callable[[], object],
-        wake_readers: Callable[[], object],
-    ) -> None:
+    def __init__(self, timer: TickerTimer, pace: Pace, ticker: TickerState) -> None:
         methods = callable(getattr(timer, "start", None)) and callable(getattr(timer, "stop", None))
         channel = getattr(timer, "c", None)
         if isinstance(timer, type) or not methods or not isinstance(channel, Channel):
@@ -87,29 +90,38 @@ class TimerRun:
                 f"not be {shown(timer)}"
             )
         self.pace: Pace = pace
+        self.skips: bool = pace.skips
         self._timer = timer
-        self._apply_once_taken = apply_once_taken
-        self._relay = _Relay(wake_readers)
-        self._runs_for: tuple[int, float, float] | None = None  # number, origin, delay
+        self._ticker = weakref.ref(ticker)
+        self._relay = _Relay(self._ticker)
+        self._runs_for: Delay | None = None
+        self._is_renewed = False
         self._number = 0  # of the tick it was started for last
+        self._slot = 0.0  # when the clock would have it due
         self._due = 0.0
         self._sent: object = EMPTY
         self._has_fired = False
-        self._fired: dict[int, float] = {}  # by number, of the last two ticks
+        self._fired = (0, 0.0)  # the number of the last tick it brought, and the time it sent
         self._stopping = False  # from the first step of stop() on
         self._stopped = False
 
     def due_after(self, slot: float, taken: float, delay: float) -> tuple[None, float | None, int]:
         """Fix no due time, and have the timer started once the tick before is taken."""
-        _, origin, missed = self.pace.due_after(slot, taken, delay)
-        self._apply_once_taken()
-        return None, origin, missed
+        _, origin, _ = self.pace.due_after(slot, taken, delay)
+        ticker = self._ticker()
+        if ticker is not None:
+            ticker._write_note(self._caught_up if self.skips else _unchanged)
+        return None, origin, 0
+
+    def _caught_up(self, turn: Turn) -> Turn:
+        ticker = self._ticker()
+        return turn if ticker is None else fixed(turn, Pace.SKIP, ticker._monotonic())
 
     def awaits(self, turn: Turn) -> bool:
         """Whether only the timer can bring the tick of ``turn``; its news then wake the readers."""
-        if self._has_fired or self._sent is not EMPTY:
+        if self._has_fired or self._is_renewed or self._sent is not EMPTY:
             return False
-        if self._runs_for is None or self._delay_of(turn) != self._runs_for:
+        if self._runs_for is None or _delay_of(turn) != self._runs_for:
             return False
         channel = self._heard()
         return not (channel._items or channel._offers or channel.closed)
@@ -122,52 +134,52 @@ class TimerRun:
         channel._line().add(relay)
         return channel
 
-    @staticmethod
-    def _delay_of(turn: Turn) -> tuple[int, float, float] | None:
-        """Return what tells one delay from another; None: none is running."""
-        _, number, _, delay, origin, _ = turn
-        if not isinstance(delay, float) or origin is None or comes_at_once(turn):
-            return None
-        return number, origin, delay
+    def renew(self) -> None:
+        """Take the next delay for another than the last, even if it looks the same."""
+        self._is_renewed = True
 
     def after(self, turn: Turn, now: float) -> Turn:
         """Return ``turn`` as the timer leaves it: not due, due, or the last if the timer fails."""
-        wanted = self._delay_of(turn)
+        if self._stopping:
+            return turn
+        wanted = _delay_of(turn)
         if wanted is None:
             runs = self._runs_for is not None and not self._has_fired
             self._runs_for = None
             if runs:
                 self.halt()
             return turn
+        _, number, due, delay, origin, missed = turn
         try:
-            if wanted != self._runs_for:
-                self._start(turn, wanted, now)
+            is_later = due is not None and due > self._slot  # chosen instead by Pace.SKIP
+            if self._is_renewed or is_later or wanted != self._runs_for:
+                self._start(wanted, due, now)
             if not self._has_fired:
                 self._receive(now)
         except Exception as error:  # noqa: BLE001 - as of a policy: raised to the next reader
             return delayed(turn, failed_with(error, "the timer", self._timer))
-        _, number, _, delay, origin, missed = turn
         return {}, number, self._due if self._has_fired else None, delay, origin, missed
 
-    def _start(self, turn: Turn, wanted: tuple[int, float, float], now: float) -> None:
-        number, origin, delay = wanted
+    def _start(self, wanted: Delay, due: float | None, now: float) -> None:
+        number, origin, delay, _ = wanted
         self._runs_for = None
         self._has_fired = False
         self._sent = EMPTY
         while self._timer.c._take() is not EMPTY:
             pass
-        grid = self.pace is Pace.BURST or self.pace is Pace.SKIP
-        due = origin + delay if turn[2] is None else turn[2]
-        if grid:
+        if due is None:
+            due = origin + delay
+        if self.skips or self.pace is Pace.BURST:
             delay = max(0.0, due - now)
         elif number == self._number:
             delay = max(0.0, delay - (now - origin))
-        self._due = due
+        self._slot = due
         self._timer.start(delay)
         if self._stopping:  # by somebody who may have come before the start
             self.halt()
         self._number = number
         self._runs_for = wanted
+        self._is_renewed = False
 
     def _receive(self, now: float) -> None:
         channel = self._heard()
@@ -178,24 +190,21 @@ class TimerRun:
                 if closed:
                     raise RuntimeError(f"the channel of {self._timer!r} is closed")
                 return
-        self._due = min(self._due, now)
-        number = self._number
-        last = self._fired.get(number - 1)
-        fired = {} if last is None else {number - 1: last}
-        fired[number] = as_number("what the timer sent", self._sent, "a time in Unix seconds")
-        self._fired = fired
+        time = as_number("what the timer sent", self._sent, "a time in Unix seconds")
+        self._due = min(self._slot, now)
+        self._fired = (self._number, time)
         self._has_fired = True
         self._sent = EMPTY
 
     def stamped(self, tick: Tick) -> Tick:
         """Return ``tick`` with the time that the timer sent, if it brought the tick."""
-        time = self._fired.get(tick.number)
-        return tick if time is None else tick._replace(time=time)
+        number, time = self._fired
+        return tick if tick.number != number else tick._replace(time=time)
 
     def stop(self) -> None:
         """Stop the timer for good; what goes wrong is reported."""
+        self._stopping = True
         if not self._stopped:
-            self._stopping = True
             self.halt()
             self._timer.c._line().leave(self._relay)
             self._stopped = True
@@ -206,3 +215,18 @@ class TimerRun:
             self._timer.stop()
         except Exception as error:  # noqa: BLE001 - whoever stops a ticker can do nothing about it
             report(error, "Exception in stop() of a ticker's timer", self._timer)
+
+
+def _unchanged(turn: Turn) -> Turn:
+    return turn
+
+
+def _delay_of(turn: Turn) -> Delay | None:
+    """Return what tells one delay from another; None: none is running.
+
+    A forked child starts its delays again: its timers lost theirs.
+    """
+    _, number, _, delay, origin, _ = turn
+    if not isinstance(delay, float) or origin is None or comes_at_once(turn):
+        return None
+    return number, origin, delay, _fork.generation

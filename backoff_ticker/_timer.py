@@ -20,14 +20,17 @@ __all__ = ["ClockTimer"]
 class _Start:
     """One start of a timer; its fire counts until the next start or stop."""
 
-    __slots__ = ("_c", "_clock")
+    __slots__ = ("_c", "_clock", "handle", "has_fired")
 
     def __init__(self, clock: Clock, c: _Fires) -> None:
         self._clock = clock
         self._c = c
+        self.has_fired = False
+        self.handle: TimerHandle | None = None
 
     def fire(self) -> None:
         if self._c.current is self:
+            self.has_fired = True
             try:
                 self._c.send_nowait((self, self._clock.time()))  # type: ignore[arg-type]
             except ChannelClosed:
@@ -67,10 +70,11 @@ class _Fires(Channel[float]):
         if time is item and start is self.current:
             super()._put_back(self._taken)
 
-    def drop(self) -> None:
-        """Forget what was sent for earlier starts."""
-        self.current = None
+    def drop(self) -> _Start | None:
+        """Have the current start over, and forget what was sent for it; return it."""
+        start, self.current = self.current, None
         self._take()
+        return start
 
 
 class ClockTimer:
@@ -82,12 +86,11 @@ class ClockTimer:
     and callbacks.
     """
 
-    __slots__ = ("__weakref__", "_c", "_clock", "_handle")
+    __slots__ = ("__weakref__", "_c", "_clock")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._c = _Fires(clock)
-        self._handle: TimerHandle | None = None
 
     @property
     def c(self) -> Channel[float]:
@@ -105,7 +108,9 @@ class ClockTimer:
         self.stop()
         start = _Start(self._clock, self._c)
         self._c.current = start
-        self._handle = self._clock.call_at(self._clock.monotonic() + seconds, start.fire)
+        start.handle = self._clock.call_at(self._clock.monotonic() + seconds, start.fire)
+        if self._c.current is not start:
+            start.handle.cancel()  # by a stop, or another start, that came meanwhile
 
     def stop(self) -> bool:
         """Do not fire; a time that was not received yet is dropped. Never blocks.
@@ -114,8 +119,10 @@ class ClockTimer:
             True if this is what prevented it from firing; False if it had fired, or was not
             started.
         """
-        self._c.drop()
-        return self._handle is not None and self._handle.cancel()
+        start = self._c.drop()
+        if start is None:
+            return False
+        return not start.has_fired if start.handle is None else start.handle.cancel()
 
     def __copy__(self) -> Self:
         return self
