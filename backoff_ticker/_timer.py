@@ -70,11 +70,11 @@ class _Fires(Channel[float]):
         if time is item and start is self.current:
             super()._put_back(self._taken)
 
-    def drop(self) -> _Start | None:
-        """Have the current start over, and forget what was sent for it; return it."""
-        start, self.current = self.current, None
+    def drop(self, start: _Start | None) -> None:
+        """Have a start over, unless another has come since, and forget what was sent for it."""
+        if self.current is start:
+            self.current = None
         self._take()
-        return start
 
 
 class ClockTimer:
@@ -119,10 +119,13 @@ class ClockTimer:
             True if this is what prevented it from firing; False if it had fired, or was not
             started.
         """
-        start = self._c.drop()
+        start = self._c.current
         if start is None:
             return False
-        return not start.has_fired if start.handle is None else start.handle.cancel()
+        # To cancel comes first: interrupted after it, the start is still there to be dropped.
+        prevented = not start.has_fired if start.handle is None else start.handle.cancel()
+        self._c.drop(start)
+        return prevented
 
     def __copy__(self) -> Self:
         return self

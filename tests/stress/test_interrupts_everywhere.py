@@ -1,93 +1,18 @@
-"""An interrupt at every place where CPython may raise one, in turn: no tick is lost, nobody hangs.
-
-CPython runs signal handlers when a function is entered, after a call into C and at a jump back.
-A trace function finds these places in the package's code and raises at the n-th of them.
-"""
+"""An interrupt at every place where CPython may raise one: no tick is lost, nobody hangs."""
 
 from __future__ import annotations
 
-import dis
-import sys
 import threading
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import CancellationToken, ConstantBackOff, Ticker, ZeroBackOff, with_max_retries
 from tests.helpers import PATIENCE, eventually, in_thread
-from tests.stress.tools import ROOT
+from tests.stress.places import InterruptAt, Interrupted, each_place
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import CodeType, FrameType
-
-PACKAGE = str(ROOT / "backoff_ticker")
 _number = itemgetter(0)
-_opcodes: dict[CodeType, dict[int, str]] = {}
-
-
-class Interrupted(BaseException):
-    pass
-
-
-class InterruptAt:
-    """Raises ``Interrupted`` once, at the n-th place in the package where a handler may run."""
-
-    def __init__(self, place: int) -> None:
-        self.left = place
-        self.where: str | None = None
-        self._before: dict[FrameType, str] = {}
-
-    def __enter__(self) -> InterruptAt:
-        sys._getframe().f_trace_opcodes = True  # 3.12: needed before the tracing begins
-        sys.settrace(self._called)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        sys.settrace(None)
-
-    def _called(self, frame: FrameType, event: str, arg: object) -> Any:
-        caller = frame.f_back
-        if caller in self._before:
-            # Between Python functions there is no such place after the return.
-            self._before[caller] = "python"  # type: ignore[index]
-        if not frame.f_code.co_filename.startswith(PACKAGE):
-            return None
-        frame.f_trace = self._step  # 3.13: needed before opcodes are traced
-        frame.f_trace_opcodes = True
-        frame.f_trace_lines = False
-        self._before[frame] = "start"
-        return self._step
-
-    def _step(self, frame: FrameType, event: str, arg: object) -> Any:
-        if event == "return":
-            self._before.pop(frame, None)
-        if event != "opcode":
-            return self._step
-        code = frame.f_code
-        if code not in _opcodes:
-            _opcodes[code] = {i.offset: i.opname for i in dis.get_instructions(code)}
-        before = self._before.get(frame, "start")
-        self._before[frame] = _opcodes[code][frame.f_lasti]
-        if before.startswith(("start", "RESUME", "CALL", "JUMP_BACKWARD")):
-            self.left -= 1
-            if self.left == 0:
-                self.where = f"{code.co_qualname}:{frame.f_lineno}"
-                raise Interrupted
-        return self._step
-
-
-def _each_place(run: Callable[[InterruptAt], None]) -> int:
-    """Run with an interrupt at the first place, at the second, until there is none."""
-    place = 0
-    while True:
-        place += 1
-        interrupt = InterruptAt(place)
-        run(interrupt)
-        if interrupt.where is None:
-            return place - 1
 
 
 def _take(ticker: Ticker, interrupt: InterruptAt, taken: list[int]) -> None:
@@ -111,7 +36,7 @@ def test_an_interrupt_loses_no_tick_of_a_lone_reader(delay: float) -> None:
         if taken != list(range(1, len(taken) + 1)):
             lost.append((interrupt.where, taken))
 
-    assert _each_place(run) > 10
+    assert each_place(run) > 10
     assert lost == []
 
 
@@ -139,7 +64,7 @@ def test_an_interrupt_loses_no_tick_while_another_reader_waits() -> None:
         if other.is_alive() or numbers != list(range(1, len(numbers) + 1)):
             lost.append((interrupt.where, taken, others))
 
-    assert _each_place(run) > 10
+    assert each_place(run) > 10
     assert lost == []
 
 
@@ -155,7 +80,7 @@ def test_an_interrupt_loses_no_tick_that_was_given_back() -> None:
         if taken != list(range(1, len(taken) + 1)):
             lost.append((interrupt.where, taken))
 
-    assert _each_place(run) > 3
+    assert each_place(run) > 3
     assert lost == []
 
 
@@ -179,7 +104,7 @@ def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_it_usable(action: str) 
         if outcome is not None and action != "stop":
             stuck.append((interrupt.where, outcome))
 
-    assert _each_place(run) > 3
+    assert each_place(run) > 3
     assert stuck == []
 
 
@@ -206,7 +131,7 @@ def test_an_interrupt_in_cancel_leaves_it_to_the_next_call_to_wake_everybody() -
         if not (child.cancelled and token.cause == child.cause and len(called) <= 1):
             stuck.append((interrupt.where, child, token.cause, called))
 
-    assert _each_place(run) > 10
+    assert each_place(run) > 10
     assert stuck == []
 
 
@@ -226,5 +151,5 @@ def test_an_interrupted_wait_leaves_nobody_behind_in_the_line() -> None:
         if len(token.wait_set().waiters) or (readers is not None and len(readers.waiters)):
             left.append(interrupt.where)
 
-    assert _each_place(run) > 10
+    assert each_place(run) > 10
     assert left == []

@@ -1,0 +1,123 @@
+"""A signal handler at the n-th place where CPython may run one; a trace function finds the places.
+
+CPython runs handlers when a function is entered, after a call into C that raised nothing, and at a
+jump back; nowhere else, not even between the return of a Python function and its caller.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from typing import TYPE_CHECKING, Any
+
+from tests.stress.tools import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType, FrameType
+
+PACKAGE = str(ROOT / "backoff_ticker")
+_CALLS = frozenset(["CALL", "CALL_FUNCTION_EX", "CALL_KW"])
+_RESUMED_BY_AWAIT = 2
+
+_codes: dict[CodeType, dict[int, dis.Instruction]] = {}
+
+
+def _instruction(frame: FrameType) -> dis.Instruction:
+    code = frame.f_code
+    if code not in _codes:
+        _codes[code] = {i.offset: i for i in dis.get_instructions(code)}
+    return _codes[code][frame.f_lasti]
+
+
+class Interrupted(BaseException):
+    pass
+
+
+class InterruptAt:
+    """Calls ``handler`` once, at the n-th place in the package; by default that raises.
+
+    Functions named in ``but`` are left out, with all that they call.
+    """
+
+    def __init__(
+        self, place: int, handler: Callable[[], object] | None = None, but: tuple[str, ...] = ()
+    ) -> None:
+        self.left = place
+        self.where: str | None = None
+        self.handler = handler
+        self._but = but
+        self._before: dict[FrameType, str] = {}
+        self._at: dict[FrameType, int] = {}
+
+    def __enter__(self) -> InterruptAt:
+        sys._getframe().f_trace_opcodes = True  # 3.12: needed before the tracing begins
+        sys.settrace(self._called)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+
+    def _called(self, frame: FrameType, event: str, arg: object) -> Any:
+        caller, code = frame.f_back, frame.f_code
+        if caller in self._before and (
+            # A class is called through C, so there is a place after it; not so after super().
+            code.co_name != "__init__" or caller.f_code.co_name == "__init__"  # type: ignore[union-attr]
+        ):
+            self._before[caller] = "python"  # type: ignore[index]
+        if not code.co_filename.startswith(PACKAGE) or self._is_left_out(frame):
+            return None
+        frame.f_trace = self._step  # 3.13: needed before opcodes are traced
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        resumed = _instruction(frame).arg or 0
+        self._before[frame] = "await" if resumed >= _RESUMED_BY_AWAIT else "CALL"
+        return self._step
+
+    def _is_left_out(self, frame: FrameType | None) -> bool:
+        while self._but and frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+            if frame.f_code.co_name in self._but:
+                return True
+            frame = frame.f_back
+        return False
+
+    def _step(self, frame: FrameType, event: str, arg: object) -> Any:
+        if event == "return":
+            self._before.pop(frame, None)
+            self._at.pop(frame, None)
+        elif event == "exception":
+            self._before[frame] = event
+        elif event == "opcode":
+            before, at = self._before.get(frame, ""), self._at.get(frame, -1)
+            now = self._before[frame] = _instruction(frame).opname
+            self._at[frame] = frame.f_lasti
+            if before in _CALLS:
+                # The call of a coroutine function makes a coroutine, and enters nothing.
+                if now != "GET_AWAITABLE":
+                    self._pass(frame)
+            elif frame.f_lasti <= at and "JUMP_BACKWARD" in before and "NO_INT" not in before:
+                self._pass(frame)
+        return self._step
+
+    def _pass(self, frame: FrameType) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.where = f"{frame.f_code.co_qualname}:{frame.f_lineno}"
+            if self.handler is None:
+                raise Interrupted
+            self.handler()
+
+
+def each_place(
+    run: Callable[[InterruptAt], object],
+    handler: Callable[[], object] | None = None,
+    but: tuple[str, ...] = (),
+) -> int:
+    """Run with an interrupt at the first place, at the second, until there is none."""
+    place = 0
+    while True:
+        place += 1
+        interrupt = InterruptAt(place, handler, but)
+        run(interrupt)
+        if interrupt.where is None:
+            return place - 1
