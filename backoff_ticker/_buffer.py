@@ -116,8 +116,8 @@ class Buffer(Source):
                 try:
                     self._tell(offer)
                 except BaseException:
-                    self._tell(offer)
                     self._put_back(item)
+                    self._tell(offer)
                     raise
                 return item
             room = self._room

@@ -4,41 +4,26 @@ from __future__ import annotations
 
 from sys import maxsize
 
-from ._buffer import Buffer
 from ._clock import resolve_clock
 from ._errors import ChannelClosed, WouldBlock
 from ._marks import EMPTY, ENDED
 from ._numbers import as_count, as_seconds, shown
-from ._offer import Offer
+from ._sending import GIVE_WAY_EACH, Sending, T
 from ._waiting import FOREVER, give_way, park_coroutine, park_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import timedelta
-    from typing import Generic, NoReturn, Self, TypeVar
+    from typing import NoReturn, Self
 
     from ._protocols import Clock
     from ._wait_set import WaitSet
     from ._waiting import LoopWaiter, ThreadWaiter
 
-    T = TypeVar("T")
-
-    class _Items(Buffer, Generic[T]):
-        __slots__ = ()
-        _taking: Iterator[T]
-
-        def _take(self) -> T: ...
-else:
-    T = None
-    _Items = {T: Buffer}
-
 __all__ = ["Channel"]
 
-_GIVE_WAY_EACH = 64
 
-
-class Channel(_Items[T]):
+class Channel(Sending[T]):
     """Passes items from any number of senders to any number of receivers, in threads and loops.
 
     Each item goes to exactly one receiver, in the order in which they were accepted. After
@@ -69,15 +54,13 @@ class Channel(_Items[T]):
         TypeError: ``clock`` is no clock.
     """
 
-    __slots__ = ("__weakref__", "_capacity", "_clock", "_passed")
+    __slots__ = ("__weakref__", "_capacity")
 
     def __init__(self, capacity: float = 0, *, clock: Clock | None = None) -> None:
         unbounded = capacity.__class__ is float and capacity == FOREVER
         count = maxsize if unbounded else as_count("capacity", capacity, also="math.inf")
-        super().__init__(count if count < maxsize else None)
+        super().__init__(count if count < maxsize else None, resolve_clock(clock))
         self._capacity = capacity
-        self._clock = resolve_clock(clock)
-        self._passed = 0  # by coroutines, whether or not they had to wait
 
     @property
     def capacity(self) -> float:
@@ -93,98 +76,6 @@ class Channel(_Items[T]):
     def closed(self) -> bool:
         """Whether it was closed; items may still be there to be received."""
         return self._closed
-
-    # Sending
-
-    def send_nowait(self, item: T) -> None:
-        """Send ``item`` if it is accepted at once.
-
-        Raises:
-            WouldBlock: There is no room; on a rendezvous, no receiver waits.
-            ChannelClosed: The channel is closed.
-        """
-        if self._room is None:  # straight, as in send(): a call would cost as much as the rest
-            try:
-                self._accept(item)
-                if self._waiting:
-                    self._receivers.wake_next()
-            except BaseException:
-                self._hand_on()
-                raise
-        elif not self._put(item):
-            raise WouldBlock("the channel has no room, or no waiting receiver")
-
-    def send(self, item: T, timeout: float | timedelta | None = None) -> None:
-        """Block until ``item`` is accepted; on a rendezvous, until there is a receiver for it.
-
-        Args:
-            item: What to send.
-            timeout: Seconds >= 0 or a timedelta; 0 does not wait; None: no limit.
-
-        Raises:
-            TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
-            TimeoutError: It was not accepted in time, and will not be.
-            ChannelClosed: The channel is closed, or was before the item was accepted.
-        """
-        if self._room is None and timeout is None:
-            try:
-                self._accept(item)
-                if self._waiting:
-                    self._receivers.wake_next()
-            except BaseException:
-                self._hand_on()
-                raise
-            return
-        seconds = None if timeout is None else as_seconds("timeout", timeout)
-        if self._put(item):
-            return
-        limit = self._limit(seconds)
-        offer = Offer(item)
-        try:
-            self._line_up(offer)
-            while not self._settled(offer, limit, seconds):
-                park_thread(self._clock, "Channel.send()", (offer,), offer.look, limit)
-        except BaseException:
-            self._withdraw(offer)
-            raise
-
-    async def send_async(self, item: T, timeout: float | timedelta | None = None) -> None:
-        """Wait in a coroutine until ``item`` is accepted, as ``send()`` does in a thread.
-
-        If it is cancelled, the item may have been accepted in the same moment.
-        """
-        seconds = None if timeout is None else as_seconds("timeout", timeout)
-        self._passed = passed = self._passed + 1
-        if passed % _GIVE_WAY_EACH == 0:
-            await give_way
-        if self._room is None:
-            try:
-                self._accept(item)
-                if self._waiting:
-                    self._receivers.wake_next()
-            except BaseException:
-                self._hand_on()
-                raise
-            return
-        if self._put(item):
-            return
-        limit = self._limit(seconds)
-        offer = Offer(item)
-        try:
-            self._line_up(offer)
-            while not self._settled(offer, limit, seconds):
-                await park_coroutine(self._clock, (offer,), offer.look, limit)
-        except BaseException:
-            self._withdraw(offer)
-            raise
-
-    def _settled(self, offer: Offer, limit: float, seconds: float | None) -> bool:
-        """Whether an offer was accepted; raises if it will not be."""
-        if offer.accepted is None and self._is_past(limit) and self._withdraw(offer):
-            raise TimeoutError(f"no room, or no receiver, within {seconds} s")
-        if offer.accepted is False:
-            raise ChannelClosed
-        return offer.accepted is True
 
     # Receiving
 
@@ -238,7 +129,7 @@ class Channel(_Items[T]):
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         self._passed = passed = self._passed + 1
-        if passed % _GIVE_WAY_EACH == 0:
+        if passed % GIVE_WAY_EACH == 0:
             await give_way
         if self._items:
             try:
@@ -282,12 +173,6 @@ class Channel(_Items[T]):
         closed = self._closed
         item = self._take()
         return ENDED if closed and item is EMPTY else item
-
-    def _limit(self, seconds: float | None) -> float:
-        return FOREVER if seconds is None else self._clock.monotonic() + seconds
-
-    def _is_past(self, limit: float) -> bool:
-        return limit != FOREVER and self._clock.monotonic() >= limit
 
     def __iter__(self) -> Self:
         return self
