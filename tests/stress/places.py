@@ -34,6 +34,13 @@ class Interrupted(BaseException):
     pass
 
 
+_watching: list[InterruptAt] = []
+
+
+def _called(frame: FrameType, event: str, arg: object) -> Any:
+    return _watching[0]._called(frame, event, arg) if _watching else None
+
+
 class InterruptAt:
     """Calls ``handler`` once, at the n-th place in the package; by default that raises.
 
@@ -51,12 +58,14 @@ class InterruptAt:
         self._at: dict[FrameType, int] = {}
 
     def __enter__(self) -> InterruptAt:
-        sys._getframe().f_trace_opcodes = True  # 3.12: needed before the tracing begins
-        sys.settrace(self._called)
+        if sys.gettrace() is None:  # an exception out of it ends the tracing
+            sys._getframe().f_trace_opcodes = True  # 3.12: needed before the tracing begins
+            sys.settrace(_called)
+        _watching.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        sys.settrace(None)
+        _watching.clear()
 
     def _called(self, frame: FrameType, event: str, arg: object) -> Any:
         caller, code = frame.f_back, frame.f_code
@@ -115,9 +124,12 @@ def each_place(
 ) -> int:
     """Run with an interrupt at the first place, at the second, until there is none."""
     place = 0
-    while True:
-        place += 1
-        interrupt = InterruptAt(place, handler, but)
-        run(interrupt)
-        if interrupt.where is None:
-            return place - 1
+    try:
+        while True:
+            place += 1
+            interrupt = InterruptAt(place, handler, but)
+            run(interrupt)
+            if interrupt.where is None:
+                return place - 1
+    finally:
+        sys.settrace(None)
