@@ -53,7 +53,7 @@ class TickerCore(TickerState, Source):
         turn = self._turn
         if turn[2] is None and not self._returned and self._ending() is None:
             try:
-                self._fix(turn)
+                self._fix(turn, fresh=True)
             except TickerClosed:
                 pass  # it ended meanwhile, as _try will say
 
@@ -83,12 +83,12 @@ class TickerCore(TickerState, Source):
         if self._over or (token is not None and not exempt and token.cancelled):
             self._refuse()
         if due is None:
-            return self._fix(turn)
+            return self._fix(turn, fresh=fresh)
         now = self._monotonic()
         if due > now:
             return due
         if fresh and due < now and self._pace.skips:
-            return self._fix(turn)
+            return self._fix(turn, fresh=fresh)
         return self._take(turn, due, now, era)
 
     def _take(  # noqa: C901, PLR0912, PLR0915 - one step, from the claim to the store
@@ -172,14 +172,14 @@ class TickerCore(TickerState, Source):
                 return AGAIN
         return tick
 
-    def _fix(self, turn: Turn) -> float:
-        """Fix when the tick falls due, for a reader who asks for it now."""
+    def _fix(self, turn: Turn, *, fresh: bool) -> float:
+        """Fix when the tick falls due, for a reader who asks for it now or has waited for it."""
         if turn[3].__class__ is Last:
             self._refuse()
         if self._timer is not None and self._timer.awaits(turn):
             return FOREVER
         now = self._monotonic()
-        if not self._apply(turn, lambda turn: self._after_ask(turn, now)):
+        if not self._apply(turn, lambda turn: self._after_ask(turn, now, fresh=fresh)):
             return self._contend(turn)
         self._let_go()
         return AGAIN

@@ -175,7 +175,9 @@ class TickerState(Claimable):
             self._timer.renew()
         return renewed(turn, now, self._run.reset() if immediately else self._run.begin())
 
-    def _after_ask(self, turn: Turn, now: float) -> Turn:
+    def _after_ask(self, turn: Turn, now: float, *, fresh: bool) -> Turn:
         if turn[3] is None:
             turn = delayed(turn, self._run.ask())
-        return fixed(turn, self.pace, now)
+        # Who has waited for a timer passes by no tick: it fires after the slot, if only just.
+        is_late = fresh or self._timer is None
+        return fixed(turn, self.pace if is_late else Pace.BURST, now)
