@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import futures
 from typing import TYPE_CHECKING
 
 import pytest
@@ -103,3 +104,31 @@ def test_what_a_finalizer_sends_as_a_coroutine_is_about_to_wait_is_not_missed(
         clock.settle()
         loop.run(wake_in_vain())
     assert waiting.result(PATIENCE) == "a"
+
+
+def test_a_handler_that_wakes_a_coroutine_as_it_is_being_woken_does_no_harm(
+    clock: VirtualClock, loop: LoopThread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes after the look whether the future is done, before it is resolved."""
+    channel, other = Channel[str](1), Channel[str](1)
+
+    class Future(futures._PyFuture):  # type: ignore[name-defined, misc]
+        def set_result(self, result: None) -> None:
+            super().set_result(None)  # by the handler
+            super().set_result(result)
+
+    async def wake() -> None:
+        channel.send_nowait("a")
+
+    def make_future() -> Future:
+        monkeypatch.undo()
+        return Future(loop=loop.loop)
+
+    async def main() -> object:
+        monkeypatch.setattr(loop.loop, "create_future", make_future)
+        return await select_async(channel, other)
+
+    waiting = loop.submit(main())
+    clock.settle()
+    loop.run(wake())
+    assert waiting.result(PATIENCE) == (channel, "a")

@@ -168,6 +168,18 @@ def test_one_merge_goes_on_where_another_loop_over_it_left(clock: VirtualClock) 
     assert list(merging) == []
 
 
+def test_an_item_that_looks_like_an_end_ends_nothing(receivers: Any, clock: VirtualClock) -> None:
+    channel: Channel[Any] = Channel(3)
+    for item in (CLOSED, 1, CLOSED):
+        channel.send_nowait(item)
+    channel.close()
+    merging = receivers.merge(channel, CancellationToken().child(timeout=5))
+    still_waits(clock, merging)
+    clock.advance(5)
+    items = [got for source, got in value(merging) if source is channel]
+    assert items == [CLOSED, 1, CLOSED, CLOSED]
+
+
 def test_an_unknown_source_is_refused(clock: VirtualClock) -> None:
     with pytest.raises(TypeError):
         next(iter(merge(Channel(), object())))  # type: ignore[call-overload]

@@ -110,6 +110,38 @@ def test_the_channel_is_closed_when_the_ticker_ends(
     assert clock.pending() == []
 
 
+@EITHER
+def test_a_channel_of_several_tickers_outlives_the_first_that_ends(
+    clock: VirtualClock, kind: Any
+) -> None:
+    channel: Channel[Any] = Channel(10)
+    short = kind(with_max_retries(ConstantBackOff(10), 1))
+    long = kind(ConstantBackOff(10))
+    for ticker in (short, long):
+        ticker.send_to(channel, close=False)
+    clock.advance(10)
+    assert short.closed
+    assert not channel.closed
+    assert sorted(tick.number for tick in drained(channel)) == [1, 1, 2, 2]
+    clock.advance(10)
+    assert [tick.number for tick in drained(channel)] == [3]
+    long.stop()
+    clock.settle()
+    assert not channel.closed
+
+
+@EITHER
+@pytest.mark.parametrize("close", [None, 0, 1, "no"])
+def test_whether_to_close_is_a_bool(clock: VirtualClock, kind: Any, close: Any) -> None:
+    channel: Channel[Any] = Channel(10)
+    ticker = kind(ConstantBackOff(10))
+    with pytest.raises(TypeError, match=f"close must be a bool, not {close!r}"):
+        ticker.send_to(channel, close=close)
+    clock.settle()
+    assert len(channel) == 0
+    assert ticker.receive_nowait().number == 1
+
+
 def test_a_channel_that_is_closed_first_takes_no_ticks(
     clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,14 +16,26 @@ from tests.channel.ends import drained
 from tests.helpers import in_thread
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from backoff_ticker.testing import VirtualClock
 
 
-def interrupted(*sources: Any, news: Any, clock: VirtualClock, patch: pytest.MonkeyPatch) -> None:
-    """Select in a thread; it is interrupted once it has taken what ``news`` brings."""
+def interrupted(
+    *sources: Any,
+    news: Any,
+    clock: VirtualClock,
+    patch: pytest.MonkeyPatch,
+    meanwhile: Callable[[], object] = int,
+) -> None:
+    """Select in a thread; it is interrupted once it has taken what ``news`` brings.
+
+    In between, ``meanwhile`` is called.
+    """
 
     def interrupt(*_: object) -> None:
         patch.undo()
+        meanwhile()
         raise KeyboardInterrupt
 
     def run() -> None:
@@ -58,6 +70,36 @@ def test_an_item_is_given_back_once_though_its_channel_was_named_twice(
         patch=monkeypatch,
     )
     assert drained(channel) == ["a"]
+
+
+def test_the_time_of_a_timer_is_given_back(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timer = clock.timer()
+    timer.start(5)
+    interrupted(timer, Channel(), news=lambda: clock.advance(5), clock=clock, patch=monkeypatch)
+    assert timer.c.receive_nowait() == clock.time()
+    assert len(timer.c) == 0
+
+
+@pytest.mark.parametrize("act", ["start", "stop"])
+def test_the_time_of_a_start_that_is_over_is_not_given_back(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    timer = clock.timer()
+    timer.start(5)
+    interrupted(
+        timer,
+        Channel(),
+        news=lambda: clock.advance(5),
+        clock=clock,
+        patch=monkeypatch,
+        meanwhile=(lambda: timer.start(60)) if act == "start" else timer.stop,
+    )
+    with pytest.raises(WouldBlock):
+        timer.c.receive_nowait()
+    clock.advance(60)
+    assert drained(timer.c) == ([clock.time()] if act == "start" else [])
 
 
 def test_no_room_is_lost_between_two_senders_that_are_let_in() -> None:
