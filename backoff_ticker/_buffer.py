@@ -116,7 +116,8 @@ class Buffer(Source):
                 try:
                     self._tell(offer)
                 except BaseException:
-                    self._put_back(item)
+                    self._items.appendleft(item)  # itself, since the next may hit a call of ours
+                    self._account_for_return()
                     self._tell(offer)
                     raise
                 return item
@@ -134,20 +135,25 @@ class Buffer(Source):
                 try:
                     self._let_in()
                 except BaseException:
-                    self._put_back(item)
+                    self._items.appendleft(item)
+                    self._account_for_return()
                     raise
             return item
         return EMPTY
 
     def _put_back(self, item: object) -> None:
         """Make an item whose receiver was interrupted the first one again."""
+        self._items.appendleft(item)
+        self._account_for_return()
+
+    def _account_for_return(self) -> None:
+        """Take back the permit of an item that was put back, and wake somebody for it."""
         room, owed = self._room, self._owed
         if room is not None:
             try:
                 del room[-1]
             except IndexError:
                 owed += ONE
-        self._items.appendleft(item)
         self._hand_on()
 
     def _hand_on(self) -> None:
