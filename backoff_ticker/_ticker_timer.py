@@ -132,6 +132,8 @@ class TimerRun:
         relay.generation = _fork.generation
         channel = self._timer.c
         channel._line().add(relay)
+        if self._stopping:
+            channel._line().leave(relay)  # stop() may have done so before
         return channel
 
     def renew(self) -> None:
@@ -154,7 +156,7 @@ class TimerRun:
             is_later = due is not None and due > self._slot  # chosen instead by Pace.SKIP
             if self._is_renewed or is_later or wanted != self._runs_for:
                 self._start(wanted, due, now)
-            if not self._has_fired:
+            if not self._has_fired and not self._stopping:
                 self._receive(now)
         except Exception as error:  # noqa: BLE001 - as of a policy: raised to the next reader
             return delayed(turn, failed_with(error, "the timer", self._timer))

@@ -147,3 +147,20 @@ def test_what_is_no_timer_is_refused(face: Any, timer: Any) -> None:
 def test_a_timer_without_a_c_is_refused(face: Any) -> None:
     with pytest.raises(TypeError, match="timer must"):
         face.ticker(ZeroBackOff(), timer=WithoutC())
+
+
+def test_stopped_in_the_midst_of_a_start_it_takes_nothing_from_the_next_ticker(
+    face: Any, clock: VirtualClock
+) -> None:
+    timer = Fake()
+    ticker = face.ticker(ConstantBackOff(10), timer=timer)
+    timer.start = lambda _: ticker.stop()
+    with pytest.raises(TickerClosed):
+        face.receive(ticker)
+    del timer.start
+    other = face.ticker(ConstantBackOff(10), timer=timer)
+    face.receive(other)
+    asking = face.start_receive(other)
+    still_waits(clock, asking)
+    timer.fire()
+    assert asking.result(PATIENCE).number == 2
