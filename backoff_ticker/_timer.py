@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import repeat
+
 from ._channel import Channel
 from ._errors import ChannelClosed
 from ._numbers import as_seconds
@@ -20,17 +22,22 @@ __all__ = ["ClockTimer"]
 class _Start:
     """One start of a timer; its fire counts until the next start or stop."""
 
-    __slots__ = ("_c", "_clock", "handle", "has_fired")
+    __slots__ = ("_c", "_clock", "_undecided", "handle")
 
     def __init__(self, clock: Clock, c: _Fires) -> None:
         self._clock = clock
         self._c = c
-        self.has_fired = False
+        self._undecided = repeat(None, 1)
         self.handle: TimerHandle | None = None
 
+    def decide(self) -> bool:
+        """Whether this is what decides that it fires, or does not: true once."""
+        for _ in self._undecided:
+            return True
+        return False
+
     def fire(self) -> None:
-        if self._c.current is self:
-            self.has_fired = True
+        if self._c.current is self and self.decide():
             try:
                 self._c.send_nowait((self, self._clock.time()))  # type: ignore[arg-type]
             except ChannelClosed:
@@ -106,10 +113,13 @@ class ClockTimer:
         """
         seconds = as_seconds("delay", delay)
         self.stop()
-        start = _Start(self._clock, self._c)
-        self._c.current = start
+        fires = self._c
+        start = _Start(self._clock, fires)
+        before, fires.current = fires.current, start  # one step: it has no call
+        if before is not None and before.handle is not None:
+            before.handle.cancel()  # of another start, that came since the stop
         start.handle = self._clock.call_at(self._clock.monotonic() + seconds, start.fire)
-        if self._c.current is not start:
+        if fires.current is not start:
             start.handle.cancel()  # by a stop, or another start, that came meanwhile
 
     def stop(self) -> bool:
@@ -122,8 +132,10 @@ class ClockTimer:
         start = self._c.current
         if start is None:
             return False
-        # To cancel comes first: interrupted after it, the start is still there to be dropped.
-        prevented = not start.has_fired if start.handle is None else start.handle.cancel()
+        # To drop it comes last: interrupted before, it is still there to be dropped.
+        prevented = start.decide()
+        if start.handle is not None:
+            start.handle.cancel()
         self._c.drop(start)
         return prevented
 
