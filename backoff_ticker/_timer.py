@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from itertools import repeat
 
 from ._channel import Channel
@@ -20,13 +21,16 @@ __all__ = ["ClockTimer"]
 
 
 class _Start:
-    """One start of a timer; its fire counts until the next start or stop."""
+    """One start of a timer; its fire counts until the next start or stop.
+
+    It holds the channel weakly: a timer that nobody holds any more is collected at once.
+    """
 
     __slots__ = ("_c", "_clock", "_undecided", "handle")
 
     def __init__(self, clock: Clock, c: _Fires) -> None:
         self._clock = clock
-        self._c = c
+        self._c = weakref.ref(c)
         self._undecided = repeat(None, 1)
         self.handle: TimerHandle | None = None
 
@@ -37,9 +41,10 @@ class _Start:
         return False
 
     def fire(self) -> None:
-        if self._c.current is self and self.decide():
+        c = self._c()
+        if c is not None and c.current is self and self.decide():
             try:
-                self._c.send_nowait((self, self._clock.time()))  # type: ignore[arg-type]
+                c.send_nowait((self, self._clock.time()))  # type: ignore[arg-type]
             except ChannelClosed:
                 pass  # whoever closed it wants no times
 

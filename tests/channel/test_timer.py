@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -173,6 +175,24 @@ def test_a_bad_delay_is_named(clock: VirtualClock, delay: Any, expected: type[Ex
         with pytest.raises(expected, match="delay"):
             timer.start(delay)
         assert timer.stop() is False
+
+
+@pytest.mark.parametrize("state", ["pending", "fired", "received"])
+def test_one_that_nobody_holds_any_more_is_collected(clock: VirtualClock, state: str) -> None:
+    timer = clock.timer()
+    timer.start(5)
+    if state != "pending":
+        clock.advance(5)
+    if state == "received":
+        timer.c.receive_nowait()
+    channel = weakref.ref(timer.c)
+    gc.disable()
+    try:
+        del timer
+        assert channel() is None
+    finally:
+        gc.enable()
+    clock.advance(5)
 
 
 def test_timers_are_independent(clock: VirtualClock) -> None:
