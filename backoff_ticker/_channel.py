@@ -128,9 +128,10 @@ class Channel(Sending[T]):
         If it is cancelled, no item is lost.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        self._passed = passed = self._passed + 1
-        if passed % GIVE_WAY_EACH == 0:
+        if self._before_way <= 0:
+            self._before_way = GIVE_WAY_EACH
             await give_way
+        self._before_way -= 1
         if self._items:
             try:
                 for item in self._taking:

@@ -35,12 +35,12 @@ GIVE_WAY_EACH = 64
 class Sending(_Items[T]):
     """The sending side of a channel, and how both sides measure their time-outs."""
 
-    __slots__ = ("_clock", "_passed")
+    __slots__ = ("_before_way", "_clock")
 
     def __init__(self, capacity: int | None, clock: Clock) -> None:
         super().__init__(capacity)
         self._clock = clock
-        self._passed = 0  # by coroutines, whether or not they had to wait
+        self._before_way = GIVE_WAY_EACH - 1  # so many coroutines may pass before one gives way
 
     def send_nowait(self, item: T) -> None:
         """Send ``item`` if it is accepted at once.
@@ -100,9 +100,10 @@ class Sending(_Items[T]):
         If it is cancelled, the item may have been accepted in the same moment.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        self._passed = passed = self._passed + 1
-        if passed % GIVE_WAY_EACH == 0:
+        if self._before_way <= 0:
+            self._before_way = GIVE_WAY_EACH
             await give_way
+        self._before_way -= 1
         if self._room is None:
             try:
                 self._accept(item)
