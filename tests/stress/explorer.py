@@ -48,6 +48,7 @@ class Worker:
         while True:
             self.go.acquire()
             if self.body is None:
+                sys.settrace(None)  # CPython 3.12 crashes later on if a thread ends traced
                 return
             # An exception out of the trace function ends the tracing of its thread.
             if sys.gettrace() is None:
