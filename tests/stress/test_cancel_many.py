@@ -150,7 +150,7 @@ def test_tickers_without_a_reader_leave_no_thread_when_their_token_is_cancelled(
     for ticker in tickers[::2]:
         ticker.receive()
     token.cancel()
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
     assert _waiters(token) == 0
     assert [ticker.closed for ticker in tickers] == [True, False] * 250
     assert [len(list(ticker)) for ticker in tickers] == [0, 1] * 250

@@ -36,7 +36,7 @@ BOUNDED = [0, 1]
 CROWDS = [(1, 1), (1, 2), (2, 1), (2, 2)]
 
 GRAINS: list[Grain] = ["call", "line"]
-LIMIT = 300
+LIMIT = 150
 """Schedules of one model and grain, and as many random ones where it has more."""
 
 
