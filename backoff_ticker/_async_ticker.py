@@ -7,7 +7,7 @@ from ._numbers import as_seconds
 from ._schedule import Tick
 from ._ticker_core import AGAIN
 from ._ticker_face import TickerFace
-from ._waiting import FOREVER, give_way, park_coroutine
+from ._waiting import FOREVER, GIVE_WAY_EACH, give_way, park_coroutine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from typing import Self
 
 __all__ = ["AsyncTicker"]
-
-_GIVE_WAY_EACH = 64
 
 
 class AsyncTicker(TickerFace):
@@ -65,7 +63,7 @@ class AsyncTicker(TickerFace):
         """
         seconds = FOREVER if timeout is None else as_seconds("timeout", timeout)
         limit = self._monotonic() + seconds
-        if self._turn[1] % _GIVE_WAY_EACH == 0:
+        if self._turn[1] % GIVE_WAY_EACH == 0:
             await give_way
         step = self._poll()
         return step if step.__class__ is Tick else await self._receive(step, limit, seconds)
@@ -84,7 +82,7 @@ class AsyncTicker(TickerFace):
 
     async def __anext__(self) -> Tick:
         try:
-            if self._turn[1] % _GIVE_WAY_EACH == 0:
+            if self._turn[1] % GIVE_WAY_EACH == 0:
                 await give_way
             step = self._poll()
             if step.__class__ is Tick:

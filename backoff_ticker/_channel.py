@@ -8,13 +8,14 @@ from ._clock import resolve_clock
 from ._errors import ChannelClosed, WouldBlock
 from ._marks import EMPTY, ENDED
 from ._numbers import as_count, as_seconds, shown
-from ._sending import GIVE_WAY_EACH, Sending, T
-from ._waiting import FOREVER, give_way, park_coroutine, park_thread
+from ._process_bound import ProcessBound
+from ._sending import Sending, T
+from ._waiting import FOREVER, GIVE_WAY_EACH, give_way, park_coroutine, park_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
-    from typing import NoReturn, Self
+    from typing import Self
 
     from ._protocols import Clock
     from ._wait_set import WaitSet
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Channel"]
 
 
-class Channel(Sending[T]):
+class Channel(Sending[T], ProcessBound):
     """Passes items from any number of senders to any number of receivers, in threads and loops.
 
     Each item goes to exactly one receiver, in the order in which they were accepted. After
@@ -55,6 +56,8 @@ class Channel(Sending[T]):
     """
 
     __slots__ = ("__weakref__", "_capacity")
+
+    _kind = "a Channel"
 
     def __init__(self, capacity: float = 0, *, clock: Clock | None = None) -> None:
         unbounded = capacity.__class__ is float and capacity == FOREVER
@@ -212,15 +215,6 @@ class Channel(Sending[T]):
 
     def __bool__(self) -> bool:
         return True
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a Channel belongs to its process and cannot be pickled")
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"

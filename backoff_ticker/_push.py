@@ -69,7 +69,12 @@ class Push(Waiter):
     )
 
     def __init__(
-        self, ticker: TickerFace, sink: Sink | SendSink, loop: AbstractEventLoop | None
+        self,
+        ticker: TickerFace,
+        sink: Sink | SendSink,
+        loop: AbstractEventLoop | None,
+        *,
+        close: bool,
     ) -> None:
         super().__init__()
         self.loop: AbstractEventLoop | None = loop
@@ -80,20 +85,19 @@ class Push(Waiter):
         self._timer: TimerHandle | None = None
         self._sources: tuple[WaitSet, ...] = ()
         self._lost = 0
-        self._closes = True
+        self._closes = close
         self._done = False
         self._again = False
         self._running = False
 
     @classmethod
-    def start(cls, ticker: TickerFace, sink: Sink | SendSink, *, close: bool = True) -> Push:
+    def start(cls, ticker: TickerFace, sink: Sink | SendSink, *, close: bool) -> Push:
         """Begin to send; see ``TickerFace.send_to``."""
         if isinstance(sink, type) or not callable(_put_of(sink)):
             raise TypeError(
                 f"sink must have a method put_nowait(tick) or send_nowait(tick), not {shown(sink)}"
             )
-        push = cls(ticker, sink, _loop_of(sink))
-        push._closes = close
+        push = cls(ticker, sink, _loop_of(sink), close=close)
         ticker._clock.call_at(ticker._clock.monotonic(), push.fire, loop=push.loop)
         return push
 

@@ -49,8 +49,7 @@ class _Selection:
         cases = self.cases
         if fresh:
             for _, behind in cases:
-                if behind._hears_asks:
-                    behind._ask()
+                behind._ask()
         left = len(cases)
         while left:
             at = int(shared_random() * left)

@@ -6,7 +6,7 @@ from ._buffer import Buffer
 from ._errors import ChannelClosed, WouldBlock
 from ._numbers import as_seconds
 from ._offer import Offer
-from ._waiting import FOREVER, give_way, park_coroutine, park_thread
+from ._waiting import FOREVER, GIVE_WAY_EACH, give_way, park_coroutine, park_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,9 +27,7 @@ else:
     T = None
     _Items = {T: Buffer}
 
-__all__ = ["GIVE_WAY_EACH", "Sending", "T"]
-
-GIVE_WAY_EACH = 64
+__all__ = ["Sending", "T"]
 
 
 class Sending(_Items[T]):

@@ -19,10 +19,6 @@ class Source:
     __slots__ = ()
 
     _clock: Clock
-    _hears_asks = False
-
-    def _ask(self) -> None:
-        """Count as asked for a value; called before the first ``_try``, where ``_hears_asks``."""
 
     _once: ClassVar[bool] = False
     """Whether it brings one value, which is its end, too; else ``ENDED`` tells of it."""
@@ -39,6 +35,9 @@ class Source:
     def _look(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
         """Tell a waiter that is registered until when to wait; None: not at all."""
         raise NotImplementedError
+
+    def _ask(self) -> None:
+        """Count as asked for a value; called before the first ``_try``."""
 
     def _try(self, *, fresh: bool) -> object:
         """Take its value: ``EMPTY`` if there is none yet, ``ENDED`` if none comes any more.

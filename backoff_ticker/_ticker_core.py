@@ -47,8 +47,6 @@ class TickerCore(TickerState, Source):
 
     __slots__ = ()
 
-    _hears_asks = True
-
     def _ask(self) -> None:
         turn = self._turn
         if turn[2] is None and not self._returned and self._ending() is None:

@@ -70,7 +70,9 @@ class TickerState(Claimable):
         self._returned: list[tuple[object, Tick]] | tuple[()] = ()
         super().__init__(first_turn(pace, self._monotonic()))
         if timer is not None:
-            self._facts["timer"] = self._pace = self._run_by(timer, pace)
+            from ._ticker_timer import TimerRun
+
+            self._pace = TimerRun(timer, pace, self)
         if token is not None:
             self._facts["given"] = (token,)
         self._run = self._start(backoff)
@@ -83,18 +85,14 @@ class TickerState(Claimable):
 
     @property
     def _timer(self) -> TimerRun | None:
-        return self._facts.get("timer")
+        pace = self._pace
+        return None if isinstance(pace, Pace) else pace
 
     @property
     def pace(self) -> Pace:
         """From when delays run, and what becomes of late ticks."""
         pace = self._pace
         return pace if isinstance(pace, Pace) else pace.pace
-
-    def _run_by(self, timer: TickerTimer, pace: Pace) -> TimerRun:
-        from ._ticker_timer import TimerRun
-
-        return TimerRun(timer, pace, self)
 
     def _apply(self, turn: State, rule: Callable[[Any], State]) -> bool:
         timer = self._timer

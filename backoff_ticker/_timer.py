@@ -8,12 +8,13 @@ from itertools import repeat
 from ._channel import Channel
 from ._errors import ChannelClosed
 from ._numbers import as_seconds
+from ._process_bound import ProcessBound
 from ._waiting import FOREVER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
-    from typing import Any, NoReturn, Self
+    from typing import Any
 
     from ._protocols import Clock, TimerHandle
 
@@ -89,7 +90,7 @@ class _Fires(Channel[float]):
         self._take()
 
 
-class ClockTimer:
+class ClockTimer(ProcessBound):
     """A timer that goes by a clock: see ``Timer``. What it sends can be received once.
 
     Nothing stale is ever received: neither after ``stop()`` nor after the next ``start()``.
@@ -99,6 +100,8 @@ class ClockTimer:
     """
 
     __slots__ = ("__weakref__", "_c", "_clock")
+
+    _kind = "a timer"
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -143,15 +146,6 @@ class ClockTimer:
             start.handle.cancel()
         self._c.drop(start)
         return prevented
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a timer belongs to its process and cannot be pickled")
 
     def __repr__(self) -> str:
         return f"<Timer of {self._clock!r}>"

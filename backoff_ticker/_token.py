@@ -6,6 +6,7 @@ from ._clock import resolve_clock
 from ._errors import Cancelled, DeadlineExceeded
 from ._marks import EMPTY
 from ._numbers import as_number, as_seconds, shown
+from ._process_bound import ProcessBound
 from ._source import Source
 from ._token_tree import CallbackHandle, TokenNode
 from ._waiting import FOREVER, park_coroutine, park_thread
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
     from types import TracebackType
-    from typing import NoReturn, Self
+    from typing import Self
 
     from ._protocols import Clock
     from ._scope import Scope
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["CancellationToken", "any_of", "require_token"]
 
 
-class CancellationToken(TokenNode, Source):
+class CancellationToken(TokenNode, Source, ProcessBound):
     """Tells any number of threads and event loops that work is called off.
 
     Every method may be called from any thread and loop; ``cancel()`` also from signal handlers,
@@ -44,6 +45,7 @@ class CancellationToken(TokenNode, Source):
     __slots__ = ()
 
     _once = True
+    _kind = "a CancellationToken"
 
     def __init__(self, clock: Clock | None = None) -> None:
         self._begin(resolve_clock(clock), (), None)
@@ -256,15 +258,6 @@ class CancellationToken(TokenNode, Source):
     ) -> None:
         if self._armed:
             self.cancel()
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: object) -> Self:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a CancellationToken belongs to its process and cannot be pickled")
 
     def __repr__(self) -> str:
         state = "cancelled" if self.cancelled else "open"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FOREVER",
+    "GIVE_WAY_EACH",
     "LoopWaiter",
     "ThreadWaiter",
     "cancelled_error",
@@ -246,3 +247,6 @@ class _GiveWay:
 
 give_way = _GiveWay()
 """Awaited, it lets the loop run everything else that is ready, once."""
+
+GIVE_WAY_EACH = 64
+"""Of so many who need not wait, one after the other, one gives way nevertheless."""

@@ -18,6 +18,7 @@ FLOORS = [
         "_fork",
         "_marks",
         "_numbers",
+        "_process_bound",
         "_protocols",
         "_schedule",
         "_source",
