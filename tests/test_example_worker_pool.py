@@ -18,6 +18,8 @@ from tests.test_examples import (
     PYTHON,
     ROOT,
     SLOW_CALLBACK,
+    check_quiet_end,
+    check_refusal,
     none_runs_on,
     read_until,
     start,
@@ -159,23 +161,11 @@ def test_a_signal_ends_it_when_all_accepted_jobs_are_done(number: int, jobs: int
     ids=" ".join,
 )
 def test_a_bad_option_is_told_in_one_line(options: list[str], named: str) -> None:
-    process = start(*options, example=WORKER_POOL)
-    output, errors = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, output) == (2, "")
-    assert errors.startswith("worker_pool.py: ")
-    assert errors.count("\n") == 1
-    assert named in errors
+    check_refusal(start(*options, example=WORKER_POOL), "worker_pool.py", named)
 
 
 def test_it_ends_quietly_when_nobody_reads_its_output() -> None:
-    process = start(*LONG, example=WORKER_POOL)
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdout.readline()
-    process.stdout.close()
-    errors = process.stderr.read()
-    process.wait(PATIENCE)
-    assert (SLOW_CALLBACK.sub("", errors), process.returncode) == ("", 1)
+    check_quiet_end(start(*LONG, example=WORKER_POOL))
 
 
 LEFT_OVER = """

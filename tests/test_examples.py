@@ -276,16 +276,24 @@ def test_a_time_out_that_is_not_reached_changes_nothing() -> None:
     ids=" ".join,
 )
 def test_a_bad_option_is_told_in_one_line(options: list[str], named: str) -> None:
-    process = start(*options)
+    check_refusal(start(*options), "reconnect.py", named)
+
+
+def check_refusal(process: subprocess.Popen[str], program: str, named: str) -> None:
+    """See that bad options are told in one line, and nothing else is done."""
     output, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, output) == (2, "")
-    assert errors.startswith("reconnect.py: ")
+    assert errors.startswith(f"{program}: ")
     assert errors.count("\n") == 1
     assert named in errors
 
 
 def test_it_ends_quietly_when_nobody_reads_its_output() -> None:
-    process = start("--never-serve", *QUICK)
+    check_quiet_end(start("--never-serve", *QUICK))
+
+
+def check_quiet_end(process: subprocess.Popen[str]) -> None:
+    """See that it ends without a word when its reader leaves after a line."""
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.readline()
