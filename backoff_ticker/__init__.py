@@ -86,6 +86,17 @@ if TYPE_CHECKING:
         with_added_jitter as with_added_jitter,
         with_jitter as with_jitter,
     )
+    from .retries._budget import RetryBudget as RetryBudget
+    from .retries._call import retry_call as retry_call, retry_call_async as retry_call_async
+    from .retries._decorator import retry as retry
+    from .retries._errors import (
+        Permanent as Permanent,
+        RejectedResult as RejectedResult,
+        RetryAfter as RetryAfter,
+    )
+    from .retries._loop import Attempt as Attempt, Attempts as Attempts, attempts as attempts
+    from .retries._options import RetryOptions as RetryOptions
+    from .retries._outcome import Outcome as Outcome, StopReason as StopReason
 
 _ROOM_OF = {
     "CLOSED": "_marks",
@@ -138,6 +149,19 @@ _ROOM_OF = {
     "named_policy": "policies._named",
     "select": "_select",
     "select_async": "_select",
+    "Attempt": "retries._loop",
+    "Attempts": "retries._loop",
+    "Outcome": "retries._outcome",
+    "Permanent": "retries._errors",
+    "RejectedResult": "retries._errors",
+    "RetryAfter": "retries._errors",
+    "RetryBudget": "retries._budget",
+    "RetryOptions": "retries._options",
+    "StopReason": "retries._outcome",
+    "attempts": "retries._loop",
+    "retry": "retries._decorator",
+    "retry_call": "retries._call",
+    "retry_call_async": "retries._call",
     "with_added_jitter": "policies._with_jitter",
     "with_jitter": "policies._with_jitter",
     "with_max_elapsed_time": "policies._limits",
@@ -152,6 +176,8 @@ __all__ = [
     "STOP",
     "AlgorithmBackOff",
     "AsyncTicker",
+    "Attempt",
+    "Attempts",
     "BackOff",
     "BackoffTickerError",
     "CancellationToken",
@@ -175,11 +201,18 @@ __all__ = [
     "LIMDBackOff",
     "MILDBackOff",
     "MIMDBackOff",
+    "Outcome",
     "Pace",
     "Parker",
+    "Permanent",
+    "RejectedResult",
+    "RetryAfter",
+    "RetryBudget",
+    "RetryOptions",
     "Sink",
     "Stop",
     "StopBackOff",
+    "StopReason",
     "SystemClock",
     "Tick",
     "Ticker",
@@ -190,11 +223,15 @@ __all__ = [
     "WouldBlock",
     "ZeroBackOff",
     "any_of",
+    "attempts",
     "cancel_on_signals",
     "chain",
     "delays",
     "merge",
     "named_policy",
+    "retry",
+    "retry_call",
+    "retry_call_async",
     "select",
     "select_async",
     "with_added_jitter",

@@ -1,4 +1,4 @@
-"""A policy while a ticker runs it: the copy, what it answers, the tokens that it holds."""
+"""A policy while somebody runs it: the copy, what it answers, the tokens that it holds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def failed_with(error: Exception, role: str, culprit: object) -> Last:
         wrapped = RuntimeError(f"{shown(culprit)} raised {type(error).__name__}")
         wrapped.__cause__ = error
         return Last(CloseReason.FAILED, wrapped)
-    error.add_note(f"This came from {role} of a ticker: {shown(culprit)}")
+    error.add_note(f"This came from {role}: {shown(culprit)}")
     return Last(CloseReason.FAILED, error)
 
 
@@ -69,7 +69,7 @@ class PolicyRun:
         require_token("token", token)
         if token.deadline is not None and token.clock is not self._clock:
             raise ValueError(
-                f"token must have its deadline on the ticker's clock {self._clock!r}, "
+                f"token must have its deadline on the clock of its user, {self._clock!r}, "
                 f"not on {token.clock!r}"
             )
         self._tokens = (*self._tokens, token)

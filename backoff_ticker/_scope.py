@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import asyncio
     from types import TracebackType
 
+    from ._errors import Cancelled
     from ._protocols import TimerHandle
     from ._token import CancellationToken
 
@@ -23,9 +24,13 @@ __all__ = ["Scope"]
 
 
 class Scope(Waiter):
-    """One block; see ``CancellationToken.scope``."""
+    """One block; see ``CancellationToken.scope``.
 
-    __slots__ = ("_cancelling", "_fired", "_task", "_timer", "_token", "loop")
+    Attributes:
+        error: What the cancel of this block was turned into; None if it was not.
+    """
+
+    __slots__ = ("_cancelling", "_fired", "_task", "_timer", "_token", "error", "loop")
 
     def __init__(self, token: CancellationToken) -> None:
         super().__init__()
@@ -34,6 +39,7 @@ class Scope(Waiter):
         self._timer: TimerHandle | None = None
         self._cancelling = 0
         self._fired = False
+        self.error: Cancelled | None = None
 
     async def __aenter__(self) -> CancellationToken:
         """Enter the block; under a cancelled token its first ``await`` is cancelled.
@@ -41,20 +47,25 @@ class Scope(Waiter):
         Raises:
             RuntimeError: It is not entered in a task, or was entered before.
         """
+        if self._task is None and current_task().cancelling():
+            await give_way  # a cancel that is still to come is not this block's: let it come now
+        self.enter()
+        return self._token
+
+    def enter(self) -> None:
+        """Enter the block where there is no ``await``."""
         if self._task is not None:
             raise RuntimeError("a scope can be entered once; call token.scope() again")
-        self.loop: asyncio.AbstractEventLoop | None = current_loop()
+        loop = current_loop()
+        self.loop: asyncio.AbstractEventLoop | None = loop
         self._task = current_task()
         self._cancelling = self._task.cancelling()
-        if self._cancelling:
-            await give_way  # a cancel that is still to come is not this block's: let it come now
         token = self._token
         token.wait_set().add(self)
         if token.cancelled:
-            self.fire()
+            loop.call_soon(self.fire)
         elif token.deadline is not None:
-            self._timer = token.clock.call_at(token.deadline, self.fire, loop=self.loop)
-        return token
+            self._timer = token.clock.call_at(token.deadline, self.fire, loop=loop)
 
     def fire(self) -> None:
         """Cancel the body, once, if the token is cancelled and the block has not been left."""
@@ -71,20 +82,36 @@ class Scope(Waiter):
         """Leave the block: take the cancel back, and tell it as ``Cancelled``."""
         task = self._task
         assert task is not None  # noqa: S101 - entered
-        if self._timer is not None:
-            self._timer.cancel()
-        self._token.wait_set().leave(self)
-        fired, self._fired = self._fired, True
-        if not fired:
-            return
-        others = task.uncancel() > self._cancelling
-        if isinstance(exc, cancelled_error()):
-            if not others:
-                raise self._token.error() from exc
-        elif not others:
+        unmet = self.leave(exc)
+        if self.error is not None:
+            raise self.error from exc
+        if unmet:
             # The body ended without meeting the cancel: let it come now, and end here.
             try:
                 await give_way
             except cancelled_error():
                 if task.cancelling() > self._cancelling:
                     raise
+
+    def leave(self, exc: BaseException | None) -> bool:
+        """Leave the block where there is no ``await``; ``exc`` is what ended it.
+
+        ``error`` is then what is to be raised instead, if ``exc`` is the cancel of this block and
+        nobody else's.
+
+        Returns:
+            Whether a cancel of this block was not met by the body and is still to come. Only a
+            body that cancelled the token itself, and then did not wait, can leave one.
+        """
+        task = self._task
+        assert task is not None  # noqa: S101 - entered
+        if self._timer is not None:
+            self._timer.cancel()
+        self._token.wait_set().leave(self)
+        fired, self._fired = self._fired, True
+        if not fired or task.uncancel() > self._cancelling:
+            return False
+        if isinstance(exc, cancelled_error()):
+            self.error = self._token.error()
+            return False
+        return True

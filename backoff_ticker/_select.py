@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ._channel import Channel
 from ._marks import CLOSED, EMPTY, ENDED
 from ._numbers import as_seconds, shown
 from ._source import Source
+from ._timer import is_timer
 from ._waiting import FOREVER, give_way, park_coroutine, park_thread
 from .policies._random import shared_random
 
@@ -103,10 +103,8 @@ class _Selection:
 def _case(what: str, source: AnySource) -> tuple[AnySource, Source]:
     if isinstance(source, Source):
         return source, source
-    channel = getattr(source, "c", None)
-    timed = callable(getattr(source, "start", None)) and callable(getattr(source, "stop", None))
-    if timed and isinstance(channel, Channel) and not isinstance(source, type):
-        return source, channel
+    if is_timer(source):
+        return source, source.c
     raise TypeError(
         f"{what} waits for tickers, channels, timers and tokens, not for {shown(source)}"
     )

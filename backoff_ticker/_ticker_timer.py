@@ -18,17 +18,18 @@ from __future__ import annotations
 import weakref
 
 from . import _fork
-from ._channel import Channel
 from ._marks import EMPTY
-from ._numbers import as_number, shown
+from ._numbers import as_number
 from ._policy_run import failed_with
 from ._report import report
 from ._schedule import Pace
+from ._timer import require_timer
 from ._turn import comes_at_once, delayed, fixed
 from ._wait_set import Waiter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ._channel import Channel
     from ._protocols import TickerTimer
     from ._schedule import Tick
     from ._ticker_state import TickerState
@@ -82,13 +83,7 @@ class TimerRun:
     )
 
     def __init__(self, timer: TickerTimer, pace: Pace, ticker: TickerState) -> None:
-        methods = callable(getattr(timer, "start", None)) and callable(getattr(timer, "stop", None))
-        channel = getattr(timer, "c", None)
-        if isinstance(timer, type) or not methods or not isinstance(channel, Channel):
-            raise TypeError(
-                "timer must have the methods start(delay) and stop() and a Channel c, "
-                f"not be {shown(timer)}"
-            )
+        require_timer("timer", timer)
         self.pace: Pace = pace
         self.skips: bool = pace.skips
         self._timer = timer

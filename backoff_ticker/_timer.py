@@ -7,18 +7,33 @@ from itertools import repeat
 
 from ._channel import Channel
 from ._errors import ChannelClosed
-from ._numbers import as_seconds
+from ._numbers import as_seconds, shown
 from ._process_bound import ProcessBound
 from ._waiting import FOREVER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
-    from typing import Any
+    from typing import Any, TypeGuard
 
-    from ._protocols import Clock, TimerHandle
+    from ._protocols import Clock, TickerTimer, TimerHandle
 
-__all__ = ["ClockTimer"]
+__all__ = ["ClockTimer", "is_timer", "require_timer"]
+
+
+def is_timer(value: object) -> TypeGuard[TickerTimer]:
+    """Whether ``value`` has what is wanted of a timer: ``start``, ``stop`` and a channel ``c``."""
+    methods = callable(getattr(value, "start", None)) and callable(getattr(value, "stop", None))
+    return methods and isinstance(getattr(value, "c", None), Channel)
+
+
+def require_timer(name: str, value: object) -> None:
+    """Raise a TypeError that names the parameter unless ``value`` is a timer."""
+    if isinstance(value, type) or not is_timer(value):
+        raise TypeError(
+            f"{name} must have the methods start(delay) and stop() and a Channel c, "
+            f"not be {shown(value)}"
+        )
 
 
 class _Start:

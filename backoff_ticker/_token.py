@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ._wait_set import WaitSet
     from ._waiting import LoopWaiter, ThreadWaiter
 
-__all__ = ["CancellationToken", "any_of", "require_token"]
+__all__ = ["CancellationToken", "any_of", "derive_token", "require_token"]
 
 
 class CancellationToken(TokenNode, Source, ProcessBound):
@@ -198,7 +198,7 @@ class CancellationToken(TokenNode, Source, ProcessBound):
             limits.append(self._clock.monotonic() + as_seconds("timeout", timeout))
         if deadline is not None:
             limits.append(as_number("deadline", deadline, "a finite number of monotonic seconds"))
-        return _make(self._clock, (self,), min(limits, default=None))
+        return derive_token(self._clock, (self,), min(limits, default=None))
 
     def on_cancel(self, callback: Callable[[], object]) -> CallbackHandle:
         """Have ``callback()`` called once when the token is cancelled; at once if it is already.
@@ -289,9 +289,13 @@ class _DeadlineToken(CancellationToken):
         self._flag = value
 
 
-def _make(
+def derive_token(
     clock: Clock, parents: tuple[CancellationToken, ...], deadline: float | None
 ) -> CancellationToken:
+    """Return a token that is cancelled with any of ``parents``, and at ``deadline`` by ``clock``.
+
+    Deadlines of the parents reach it only as they cancel: they are to be reckoned with before.
+    """
     cls = CancellationToken if deadline is None else _DeadlineToken
     token = cls.__new__(cls)
     token._begin(clock, parents, deadline)
@@ -317,7 +321,7 @@ def any_of(*tokens: CancellationToken) -> CancellationToken:
         if token._clock is not clock:
             raise ValueError(f"any_of() mixes deadlines on {clock!r} and {token._clock!r}")
     deadlines = [token.deadline for token in timed if token.deadline is not None]
-    return _make(clock, tokens, min(deadlines, default=None))
+    return derive_token(clock, tokens, min(deadlines, default=None))
 
 
 def require_token(name: str, value: object) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "copy_policy",
     "is_immutable",
     "is_ours",
+    "is_policy",
     "policies_in",
     "require_policy",
 ]
@@ -39,7 +40,8 @@ def is_immutable(policy: object) -> bool:
     return "_immutable" in type(policy).__dict__
 
 
-def _is_policy(value: object) -> bool:
+def is_policy(value: object) -> bool:
+    """Whether ``value`` has the methods of a ``BackOff``."""
     return (
         callable(getattr(value, "next_backoff", None))
         and callable(getattr(value, "reset", None))
@@ -49,7 +51,7 @@ def _is_policy(value: object) -> bool:
 
 def require_policy(name: str, value: object) -> None:
     """Raise a TypeError that names the parameter unless ``value`` is a ``BackOff``."""
-    if not _is_policy(value):
+    if not is_policy(value):
         raise TypeError(
             f"{name} must be a BackOff, an object with next_backoff() and reset(), "
             f"not {shown(value)}"
@@ -78,7 +80,7 @@ def policies_in(thing: object) -> dict[int, BackOff]:
         if id(value) in seen:
             continue
         seen.add(id(value))
-        if _is_policy(value):
+        if is_policy(value):
             found[id(value)] = value
             left += [held for _, held in attributes(value)]
         elif isinstance(value, _CONTAINERS):
@@ -166,7 +168,7 @@ class Copier:
 
     def _held(self, value: Any) -> Any:  # noqa: ANN401 - anything a policy may hold
         """Return ``value`` with the policies in it copied: itself if there are none."""
-        if _is_policy(value):
+        if is_policy(value):
             return self.policy(value)
         if not isinstance(value, _CONTAINERS):
             return value

@@ -1,0 +1,129 @@
+"""A budget of retries that any number of callers share."""
+
+from __future__ import annotations
+
+from .._numbers import as_factor, as_number, shown
+from .._process_bound import ProcessBound
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Holding = tuple[int, dict[int, Any]]
+
+__all__ = ["RetryBudget"]
+
+_UNITS = 10**9
+"""Tokens are counted in so many parts: whole numbers, so that ten tenths are one."""
+
+
+class RetryBudget(ProcessBound):
+    """Keeps retries from becoming the load that a failing service dies of.
+
+    A bucket of tokens, full at first: each retry takes ``retry_cost`` of them, each success puts
+    ``token_ratio`` back. A retry that finds too few is not made, at once and without a wait: the
+    last error is raised. First attempts are always made. So for as long as the budget lives
+
+        retries * retry_cost <= max_tokens + token_ratio * successes
+
+    whatever the number of callers, threads and loops.
+
+    Source: success-fed as in Marc Brooker's "Fixing retries with token buckets and circuit
+    breakers" and gRPC's retry throttling (gRFC A6); sizes and costs as in botocore's retry quota.
+
+    Tokens are counted to a billionth.
+
+    Thread safety: every method, from any thread, signal handler or finalizer; nothing waits.
+
+    Args:
+        max_tokens: What the bucket holds, > 0.
+        token_ratio: What a success puts back, >= 0.
+        retry_cost: What a retry takes, > 0 and <= ``max_tokens``.
+
+    Raises:
+        TypeError, ValueError: An argument is no finite number in its range.
+    """
+
+    __slots__ = ("_gain", "_most", "_newest", "max_tokens", "retry_cost", "token_ratio")
+
+    _kind = "a RetryBudget"
+
+    def __init__(
+        self, max_tokens: float = 500, token_ratio: float = 0.1, retry_cost: float = 1
+    ) -> None:
+        self.max_tokens: float = _above_zero("max_tokens", max_tokens)
+        self.token_ratio: float = as_factor("token_ratio", token_ratio, 0)
+        self.retry_cost: float = _above_zero("retry_cost", retry_cost)
+        if self.retry_cost > self.max_tokens:
+            raise ValueError(
+                f"retry_cost must be <= max_tokens ({self.max_tokens!r}), not {shown(retry_cost)}"
+            )
+        self._most = _units(self.max_tokens)
+        self._gain = _units(self.token_ratio)
+        # What the bucket holds, and in the dict what it holds next. Whoever stores that makes the
+        # change, and everybody else finds it there: no lock, and no change is lost.
+        self._newest: Holding = (self._most, {})
+
+    def _last(self) -> Holding:
+        last = self._newest
+        while (after := last[1].get(0)) is not None:
+            last = after
+        return last
+
+    @property
+    def tokens(self) -> float:
+        """What the bucket holds now."""
+        return self._last()[0] / _UNITS
+
+    def try_acquire(self, cost: float | None = None) -> bool:
+        """Take ``cost`` tokens (None: ``retry_cost``), if there are so many.
+
+        Returns:
+            False if there are fewer; nothing is taken then.
+
+        Raises:
+            TypeError, ValueError: ``cost`` is no finite number of at least 0.
+        """
+        wanted = _units(self.retry_cost if cost is None else as_factor("cost", cost, 0))
+        while True:
+            last = self._last()
+            left = last[0] - wanted
+            if left < 0:
+                return False
+            if self._replace(last, left):
+                return True
+
+    def success(self) -> None:
+        """Put ``token_ratio`` back, for an operation that succeeded; never above ``max_tokens``."""
+        while True:
+            last = self._last()
+            if last[0] >= self._most:
+                return
+            if self._replace(last, min(last[0] + self._gain, self._most)):
+                return
+
+    def _replace(self, last: Holding, units: int) -> bool:
+        after: Holding = (units, {})
+        if last[1].setdefault(0, after) is not after:
+            return False
+        self._newest = after  # should somebody slower store an older one, it leads here
+        return True
+
+    def __repr__(self) -> str:
+        return (
+            f"RetryBudget(max_tokens={self.max_tokens!r}, token_ratio={self.token_ratio!r}, "
+            f"retry_cost={self.retry_cost!r})"
+        )
+
+
+def _units(tokens: float) -> int:
+    whole = int(tokens)
+    return whole * _UNITS + round((tokens - whole) * _UNITS)
+
+
+def _above_zero(name: str, value: float) -> float:
+    expected = "a finite number > 0"
+    number = as_number(name, value, expected)
+    if number <= 0.0:
+        raise ValueError(f"{name} must be {expected}, not {shown(value)}")
+    return number

@@ -1,0 +1,139 @@
+"""One operation, called until it succeeds: ``retry_call`` and ``retry_call_async``."""
+
+from __future__ import annotations
+
+from types import CoroutineType
+
+from .._numbers import shown
+from ._drive import drive, drive_async, is_awaitable, refuse_coroutine, refuse_plain
+from ._rules import Rules
+from ._run import Run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import TypeVar, Unpack
+
+    from .._protocols import BackOff
+    from ._options import RetryOptions
+
+    T = TypeVar("T")
+
+__all__ = ["call", "call_async", "name_of", "retry_call", "retry_call_async"]
+
+
+def retry_call(
+    operation: Callable[[], T],
+    backoff: BackOff | None = None,
+    **options: Unpack[RetryOptions],
+) -> T:
+    """Call ``operation()`` until it succeeds; return what it returns.
+
+    The wait between two attempts blocks this thread; a cancel of a token ends it at once. See
+    ``retry`` for the options and for what is raised at the end. Where the same call is made often,
+    ``retry`` checks the options once, this function each time.
+
+    Thread safety: each call is a run of its own, on a copy of the policy.
+
+    Args:
+        operation: What to call; it takes no argument (``functools.partial`` binds some).
+        backoff: The policy; None: ``ExponentialBackOff()``.
+        **options: Those of ``retry``, without ``attempt_timeout``.
+
+    Raises:
+        TypeError, ValueError: An argument is not what it should be, or the operation returned a
+            coroutine; it was not run.
+        Exception: As ``retry``.
+    """
+    _require_operation(operation)
+    rules = _rules("retry_call()", backoff, options)
+    rules.refuse_attempt_timeout()
+    return call(rules, name_of(operation), operation)
+
+
+async def retry_call_async(
+    operation: Callable[[], Awaitable[T]],
+    backoff: BackOff | None = None,
+    **options: Unpack[RetryOptions],
+) -> T:
+    """Await ``operation()`` until it succeeds; return what that returns.
+
+    As ``retry_call()``, in a coroutine. A cancel of a token, and the limits of time, also cut an
+    attempt that is running, as ``asyncio.timeout()`` would. A cancel of the task itself ends
+    everything and passes as ``asyncio.CancelledError``.
+
+    Args:
+        operation: Called for each attempt; returns an awaitable, as coroutine functions do.
+        backoff: The policy; None: ``ExponentialBackOff()``.
+        **options: Those of ``retry``.
+
+    Raises:
+        TypeError, ValueError: An argument is not what it should be, or the operation returned what
+            cannot be awaited.
+        Exception: As ``retry``.
+    """
+    _require_operation(operation)
+    rules = _rules("retry_call_async()", backoff, options)
+    return await call_async(rules, name_of(operation), operation)
+
+
+def call(rules: Rules, name: str, operation: Callable[[], T]) -> T:
+    """Call ``operation()`` as ``rules`` say; straight, and no more, while it succeeds."""
+    if not rules.quiet:
+        return drive(Run(rules, name), operation)
+    try:
+        result = operation()
+    except Exception as caught:  # noqa: BLE001 - the run judges it
+        error = caught
+    else:
+        if result.__class__ is CoroutineType:
+            refuse_coroutine(name, result)
+        return result
+    try:
+        return drive(Run(rules, name, error), operation)
+    finally:
+        del error
+
+
+async def call_async(rules: Rules, name: str, operation: Callable[[], Awaitable[T]]) -> T:
+    """Await ``operation()`` as ``rules`` say; straight, and no more, while it succeeds."""
+    if not rules.quiet or rules.cuts:
+        return await drive_async(Run(rules, name), operation)
+    try:
+        awaitable = operation()
+        if is_awaitable(awaitable):
+            return await awaitable
+    except Exception as caught:  # noqa: BLE001 - the run judges it
+        error = caught
+    else:
+        refuse_plain(name, awaitable)
+    try:
+        return await drive_async(Run(rules, name, error), operation)
+    finally:
+        del error
+
+
+_DEFAULT = Rules("", None, {})
+
+
+def _rules(what: str, backoff: BackOff | None, options: RetryOptions) -> Rules:
+    if backoff is None and not options:
+        return _DEFAULT
+    return Rules(what, backoff, options)
+
+
+def _require_operation(operation: object) -> None:
+    if not callable(operation):
+        raise TypeError(f"operation must be callable, not {shown(operation)}")
+
+
+def name_of(operation: object) -> str:
+    """Return what to call an operation in notes and outcomes."""
+    while True:
+        name = getattr(operation, "__qualname__", None)
+        if isinstance(name, str):
+            return name
+        inner = getattr(operation, "func", None)  # of a functools.partial
+        if inner is None or inner is operation:
+            return type(operation).__qualname__
+        operation = inner

@@ -1,0 +1,188 @@
+"""``retry``: functions of every kind that are called again until they succeed."""
+
+from __future__ import annotations
+
+from functools import partial, wraps
+from types import CoroutineType
+
+from .._numbers import shown
+from ..policies._copying import is_policy, require_policy
+from ._call import name_of
+from ._drive import drive, drive_async, refuse_coroutine
+from ._generators import retried_async_generator, retried_generator
+from ._rules import Rules
+from ._run import Run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, overload
+
+    from .._protocols import BackOff
+    from ._options import RetryOptions
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
+
+    class Decorator(Protocol):
+        """Decorates a function, whose types stay as they are."""
+
+        def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
+            """Return ``function``, retried."""
+            ...
+
+    @overload
+    def retry(backoff: Callable[P, R], /) -> Callable[P, R]: ...
+    @overload
+    def retry(backoff: BackOff | None = None, **options: Unpack[RetryOptions]) -> Decorator: ...
+
+
+__all__ = ["retry"]
+
+
+def retry(backoff: Any = None, **options: Any) -> Any:
+    """Decorate a function so that it is called again, as a policy says, until it succeeds.
+
+    ``@retry`` and ``@retry(policy, max_attempts=5)`` both work, on functions, methods, coroutine
+    functions and other callables. Generators, asynchronous ones too, begin again until they have
+    given their first item; what they raise later passes. What is decorated keeps its signature, and
+    coroutine functions stay such.
+
+    After an attempt the order is: what it returned is accepted, or the error is permanent, or is
+    none that ``on`` retries; then a token is cancelled, ``timeout`` is reached, ``max_attempts``
+    are made, the policy says ``STOP``, the wait would reach ``timeout``, or the budget is spent;
+    else ``notify``, the hook ``on_retry``, the wait, and the next attempt. What is no ``Exception``
+    (``KeyboardInterrupt``, ``SystemExit``, ``asyncio.CancelledError``) is never retried.
+
+    Thread safety: each call is a run of its own, on a copy of the policy; any number of threads
+    and loops may call at once.
+    Wakes when: a wait ends by its time, or by a cancel of a token; then no further call is made.
+    If cancelled or interrupted: that passes, nothing stays behind.
+
+    Source: order and meaning of ``Retry`` in cenkalti/backoff v4, where not said otherwise.
+
+    Args:
+        backoff: The policy; None: ``ExponentialBackOff()``. Its own limit of elapsed time counts
+            from the first failure. A feedback policy hears of each failure.
+        **options: All by keyword, all checked at once.
+
+            * ``on``: what is retried: an exception type, a tuple of them, or a function of the
+              error that returns a bool, or the wait in seconds or as a timedelta. Default:
+              ``Exception``.
+            * ``until``, ``retry_if``: a function of the result that says whether it is accepted,
+              or whether to try again; one of them. A result that is not accepted counts as a
+              ``RejectedResult`` raised, and is retried whatever ``on`` says.
+            * ``token``: a ``CancellationToken``. The first attempt is made even if it is cancelled
+              already. While a coroutine runs, a cancel cuts it.
+            * ``timeout``: seconds >= 0 or a timedelta for everything, from the start of the first
+              attempt. No wait begins that would reach it; a coroutine is cut by it; a result that
+              comes late is returned.
+            * ``attempt_timeout``: the same for each attempt, of coroutines only; what it cuts
+              counts as a ``TimeoutError`` raised.
+            * ``max_attempts``: an int >= 1.
+            * ``max_retry_after``: seconds >= 0 or a timedelta: the most that a ``RetryAfter``, or
+              a wait that ``on`` returned, makes a wait. Default: six hours; None: no bound.
+            * ``notify``: called with the error and the wait in seconds before each wait.
+            * ``on_attempt``, ``on_retry``, ``on_success``, ``on_give_up``: hooks, called with an
+              ``Outcome`` before each attempt, before each wait, and at the end. Each may return a
+              context manager, which then spans the attempt or the wait, and in a coroutine an
+              awaitable, or an asynchronous context manager.
+            * ``budget``: a ``RetryBudget``.
+            * ``clock``: what measures all this; None: the current clock at the time of the call.
+            * ``timer``: a ``Timer`` that measures the waits instead; for one run at a time.
+
+    Raises:
+        TypeError, ValueError: An option is unknown or not what it should be, or cannot be for this
+            kind of function.
+
+    What is decorated raises:
+        Exception: The last error itself, with a note that says why there was no further attempt;
+            the error inside a ``Permanent`` or a ``RetryAfter``.
+        Cancelled: A token was cancelled; from the last error.
+        DeadlineExceeded: ``timeout``, or a token's deadline, was reached; from the last error.
+        Exception: What a hook, the policy, the timer or one of the functions failed with.
+    """
+    if backoff is None or is_policy(backoff):
+        rules = Rules("retry()", backoff, options)
+        return lambda function: _decorated(function, rules)
+    if isinstance(backoff, type) and hasattr(backoff, "next_backoff"):
+        require_policy("backoff", backoff)
+    if options:
+        raise TypeError(
+            f"retry() decorates {shown(backoff)} without options, or takes options first: "
+            "retry(...)(function), or retry_call(function, ...)"
+        )
+    return _decorated(backoff, Rules("retry()", None, {}))
+
+
+def _decorated(function: Any, rules: Rules) -> Any:
+    if isinstance(function, (staticmethod, classmethod)):
+        return type(function)(_decorated(function.__func__, rules))
+    if not callable(function):
+        raise TypeError(f"retry() decorates a function, not {shown(function)}")
+    return _wrapper_for(function)(function, name_of(function), rules)
+
+
+def _wrapper_for(function: object) -> Callable[[Callable[..., Any], str, Rules], Any]:
+    import inspect
+
+    for kind in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its code
+        if inspect.iscoroutinefunction(kind):
+            return _coroutine_function
+        if inspect.isasyncgenfunction(kind):
+            return retried_async_generator
+        if inspect.isgeneratorfunction(kind):
+            return retried_generator
+    return _function
+
+
+def _function(function: Callable[..., Any], name: str, rules: Rules) -> Any:
+    rules.refuse_attempt_timeout()
+    if not rules.quiet:
+
+        @wraps(function)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            return drive(Run(rules, name), partial(function, *args, **kwargs))
+
+        return watched
+
+    @wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        # As in call(), but without a partial where nothing fails.
+        try:
+            result = function(*args, **kwargs)
+        except Exception as caught:  # noqa: BLE001 - the run judges it
+            error = caught
+        else:
+            if result.__class__ is CoroutineType:
+                refuse_coroutine(name, result)
+            return result
+        try:
+            return drive(Run(rules, name, error), partial(function, *args, **kwargs))
+        finally:
+            del error
+
+    return wrapper
+
+
+def _coroutine_function(function: Callable[..., Any], name: str, rules: Rules) -> Any:
+    if not rules.quiet or rules.cuts:
+
+        @wraps(function)
+        async def watched(*args: Any, **kwargs: Any) -> Any:
+            return await drive_async(Run(rules, name), partial(function, *args, **kwargs))
+
+        return watched
+
+    @wraps(function)
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return await function(*args, **kwargs)
+        except Exception as caught:  # noqa: BLE001 - the run judges it
+            error = caught
+        try:
+            return await drive_async(Run(rules, name, error), partial(function, *args, **kwargs))
+        finally:
+            del error
+
+    return wrapper

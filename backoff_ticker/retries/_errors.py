@@ -1,0 +1,111 @@
+"""What an operation raises to tell its retry more than that it failed; and a rejected result."""
+
+from __future__ import annotations
+
+from .._errors import BackoffTickerError
+from .._numbers import as_seconds, shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+__all__ = ["Permanent", "RejectedResult", "RetryAfter", "permanent_in", "unwrapped"]
+
+
+class Permanent(BackoffTickerError):
+    """Raised by an operation: no further attempt can help; whoever retries it raises ``error``.
+
+    It is found along ``__cause__``, too: ``raise MyError from Permanent(error)``. Where nobody
+    retries, it passes as any error does.
+
+    Source: ``Permanent`` of cenkalti/backoff v4.
+
+    Args:
+        error: What is raised at the end.
+
+    Raises:
+        TypeError: ``error`` is no exception.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        if not isinstance(error, BaseException):
+            raise TypeError(f"error must be an exception, not {shown(error)}")
+        super().__init__(error)
+        self.error: BaseException = error
+
+    def __str__(self) -> str:
+        return _told(self.error)
+
+
+class RetryAfter(BackoffTickerError):
+    """Raised by an operation: try again in ``seconds``, whatever ``on`` and the policy would say.
+
+    The policy is asked all the same, so its limits and those of the retry bind; and no wait is
+    longer than ``max_retry_after``.
+
+    Args:
+        seconds: Seconds >= 0 or a timedelta: the next wait.
+        error: What failed; what hooks are told of, and what is raised if there is no further
+            attempt. None: the ``RetryAfter`` itself.
+
+    Raises:
+        TypeError, ValueError: ``seconds`` is not a finite duration of at least 0.
+        TypeError: ``error`` is neither None nor an ``Exception``.
+    """
+
+    def __init__(self, seconds: float | timedelta, error: Exception | None = None) -> None:
+        self.seconds: float = as_seconds("seconds", seconds)
+        if error is not None and not isinstance(error, Exception):
+            raise TypeError(f"error must be an Exception or None, not {shown(error)}")
+        super().__init__(seconds, error)
+        self.error: Exception | None = error
+
+    def __str__(self) -> str:
+        text = f"retry after {self.seconds} s"
+        return text if self.error is None else f"{text}: {_told(self.error)}"
+
+
+class RejectedResult(BackoffTickerError):
+    """An operation returned what ``until`` or ``retry_if`` did not accept.
+
+    Attributes:
+        result: What it returned.
+    """
+
+    def __init__(self, result: object) -> None:
+        super().__init__(result)
+        self.result: object = result
+
+    def __str__(self) -> str:
+        return f"a result of type {type(self.result).__name__} was not accepted"
+
+
+def _told(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def permanent_in(error: BaseException) -> Permanent | None:
+    """Return the first ``Permanent`` among ``error`` and its causes."""
+    if error.__cause__ is None:
+        return error if isinstance(error, Permanent) else None
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        if isinstance(link, Permanent):
+            return link
+        seen.add(id(link))
+        link = link.__cause__
+    return None
+
+
+def unwrapped(permanent: Permanent) -> BaseException:
+    """Return the error inside, with what is known of where it comes from."""
+    error: BaseException = permanent
+    while isinstance(error, (Permanent, RetryAfter)) and error.error is not None:
+        error = error.error
+    if error.__traceback__ is None:
+        error.__traceback__ = permanent.__traceback__
+    cause = permanent.__cause__
+    if error.__cause__ is None and cause is not None and cause is not error:
+        error.__cause__ = cause
+    return error

@@ -1,0 +1,45 @@
+"""The options of a retry, for type checkers; the one place that names their types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import timedelta
+
+    from .._protocols import Clock, TickerTimer
+    from .._token import CancellationToken
+    from ._budget import RetryBudget
+    from ._outcome import Outcome
+
+__all__ = ["RetryOptions"]
+
+
+class RetryOptions(TypedDict, total=False):
+    """The options that ``retry``, ``retry_call``, ``retry_call_async`` and ``attempts`` share.
+
+    They are described with ``retry``. A function of your own that passes them on is annotated
+    ``**options: Unpack[RetryOptions]``.
+    """
+
+    on: (
+        type[BaseException]
+        | tuple[type[BaseException], ...]
+        | Callable[[Exception], bool | float | timedelta]
+    )
+    until: Callable[[Any], object] | None
+    retry_if: Callable[[Any], object] | None
+    token: CancellationToken | None
+    timeout: float | timedelta | None
+    attempt_timeout: float | timedelta | None
+    max_attempts: int | None
+    max_retry_after: float | timedelta | None
+    notify: Callable[[Exception, float], object] | None
+    on_attempt: Callable[[Outcome], object] | None
+    on_retry: Callable[[Outcome], object] | None
+    on_success: Callable[[Outcome], object] | None
+    on_give_up: Callable[[Outcome], object] | None
+    budget: RetryBudget | None
+    clock: Clock | None
+    timer: TickerTimer | None

@@ -1,0 +1,114 @@
+"""The wait between two attempts, in threads and coroutines."""
+
+from __future__ import annotations
+
+from .._marks import CLOSED, EMPTY
+from .._select import select, select_async
+from .._waiting import GIVE_WAY_EACH, give_way, park_coroutine, park_thread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .._protocols import TickerTimer
+    from .._wait_set import WaitSet
+    from .._waiting import LoopWaiter, ThreadWaiter
+    from ._run import Run
+    from ._skipping import SkippingClock
+
+    Waits = tuple[tuple[WaitSet, ...], Callable[[Any], float | None]]
+
+__all__ = ["pause", "pause_async"]
+
+
+def pause(run: Run) -> None:
+    """Block until the run's ``until``; a cancel of its token ends the wait at once.
+
+    An interrupt leaves nothing behind.
+    """
+    if run.skipping is not None:
+        _skip(run, run.skipping)
+    elif run.rules.timer is not None:
+        with _Started(run, run.rules.timer) as started:
+            started.judge(select(*started.sources, timeout=started.timeout))
+    elif run.delay:
+        sources, look = _waits(run)
+        monotonic = run.clock.monotonic
+        began = monotonic()
+        while monotonic() < run.until and not (run.token is not None and run.token.cancelled):
+            park_thread(run.clock, f"a retry of {run.name}", sources, look, run.until)
+        run.waited += monotonic() - began
+
+
+async def pause_async(run: Run) -> None:
+    """Wait in a coroutine as ``pause()`` does in a thread.
+
+    A wait of no time gives way to the loop at each 64th attempt.
+    """
+    if run.skipping is not None:
+        _skip(run, run.skipping)
+        await give_way
+    elif run.rules.timer is not None:
+        with _Started(run, run.rules.timer) as started:
+            started.judge(await select_async(*started.sources, timeout=started.timeout))
+    elif run.delay:
+        sources, look = _waits(run)
+        monotonic = run.clock.monotonic
+        began = monotonic()
+        while monotonic() < run.until and not (run.token is not None and run.token.cancelled):
+            await park_coroutine(run.clock, sources, look, run.until)
+        run.waited += monotonic() - began
+    elif run.attempts % GIVE_WAY_EACH == 0:
+        await give_way
+
+
+def _waits(run: Run) -> Waits:
+    """Return where to register, and what to look at."""
+    token = run.token
+    return ((), _limit_of) if token is None else ((token.wait_set(),), token._look)
+
+
+def _limit_of(waiter: ThreadWaiter | LoopWaiter) -> float:
+    return waiter.limit
+
+
+def _skip(run: Run, clock: SkippingClock) -> None:
+    """Count the wait as waited, as far as the token lets it last."""
+    seconds = run.until - clock.monotonic()
+    token = run.token
+    if token is not None and token.deadline is not None:
+        seconds = min(seconds, token.deadline - clock.monotonic())
+    if seconds > 0.0 and not (token is not None and token.cancelled):
+        clock.skipped += seconds
+        run.waited += seconds
+
+
+class _Started:
+    """A timer that runs for one wait; stopped as the block is left."""
+
+    __slots__ = ("_began", "_run", "_timer", "sources", "timeout")
+
+    def __init__(self, run: Run, timer: TickerTimer) -> None:
+        self._run = run
+        self._timer = timer
+        token = run.token
+        self.sources: tuple[Any, ...] = (timer,) if token is None else (timer, token)
+        self._began = run.clock.monotonic()
+        self.timeout = None if run.deadline is None else max(0.0, run.deadline - self._began)
+
+    def __enter__(self) -> _Started:
+        self._run.culprit = "the timer"
+        while self._timer.c._take() is not EMPTY:
+            pass  # sent for an earlier wait
+        self._timer.start(self._run.delay)
+        return self
+
+    def judge(self, found: tuple[Any, Any]) -> None:
+        if found[0] is self._timer and found[1] is CLOSED:
+            raise RuntimeError(f"the channel of {self._timer!r} is closed")
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> bool:
+        self._timer.stop()
+        self._run.waited += self._run.clock.monotonic() - self._began
+        return kind is TimeoutError  # the run looks at its deadline itself

@@ -1,0 +1,239 @@
+"""The options of a retry, checked where they enter, and what they say of errors and results."""
+
+from __future__ import annotations
+
+from types import CoroutineType
+
+from .._clock import resolve_clock
+from .._numbers import as_count, as_seconds, shown
+from .._timer import require_timer
+from .._token import any_of, require_token
+from ..policies._copying import copy_policy, is_immutable, require_policy
+from ..policies._exponential import ExponentialBackOff
+from ..policies._running import is_feedback
+from ..policies._token_backoff import token_policies
+from ._budget import RetryBudget
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import timedelta
+    from typing import Any
+
+    from .._protocols import BackOff, Clock, TickerTimer
+    from .._token import CancellationToken
+    from ._outcome import Outcome
+
+__all__ = ["Rules"]
+
+_SIX_HOURS = 21_600.0
+
+
+class Rules:
+    """What one retry goes by: shared by all its runs, and never changed.
+
+    Most attributes are the options as ``retry`` describes them, durations in seconds.
+
+    Attributes:
+        backoff: The policy of which each run makes a copy.
+        straight: Whether that simply can be asked: it is of this package, wants no feedback, and
+            there is no token inside.
+        still: Whether it has no state either, so that it is its own copy.
+        token: What cancels each run: the token that was given, those found inside the policy.
+        quiet: Whether, while the operation succeeds, nothing else is called and nothing measured.
+        cuts: Whether something may cut an attempt that runs, apart from ``timeout``.
+
+    Args:
+        what: Whose options they are, for errors.
+        backoff: The policy; None: ``ExponentialBackOff()``.
+        options: The options by name.
+
+    Raises:
+        TypeError, ValueError: One is unknown, or not what it should be.
+    """
+
+    backoff: BackOff = ExponentialBackOff()
+    straight = True
+    still = False
+    on: Any = Exception
+    until: Callable[[Any], object] | None = None
+    retry_if: Callable[[Any], object] | None = None
+    token: CancellationToken | None = None
+    timeout: float | None = None
+    attempt_timeout: float | None = None
+    max_attempts: int | None = None
+    max_retry_after: float | None = _SIX_HOURS
+    notify: Callable[[Exception, float], object] | None = None
+    on_attempt: Callable[[Outcome], object] | None = None
+    on_retry: Callable[[Outcome], object] | None = None
+    on_success: Callable[[Outcome], object] | None = None
+    on_give_up: Callable[[Outcome], object] | None = None
+    budget: RetryBudget | None = None
+    clock: Clock | None = None
+    timer: TickerTimer | None = None
+
+    def __init__(self, what: str, backoff: BackOff | None, options: Mapping[str, Any]) -> None:
+        self._what = what
+        tokens = [] if backoff is None else self._take_policy(backoff)
+        for name, value in options.items():
+            check = _CHECKS.get(name)
+            if check is None:
+                raise TypeError(f"{what} has no option {name!r}; it has {', '.join(_CHECKS)}")
+            setattr(self, name, check(name, value))
+        if self.until is not None and self.retry_if is not None:
+            raise TypeError(f"{what} takes until or retry_if, not both")
+        if tokens:
+            tokens += [] if self.token is None else [self.token]
+            self.token = any_of(*dict.fromkeys(tokens)) if len(tokens) > 1 else tokens[0]
+        self.quiet: bool = not options or (
+            all(getattr(self, name) is None for name in _WATCHED)
+            and (self.token is None or self.token.deadline is None)
+        )
+
+        self.cuts: bool = self.token is not None or self.attempt_timeout is not None
+
+    def _take_policy(self, backoff: BackOff) -> list[CancellationToken]:
+        """Keep the policy; return the tokens inside that can be found without asking it."""
+        self.backoff = backoff
+        inside = token_policies(backoff)
+        if inside is None:
+            require_policy("backoff", backoff)
+            copy_policy("backoff", backoff)  # only to raise, before the first call, that it fails
+        self.straight = inside == [] and not is_feedback(backoff)
+        self.still = self.straight and is_immutable(backoff)
+        return [policy.token for policy in inside or ()]
+
+    def refuse_attempt_timeout(self) -> None:
+        """Raise a TypeError if attempts are to be cut, which only a coroutine can be."""
+        if self.attempt_timeout is not None:
+            raise TypeError(
+                f"{self._what} got attempt_timeout={self.attempt_timeout!r}, but a call that is "
+                "no coroutine cannot be cut"
+            )
+
+    def refuse_results(self) -> None:
+        """Raise a TypeError if results are judged, which a generator has none of."""
+        if self.until is not None or self.retry_if is not None:
+            raise TypeError(f"{self._what} got until or retry_if, but decorates a generator")
+
+    def wants(self, error: Exception) -> bool | float:
+        """Return what ``on`` says of an error: whether to retry it, or after how many seconds.
+
+        Raises:
+            TypeError, ValueError: It returned neither a bool nor a duration.
+            Exception: What it raised.
+        """
+        on = self.on
+        if isinstance(on, (type, tuple)):
+            return isinstance(error, on)
+        answer = on(error)
+        if isinstance(answer, bool):
+            return answer
+        return as_seconds("what on returns", answer, "a bool, seconds >= 0 or a timedelta")
+
+    def accepts(self, result: object) -> bool:
+        """Whether a result is no reason to try again.
+
+        Raises:
+            TypeError: ``until`` or ``retry_if`` is a coroutine function.
+            Exception: What it raised.
+        """
+        if self.until is not None:
+            return _truth("until", self.until(result))
+        return self.retry_if is None or not _truth("retry_if", self.retry_if(result))
+
+    def clamped(self, seconds: float) -> float:
+        """Return a wait that the operation asked for, as far as it is granted."""
+        most = self.max_retry_after
+        return seconds if most is None else min(seconds, most)
+
+
+_WATCHED = (
+    "until",
+    "retry_if",
+    "timeout",
+    "on_attempt",
+    "on_retry",
+    "on_success",
+    "on_give_up",
+    "budget",
+)
+"""What makes a run that succeeds at once more than a call."""
+
+
+def _truth(name: str, answer: object) -> bool:
+    if isinstance(answer, CoroutineType):
+        answer.close()
+        raise TypeError(f"{name} must return a bool, but it is a coroutine function")
+    return bool(answer)
+
+
+def _as_on(name: str, value: object) -> object:
+    for kind in value if isinstance(value, tuple) else (value,):
+        if isinstance(kind, type) and (issubclass(kind, Exception) or kind is BaseException):
+            continue
+        if isinstance(kind, type) and issubclass(kind, BaseException):
+            raise TypeError(f"{name} names {kind.__name__}, which is no Exception and not retried")
+        if isinstance(kind, type) or kind is not value or not callable(value):
+            raise TypeError(
+                f"{name} must be an exception type, a tuple of them, or a function of an error, "
+                f"not {shown(value)}"
+            )
+    return value
+
+
+def _as_callable(name: str, value: object) -> object:
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be callable or None, not {shown(value)}")
+    return value
+
+
+def _as_limit(name: str, value: float | timedelta | None) -> float | None:
+    expected = "a finite number of seconds >= 0, a timedelta or None"
+    return None if value is None else as_seconds(name, value, expected)
+
+
+def _as_max_attempts(name: str, value: object) -> int | None:
+    return None if value is None else as_count(name, value, 1, also="None")
+
+
+def _as_token(name: str, value: object) -> object:
+    if value is not None:
+        require_token(name, value)
+    return value
+
+
+def _as_budget(name: str, value: object) -> object:
+    if value is not None and not isinstance(value, RetryBudget):
+        raise TypeError(f"{name} must be a RetryBudget or None, not {shown(value)}")
+    return value
+
+
+def _as_clock(name: str, value: Clock | None) -> Clock | None:  # noqa: ARG001 - as the others
+    return None if value is None else resolve_clock(value)
+
+
+def _as_timer(name: str, value: object) -> object:
+    if value is not None:
+        require_timer(name, value)
+    return value
+
+
+_CHECKS: dict[str, Callable[[str, Any], object]] = {
+    "on": _as_on,
+    "until": _as_callable,
+    "retry_if": _as_callable,
+    "token": _as_token,
+    "timeout": _as_limit,
+    "attempt_timeout": _as_limit,
+    "max_attempts": _as_max_attempts,
+    "max_retry_after": _as_limit,
+    "notify": _as_callable,
+    "on_attempt": _as_callable,
+    "on_retry": _as_callable,
+    "on_success": _as_callable,
+    "on_give_up": _as_callable,
+    "budget": _as_budget,
+    "clock": _as_clock,
+    "timer": _as_timer,
+}

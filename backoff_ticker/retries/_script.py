@@ -1,0 +1,142 @@
+"""The order of things in one run, written once for threads and event loops.
+
+A script is a generator of steps. Whoever drives it does what it asks for, in a thread or in a
+coroutine, and sends the answer back; what that raises is thrown in:
+
+* ``CALL``: call the operation, unless the token is cancelled and this is not the first attempt.
+  The answer is None if it returned (what, is then the run's ``result``), the ``Exception`` that it
+  raised, ``REFUSED`` or ``CUT``.
+* ``PAUSE``: wait until the run's ``until``; a cancel ends the wait.
+* ``END``: all is done.
+* anything else is a function of the user's to be called; the answer is what it returns (in a
+  coroutine, what it returns awaited).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from .._numbers import shown
+from ._errors import RejectedResult
+from ._outcome import StopReason
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from typing import Any, Final
+
+    from ._run import Run
+
+    Script = Generator[Any, Any, None]
+
+__all__ = ["CALL", "CUT", "END", "PAUSE", "REFUSED", "steps"]
+
+CALL: Final = "call"
+PAUSE: Final = "pause"
+END: Final = "end"
+
+REFUSED: Any = object()
+"""Answer to ``CALL``: it was not made, because the token was cancelled."""
+CUT: Any = object()
+"""Answer to ``CALL``: it was cut by the token or a limit of time."""
+
+
+def steps(run: Run) -> Script:
+    """Yield the steps of a run; if an attempt was made already, what follows its failure."""
+    rules = run.rules
+    error: Any = run.error
+    try:
+        while True:
+            rejected = False
+            if error is None:
+                run.attempts += 1
+                if rules.on_attempt is None:
+                    error = yield CALL
+                else:
+                    error = yield from _spanned(run, "on_attempt", CALL)
+                if error is None:
+                    if run.accepts():
+                        reason = StopReason.SUCCEEDED
+                        break
+                    error, rejected = RejectedResult(run.result), True
+            now = run.clock.monotonic()
+            if error is CUT or error is REFUSED:
+                verdict = run.judge_cut(now, refused=error is REFUSED)
+            else:
+                verdict = run.judge(error, now, always=rejected)
+            error = None
+            if verdict is None:
+                if rules.notify is not None:
+                    run.culprit = "notify"
+                    yield partial(rules.notify, run.error, run.delay)
+                if rules.on_retry is None:
+                    yield PAUSE
+                else:
+                    yield from _spanned(run, "on_retry", PAUSE)
+                verdict = run.look_again()
+            if verdict is not None:
+                reason = verdict
+                break
+    except Exception as failure:  # noqa: BLE001 - raised at the end
+        run.failure = failure
+        reason = StopReason.FAILED
+    except BaseException:
+        run.end(StopReason.INTERRUPTED)
+        raise
+    error = None
+    run.end(reason)
+    succeeded = reason is StopReason.SUCCEEDED
+    if succeeded and rules.budget is not None:
+        rules.budget.success()
+    try:
+        yield from _spanned(run, "on_success" if succeeded else "on_give_up", None)
+    except Exception as failure:  # noqa: BLE001 - raised at the end
+        run.failure = failure
+        run.end(StopReason.FAILED)
+    yield END
+
+
+def _spanned(run: Run, name: str, step: str | None) -> Generator[Any, Any, Any]:
+    """Call a hook; if it returns a context manager, have that span ``step``.
+
+    The manager is left exactly once, with the error that ended the step; what it makes of that is
+    its own affair.
+    """
+    hook = getattr(run.rules, name)
+    if hook is None:
+        return None
+    run.culprit = name
+    manager = yield partial(hook, run.outcome())
+    if manager is None:
+        return None if step is None else (yield step)
+    is_async, enter, leave = _managed(name, manager)
+    run.manager_is_async = is_async and step is CALL
+    yield enter
+    answer = None
+    try:
+        if step is not None:
+            answer = yield step
+    except GeneratorExit:  # dropped: nobody would do another step
+        if not is_async:
+            leave(None, None, None)
+        raise
+    except BaseException as interrupt:
+        run.culprit = name
+        yield partial(leave, type(interrupt), interrupt, interrupt.__traceback__)
+        raise
+    run.culprit = name
+    if isinstance(answer, BaseException):
+        yield partial(leave, type(answer), answer, answer.__traceback__)
+    else:
+        yield partial(leave, None, None, None)
+    return answer
+
+
+def _managed(
+    name: str, manager: object
+) -> tuple[bool, Callable[[], object], Callable[..., object]]:
+    """Return whether a context manager is an asynchronous one, and how it is entered and left."""
+    for enter, leave in (("__enter__", "__exit__"), ("__aenter__", "__aexit__")):
+        if hasattr(manager, enter) and hasattr(manager, leave):
+            return enter == "__aenter__", getattr(manager, enter), getattr(manager, leave)
+    raise TypeError(f"{name} must return None or a context manager, not {shown(manager)}")

@@ -1,0 +1,57 @@
+"""Waits that are skipped, for tests; see ``backoff_ticker.testing.no_wait``."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable
+
+    from .._protocols import Clock, Parker, Timer, TimerHandle
+
+__all__ = ["SkippingClock", "skippers"]
+
+skippers: dict[object, None] = {}
+"""Who has the waits of retries skipped; while there is anybody, all of them are."""
+
+
+class SkippingClock:
+    """The clock of one run whose waits are skipped: what was skipped counts as passed.
+
+    So limits of time end a run after as many attempts as they would if it really waited.
+
+    Attributes:
+        skipped: Seconds by which it is ahead of the clock that it stands for.
+    """
+
+    __slots__ = ("_clock", "skipped")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.skipped = 0.0
+
+    def monotonic(self) -> float:
+        """Return the seconds since some moment."""
+        return self._clock.monotonic() + self.skipped
+
+    def time(self) -> float:
+        """Return the wall clock, in Unix seconds."""
+        return self._clock.time() + self.skipped
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[], object],
+        *,
+        loop: AbstractEventLoop | None = None,
+    ) -> TimerHandle:
+        """Have ``callback()`` called at ``when``."""
+        return self._clock.call_at(when - self.skipped, callback, loop=loop)
+
+    def parker(self, what: str = "") -> Parker:
+        """Return a place to wait."""
+        return self._clock.parker(what)
+
+    def timer(self) -> Timer:
+        """Return a timer."""
+        return self._clock.timer()
