@@ -123,6 +123,8 @@ def resolve_clock(clock: Clock | None) -> Clock:
     """
     if clock is None:
         return current_clocks.get(threading.get_ident(), _SYSTEM) if current_clocks else _SYSTEM
+    if clock is _SYSTEM:
+        return clock
     if isinstance(clock, type):
         raise TypeError(f"clock must be a Clock, not the class {clock!r}")
     for method in ("monotonic", "time", "call_at", "parker"):

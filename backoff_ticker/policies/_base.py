@@ -7,12 +7,12 @@ from math import exp, inf, log
 from sys import maxsize
 
 from .._numbers import LARGEST, as_count, shown
-from ._copying import TOO_DEEP, Copier, is_ours
+from ._copying import TOO_DEEP, copy_of_ours, is_ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import ClassVar, Self, TypeGuard
+    from typing import ClassVar, TypeGuard
 
     from .._protocols import BackOff
     from .._stop import Stop
@@ -53,6 +53,11 @@ class Policy:
     """The parameters that ``repr`` shows, in the order of the constructor."""
     _shown_unless: ClassVar[dict[str, object]] = {}
     """Those that it shows only where they have another value."""
+
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        if "__slotnames__" in cls.__dict__:  # of the class that this one was made anew from
+            del cls.__slotnames__  # type: ignore[attr-defined]
 
     def next_backoff(self) -> float | Stop:
         """Return the seconds to wait (finite, >= 0), or ``STOP``."""
@@ -122,9 +127,7 @@ class Policy:
     def _begin_copy(self) -> None:
         """Forget what holds for the original alone, of which this is a copy."""
 
-    def __copy__(self) -> Self:
-        twin: Self = Copier().by_attributes(self)
-        return twin
+    __copy__ = copy_of_ours
 
     def __repr__(self) -> str:
         unusual = (n for n, usual in self._shown_unless.items() if getattr(self, n) != usual)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._numbers import as_seconds
 from .._stop import STOP
 from ._base import Policy
+from ._copying import IMMUTABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class ConstantBackOff(Policy):
 
     __slots__ = ("_interval",)
 
-    _immutable: ClassVar[bool] = True
+    _immutable: ClassVar[object] = IMMUTABLE
 
     def __init__(self, interval: float | timedelta) -> None:
         self._interval = as_seconds("interval", interval)
@@ -63,7 +64,7 @@ class ZeroBackOff(Policy):
 
     __slots__ = ()
 
-    _immutable: ClassVar[bool] = True
+    _immutable: ClassVar[object] = IMMUTABLE
 
     def next_backoff(self) -> float:
         """Return 0.0."""
@@ -84,7 +85,7 @@ class StopBackOff(Policy):
 
     __slots__ = ()
 
-    _immutable: ClassVar[bool] = True
+    _immutable: ClassVar[object] = IMMUTABLE
 
     def next_backoff(self) -> Stop:
         """Return ``STOP``."""

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import deque
+from operator import is_not
 
 from .._numbers import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, Final, TypeVar
 
     from .._protocols import BackOff, Clock
 
+    Copied = TypeVar("Copied")
+
 __all__ = [
+    "IMMUTABLE",
     "TOO_DEEP",
-    "Copier",
     "attributes",
+    "copy_of_ours",
     "copy_policy",
     "is_immutable",
     "is_ours",
@@ -29,15 +32,19 @@ _PACKAGE = __name__.partition(".")[0]
 TOO_DEEP = "it holds too many policies inside each other"
 _CONTAINERS = (dict, tuple, list, deque, set, frozenset)
 
+IMMUTABLE: Final = object()
+"""What a class of the package says by an attribute ``_immutable``: one of exactly that class has
+no state, and so is its own copy."""
+
 
 def is_ours(thing: object) -> bool:
-    """Whether a class or function is of this package, so that it is known what it does."""
+    """Whether a class is of this package, so that it is known what it does."""
     return getattr(thing, "__module__", "").partition(".")[0] == _PACKAGE
 
 
 def is_immutable(policy: object) -> bool:
-    """Whether a policy of the package has no state, and so is its own copy."""
-    return "_immutable" in type(policy).__dict__
+    """Whether a policy is of a class of the package that is marked as ``IMMUTABLE``."""
+    return type(policy).__dict__.get("_immutable") is IMMUTABLE
 
 
 def is_policy(value: object) -> bool:
@@ -58,16 +65,16 @@ def require_policy(name: str, value: object) -> None:
         )
 
 
-def attributes(thing: object) -> Iterator[tuple[str, object]]:
-    """Yield the name and value of each instance attribute, in ``__dict__`` or in slots."""
-    yield from getattr(thing, "__dict__", {}).items()
-    for cls in type(thing).__mro__:
-        slots = cls.__dict__.get("__slots__", ())
-        for slot in (slots,) if isinstance(slots, str) else slots:
-            private = slot.startswith("__") and not slot.endswith("__")
-            name = f"_{cls.__name__.lstrip('_')}{slot}" if private else slot
-            if name not in ("__dict__", "__weakref__") and hasattr(thing, name):
-                yield name, getattr(thing, name)
+def attributes(thing: object) -> dict[str, object]:
+    """Return the instance attributes by name, those in ``__dict__`` and those in slots.
+
+    Python collects the names of a class's slots once and keeps them in the class.
+    """
+    state: Any = object.__getstate__(thing)
+    if type(state) is not tuple:
+        return dict(state or ())
+    in_slots: dict[str, object] = state[1]
+    return {**state[0], **in_slots} if state[0] else in_slots
 
 
 def policies_in(thing: object) -> dict[int, BackOff]:
@@ -82,7 +89,7 @@ def policies_in(thing: object) -> dict[int, BackOff]:
         seen.add(id(value))
         if is_policy(value):
             found[id(value)] = value
-            left += [held for _, held in attributes(value)]
+            left += attributes(value).values()
         elif isinstance(value, _CONTAINERS):
             left += value.values() if isinstance(value, dict) else value
     return found
@@ -108,28 +115,28 @@ class Copier:
     A class that defines ``__copy__`` is taken at its word. Any other is copied attribute by
     attribute; policies in its attributes, and in the containers there, are copied too.
 
-    A policy of the package says by a class attribute ``_immutable`` that one of exactly that class
-    is its own copy, and by a method ``_begin_copy()`` what a copy must forget.
+    A policy of the package says by a method ``_begin_copy()`` what a copy must forget.
 
     Args:
         name: What to call the policy in an error; None: errors pass as they are.
         clock: What copies measure elapsed time on, if no clock was chosen for them.
     """
 
+    __slots__ = ("_clock", "_copies", "_name")
+
     def __init__(self, name: str | None = None, clock: Clock | None = None) -> None:
         self._name = name
         self._clock = clock
-        self._copies: dict[int, BackOff] = {}
-        self._visited: dict[int, Any] = {}
+        self._copies: dict[int, Any] = {}  # of policies and containers, by the id of the original
 
     def policy(self, original: BackOff) -> BackOff:
         """Return the copy of a policy; always the same."""
-        known = self._copies.get(id(original))
+        known: BackOff | None = self._copies.get(id(original))
         if known is not None:
             return known
         own_copy = getattr(type(original), "__copy__", None)
         try:
-            if is_ours(own_copy):
+            if own_copy is copy_of_ours:
                 twin: BackOff = self.by_attributes(original)
             else:
                 twin = self._copies[id(original)] = _plain_copy(original)
@@ -151,35 +158,40 @@ class Copier:
     def by_attributes(self, original: Any) -> Any:  # noqa: ANN401 - of the same type
         """Return the copy of a policy of the package, or of a subclass of one."""
         cls: Any = type(original)
-        if is_immutable(original):
-            return original
         twin = cls.__new__(cls)
         self._copies[id(original)] = twin
-        for name, value in list(attributes(original)):
-            object.__setattr__(twin, name, self._held(value))
+        # the same, and faster, where a class does not define its own
+        put = setattr if cls.__setattr__ is object.__setattr__ else object.__setattr__
+        for name, value in attributes(original).items():
+            kind = type(value)
+            if kind is float or value is None or kind is int or kind is bool or kind is str:
+                put(twin, name, value)
+            else:
+                put(twin, name, self._held(value))
         twin._begin_copy()
         return twin
 
     def _replace_held(self, twin: BackOff) -> None:
-        for name, value in list(attributes(twin)):
+        for name, value in attributes(twin).items():
             copied = self._held(value)
             if copied is not value:
                 object.__setattr__(twin, name, copied)
 
     def _held(self, value: Any) -> Any:  # noqa: ANN401 - anything a policy may hold
         """Return ``value`` with the policies in it copied: itself if there are none."""
+        if is_immutable(value):
+            return value
         if is_policy(value):
             return self.policy(value)
         if not isinstance(value, _CONTAINERS):
             return value
-        if id(value) in self._visited:
-            return self._visited[id(value)]
-        self._visited[id(value)] = value  # while it is looked through: it may hold itself
-        items = list(value.values() if isinstance(value, dict) else value)
-        copied = [self._held(item) for item in items]
-        if any(new is not old for new, old in zip(copied, items, strict=True)):
-            self._visited[id(value)] = _refilled(value, copied)
-        return self._visited[id(value)]
+        if id(value) not in self._copies:
+            self._copies[id(value)] = value  # while it is looked through: it may hold itself
+            items = list(value.values() if isinstance(value, dict) else value)
+            copied = [self._held(item) for item in items]
+            if any(map(is_not, copied, items)):
+                self._copies[id(value)] = _refilled(value, copied)
+        return self._copies[id(value)]
 
 
 def _refilled(value: Any, items: list[Any]) -> Any:  # noqa: ANN401 - of the same type
@@ -196,12 +208,20 @@ def _refilled(value: Any, items: list[Any]) -> Any:  # noqa: ANN401 - of the sam
     return twin
 
 
+def copy_of_ours(original: Copied) -> Copied:
+    """Return what ``copy.copy`` gives for a policy of the package, whose ``__copy__`` this is."""
+    twin: Copied = original if is_immutable(original) else Copier().by_attributes(original)
+    return twin
+
+
 def copy_policy(name: str, policy: BackOff, clock: Clock | None = None) -> BackOff:
     """Return a copy of ``policy`` and of the policies it holds, as ``Copier`` makes it.
 
     Raises:
         TypeError: It is no policy, or cannot be copied.
     """
+    if is_immutable(policy):
+        return policy
     require_policy(name, policy)
     try:
         return Copier(name, clock).policy(policy)

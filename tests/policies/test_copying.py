@@ -18,7 +18,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.policies._copying import attributes, copy_policy, require_policy
 from backoff_ticker.policies._running import start_policy
-from tests.policies.policy_doubles import Counting, InContainers, Passing, ask
+from tests.policies.policy_doubles import Counting, InContainers, Passing, ask, steps
 
 
 class InAttribute(Passing):
@@ -289,3 +289,173 @@ def test_copy_shares_what_returns_itself():
 
     policy = with_max_retries(Shared(), 1)
     assert copy.copy(policy).backoff is policy.backoff
+
+
+# What is found out once for each class, or passed over
+
+
+class ConstantInSlot(ConstantBackOff):
+    __slots__ = ("held",)
+
+    def __init__(self, held):
+        super().__init__(1)
+        self.held = held
+
+
+class ConstantThatSaysSo(ConstantInSlot):
+    __slots__ = ()
+    _immutable = True
+
+
+class OwnThatSaysSo(InAttribute):
+    _immutable = True
+
+    def __init__(self, held):
+        super().__init__(held)
+        self.held = held
+
+
+@pytest.mark.parametrize("kind", [ConstantInSlot, ConstantThatSaysSo, OwnThatSaysSo])
+def test_only_the_classes_of_the_package_are_their_own_copy(kind):
+    policy = kind(Counting())
+    outer = copy_policy("backoff", with_max_retries(policy, 1))
+    for twin in (copy_policy("backoff", policy), outer.backoff):
+        assert twin is not policy
+        assert twin.held is not policy.held
+        assert type(twin.held) is Counting
+
+
+def test_what_cannot_change_is_shared_at_any_depth():
+    constant = ConstantBackOff(1)
+    twin = copy_policy("backoff", chain(with_max_retries(constant, 1), constant))
+    assert twin.backoffs[0].backoff is twin.backoffs[1] is constant
+
+
+def test_a_clock_that_is_none_is_refused_also_for_what_cannot_change():
+    with pytest.raises(TypeError, match="clock must be a Clock"):
+        start_policy("backoff", ZeroBackOff(), object())
+
+
+def test_a_subclass_has_slots_of_its_own_after_its_base_was_copied():
+    class Base(ExponentialBackOff):
+        __slots__ = ("__held",)
+
+        def __init__(self, held):
+            super().__init__()
+            self.__held = held
+
+    class Derived(Base):
+        __slots__ = ("__held", "unset")
+
+        def __init__(self, held):
+            super().__init__([held])
+            self.__held = held
+
+    for kind in (Base, Derived, Base):
+        policy = kind(Counting())
+        twin = copy_policy("backoff", policy)
+        assert attributes(twin).keys() == attributes(policy).keys()
+        assert not hasattr(twin, "unset")
+        if kind is Derived:
+            assert twin._Derived__held is twin._Base__held[0] is not policy._Derived__held
+
+
+def made_anew(kind, slots):
+    """Return a class with the same body and other slots, as decorators make it."""
+    body = {name: value for name, value in vars(kind).items() if name != "__dict__"}
+    return type(kind)(kind.__name__, kind.__bases__, {**body, "__slots__": slots})
+
+
+def test_a_class_made_anew_with_slots_does_not_keep_the_names_of_the_old_one():
+    class Own(ExponentialBackOff):
+        def __init__(self, held):
+            super().__init__()
+            self.held = held
+
+    plain = object.__new__(Own)
+    ExponentialBackOff.__init__(plain)
+    assert type(copy_policy("backoff", plain)) is Own
+    assert "__slotnames__" in vars(Own)
+    kind = made_anew(Own, ("held",))
+    policy = object.__new__(kind)
+    ExponentialBackOff.__init__(policy)
+    policy.held = Counting()
+    twin = copy_policy("backoff", policy)
+    assert type(twin.held) is Counting
+    assert twin.held is not policy.held
+
+
+def test_a_subclass_takes_what_its_bases_take_when_it_is_made():
+    class Named:
+        def __init_subclass__(cls, label, **options):
+            super().__init_subclass__(**options)
+            cls.label = label
+
+    class Own(ExponentialBackOff, Named, label="x"):
+        pass
+
+    assert copy_policy("backoff", Own()).label == "x"
+
+
+def test_a_subclass_that_refuses_to_be_changed_is_copied():
+    class Sealed(ExponentialBackOff):
+        sealed = False
+
+        def __setattr__(self, name, value):
+            if self.sealed:
+                raise AttributeError(name)
+            super().__setattr__(name, value)
+
+    policy = Sealed(initial_interval=2)
+    policy.held = Counting()
+    policy.sealed = True
+    twin = copy_policy("backoff", policy)
+    assert (twin.initial_interval, twin.sealed) == (2.0, True)
+    assert twin.held is not policy.held
+
+
+class CountingFloat(float):
+    asked = 0
+    next_backoff = Counting.next_backoff
+    reset = Counting.reset
+
+
+def test_a_policy_that_is_a_number_as_well_is_copied():
+    policy = with_max_retries(CountingFloat(1), 3)
+    run = copy_policy("backoff", policy)
+    assert ask(run, 2) == [0.0, 1.0]
+    assert run.backoff == 1.0
+    assert policy.backoff.asked == 0
+
+
+def test_a_value_whose_class_cannot_be_compared_is_passed_over():
+    class Incomparable(type):
+        def __eq__(cls, other):
+            raise ZeroDivisionError
+
+        __hash__ = None
+
+    class Own(ExponentialBackOff):
+        pass
+
+    policy = Own()
+    policy.held = [Incomparable("Odd", (), {})()]
+    policy.alone = policy.held[0]
+    twin = copy_policy("backoff", policy)
+    assert twin.held is policy.held
+    assert twin.alone is policy.alone
+
+
+@pytest.mark.parametrize(
+    ("policy", "most"),
+    [
+        (ZeroBackOff(), 30),
+        (ConstantBackOff(1), 30),
+        (ExponentialBackOff(), 160),
+        (with_max_retries(ExponentialBackOff(), 5), 240),
+    ],
+    ids=repr,
+)
+def test_a_run_begins_in_few_steps(policy, most):
+    start_policy("backoff", policy, None)
+    assert steps(lambda: start_policy("backoff", policy, None)) <= most
