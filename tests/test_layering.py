@@ -46,7 +46,6 @@ FLOORS = [
         "_scheduler",
         "policies._base",
         "policies._random",
-        "retries._script",
     ],
     [
         "_buffer",
@@ -63,6 +62,7 @@ FLOORS = [
         "policies._algorithm_bounds",
         "policies._elapsed",
         "policies._running",
+        "retries._script",
     ],
     ["_channel", "_token", "policies._exponential", "policies._algorithm", "policies._wrapper"],
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import CoroutineType
 
+from .._marks import EMPTY
 from .._numbers import shown
 from ._drive import drive, drive_async, is_awaitable, refuse_coroutine, refuse_plain
 from ._rules import Rules
@@ -12,7 +13,7 @@ from ._run import Run
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from typing import TypeVar, Unpack
+    from typing import Any, TypeVar, Unpack
 
     from .._protocols import BackOff
     from ._options import RetryOptions
@@ -48,7 +49,7 @@ def retry_call(
     _require_operation(operation)
     rules = _rules("retry_call()", backoff, options)
     rules.refuse_attempt_timeout()
-    return call(rules, name_of(operation), operation)
+    return call(rules, operation)
 
 
 async def retry_call_async(
@@ -74,41 +75,49 @@ async def retry_call_async(
     """
     _require_operation(operation)
     rules = _rules("retry_call_async()", backoff, options)
-    return await call_async(rules, name_of(operation), operation)
+    return await call_async(rules, operation)
 
 
-def call(rules: Rules, name: str, operation: Callable[[], T]) -> T:
+def call(rules: Rules, operation: Callable[[], T], name: str = "") -> T:
     """Call ``operation()`` as ``rules`` say; straight, and no more, while it succeeds."""
-    if not rules.quiet:
-        return drive(Run(rules, name), operation)
+    if rules.early:
+        return drive(Run(rules, name or name_of(operation)), operation)
+    began = rules.begin()
     try:
         result = operation()
     except Exception as caught:  # noqa: BLE001 - the run judges it
         error = caught
     else:
         if result.__class__ is CoroutineType:
-            refuse_coroutine(name, result)
+            refuse_coroutine(name or name_of(operation), result)
+        if rules.budget is not None:
+            rules.budget.success()
         return result
     try:
-        return drive(Run(rules, name, error), operation)
+        return drive(Run(rules, name or name_of(operation), error, began), operation)
     finally:
         del error
 
 
-async def call_async(rules: Rules, name: str, operation: Callable[[], Awaitable[T]]) -> T:
+async def call_async(rules: Rules, operation: Callable[[], Awaitable[T]], name: str = "") -> T:
     """Await ``operation()`` as ``rules`` say; straight, and no more, while it succeeds."""
-    if not rules.quiet or rules.cuts:
-        return await drive_async(Run(rules, name), operation)
+    if rules.early or rules.cuts or rules.timeout is not None:
+        return await drive_async(Run(rules, name or name_of(operation)), operation)
+    result: Any = EMPTY
     try:
         awaitable = operation()
         if is_awaitable(awaitable):
-            return await awaitable
+            result = await awaitable
     except Exception as caught:  # noqa: BLE001 - the run judges it
         error = caught
     else:
-        refuse_plain(name, awaitable)
+        if result is EMPTY:
+            refuse_plain(name or name_of(operation), awaitable)
+        if rules.budget is not None:
+            rules.budget.success()
+        return result  # type: ignore[no-any-return]
     try:
-        return await drive_async(Run(rules, name, error), operation)
+        return await drive_async(Run(rules, name or name_of(operation), error), operation)
     finally:
         del error
 

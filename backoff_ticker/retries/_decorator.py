@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial, wraps
+from functools import wraps
 from types import CoroutineType
 
 from .._numbers import shown
@@ -138,17 +138,20 @@ def _wrapper_for(function: object) -> Callable[[Callable[..., Any], str, Rules],
 
 def _function(function: Callable[..., Any], name: str, rules: Rules) -> Any:
     rules.refuse_attempt_timeout()
-    if not rules.quiet:
+    if rules.early:
 
         @wraps(function)
         def watched(*args: Any, **kwargs: Any) -> Any:
-            return drive(Run(rules, name), partial(function, *args, **kwargs))
+            return drive(Run(rules, name), function, args, kwargs)
 
         return watched
+
+    timed, budget = rules.timeout is not None, rules.budget
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         # As in call(), but without a partial where nothing fails.
+        began = rules.begin() if timed else None
         try:
             result = function(*args, **kwargs)
         except Exception as caught:  # noqa: BLE001 - the run judges it
@@ -156,9 +159,11 @@ def _function(function: Callable[..., Any], name: str, rules: Rules) -> Any:
         else:
             if result.__class__ is CoroutineType:
                 refuse_coroutine(name, result)
+            if budget is not None:
+                budget.success()
             return result
         try:
-            return drive(Run(rules, name, error), partial(function, *args, **kwargs))
+            return drive(Run(rules, name, error, began), function, args, kwargs)
         finally:
             del error
 
@@ -166,22 +171,28 @@ def _function(function: Callable[..., Any], name: str, rules: Rules) -> Any:
 
 
 def _coroutine_function(function: Callable[..., Any], name: str, rules: Rules) -> Any:
-    if not rules.quiet or rules.cuts:
+    if rules.early or rules.cuts or rules.timeout is not None:
 
         @wraps(function)
         async def watched(*args: Any, **kwargs: Any) -> Any:
-            return await drive_async(Run(rules, name), partial(function, *args, **kwargs))
+            return await drive_async(Run(rules, name), function, args, kwargs)
 
         return watched
+
+    budget = rules.budget
 
     @wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
-            return await function(*args, **kwargs)
+            result = await function(*args, **kwargs)
         except Exception as caught:  # noqa: BLE001 - the run judges it
             error = caught
+        else:
+            if budget is not None:
+                budget.success()
+            return result
         try:
-            return await drive_async(Run(rules, name, error), partial(function, *args, **kwargs))
+            return await drive_async(Run(rules, name, error), function, args, kwargs)
         finally:
             del error
 

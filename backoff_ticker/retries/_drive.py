@@ -1,22 +1,30 @@
-"""The two who drive a script to its end: a thread, and a coroutine."""
+"""The two who bring a run to its end: a thread, and a coroutine.
+
+Where nobody is told of what happens they go the straight way, which is why a retry costs little;
+else a script says what comes when. What follows a failure is ``Run.judge``'s to say in both.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from types import CoroutineType
 
+from .._waiting import GIVE_WAY_EACH
 from ._cut import cutting
+from ._outcome import StopReason
 from ._pause import pause, pause_async
 from ._script import CALL, CUT, END, PAUSE, REFUSED, steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from typing import Any, NoReturn, TypeVar
+    from collections.abc import Awaitable, Callable, Mapping
+    from typing import Any, NoReturn
 
     from ._run import Run
     from ._script import Script
 
-    T = TypeVar("T")
+    Args = tuple[Any, ...]
+    Kwargs = Mapping[str, Any]
 
 __all__ = [
     "advance",
@@ -28,67 +36,157 @@ __all__ = [
     "refuse_plain",
 ]
 
+_NO_KWARGS: Kwargs = {}
 
-def drive(run: Run, operation: Callable[[], T]) -> T:
-    """Call ``operation`` until the run ends; return its result, or raise how it ended."""
+
+def drive(
+    run: Run, operation: Callable[..., Any], args: Args = (), kwargs: Kwargs = _NO_KWARGS
+) -> Any:
+    """Call an operation until the run ends; return its result, or raise how it ended."""
+    if run.rules.told:
+        return _drive_told(run, partial(operation, *args, **kwargs))
+    error = run.error
+    while True:
+        if error is not None:
+            try:
+                now = run.clock.monotonic() if run.deadline is not None else 0.0
+                reason = run.judge(error, now)  # type: ignore[arg-type]
+                if reason is None and (run.delay or run.paced):
+                    pause(run)
+                    reason = run.look(run.now())
+            except Exception as failure:  # noqa: BLE001 - of the policy, `on` or the timer
+                reason = run.fail(failure)
+            if reason is not None:
+                del error
+                return _ended(run, reason)
+        run.attempts += 1
+        token = run.token
+        if token is not None and run.attempts > 1 and token.cancelled:
+            return _ended(run, run.refused())
+        try:
+            # No call stands between the look at the token and this one.
+            result = operation(*args, **kwargs)
+        except Exception as failure:  # noqa: BLE001 - the run judges it
+            error = failure
+        else:
+            if result.__class__ is CoroutineType:
+                refuse_coroutine(run.name, result)
+            if run.rules.budget is not None:
+                run.rules.budget.success()
+            return result
+
+
+async def drive_async(
+    run: Run, operation: Callable[..., Any], args: Args = (), kwargs: Kwargs = _NO_KWARGS
+) -> Any:
+    """Await an operation until the run ends; return its result, or raise how it ended."""
+    rules = run.rules
+    if rules.told:
+        return await _drive_told_async(run, partial(operation, *args, **kwargs))
+    error: Any = run.error
+    while True:
+        if error is not None:
+            try:
+                now = run.clock.monotonic() if run.deadline is not None else 0.0
+                reason = run.judge_cut(now) if error is CUT else run.judge(error, now)
+                if reason is None and (run.delay or run.paced or run.attempts % GIVE_WAY_EACH == 0):
+                    await pause_async(run)
+                    reason = run.look(run.now())
+            except Exception as failure:  # noqa: BLE001 - of the policy, `on` or the timer
+                reason = run.fail(failure)
+            if reason is not None:
+                del error
+                return _ended(run, reason)
+        run.attempts += 1
+        if run.token is not None or run.deadline is not None or rules.cuts:
+            error = await _attempt(run, partial(operation, *args, **kwargs))
+            if error is REFUSED:
+                return _ended(run, run.refused())
+            if error is not None:
+                continue
+            result = run.result
+        else:
+            try:
+                awaitable = operation(*args, **kwargs)
+                plain = awaitable.__class__ is not CoroutineType and not is_awaitable(awaitable)
+                result = None if plain else await awaitable
+            except Exception as failure:  # noqa: BLE001 - the run judges it
+                error = failure
+                continue
+            if plain:
+                refuse_plain(run.name, awaitable)
+        if rules.budget is not None:
+            rules.budget.success()
+        return result
+
+
+def _drive_told(run: Run, operation: Callable[[], Any]) -> Any:
     script = steps(run)
     step = advance(run, script, next(script))
     while step is not END:
         error: Any = None
+        token = run.token
         try:
-            token = run.token  # the last look at it: what comes later comes while it runs
             if token is not None and run.attempts > 1 and token.cancelled:
                 error = REFUSED
             else:
                 run.result = operation()
-        except Exception as failure:  # noqa: BLE001 - the script judges it
+        except Exception as failure:  # noqa: BLE001 - the run judges it
             error = failure
-        except BaseException as interrupt:
+        except BaseException as interrupt:  # noqa: BLE001 - the script raises it again
             step = advance(run, script, script.throw(interrupt))
             continue
         if error is None and run.result.__class__ is CoroutineType:
             refuse_coroutine(run.name, run.result)
         step = script.send(error)
         error = None  # it leads to this frame
-        if step is not CALL:
-            step = advance(run, script, step)
-    return _ended(run)
+        step = advance(run, script, step)
+    return _result(run)
 
 
-async def drive_async(run: Run, operation: Callable[[], Awaitable[T]]) -> T:
-    """Await ``operation()`` until the run ends; return its result, or raise how it ended."""
+async def _drive_told_async(run: Run, operation: Callable[[], Awaitable[Any]]) -> Any:
     script = steps(run)
     step = await advance_async(run, script, next(script))
     while step is not END:
-        error: Any = None
-        scope = cutting(run)
         try:
-            token = run.token
-            if token is not None and run.attempts > 1 and token.cancelled:
-                error = REFUSED
-            else:
-                awaitable = operation()
-                if not is_awaitable(awaitable):
-                    error = END
-                elif scope is None:
-                    run.result = await awaitable
-                else:
-                    async with scope:
-                        run.result = await awaitable
-        except Exception as failure:  # noqa: BLE001 - the script judges it
-            error = failure
-            if scope is not None and failure is scope.error:
-                error, run.cut = CUT, failure.__cause__
-        except BaseException as interrupt:
+            error = await _attempt(run, operation)
+        except BaseException as interrupt:  # noqa: BLE001 - the script raises it again
             step = await advance_async(run, script, script.throw(interrupt))
             continue
-        if error is END:
-            refuse_plain(run.name, awaitable)
         step = script.send(error)
-        error = scope = None  # they lead to this frame
-        if step is not CALL:
-            step = await advance_async(run, script, step)
-    return _ended(run)
+        error = None  # it leads to this frame
+        step = await advance_async(run, script, step)
+    return _result(run)
+
+
+async def _attempt(run: Run, operation: Callable[[], Awaitable[Any]]) -> Any:
+    """Make an attempt that may be cut; return what a script wants to know of it.
+
+    Raises:
+        TypeError: What the operation returned cannot be awaited.
+    """
+    token = run.token
+    scope = None
+    if token is not None or run.deadline is not None or run.rules.cuts:
+        scope = cutting(run)
+    try:
+        if token is not None and run.attempts > 1 and token.cancelled:
+            return REFUSED
+        awaitable = operation()
+        plain = not is_awaitable(awaitable)
+        if scope is None:
+            run.result = None if plain else await awaitable
+        else:
+            async with scope:
+                run.result = None if plain else await awaitable
+    except Exception as failure:  # noqa: BLE001 - the run judges it
+        if scope is None or failure is not scope.error:
+            return failure
+        run.cut = failure.__cause__
+        return CUT
+    if plain:
+        refuse_plain(run.name, awaitable)
+    return None
 
 
 def advance(run: Run, script: Script, step: object, *, waits: bool = True) -> object:
@@ -129,7 +227,6 @@ async def advance_async(run: Run, script: Script, step: object, *, waits: bool =
 
 
 def _call_hook(run: Run, step: Any) -> object:  # noqa: ANN401 - a step is what the script yields
-    """Call what a script asks to be called where nothing can be awaited."""
     answer = step()
     if is_awaitable(answer):
         _drop(answer)
@@ -137,7 +234,16 @@ def _call_hook(run: Run, step: Any) -> object:  # noqa: ANN401 - a step is what 
     return answer
 
 
-def _ended(run: Run) -> Any:  # noqa: ANN401 - what the operation returned
+# The end
+
+
+def _ended(run: Run, reason: StopReason) -> Any:
+    run.end(reason)
+    return _result(run)
+
+
+def _result(run: Run) -> Any:
+    """Return the result of a run that has ended, or raise its error."""
     final = run.take_final_error()
     if final is None:
         return run.result
@@ -146,6 +252,9 @@ def _ended(run: Run) -> Any:  # noqa: ANN401 - what the operation returned
         raise final
     finally:
         del final
+
+
+# What can be awaited, and what cannot
 
 
 def is_awaitable(thing: object) -> bool:

@@ -56,7 +56,7 @@ def retried_generator(function: Callable[..., Any], name: str, rules: Rules) -> 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         begin = partial(_begun, partial(function, *args, **kwargs))
-        items, value = call(rules, name, begin)
+        items, value = call(rules, begin, name)
         return value if items is None else (yield from items)
 
     return wrapper
@@ -69,7 +69,7 @@ def retried_async_generator(function: Callable[..., Any], name: str, rules: Rule
     @wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         begin = partial(_begun_async, partial(function, *args, **kwargs))
-        items, item = await call_async(rules, name, begin)
+        items, item = await call_async(rules, begin, name)
         if item is ENDED:
             return
         try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from .._marks import CLOSED, EMPTY
+from .._numbers import LARGEST
 from .._select import select, select_async
-from .._waiting import GIVE_WAY_EACH, give_way, park_coroutine, park_thread
+from .._waiting import give_way, park_coroutine, park_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
     from ._run import Run
     from ._skipping import SkippingClock
 
-    Waits = tuple[tuple[WaitSet, ...], Callable[[Any], float | None]]
+    Waits = tuple[float, float, tuple[WaitSet, ...], Callable[[Any], float | None]]
 
 __all__ = ["pause", "pause_async"]
 
 
 def pause(run: Run) -> None:
-    """Block until the run's ``until``; a cancel of its token ends the wait at once.
+    """Block for the run's ``delay``; a cancel of its token ends the wait at once.
 
     An interrupt leaves nothing behind.
     """
@@ -33,18 +34,17 @@ def pause(run: Run) -> None:
         with _Started(run, run.rules.timer) as started:
             started.judge(select(*started.sources, timeout=started.timeout))
     elif run.delay:
-        sources, look = _waits(run)
+        began, until, sources, look = _waits(run)
         monotonic = run.clock.monotonic
-        began = monotonic()
-        while monotonic() < run.until and not (run.token is not None and run.token.cancelled):
-            park_thread(run.clock, f"a retry of {run.name}", sources, look, run.until)
+        while monotonic() < until and not (run.token is not None and run.token.cancelled):
+            park_thread(run.clock, f"a retry of {run.name}", sources, look, until)
         run.waited += monotonic() - began
 
 
 async def pause_async(run: Run) -> None:
     """Wait in a coroutine as ``pause()`` does in a thread.
 
-    A wait of no time gives way to the loop at each 64th attempt.
+    A wait of no time gives way to the loop once.
     """
     if run.skipping is not None:
         _skip(run, run.skipping)
@@ -53,20 +53,25 @@ async def pause_async(run: Run) -> None:
         with _Started(run, run.rules.timer) as started:
             started.judge(await select_async(*started.sources, timeout=started.timeout))
     elif run.delay:
-        sources, look = _waits(run)
+        began, until, sources, look = _waits(run)
         monotonic = run.clock.monotonic
-        began = monotonic()
-        while monotonic() < run.until and not (run.token is not None and run.token.cancelled):
-            await park_coroutine(run.clock, sources, look, run.until)
+        while monotonic() < until and not (run.token is not None and run.token.cancelled):
+            await park_coroutine(run.clock, sources, look, until)
         run.waited += monotonic() - began
-    elif run.attempts % GIVE_WAY_EACH == 0:
+    else:
         await give_way
 
 
 def _waits(run: Run) -> Waits:
-    """Return where to register, and what to look at."""
+    """Return when the wait begins and ends, where to register, and what to look at."""
+    began = run.clock.monotonic()
+    until = min(began + run.delay, LARGEST)
+    if run.deadline is not None:
+        until = min(until, run.deadline)  # notify and hooks may have taken their time
     token = run.token
-    return ((), _limit_of) if token is None else ((token.wait_set(),), token._look)
+    if token is None:
+        return began, until, (), _limit_of
+    return began, until, (token.wait_set(),), token._look
 
 
 def _limit_of(waiter: ThreadWaiter | LoopWaiter) -> float:
@@ -75,7 +80,7 @@ def _limit_of(waiter: ThreadWaiter | LoopWaiter) -> float:
 
 def _skip(run: Run, clock: SkippingClock) -> None:
     """Count the wait as waited, as far as the token lets it last."""
-    seconds = run.until - clock.monotonic()
+    seconds = run.delay
     token = run.token
     if token is not None and token.deadline is not None:
         seconds = min(seconds, token.deadline - clock.monotonic())

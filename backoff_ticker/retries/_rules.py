@@ -16,7 +16,7 @@ from ._budget import RetryBudget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import timedelta
     from typing import Any
 
@@ -38,10 +38,13 @@ class Rules:
         backoff: The policy of which each run makes a copy.
         straight: Whether that simply can be asked: it is of this package, wants no feedback, and
             there is no token inside.
-        still: Whether it has no state either, so that it is its own copy.
         token: What cancels each run: the token that was given, those found inside the policy.
-        quiet: Whether, while the operation succeeds, nothing else is called and nothing measured.
-        cuts: Whether something may cut an attempt that runs, apart from ``timeout``.
+        told: Whether there are hooks or the like, so that a script has to say what comes when.
+        still: Whether that has no state either, and so is its own copy.
+        plain: Whether only the policy, ``on`` by its type, and ``max_attempts`` have a say.
+        early: Whether a run has to begin before its first attempt: somebody is told of it, or
+            clocks are to be compared.
+        cuts: Whether a token or ``attempt_timeout`` may cut an attempt that runs.
 
     Args:
         what: Whose options they are, for errors.
@@ -55,6 +58,9 @@ class Rules:
     backoff: BackOff = ExponentialBackOff()
     straight = True
     still = False
+    told = False
+    early = False
+    cuts = False
     on: Any = Exception
     until: Callable[[Any], object] | None = None
     retry_if: Callable[[Any], object] | None = None
@@ -74,34 +80,53 @@ class Rules:
 
     def __init__(self, what: str, backoff: BackOff | None, options: Mapping[str, Any]) -> None:
         self._what = what
-        tokens = [] if backoff is None else self._take_policy(backoff)
+        tokens = () if backoff is None else self._take_policy(backoff)
         for name, value in options.items():
             check = _CHECKS.get(name)
             if check is None:
                 raise TypeError(f"{what} has no option {name!r}; it has {', '.join(_CHECKS)}")
+            if value is None and name != "on":
+                setattr(self, name, None)
+                continue
             setattr(self, name, check(name, value))
+            if name in _TOLD:
+                self.told = self.early = True
         if self.until is not None and self.retry_if is not None:
             raise TypeError(f"{what} takes until or retry_if, not both")
-        if tokens:
-            tokens += [] if self.token is None else [self.token]
-            self.token = any_of(*dict.fromkeys(tokens)) if len(tokens) > 1 else tokens[0]
-        self.quiet: bool = not options or (
-            all(getattr(self, name) is None for name in _WATCHED)
-            and (self.token is None or self.token.deadline is None)
+        if self.token is not None or tokens:
+            self._take_tokens(tokens)
+        if self.attempt_timeout is not None:
+            self.cuts = True
+        self.plain: bool = (
+            self.straight
+            and self.token is None
+            and self.timeout is None
+            and self.budget is None
+            and isinstance(self.on, (type, tuple))
         )
 
-        self.cuts: bool = self.token is not None or self.attempt_timeout is not None
-
-    def _take_policy(self, backoff: BackOff) -> list[CancellationToken]:
+    def _take_policy(self, backoff: BackOff) -> Sequence[CancellationToken]:
         """Keep the policy; return the tokens inside that can be found without asking it."""
         self.backoff = backoff
+        if is_immutable(backoff):
+            self.still = True
+            return ()
         inside = token_policies(backoff)
         if inside is None:
             require_policy("backoff", backoff)
             copy_policy("backoff", backoff)  # only to raise, before the first call, that it fails
         self.straight = inside == [] and not is_feedback(backoff)
-        self.still = self.straight and is_immutable(backoff)
         return [policy.token for policy in inside or ()]
+
+    def _take_tokens(self, inside: Sequence[CancellationToken]) -> None:
+        tokens = dict.fromkeys([*inside, self.token] if self.token is not None else inside)
+        self.token = token = any_of(*tokens) if len(tokens) > 1 else next(iter(tokens))
+        self.cuts = True
+        self.early = self.early or token.deadline is not None
+
+    def begin(self) -> float | None:
+        """Return the time, where it matters how long a first attempt takes."""
+        return None if self.timeout is None else resolve_clock(self.clock).monotonic()
 
     def refuse_attempt_timeout(self) -> None:
         """Raise a TypeError if attempts are to be cut, which only a coroutine can be."""
@@ -148,17 +173,8 @@ class Rules:
         return seconds if most is None else min(seconds, most)
 
 
-_WATCHED = (
-    "until",
-    "retry_if",
-    "timeout",
-    "on_attempt",
-    "on_retry",
-    "on_success",
-    "on_give_up",
-    "budget",
-)
-"""What makes a run that succeeds at once more than a call."""
+_TOLD = {"until", "retry_if", "notify", "on_attempt", "on_retry", "on_success", "on_give_up"}
+"""Who is told of what happens, or asked about it."""
 
 
 def _truth(name: str, answer: object) -> bool:
@@ -183,42 +199,40 @@ def _as_on(name: str, value: object) -> object:
 
 
 def _as_callable(name: str, value: object) -> object:
-    if value is not None and not callable(value):
+    if not callable(value):
         raise TypeError(f"{name} must be callable or None, not {shown(value)}")
     return value
 
 
-def _as_limit(name: str, value: float | timedelta | None) -> float | None:
-    expected = "a finite number of seconds >= 0, a timedelta or None"
-    return None if value is None else as_seconds(name, value, expected)
+def _as_limit(name: str, value: float | timedelta) -> float:
+    return as_seconds(name, value, "a finite number of seconds >= 0, a timedelta or None")
 
 
-def _as_max_attempts(name: str, value: object) -> int | None:
-    return None if value is None else as_count(name, value, 1, also="None")
+def _as_max_attempts(name: str, value: object) -> int:
+    return as_count(name, value, 1, also="None")
 
 
 def _as_token(name: str, value: object) -> object:
-    if value is not None:
-        require_token(name, value)
+    require_token(name, value)
     return value
 
 
 def _as_budget(name: str, value: object) -> object:
-    if value is not None and not isinstance(value, RetryBudget):
+    if not isinstance(value, RetryBudget):
         raise TypeError(f"{name} must be a RetryBudget or None, not {shown(value)}")
     return value
 
 
-def _as_clock(name: str, value: Clock | None) -> Clock | None:  # noqa: ARG001 - as the others
-    return None if value is None else resolve_clock(value)
+def _as_clock(name: str, value: Clock) -> Clock:  # noqa: ARG001 - as the others
+    return resolve_clock(value)
 
 
 def _as_timer(name: str, value: object) -> object:
-    if value is not None:
-        require_timer(name, value)
+    require_timer(name, value)
     return value
 
 
+# None says that an option is not there; only ``on`` has to be something.
 _CHECKS: dict[str, Callable[[str, Any], object]] = {
     "on": _as_on,
     "until": _as_callable,

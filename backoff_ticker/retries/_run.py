@@ -1,19 +1,19 @@
 """One run of a retry: what has happened so far, and what follows a failure.
 
-Nothing here waits or calls the operation. Of user code it asks the policy, and ``on`` where that
-is a function; both may fail, and their errors pass.
+Nothing here waits or calls the operation. Of user code it asks the policy, and what judges errors
+and results; these may fail, and their errors pass.
 """
 
 from __future__ import annotations
 
 from .._clock import resolve_clock
-from .._errors import Cancelled, DeadlineExceeded
+from .._errors import DeadlineExceeded
 from .._numbers import LARGEST, shown
-from .._policy_run import PolicyRun, failed_with
+from .._policy_run import PolicyRun
 from .._stop import STOP
 from .._turn import Last
 from ..policies._running import checked_delay, start_policy
-from ._errors import RetryAfter, permanent_in, unwrapped
+from ._errors import Permanent, RetryAfter, permanent_in, unwrapped
 from ._outcome import Outcome, StopReason
 from ._skipping import SkippingClock, skippers
 
@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._protocols import BackOff, Clock
+    from .._protocols import Clock
     from .._stop import Stop
     from .._token import CancellationToken
     from ._rules import Rules
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Run"]
 
 _NOTE = "gave up after "
+_TELLING = (Permanent, RetryAfter)
 
 
 class Run:
@@ -37,94 +38,84 @@ class Run:
     Args:
         rules: The options.
         name: What is retried.
-        error: What the first attempt raised, if it was made before anything was measured.
+        error: What the first attempt raised, if it was made already.
+        began: When that began, if it was measured.
 
     Attributes:
-        rules: The options.
-        name: What is retried.
         clock: What measures it.
-        began: When it began, in the clock's monotonic seconds.
-        deadline: When its ``timeout`` is reached; None: never.
+        deadline: When its ``timeout`` is reached, in the clock's monotonic seconds; None: never.
         attempts: How many attempts began.
         waited: Seconds spent between attempts.
+        delay: The wait that follows the last failure, in seconds.
         error: What the last attempt that failed raised.
+        paced: Whether a wait of no time is a wait, too.
         result: What the last attempt that did not fail returned.
         token: What cancels it; may change while the policy is asked.
-        cut: The ``asyncio.CancelledError`` that cut the last attempt: it tells where.
         cutter: The token that cuts the attempt that runs; None: none does.
-        delay: The wait that follows the last failure, in seconds.
-        until: When it ends.
+        cut: The ``asyncio.CancelledError`` that cut the last attempt: it tells where.
         culprit: What is to blame if something else than the operation fails.
         failure: What that raised.
-        reason: Why it ended; None before.
         manager_is_async: Whether what spans an attempt has to be awaited.
+        reason: Why it ended; None before.
     """
 
-    __slots__ = (
-        "_ask",
-        "_ended",
-        "_from_start",
-        "_policy",
-        "attempts",
-        "began",
-        "clock",
-        "culprit",
-        "cut",
-        "cutter",
-        "deadline",
-        "delay",
-        "error",
-        "failure",
-        "manager_is_async",
-        "name",
-        "reason",
-        "result",
-        "rules",
-        "skipping",
-        "token",
-        "until",
-        "waited",
-    )
+    deadline: float | None = None
+    waited = 0.0
+    paced = False
+    result: object = None
+    skipping: SkippingClock | None = None
+    cutter: CancellationToken | None = None
+    cut: BaseException | None = None
+    culprit = ""
+    failure: Exception | None = None
+    manager_is_async = False
+    reason: StopReason | None = None
+    _policy: PolicyRun | None = None
+    _ended = 0.0
 
-    def __init__(self, rules: Rules, name: str, error: Exception | None = None) -> None:
+    def __init__(
+        self,
+        rules: Rules,
+        name: str,
+        error: Exception | None = None,
+        began: float | None = None,
+    ) -> None:
         clock = resolve_clock(rules.clock)
-        self.rules = rules
-        self.name = name
-        token = self.token = rules.token
+        token = rules.token
         if token is not None and token.deadline is not None and token.clock is not clock:
             raise ValueError(
                 f"token must have its deadline on the retry's clock {clock!r}, "
                 f"not on {token.clock!r}"
             )
-        self.cut: BaseException | None = None
-        self.cutter: CancellationToken | None = None
-        self.skipping: SkippingClock | None = None
         if skippers:
             clock = self.skipping = SkippingClock(clock)
+        if self.skipping is not None or rules.timer is not None:
+            self.paced = True
+        self.rules = rules
+        self.name = name
         self.clock: Clock = clock
-        began = self.began = clock.monotonic()
-        self.deadline = None if rules.timeout is None else min(began + rules.timeout, LARGEST)
-        self._from_start = error is None
-        self._ended = began
-        self._ask: Callable[[], float | Stop | Last] | None = None
-        self._policy: PolicyRun | None = None
-        self.attempts = 0 if error is None else 1
-        self.waited = 0.0
         self.error: BaseException | None = error
-        self.failure: Exception | None = None
-        self.manager_is_async = False
-        self.result: object = None
-        self.delay: float = 0.0
-        self.until: float = began
-        self.culprit: str = ""
-        self.reason: StopReason | None = None
+        self.attempts = 0 if error is None else 1
+        self.delay = 0.0
+        self.token = token
+        self._ask: Callable[[], float | Stop | Last] | None = None
+        self._from_start = error is None or began is not None
+        self._began = clock.monotonic() if began is None else began
+        if rules.timeout is not None:
+            self.deadline = min(self._began + rules.timeout, LARGEST)
 
-    def judge(self, error: Exception, now: float, *, always: bool = False) -> StopReason | None:
-        """Decide what follows a failure: fix ``delay`` and ``until``, or say why to give up.
+    def now(self) -> float:
+        """Return the time, if there is a deadline to compare it with."""
+        return 0.0 if self.deadline is None else self.clock.monotonic()
+
+    def judge(  # noqa: C901, PLR0911 - the order of the rules, in one place
+        self, error: Exception, now: float, *, always: bool = False
+    ) -> StopReason | None:
+        """Decide what follows a failure: fix the ``delay``, or say why to give up.
 
         Args:
             error: What the operation raised.
-            now: The time, on the run's clock.
+            now: What ``now()`` returned.
             always: Whether to retry it whatever ``on`` says.
 
         Raises:
@@ -132,73 +123,51 @@ class Run:
         """
         rules = self.rules
         self.error = error
-        permanent = permanent_in(error)
-        if permanent is not None:
-            self.error = unwrapped(permanent)
-            return StopReason.PERMANENT
-        asked = self._asked_wait(error, always=always)
-        if asked is False:
-            return StopReason.NOT_RETRIED
-        reason = self.look(now)
-        if reason is not None:
-            return reason
+        if (
+            rules.plain
+            and isinstance(error, rules.on)
+            and error.__cause__ is None
+            and not isinstance(error, _TELLING)
+            and (rules.max_attempts is None or self.attempts < rules.max_attempts)
+        ):
+            return self._exhausted()  # what all that follows comes to
+        asked: bool | float = True
+        if error.__cause__ is not None or isinstance(error, _TELLING):
+            permanent = permanent_in(error)
+            if permanent is not None:
+                self.error = unwrapped(permanent)
+                return StopReason.PERMANENT
+            if isinstance(error, RetryAfter):
+                self.error = error.error or error
+                asked, always = error.seconds, True
+        if not always:
+            on = rules.on
+            if on.__class__ is type:
+                asked = isinstance(error, on)
+            else:
+                self.culprit = "on"
+                asked = rules.wants(error)
+            if asked is False:
+                return StopReason.NOT_RETRIED
+        if self.token is not None or self.deadline is not None:
+            reason = self.look(now)
+            if reason is not None:
+                return reason
         if rules.max_attempts is not None and self.attempts >= rules.max_attempts:
             return StopReason.MAX_ATTEMPTS
-        delay = self._next_delay()
-        if delay is None:
-            return StopReason.CANCELLED if self.is_cancelled(now) else StopReason.EXHAUSTED
+        reason = self._exhausted()
+        if reason is not None:
+            return reason
         if asked is not True:
-            delay = rules.clamped(asked)
-        self.delay = delay
-        self.until = min(now + delay, LARGEST)
-        if self.deadline is not None and self.until >= self.deadline:
+            self.delay = rules.clamped(asked)
+        if self.deadline is not None and now + self.delay >= self.deadline:
             return StopReason.DEADLINE
         if rules.budget is not None and not rules.budget.try_acquire():
             return StopReason.BUDGET
         return None
 
-    def _asked_wait(self, error: Exception, *, always: bool) -> bool | float:
-        """Return whether to retry an error, or after how many seconds."""
-        if isinstance(error, RetryAfter):
-            if error.error is not None:
-                self.error = error.error
-            return error.seconds
-        if always:
-            return True
-        on = self.rules.on
-        if on is Exception:
-            return True
-        self.culprit = "on"
-        return self.rules.wants(error)
-
-    def is_cancelled(self, now: float) -> bool:
-        """Whether a token cancels it, or would if the waits had not been skipped."""
-        token = self.token
-        if token is None:
-            return False
-        if token.cancelled:
-            return True
-        return self.skipping is not None and token.deadline is not None and now >= token.deadline
-
-    def look(self, now: float) -> StopReason | None:
-        """Return why no further attempt may be made; None if one may."""
-        if self.token is not None and self.is_cancelled(now):
-            return StopReason.CANCELLED
-        if self.deadline is not None and now >= self.deadline:
-            return StopReason.DEADLINE
-        return None
-
-    def look_again(self) -> StopReason | None:
-        """Look once more after a wait; no clock is read where none is needed."""
-        if self.token is None and self.deadline is None:
-            return None
-        return self.look(self.clock.monotonic())
-
-    def judge_cut(self, now: float, *, refused: bool) -> StopReason | None:
-        """Decide what follows an attempt that was cut, or that was not made after all."""
-        if refused:
-            self.attempts -= 1
-            return StopReason.CANCELLED
+    def judge_cut(self, now: float) -> StopReason | None:
+        """Decide what follows an attempt that was cut."""
         if self.cutter is not None and self.cutter.cancelled:
             return StopReason.CANCELLED
         if self.deadline is not None and now >= self.deadline:
@@ -206,6 +175,35 @@ class Run:
         error = TimeoutError(f"the attempt took longer than {self.rules.attempt_timeout!r} s")
         error.__cause__, self.cut = self.cut, None
         return self.judge(error, now)
+
+    def is_cancelled(self) -> bool:
+        """Whether a token cancels it, or would if the waits had not been skipped."""
+        token = self.token
+        if token is None:
+            return False
+        if token.cancelled:
+            return True
+        if self.skipping is None or token.deadline is None:
+            return False
+        return self.clock.monotonic() >= token.deadline
+
+    def look(self, now: float) -> StopReason | None:
+        """Return why no further attempt may be made at ``now``; None if one may."""
+        if self.token is not None and self.is_cancelled():
+            return StopReason.CANCELLED
+        if self.deadline is not None and now >= self.deadline:
+            return StopReason.DEADLINE
+        return None
+
+    def refused(self) -> StopReason:
+        """Take back the attempt that has begun: the token was cancelled before the call."""
+        self.attempts -= 1
+        return StopReason.CANCELLED
+
+    def fail(self, failure: Exception) -> StopReason:
+        """Keep what failed instead of the operation."""
+        self.failure = failure
+        return StopReason.FAILED
 
     def accepts(self) -> bool:
         """Whether the result is accepted."""
@@ -217,40 +215,46 @@ class Run:
 
     # The policy
 
-    def _next_delay(self) -> float | None:
-        """Return what the policy says, checked; None for ``STOP``.
-
-        It begins with the first failure, and so do its own limits of time.
-        """
+    def _exhausted(self) -> StopReason | None:
+        """Ask the policy for the ``delay``; return why there is none if there is none."""
         self.culprit = "the back-off policy"
-        ask = self._ask
-        if ask is None:
-            ask = self._ask = self._begin_policy()
-        backoff = self.rules.backoff
-        try:
-            delay = ask()
-            if self._policy is not None:
-                self.token = self._policy.token
-            elif delay is not STOP:
-                return checked_delay(backoff, delay)
-        except Exception as error:  # noqa: BLE001 - named, and raised
-            delay = failed_with(error, self.culprit, backoff)
-        if isinstance(delay, Last) and delay.error is not None:
-            raise delay.error
-        return delay if isinstance(delay, float) else None
+        delay = (self._ask or self._begin_policy())()
+        if delay.__class__ is not float or not 0.0 <= delay <= LARGEST:  # type: ignore[operator]
+            delay = self._checked(delay)
+            if delay is None:
+                return StopReason.CANCELLED if self.is_cancelled() else StopReason.EXHAUSTED
+        self.delay = delay  # type: ignore[assignment]
+        return None
 
     def _begin_policy(self) -> Callable[[], float | Stop | Last]:
+        """Begin the run of the policy, at the first failure: its limits of time count from here."""
         rules = self.rules
         if rules.still:
-            return rules.backoff.next_backoff
-        backoff: BackOff = start_policy("backoff", rules.backoff, self.clock)
+            self._ask = rules.backoff.next_backoff
+            return self._ask
+        backoff = start_policy("backoff", rules.backoff, self.clock)
         if rules.straight:
-            return backoff.next_backoff
-        given = () if rules.token is None else (rules.token,)
-        clock = resolve_clock(rules.clock)
-        policy = self._policy = PolicyRun(backoff, clock, given)
+            self._ask = backoff.next_backoff
+        else:
+            given = () if rules.token is None else (rules.token,)
+            self._policy = PolicyRun(backoff, resolve_clock(rules.clock), given)
+            self._ask = self._ask_policy
+        return self._ask
+
+    def _ask_policy(self) -> float | Last:
+        policy = self._policy
+        assert policy is not None  # noqa: S101 - begun
+        delay = policy.ask()
         self.token = policy.token
-        return policy.ask
+        return delay
+
+    def _checked(self, delay: object) -> float | None:
+        """Return what the policy answered as a delay; None for ``STOP``."""
+        if isinstance(delay, Last):
+            if delay.error is not None:
+                raise delay.error
+            return None
+        return None if delay is STOP else checked_delay(self.rules.backoff, delay)
 
     # The end
 
@@ -266,7 +270,7 @@ class Run:
         return Outcome(
             self.name,
             self.attempts,
-            now - self.began,
+            now - self._began,
             self.waited,
             None if ended or self.error is None else self.delay,
             self.reason,
@@ -290,9 +294,9 @@ class Run:
         else:
             final = failure or last  # type: ignore[assignment]  # nobody gives up without one
             why = self._why()
-        from_ = last or cut
-        if final is not last and from_ is not None and (failure is None or not final.__cause__):
-            final.__cause__ = from_
+        cause = last or cut
+        if final is not last and cause is not None and (failure is None or not final.__cause__):
+            final.__cause__ = cause
         _annotate(final, self._note(why))
         return final
 
@@ -314,7 +318,7 @@ class Run:
     def _note(self, why: str) -> str:
         times = "1 attempt" if self.attempts == 1 else f"{self.attempts} attempts"
         since = "" if self._from_start else " since the first failed"
-        return f"{_NOTE}{times} in {self._ended - self.began:.3g} s{since}: {why}"
+        return f"{_NOTE}{times} in {self._ended - self._began:.3g} s{since}: {why}"
 
 
 def _annotate(error: BaseException, note: str) -> None:

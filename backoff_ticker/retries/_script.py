@@ -6,7 +6,7 @@ coroutine, and sends the answer back; what that raises is thrown in:
 * ``CALL``: call the operation, unless the token is cancelled and this is not the first attempt.
   The answer is None if it returned (what, is then the run's ``result``), the ``Exception`` that it
   raised, ``REFUSED`` or ``CUT``.
-* ``PAUSE``: wait until the run's ``until``; a cancel ends the wait.
+* ``PAUSE``: wait for the run's ``delay``; a cancel ends the wait.
 * ``END``: all is done.
 * anything else is a function of the user's to be called; the answer is what it returns (in a
   coroutine, what it returns awaited).
@@ -17,6 +17,7 @@ from __future__ import annotations
 from functools import partial
 
 from .._numbers import shown
+from .._waiting import GIVE_WAY_EACH
 from ._errors import RejectedResult
 from ._outcome import StopReason
 
@@ -41,10 +42,11 @@ CUT: Any = object()
 """Answer to ``CALL``: it was cut by the token or a limit of time."""
 
 
-def steps(run: Run) -> Script:
+def steps(run: Run) -> Script:  # noqa: C901, PLR0912 - the order of things, in one place
     """Yield the steps of a run; if an attempt was made already, what follows its failure."""
     rules = run.rules
     error: Any = run.error
+    reason: StopReason | None
     try:
         while True:
             rejected = False
@@ -59,27 +61,27 @@ def steps(run: Run) -> Script:
                         reason = StopReason.SUCCEEDED
                         break
                     error, rejected = RejectedResult(run.result), True
-            now = run.clock.monotonic()
-            if error is CUT or error is REFUSED:
-                verdict = run.judge_cut(now, refused=error is REFUSED)
+            if error is REFUSED:
+                reason = run.refused()
+            elif error is CUT:
+                reason = run.judge_cut(run.now())
             else:
-                verdict = run.judge(error, now, always=rejected)
+                reason = run.judge(error, run.now(), always=rejected)
             error = None
-            if verdict is None:
-                if rules.notify is not None:
-                    run.culprit = "notify"
-                    yield partial(rules.notify, run.error, run.delay)
-                if rules.on_retry is None:
-                    yield PAUSE
-                else:
-                    yield from _spanned(run, "on_retry", PAUSE)
-                verdict = run.look_again()
-            if verdict is not None:
-                reason = verdict
+            if reason is not None:
+                break
+            if rules.notify is not None:
+                run.culprit = "notify"
+                yield partial(rules.notify, run.error, run.delay)
+            if rules.on_retry is not None:
+                yield from _spanned(run, "on_retry", PAUSE)
+            elif run.delay or run.paced or run.attempts % GIVE_WAY_EACH == 0:
+                yield PAUSE
+            reason = run.look(run.now())
+            if reason is not None:
                 break
     except Exception as failure:  # noqa: BLE001 - raised at the end
-        run.failure = failure
-        reason = StopReason.FAILED
+        reason = run.fail(failure)
     except BaseException:
         run.end(StopReason.INTERRUPTED)
         raise
@@ -91,8 +93,7 @@ def steps(run: Run) -> Script:
     try:
         yield from _spanned(run, "on_success" if succeeded else "on_give_up", None)
     except Exception as failure:  # noqa: BLE001 - raised at the end
-        run.failure = failure
-        run.end(StopReason.FAILED)
+        run.end(run.fail(failure))
     yield END
 
 
