@@ -94,8 +94,9 @@ if TYPE_CHECKING:
         RejectedResult as RejectedResult,
         RetryAfter as RetryAfter,
     )
+    from .retries._hedge import hedge_call_async as hedge_call_async
     from .retries._loop import Attempt as Attempt, Attempts as Attempts, attempts as attempts
-    from .retries._options import RetryOptions as RetryOptions
+    from .retries._options import HedgeOptions as HedgeOptions, RetryOptions as RetryOptions
     from .retries._outcome import Outcome as Outcome, StopReason as StopReason
 
 _ROOM_OF = {
@@ -151,6 +152,7 @@ _ROOM_OF = {
     "select_async": "_select",
     "Attempt": "retries._loop",
     "Attempts": "retries._loop",
+    "HedgeOptions": "retries._options",
     "Outcome": "retries._outcome",
     "Permanent": "retries._errors",
     "RejectedResult": "retries._errors",
@@ -159,6 +161,7 @@ _ROOM_OF = {
     "RetryOptions": "retries._options",
     "StopReason": "retries._outcome",
     "attempts": "retries._loop",
+    "hedge_call_async": "retries._hedge",
     "retry": "retries._decorator",
     "retry_call": "retries._call",
     "retry_call_async": "retries._call",
@@ -197,6 +200,7 @@ __all__ = [
     "FeedbackBackOff",
     "FibonacciBackOff",
     "FullJitterBackOff",
+    "HedgeOptions",
     "LILDBackOff",
     "LIMDBackOff",
     "MILDBackOff",
@@ -227,6 +231,7 @@ __all__ = [
     "cancel_on_signals",
     "chain",
     "delays",
+    "hedge_call_async",
     "merge",
     "named_policy",
     "retry",

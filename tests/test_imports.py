@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 FACADE = ROOT / "backoff_ticker" / "__init__.py"
 HEAVY = {"asyncio", "dataclasses", "inspect", "janus", "logging", "typing"}
 PROTOCOLS = {"BackOff", "Clock", "FeedbackBackOff", "Parker", "Sink", "Timer", "TimerHandle"}
+PROTOCOLS |= {"HedgeOptions", "RetryOptions"}
 
 PRELUDE = f"""
 import json, sys
@@ -139,13 +140,15 @@ def test_each_name_comes_from_the_room_that_type_checkers_are_told(name, room):
 
 
 NAMES = """
-    AlgorithmBackOff AsyncTicker BackOff BackoffTickerError CLOSED CancellationToken Cancelled
-    Channel ChannelClosed Clock CloseReason Closed ConstantBackOff ConstantFeedbackBackOff
-    DeadlineExceeded DecorrelatedJitterBackOff EqualJitterBackOff ExponentialBackOff
-    ExponentialFeedbackBackOff FeedbackBackOff FibonacciBackOff FullJitterBackOff LILDBackOff
-    LIMDBackOff MILDBackOff MIMDBackOff POLICIES Pace Parker STOP Sink Stop StopBackOff
-    SystemClock Tick Ticker TickerClosed Timer TimerHandle TruncatedExponentialBackOff
-    WouldBlock ZeroBackOff any_of cancel_on_signals chain delays merge named_policy select
+    AlgorithmBackOff AsyncTicker Attempt Attempts BackOff BackoffTickerError CLOSED
+    CancellationToken Cancelled Channel ChannelClosed Clock CloseReason Closed ConstantBackOff
+    ConstantFeedbackBackOff DeadlineExceeded DecorrelatedJitterBackOff EqualJitterBackOff
+    ExponentialBackOff ExponentialFeedbackBackOff FeedbackBackOff FibonacciBackOff
+    FullJitterBackOff HedgeOptions LILDBackOff LIMDBackOff MILDBackOff MIMDBackOff Outcome
+    POLICIES Pace Parker Permanent RejectedResult RetryAfter RetryBudget RetryOptions STOP Sink
+    Stop StopBackOff StopReason SystemClock Tick Ticker TickerClosed Timer TimerHandle
+    TruncatedExponentialBackOff WouldBlock ZeroBackOff any_of attempts cancel_on_signals chain
+    delays hedge_call_async merge named_policy retry retry_call retry_call_async select
     select_async with_added_jitter with_jitter with_max_elapsed_time with_max_interval
     with_max_retries with_token
 """

@@ -80,7 +80,7 @@ FLOORS = [
     ["_ticker_timer", "retries._pause", "retries._run"],
     ["_ticker_state", "retries._drive"],
     ["_ticker_core", "retries._call", "retries._loop"],
-    ["_push", "retries._generators"],
+    ["_push", "retries._generators", "retries._hedge"],
     ["_ticker_face", "retries._decorator"],
     ["_async_ticker", "_ticker"],
     ["__init__"],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from types import CoroutineType
 
-from .._marks import EMPTY
 from .._numbers import shown
 from ._drive import drive, drive_async, is_awaitable, refuse_coroutine, refuse_plain
 from ._rules import Rules
@@ -13,14 +12,14 @@ from ._run import Run
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from typing import Any, TypeVar, Unpack
+    from typing import TypeVar, Unpack
 
     from .._protocols import BackOff
     from ._options import RetryOptions
 
     T = TypeVar("T")
 
-__all__ = ["call", "call_async", "name_of", "retry_call", "retry_call_async"]
+__all__ = ["call", "call_async", "name_of", "require_operation", "retry_call", "retry_call_async"]
 
 
 def retry_call(
@@ -46,7 +45,7 @@ def retry_call(
             coroutine; it was not run.
         Exception: As ``retry``.
     """
-    _require_operation(operation)
+    require_operation(operation)
     rules = _rules("retry_call()", backoff, options)
     rules.refuse_attempt_timeout()
     return call(rules, operation)
@@ -73,7 +72,7 @@ async def retry_call_async(
             cannot be awaited.
         Exception: As ``retry``.
     """
-    _require_operation(operation)
+    require_operation(operation)
     rules = _rules("retry_call_async()", backoff, options)
     return await call_async(rules, operation)
 
@@ -81,7 +80,8 @@ async def retry_call_async(
 def call(rules: Rules, operation: Callable[[], T], name: str = "") -> T:
     """Call ``operation()`` as ``rules`` say; straight, and no more, while it succeeds."""
     if rules.early:
-        return drive(Run(rules, name or name_of(operation)), operation)
+        result: T = drive(Run(rules, name or name_of(operation)), operation)
+        return result
     began = rules.begin()
     try:
         result = operation()
@@ -94,32 +94,36 @@ def call(rules: Rules, operation: Callable[[], T], name: str = "") -> T:
             rules.budget.success()
         return result
     try:
-        return drive(Run(rules, name or name_of(operation), error, began), operation)
+        result = drive(Run(rules, name or name_of(operation), error, began), operation)
     finally:
         del error
+    return result
 
 
 async def call_async(rules: Rules, operation: Callable[[], Awaitable[T]], name: str = "") -> T:
     """Await ``operation()`` as ``rules`` say; straight, and no more, while it succeeds."""
     if rules.early or rules.cuts or rules.timeout is not None:
-        return await drive_async(Run(rules, name or name_of(operation)), operation)
-    result: Any = EMPTY
+        result: T = await drive_async(Run(rules, name or name_of(operation)), operation)
+        return result
+    plain = False
     try:
         awaitable = operation()
-        if is_awaitable(awaitable):
+        plain = not is_awaitable(awaitable)
+        if not plain:
             result = await awaitable
     except Exception as caught:  # noqa: BLE001 - the run judges it
         error = caught
     else:
-        if result is EMPTY:
+        if plain:
             refuse_plain(name or name_of(operation), awaitable)
         if rules.budget is not None:
             rules.budget.success()
-        return result  # type: ignore[no-any-return]
+        return result
     try:
-        return await drive_async(Run(rules, name or name_of(operation), error), operation)
+        result = await drive_async(Run(rules, name or name_of(operation), error), operation)
     finally:
         del error
+    return result
 
 
 _DEFAULT = Rules("", None, {})
@@ -131,7 +135,8 @@ def _rules(what: str, backoff: BackOff | None, options: RetryOptions) -> Rules:
     return Rules(what, backoff, options)
 
 
-def _require_operation(operation: object) -> None:
+def require_operation(operation: object) -> None:
+    """Raise a TypeError unless ``operation`` can be called."""
     if not callable(operation):
         raise TypeError(f"operation must be callable, not {shown(operation)}")
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from .._protocols import BackOff
     from ._options import RetryOptions
 
+__all__ = ["retry"]
+
+if TYPE_CHECKING:
     P = ParamSpec("P")
     R = TypeVar("R")
 
@@ -31,13 +34,13 @@ if TYPE_CHECKING:
             """Return ``function``, retried."""
             ...
 
+
+if TYPE_CHECKING:
+
     @overload
     def retry(backoff: Callable[P, R], /) -> Callable[P, R]: ...
     @overload
     def retry(backoff: BackOff | None = None, **options: Unpack[RetryOptions]) -> Decorator: ...
-
-
-__all__ = ["retry"]
 
 
 def retry(backoff: Any = None, **options: Any) -> Any:

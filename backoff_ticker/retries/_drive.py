@@ -11,7 +11,6 @@ from types import CoroutineType
 
 from .._waiting import GIVE_WAY_EACH
 from ._cut import cutting
-from ._outcome import StopReason
 from ._pause import pause, pause_async
 from ._script import CALL, CUT, END, PAUSE, REFUSED, steps
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from typing import Any, NoReturn
 
+    from ._outcome import StopReason
     from ._run import Run
     from ._script import Script
 
@@ -32,6 +32,7 @@ __all__ = [
     "drive",
     "drive_async",
     "is_awaitable",
+    "not_awaitable",
     "refuse_coroutine",
     "refuse_plain",
 ]
@@ -39,7 +40,7 @@ __all__ = [
 _NO_KWARGS: Kwargs = {}
 
 
-def drive(
+def drive(  # noqa: C901 - a call more would cost more than the rest
     run: Run, operation: Callable[..., Any], args: Args = (), kwargs: Kwargs = _NO_KWARGS
 ) -> Any:
     """Call an operation until the run ends; return its result, or raise how it ended."""
@@ -50,7 +51,7 @@ def drive(
         if error is not None:
             try:
                 now = run.clock.monotonic() if run.deadline is not None else 0.0
-                reason = run.judge(error, now)  # type: ignore[arg-type]
+                reason = run.judge(error, now)
                 if reason is None and (run.delay or run.paced):
                     pause(run)
                     reason = run.look(run.now())
@@ -76,7 +77,7 @@ def drive(
             return result
 
 
-async def drive_async(
+async def drive_async(  # noqa: C901, PLR0912 - as above
     run: Run, operation: Callable[..., Any], args: Args = (), kwargs: Kwargs = _NO_KWARGS
 ) -> Any:
     """Await an operation until the run ends; return its result, or raise how it ended."""
@@ -226,7 +227,7 @@ async def advance_async(run: Run, script: Script, step: object, *, waits: bool =
     return step
 
 
-def _call_hook(run: Run, step: Any) -> object:  # noqa: ANN401 - a step is what the script yields
+def _call_hook(run: Run, step: Any) -> object:
     answer = step()
     if is_awaitable(answer):
         _drop(answer)
@@ -279,4 +280,9 @@ def refuse_coroutine(name: str, result: object) -> NoReturn:
 
 def refuse_plain(name: str, result: object) -> NoReturn:
     """Raise a TypeError: what is to be awaited cannot be."""
-    raise TypeError(f"{name} must return an awaitable, not one of type {type(result).__name__}")
+    raise TypeError(not_awaitable(name, result))
+
+
+def not_awaitable(name: str, result: object) -> str:
+    """Return what is wrong where an operation returned what cannot be awaited."""
+    return f"{name} must return an awaitable, not one of type {type(result).__name__}"

@@ -39,7 +39,7 @@ class _Begun:
         first, self._first = self._first, EMPTY
         return self._generator.send(value) if first is EMPTY else first
 
-    def throw(self, *error: Any) -> object:  # noqa: ANN401 - as generators are called
+    def throw(self, *error: Any) -> object:
         """Pass on."""
         return self._generator.throw(*error)
 

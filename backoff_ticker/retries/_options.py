@@ -13,15 +13,11 @@ if TYPE_CHECKING:
     from ._budget import RetryBudget
     from ._outcome import Outcome
 
-__all__ = ["RetryOptions"]
+__all__ = ["HedgeOptions", "RetryOptions"]
 
 
-class RetryOptions(TypedDict, total=False):
-    """The options that ``retry``, ``retry_call``, ``retry_call_async`` and ``attempts`` share.
-
-    They are described with ``retry``. A function of your own that passes them on is annotated
-    ``**options: Unpack[RetryOptions]``.
-    """
+class HedgeOptions(TypedDict, total=False):
+    """The options of ``hedge_call_async``, which describes them; ``retry`` has them all."""
 
     on: (
         type[BaseException]
@@ -32,14 +28,23 @@ class RetryOptions(TypedDict, total=False):
     retry_if: Callable[[Any], object] | None
     token: CancellationToken | None
     timeout: float | timedelta | None
-    attempt_timeout: float | timedelta | None
     max_attempts: int | None
     max_retry_after: float | timedelta | None
+    budget: RetryBudget | None
+    clock: Clock | None
+
+
+class RetryOptions(HedgeOptions, total=False):
+    """The options that ``retry``, ``retry_call``, ``retry_call_async`` and ``attempts`` share.
+
+    They are described with ``retry``. A function of your own that passes them on is annotated
+    ``**options: Unpack[RetryOptions]``.
+    """
+
+    attempt_timeout: float | timedelta | None
     notify: Callable[[Exception, float], object] | None
     on_attempt: Callable[[Outcome], object] | None
     on_retry: Callable[[Outcome], object] | None
     on_success: Callable[[Outcome], object] | None
     on_give_up: Callable[[Outcome], object] | None
-    budget: RetryBudget | None
-    clock: Clock | None
     timer: TickerTimer | None

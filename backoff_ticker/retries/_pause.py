@@ -10,7 +10,7 @@ from .._waiting import give_way, park_coroutine, park_thread
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Self
 
     from .._protocols import TickerTimer
     from .._wait_set import WaitSet
@@ -102,7 +102,7 @@ class _Started:
         self._began = run.clock.monotonic()
         self.timeout = None if run.deadline is None else max(0.0, run.deadline - self._began)
 
-    def __enter__(self) -> _Started:
+    def __enter__(self) -> Self:
         self._run.culprit = "the timer"
         while self._timer.c._take() is not EMPTY:
             pass  # sent for an earlier wait

@@ -20,6 +20,7 @@ from ._skipping import SkippingClock, skippers
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from .._protocols import Clock
     from .._stop import Stop
@@ -94,7 +95,7 @@ class Run:
         self.rules = rules
         self.name = name
         self.clock: Clock = clock
-        self.error: BaseException | None = error
+        self.error: Any = error
         self.attempts = 0 if error is None else 1
         self.delay = 0.0
         self.token = token
@@ -108,9 +109,7 @@ class Run:
         """Return the time, if there is a deadline to compare it with."""
         return 0.0 if self.deadline is None else self.clock.monotonic()
 
-    def judge(  # noqa: C901, PLR0911 - the order of the rules, in one place
-        self, error: Exception, now: float, *, always: bool = False
-    ) -> StopReason | None:
+    def judge(self, error: Exception, now: float, *, always: bool = False) -> StopReason | None:
         """Decide what follows a failure: fix the ``delay``, or say why to give up.
 
         Args:
@@ -122,40 +121,23 @@ class Run:
             Exception: The policy, or ``on``, failed: named by ``culprit``.
         """
         rules = self.rules
-        self.error = error
+        most = rules.max_attempts
         if (
             rules.plain
             and isinstance(error, rules.on)
             and error.__cause__ is None
             and not isinstance(error, _TELLING)
-            and (rules.max_attempts is None or self.attempts < rules.max_attempts)
+            and (most is None or self.attempts < most)
         ):
-            return self._exhausted()  # what all that follows comes to
-        asked: bool | float = True
-        if error.__cause__ is not None or isinstance(error, _TELLING):
-            permanent = permanent_in(error)
-            if permanent is not None:
-                self.error = unwrapped(permanent)
-                return StopReason.PERMANENT
-            if isinstance(error, RetryAfter):
-                self.error = error.error or error
-                asked, always = error.seconds, True
-        if not always:
-            on = rules.on
-            if on.__class__ is type:
-                asked = isinstance(error, on)
-            else:
-                self.culprit = "on"
-                asked = rules.wants(error)
-            if asked is False:
-                return StopReason.NOT_RETRIED
-        if self.token is not None or self.deadline is not None:
-            reason = self.look(now)
-            if reason is not None:
-                return reason
-        if rules.max_attempts is not None and self.attempts >= rules.max_attempts:
-            return StopReason.MAX_ATTEMPTS
-        reason = self._exhausted()
+            self.error = error
+            return self.ask()  # which is all that what follows comes to
+        asked = self.asked(error, always=always)
+        if isinstance(asked, StopReason):
+            return asked
+        reason = self.look(now)
+        if reason is None and most is not None and self.attempts >= most:
+            reason = StopReason.MAX_ATTEMPTS
+        reason = reason or self.ask()
         if reason is not None:
             return reason
         if asked is not True:
@@ -165,6 +147,24 @@ class Run:
         if rules.budget is not None and not rules.budget.try_acquire():
             return StopReason.BUDGET
         return None
+
+    def asked(self, error: Exception, *, always: bool = False) -> StopReason | bool | float:
+        """Return what a failure asks for by itself.
+
+        Returns:
+            Why it must not be retried; else True, or so many seconds to wait.
+        """
+        self.error = error
+        permanent = permanent_in(error)
+        if permanent is not None:
+            self.error = unwrapped(permanent)
+            return StopReason.PERMANENT
+        if isinstance(error, RetryAfter):
+            self.error = error.error or error
+            return error.seconds
+        self.culprit = "on"
+        wanted = always or self.rules.wants(error)
+        return StopReason.NOT_RETRIED if wanted is False else wanted
 
     def judge_cut(self, now: float) -> StopReason | None:
         """Decide what follows an attempt that was cut."""
@@ -215,15 +215,15 @@ class Run:
 
     # The policy
 
-    def _exhausted(self) -> StopReason | None:
+    def ask(self) -> StopReason | None:
         """Ask the policy for the ``delay``; return why there is none if there is none."""
         self.culprit = "the back-off policy"
-        delay = (self._ask or self._begin_policy())()
-        if delay.__class__ is not float or not 0.0 <= delay <= LARGEST:  # type: ignore[operator]
+        delay: Any = (self._ask or self._begin_policy())()
+        if delay.__class__ is not float or not 0.0 <= delay <= LARGEST:
             delay = self._checked(delay)
             if delay is None:
                 return StopReason.CANCELLED if self.is_cancelled() else StopReason.EXHAUSTED
-        self.delay = delay  # type: ignore[assignment]
+        self.delay = delay
         return None
 
     def _begin_policy(self) -> Callable[[], float | Stop | Last]:

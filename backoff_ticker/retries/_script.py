@@ -42,7 +42,7 @@ CUT: Any = object()
 """Answer to ``CALL``: it was cut by the token or a limit of time."""
 
 
-def steps(run: Run) -> Script:  # noqa: C901, PLR0912 - the order of things, in one place
+def steps(run: Run) -> Script:  # noqa: C901, PLR0912, PLR0915 - the order of things, in one place
     """Yield the steps of a run; if an attempt was made already, what follows its failure."""
     rules = run.rules
     error: Any = run.error
@@ -56,10 +56,10 @@ def steps(run: Run) -> Script:  # noqa: C901, PLR0912 - the order of things, in 
                     error = yield CALL
                 else:
                     error = yield from _spanned(run, "on_attempt", CALL)
+                if error is None and run.accepts():
+                    reason = StopReason.SUCCEEDED
+                    break
                 if error is None:
-                    if run.accepts():
-                        reason = StopReason.SUCCEEDED
-                        break
                     error, rejected = RejectedResult(run.result), True
             if error is REFUSED:
                 reason = run.refused()

@@ -12,6 +12,7 @@ from ._errors import (
     VirtualTimeError,
 )
 from ._inspection import TimerInfo
+from ._no_wait import no_wait
 from ._tasks import Task
 from ._traps import Call, Trap
 from ._virtual_clock import VirtualClock
@@ -29,4 +30,5 @@ __all__ = [
     "VirtualClock",
     "VirtualDeadlockError",
     "VirtualTimeError",
+    "no_wait",
 ]
