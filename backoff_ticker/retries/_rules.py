@@ -56,11 +56,11 @@ class Rules:
     """
 
     backoff: BackOff = ExponentialBackOff()
-    straight = True
-    still = False
-    told = False
-    early = False
-    cuts = False
+    straight: bool = True
+    still: bool = False
+    told: bool = False
+    early: bool = False
+    cuts: bool = False
     on: Any = Exception
     until: Callable[[Any], object] | None = None
     retry_if: Callable[[Any], object] | None = None

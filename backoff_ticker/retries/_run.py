@@ -61,18 +61,18 @@ class Run:
     """
 
     deadline: float | None = None
-    waited = 0.0
-    paced = False
+    waited: float = 0.0
+    paced: bool = False
     result: object = None
     skipping: SkippingClock | None = None
     cutter: CancellationToken | None = None
     cut: BaseException | None = None
-    culprit = ""
+    culprit: str = ""
     failure: Exception | None = None
-    manager_is_async = False
+    manager_is_async: bool = False
     reason: StopReason | None = None
     _policy: PolicyRun | None = None
-    _ended = 0.0
+    _ended: float = 0.0
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Run:
         self.clock: Clock = clock
         self.error: Any = error
         self.attempts = 0 if error is None else 1
-        self.delay = 0.0
+        self.delay: float = 0.0
         self.token = token
         self._ask: Callable[[], float | Stop | Last] | None = None
         self._from_start = error is None or began is not None
@@ -160,7 +160,7 @@ class Run:
             self.error = unwrapped(permanent)
             return StopReason.PERMANENT
         if isinstance(error, RetryAfter):
-            self.error = error.error or error
+            self.error = error if error.error is None else error.error
             return error.seconds
         self.culprit = "on"
         wanted = always or self.rules.wants(error)
@@ -284,21 +284,22 @@ class Run:
         last, failure, cut = self.error, self.failure, self.cut
         self.failure = self.cut = None
         if self.reason is StopReason.CANCELLED:
-            token = self.token
-            cancelled = token is not None and token.cancelled
-            final: BaseException = token.error() if cancelled else DeadlineExceeded()  # type: ignore[union-attr]
+            final: Any = DeadlineExceeded()
+            if self.token is not None and self.token.cancelled:
+                final = self.token.error()
             why = str(final)
         elif self.reason is StopReason.DEADLINE:
             final = DeadlineExceeded()
             why = f"the timeout of {self.rules.timeout!r} s"
         else:
-            final = failure or last  # type: ignore[assignment]  # nobody gives up without one
+            final = last if failure is None else failure
             why = self._why()
-        cause = last or cut
-        if final is not last and cause is not None and (failure is None or not final.__cause__):
+        cause = cut if last is None else last
+        has_its_own = final.__cause__ is not None and (last is None or failure is not None)
+        if final is not last and cause is not None and not has_its_own:
             final.__cause__ = cause
         _annotate(final, self._note(why))
-        return final
+        return final  # type: ignore[no-any-return]
 
     def _why(self) -> str:
         rules = self.rules

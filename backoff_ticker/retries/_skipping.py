@@ -28,7 +28,7 @@ class SkippingClock:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self.skipped = 0.0
+        self.skipped: float = 0.0
 
     def monotonic(self) -> float:
         """Return the seconds since some moment."""
