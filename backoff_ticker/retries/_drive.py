@@ -70,6 +70,7 @@ def drive(  # noqa: C901 - a call more would cost more than the rest
         except Exception as failure:  # noqa: BLE001 - the run judges it
             error = failure
         else:
+            run.error = error = None  # it leads to this frame
             if result.__class__ is CoroutineType:
                 refuse_coroutine(run.name, result)
             if run.rules.budget is not None:
@@ -116,6 +117,7 @@ async def drive_async(  # noqa: C901, PLR0912 - as above
                 continue
             if plain:
                 refuse_plain(run.name, awaitable)
+        run.error = error = None  # it leads to this frame
         if rules.budget is not None:
             rules.budget.success()
         return result
@@ -190,12 +192,12 @@ async def _attempt(run: Run, operation: Callable[[], Awaitable[Any]]) -> Any:
     return None
 
 
-def advance(run: Run, script: Script, step: object, *, waits: bool = True) -> object:
+def advance(run: Run, script: Script, step: object, *, until: object = None) -> object:
     """Do what a script asks for until it wants the operation called, or ends; return which.
 
-    Without ``waits``, also until it wants to wait.
+    Or until a step that is ``until``, or of that class.
     """
-    while step is not CALL and step is not END and (waits or step is not PAUSE):
+    while not _is_reached(step, until):
         answer = None
         try:
             if step is PAUSE:
@@ -209,9 +211,9 @@ def advance(run: Run, script: Script, step: object, *, waits: bool = True) -> ob
     return step
 
 
-async def advance_async(run: Run, script: Script, step: object, *, waits: bool = True) -> object:
+async def advance_async(run: Run, script: Script, step: object, *, until: object = None) -> object:
     """Do in a coroutine what ``advance()`` does in a thread; awaitable answers are awaited."""
-    while step is not CALL and step is not END and (waits or step is not PAUSE):
+    while not _is_reached(step, until):
         answer: Any = None
         try:
             if step is PAUSE:
@@ -225,6 +227,10 @@ async def advance_async(run: Run, script: Script, step: object, *, waits: bool =
         else:
             step = script.send(answer)
     return step
+
+
+def _is_reached(step: object, until: object) -> bool:
+    return step is CALL or step is END or step is until or step.__class__ is until
 
 
 def _call_hook(run: Run, step: Any) -> object:
@@ -246,9 +252,9 @@ def _ended(run: Run, reason: StopReason) -> Any:
 def _result(run: Run) -> Any:
     """Return the result of a run that has ended, or raise its error."""
     final = run.take_final_error()
+    run.error = None  # it leads to the frame of whoever drives the run
     if final is None:
         return run.result
-    run.error = None  # or the error would lead to its frame, and the frame to the error
     try:
         raise final
     finally:

@@ -7,7 +7,7 @@ from ._drive import advance, advance_async, is_awaitable
 from ._outcome import Outcome
 from ._rules import Rules
 from ._run import Run
-from ._script import CALL, CUT, END, PAUSE, REFUSED, steps
+from ._script import CALL, CUT, END, PAUSE, REFUSED, Enter, steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class Attempts:
     __slots__ = (
         "_asynchronous",
         "_is_told",
+        "_is_used",
         "_open",
         "_owed",
         "_rules",
@@ -75,6 +76,7 @@ class Attempts:
         self._token: CancellationToken | None = None
         self._asynchronous = False
         self._is_told = False
+        self._is_used = False
 
     @property
     def outcome(self) -> Outcome:
@@ -90,7 +92,7 @@ class Attempts:
             self._script = steps(self._run)
             self._step = next(self._script)
             self._asynchronous = asynchronous
-        elif self._open is not None or run.attempts > 1 or self._asynchronous != asynchronous:
+        elif self._is_used or self._asynchronous != asynchronous:
             raise RuntimeError("attempts() is one run and has begun: call it again for another")
         return self
 
@@ -102,10 +104,12 @@ class Attempts:
         run = self._begun(asynchronous=False)
         while True:
             step, self._step = self._step, END  # it ends here if it is interrupted
-            self._step = advance(run, self._script, step)
+            self._step = advance(run, self._script, step, until=Enter)
             if self._step is END:
                 self._end()
                 raise StopIteration
+            if self._step is not CALL and self._is_cancelled(run):
+                self._step = advance(run, self._script, self._step)
             if self._may_call(run):
                 self._open = Attempt(self, run)
                 return self._open
@@ -125,10 +129,12 @@ class Attempts:
                     step = self._script.throw(interrupt)
                 else:
                     step = self._script.send(answer)
-            self._step = await advance_async(run, self._script, step)
+            self._step = await advance_async(run, self._script, step, until=Enter)
             if self._step is END:
                 self._end()
                 raise StopAsyncIteration
+            if self._step is not CALL and self._is_cancelled(run):
+                self._step = await advance_async(run, self._script, self._step)
             if self._may_call(run):
                 self._open = Attempt(self, run)
                 return self._open
@@ -141,12 +147,15 @@ class Attempts:
                 f"attempt {self._open.number} has not ended: each needs a block, `with attempt:`"
             )
         assert self._run is not None  # noqa: S101 - begun
+        self._is_used = True
         return self._run
+
+    def _is_cancelled(self, run: Run) -> bool:
+        return run.token is not None and run.attempts > 1 and run.token.cancelled
 
     def _may_call(self, run: Run) -> bool:
         """Look at the token for the last time before an attempt."""
-        token = run.token
-        if token is None or run.attempts <= 1 or not token.cancelled:
+        if self._step is not CALL or not self._is_cancelled(run):
             return True
         self._step = self._script.send(REFUSED)
         return False
@@ -191,7 +200,7 @@ class Attempts:
         run = self._run
         assert run is not None  # noqa: S101 - begun
         if not self._asynchronous:
-            self._step = advance(run, self._script, self._step, waits=False)
+            self._step = advance(run, self._script, self._step, until=PAUSE)
             return
         step = self._step
         while step is not CALL and step is not PAUSE and step is not END:
@@ -251,18 +260,27 @@ class Attempt:
         if self._is_entered or attempts._open is not self:
             raise RuntimeError(f"the block of attempt {self.number} was entered before")
         self._is_entered = True
-        if attempts._asynchronous:
+
+    def _begin_block(self) -> None:
+        if self._attempts._step is END:  # a hook has failed, which is raised here
+            self._attempts._open = None
+            self._attempts._end()
+        if self._attempts._asynchronous:
             self._scope = cutting(self._run)
             if self._scope is not None:
                 self._scope.enter()
 
     def __enter__(self) -> Self:
-        if self._run.manager_is_async:
-            raise RuntimeError(
-                "on_attempt returned an asynchronous context manager, which needs "
-                "`async with attempt:`"
-            )
         self._enter()
+        step = self._attempts._step
+        if isinstance(step, Enter):
+            if step.is_async:
+                raise RuntimeError(
+                    "on_attempt returned an asynchronous context manager, which needs "
+                    "`async with attempt:`"
+                )
+            self._attempts._step = advance(self._run, self._attempts._script, step)
+        self._begin_block()
         return self
 
     def _leave(self, error: BaseException | None) -> None:
@@ -309,6 +327,9 @@ class Attempt:
 
     async def __aenter__(self) -> Self:
         self._enter()
+        attempts = self._attempts
+        attempts._step = await advance_async(self._run, attempts._script, attempts._step)
+        self._begin_block()
         return self
 
     async def __aexit__(
@@ -321,7 +342,7 @@ class Attempt:
         try:
             self._leave(error)
             script, step = attempts._script, attempts._step
-            attempts._step = await advance_async(self._run, script, step, waits=False)
+            attempts._step = await advance_async(self._run, script, step, until=PAUSE)
         except BaseException as raised:
             if self._ends(error, raised):
                 return False

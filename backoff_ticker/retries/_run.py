@@ -56,7 +56,7 @@ class Run:
         cut: The ``asyncio.CancelledError`` that cut the last attempt: it tells where.
         culprit: What is to blame if something else than the operation fails.
         failure: What that raised.
-        manager_is_async: Whether what spans an attempt has to be awaited.
+        is_waiting: Whether ``delay`` is what follows.
         reason: Why it ended; None before.
     """
 
@@ -69,8 +69,9 @@ class Run:
     cut: BaseException | None = None
     culprit: str = ""
     failure: Exception | None = None
-    manager_is_async: bool = False
     reason: StopReason | None = None
+    is_waiting: bool = False
+    _blamed: str = ""
     _policy: PolicyRun | None = None
     _ended: float = 0.0
 
@@ -173,7 +174,7 @@ class Run:
         if self.deadline is not None and now >= self.deadline:
             return StopReason.DEADLINE
         error = TimeoutError(f"the attempt took longer than {self.rules.attempt_timeout!r} s")
-        error.__cause__, self.cut = self.cut, None
+        error.__context__, self.cut = self.cut, None
         return self.judge(error, now)
 
     def is_cancelled(self) -> bool:
@@ -201,8 +202,11 @@ class Run:
         return StopReason.CANCELLED
 
     def fail(self, failure: Exception) -> StopReason:
-        """Keep what failed instead of the operation."""
+        """Keep what failed instead of the operation, and whose fault it was."""
+        if self.failure is not None and failure.__cause__ is None:
+            failure.__cause__ = self.failure
         self.failure = failure
+        self._blamed = self.culprit
         return StopReason.FAILED
 
     def accepts(self) -> bool:
@@ -272,7 +276,7 @@ class Run:
             self.attempts,
             now - self._began,
             self.waited,
-            None if ended or self.error is None else self.delay,
+            self.delay if self.is_waiting and not ended else None,
             self.reason,
             self.error,
         )
@@ -294,10 +298,10 @@ class Run:
         else:
             final = last if failure is None else failure
             why = self._why()
-        cause = cut if last is None else last
-        has_its_own = final.__cause__ is not None and (last is None or failure is not None)
-        if final is not last and cause is not None and not has_its_own:
-            final.__cause__ = cause
+        if final is not last and last is not None and not _has_cause(failure):
+            final.__cause__ = last
+        if cut is not None and final.__context__ is None:
+            final.__context__ = cut
         _annotate(final, self._note(why))
         return final  # type: ignore[no-any-return]
 
@@ -314,12 +318,16 @@ class Run:
                 return f"the policy stopped: {shown(rules.backoff)}"
             case StopReason.BUDGET:
                 return f"nothing left in {rules.budget!r}"
-        return f"{self.culprit} failed"
+        return f"{self._blamed} failed"
 
     def _note(self, why: str) -> str:
         times = "1 attempt" if self.attempts == 1 else f"{self.attempts} attempts"
         since = "" if self._from_start else " since the first failed"
-        return f"{_NOTE}{times} in {self._ended - self._began:.3g} s{since}: {why}"
+        return f"{_NOTE}{times} in {round(self._ended - self._began, 3)} s{since}: {why}"
+
+
+def _has_cause(failure: Exception | None) -> bool:
+    return failure is not None and failure.__cause__ is not None
 
 
 def _annotate(error: BaseException, note: str) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Script = Generator[Any, Any, None]
 
-__all__ = ["CALL", "CUT", "END", "PAUSE", "REFUSED", "steps"]
+__all__ = ["CALL", "CUT", "END", "PAUSE", "REFUSED", "Enter", "steps"]
 
 CALL: Final = "call"
 PAUSE: Final = "pause"
@@ -40,6 +40,19 @@ REFUSED: Any = object()
 """Answer to ``CALL``: it was not made, because the token was cancelled."""
 CUT: Any = object()
 """Answer to ``CALL``: it was cut by the token or a limit of time."""
+
+
+class Enter:
+    """A step before ``CALL``: enter what spans the attempt."""
+
+    __slots__ = ("_enter", "is_async")
+
+    def __init__(self, enter: Callable[[], object], *, is_async: bool) -> None:
+        self._enter = enter
+        self.is_async = is_async
+
+    def __call__(self) -> object:
+        return self._enter()
 
 
 def steps(run: Run) -> Script:  # noqa: C901, PLR0912, PLR0915 - the order of things, in one place
@@ -70,6 +83,7 @@ def steps(run: Run) -> Script:  # noqa: C901, PLR0912, PLR0915 - the order of th
             error = None
             if reason is not None:
                 break
+            run.is_waiting = True
             if rules.notify is not None:
                 run.culprit = "notify"
                 yield partial(rules.notify, run.error, run.delay)
@@ -77,6 +91,7 @@ def steps(run: Run) -> Script:  # noqa: C901, PLR0912, PLR0915 - the order of th
                 yield from _spanned(run, "on_retry", PAUSE)
             elif run.delay or run.paced or run.attempts % GIVE_WAY_EACH == 0:
                 yield PAUSE
+            run.is_waiting = False
             reason = run.look(run.now())
             if reason is not None:
                 break
@@ -87,11 +102,16 @@ def steps(run: Run) -> Script:  # noqa: C901, PLR0912, PLR0915 - the order of th
         raise
     error = None
     run.end(reason)
-    succeeded = reason is StopReason.SUCCEEDED
-    if succeeded and rules.budget is not None:
-        rules.budget.success()
     try:
-        yield from _spanned(run, "on_success" if succeeded else "on_give_up", None)
+        if reason is StopReason.SUCCEEDED:
+            if rules.budget is not None:
+                rules.budget.success()
+            yield from _spanned(run, "on_success", None)
+    except Exception as failure:  # noqa: BLE001 - raised at the end
+        run.end(run.fail(failure))
+    try:
+        if run.reason is not StopReason.SUCCEEDED:
+            yield from _spanned(run, "on_give_up", None)
     except Exception as failure:  # noqa: BLE001 - raised at the end
         run.end(run.fail(failure))
     yield END
@@ -111,8 +131,7 @@ def _spanned(run: Run, name: str, step: str | None) -> Generator[Any, Any, Any]:
     if manager is None:
         return None if step is None else (yield step)
     is_async, enter, leave = _managed(name, manager)
-    run.manager_is_async = is_async and step is CALL
-    yield enter
+    yield Enter(enter, is_async=is_async) if step is CALL else enter
     answer = None
     try:
         if step is not None:
