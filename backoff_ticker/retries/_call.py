@@ -47,7 +47,8 @@ def retry_call(
     """
     require_operation(operation)
     rules = _rules("retry_call()", backoff, options)
-    rules.refuse_attempt_timeout()
+    if options:
+        rules.refuse_attempt_timeout()
     return call(rules, operation)
 
 

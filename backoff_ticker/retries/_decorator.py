@@ -108,7 +108,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     if backoff is None or is_policy(backoff):
         rules = Rules("retry()", backoff, options)
         return lambda function: _decorated(function, rules)
-    if isinstance(backoff, type) and hasattr(backoff, "next_backoff"):
+    if not callable(backoff) or (isinstance(backoff, type) and hasattr(backoff, "next_backoff")):
         require_policy("backoff", backoff)
     if options:
         raise TypeError(

@@ -81,10 +81,18 @@ class Rules:
     def __init__(self, what: str, backoff: BackOff | None, options: Mapping[str, Any]) -> None:
         self._what = what
         tokens = () if backoff is None else self._take_policy(backoff)
+        if options:
+            self._take_options(options)
+        if tokens or self.token is not None:
+            self._take_tokens(tokens)
+        self.plain: bool = self.straight and (not options or self._is_plain())
+
+    def _take_options(self, options: Mapping[str, Any]) -> None:
+        """Check each option and keep it."""
         for name, value in options.items():
             check = _CHECKS.get(name)
             if check is None:
-                raise TypeError(f"{what} has no option {name!r}; it has {', '.join(_CHECKS)}")
+                raise TypeError(f"{self._what} has no option {name!r}; it has {', '.join(_CHECKS)}")
             if value is None and name != "on":
                 setattr(self, name, None)
                 continue
@@ -92,18 +100,13 @@ class Rules:
             if name in _TOLD:
                 self.told = self.early = True
         if self.until is not None and self.retry_if is not None:
-            raise TypeError(f"{what} takes until or retry_if, not both")
-        if self.token is not None or tokens:
-            self._take_tokens(tokens)
+            raise TypeError(f"{self._what} takes until or retry_if, not both")
         if self.attempt_timeout is not None:
             self.cuts = True
-        self.plain: bool = (
-            self.straight
-            and self.token is None
-            and self.timeout is None
-            and self.budget is None
-            and isinstance(self.on, (type, tuple))
-        )
+
+    def _is_plain(self) -> bool:
+        limits = (self.token, self.timeout, self.budget)
+        return limits == (None, None, None) and isinstance(self.on, (type, tuple))
 
     def _take_policy(self, backoff: BackOff) -> Sequence[CancellationToken]:
         """Keep the policy; return the tokens inside that can be found without asking it."""

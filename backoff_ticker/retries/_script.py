@@ -15,8 +15,8 @@ coroutine, and sends the answer back; what that raises is thrown in:
 from __future__ import annotations
 
 from functools import partial
+from types import AsyncGeneratorType, GeneratorType
 
-from .._numbers import shown
 from .._waiting import GIVE_WAY_EACH
 from ._errors import RejectedResult
 from ._outcome import StopReason
@@ -128,9 +128,10 @@ def _spanned(run: Run, name: str, step: str | None) -> Generator[Any, Any, Any]:
         return None
     run.culprit = name
     manager = yield partial(hook, run.outcome())
-    if manager is None:
+    managed = _managed(name, manager)
+    if managed is None:
         return None if step is None else (yield step)
-    is_async, enter, leave = _managed(name, manager)
+    is_async, enter, leave = managed
     yield Enter(enter, is_async=is_async) if step is CALL else enter
     answer = None
     try:
@@ -154,9 +155,14 @@ def _spanned(run: Run, name: str, step: str | None) -> Generator[Any, Any, Any]:
 
 def _managed(
     name: str, manager: object
-) -> tuple[bool, Callable[[], object], Callable[..., object]]:
-    """Return whether a context manager is an asynchronous one, and how it is entered and left."""
+) -> tuple[bool, Callable[[], object], Callable[..., object]] | None:
+    """Return whether a context manager is an asynchronous one, and how it is entered and left.
+
+    None if it is none: what else a hook returns does not matter.
+    """
     for enter, leave in (("__enter__", "__exit__"), ("__aenter__", "__aexit__")):
         if hasattr(manager, enter) and hasattr(manager, leave):
             return enter == "__aenter__", getattr(manager, enter), getattr(manager, leave)
-    raise TypeError(f"{name} must return None or a context manager, not {shown(manager)}")
+    if isinstance(manager, (GeneratorType, AsyncGeneratorType)):
+        raise TypeError(f"{name} is a generator function, which needs @contextmanager around it")
+    return None

@@ -1,0 +1,179 @@
+"""The ways to run an operation with retries, behind one interface."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import Cancelled, attempts, retry, retry_call, retry_call_async
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from tests.retries.scripts import Script
+
+
+def in_loop(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine in a new event loop, in debug mode, in which nothing may go wrong."""
+    wrong: list[dict[str, Any]] = []
+
+    async def main() -> tuple[Any, BaseException | None]:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: wrong.append(context))
+        try:
+            return await coroutine, None
+        except BaseException as error:
+            return None, error
+
+    result, error = asyncio.run(main(), debug=True)
+    assert wrong == []
+    if error is not None:
+        raise error
+    return result
+
+
+class Face:
+    """One of the ways.
+
+    Attributes:
+        name: The id of the tests on it.
+        asynchronous: Whether it runs coroutines.
+        looped: Whether it is a loop over attempts.
+    """
+
+    name = ""
+    asynchronous = False
+    looped = False
+
+    def run(self, script: Script, backoff: Any = None, **options: Any) -> Any:
+        """Run ``script`` to its end here and now."""
+        raise NotImplementedError
+
+
+class Call(Face):
+    name = "call"
+
+    def run(self, script: Script, backoff: Any = None, **options: Any) -> Any:
+        def operation() -> Any:
+            return script()
+
+        return retry_call(operation, backoff, **options)
+
+
+class Decorator(Face):
+    name = "decorator"
+
+    def run(self, script: Script, backoff: Any = None, **options: Any) -> Any:
+        @retry(backoff, **options)
+        def operation() -> Any:
+            return script()
+
+        return operation()
+
+
+class Loop(Face):
+    name = "loop"
+    looped = True
+
+    def run(self, script: Script, backoff: Any = None, **options: Any) -> Any:
+        for attempt in attempts(backoff, **options):
+            with attempt:
+                result = script()
+                attempt.set_result(result)
+        return result
+
+
+class AsyncFace(Face):
+    asynchronous = True
+
+    def run(self, script: Script, backoff: Any = None, **options: Any) -> Any:
+        return in_loop(self.main(script, backoff, **options))
+
+    def main(self, script: Script, backoff: Any = None, **options: Any) -> Any:
+        """Return the coroutine that ``run()`` runs."""
+        raise NotImplementedError
+
+
+class AsyncCall(AsyncFace):
+    name = "async call"
+
+    async def main(self, script: Script, backoff: Any = None, **options: Any) -> Any:
+        async def operation() -> Any:
+            return await script.in_loop()
+
+        return await retry_call_async(operation, backoff, **options)
+
+
+class AsyncDecorator(AsyncFace):
+    name = "async decorator"
+
+    async def main(self, script: Script, backoff: Any = None, **options: Any) -> Any:
+        @retry(backoff, **options)
+        async def operation() -> Any:
+            return await script.in_loop()
+
+        return await operation()
+
+
+class AsyncLoop(AsyncFace):
+    name = "async loop"
+    looped = True
+
+    async def main(self, script: Script, backoff: Any = None, **options: Any) -> Any:
+        async for attempt in attempts(backoff, **options):
+            with attempt:
+                result = await script.in_loop()
+                attempt.set_result(result)
+        return result
+
+
+class AsyncLoopAsyncWith(AsyncFace):
+    name = "async loop, async with"
+    looped = True
+
+    async def main(self, script: Script, backoff: Any = None, **options: Any) -> Any:
+        async for attempt in attempts(backoff, **options):
+            async with attempt:
+                result = await script.in_loop()
+                attempt.set_result(result)
+        return result
+
+
+FACES: dict[str, Face] = {
+    made.name: made
+    for made in (
+        Call(),
+        Decorator(),
+        Loop(),
+        AsyncCall(),
+        AsyncDecorator(),
+        AsyncLoop(),
+        AsyncLoopAsyncWith(),
+    )
+}
+
+
+def on_faces(*names: str) -> Callable[[Any], Any]:
+    """Run a test on some of the faces only."""
+    return pytest.mark.parametrize("face", names, indirect=True)
+
+
+BOTH = on_faces("call", "async call")
+"""A test of what all faces leave to the same code: once in a thread, once in a loop."""
+
+FOUR = on_faces("call", "loop", "async call", "async loop, async with")
+
+SYNC = on_faces("call", "loop")
+
+ALL_ASYNC = on_faces("async call", "async decorator", "async loop", "async loop, async with")
+
+ASYNC = on_faces("async call", "async loop, async with")
+
+
+def ended_by_cancel(face: Face, script: Script, *args: Any, **options: Any) -> Cancelled:
+    """Return the error of a run that a cancel ends."""
+    with pytest.raises(Cancelled) as caught:
+        face.run(script, *args, **options)
+    assert type(caught.value) is Cancelled
+    return caught.value

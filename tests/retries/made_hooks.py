@@ -1,0 +1,86 @@
+"""Hooks that note what happens to them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from tests.retries.scripts import now
+
+HOOKS = ("on_attempt", "on_retry", "on_success", "on_give_up")
+
+
+class Noting:
+    """A context manager notes when it is entered, and when and with what it is left.
+
+    Args:
+        log: Takes ``(when, "in", name)`` and ``(when, "out", name, error)``.
+        name: What it is called there.
+        failing: The error of one of its ends, by ``"in"`` or ``"out"``.
+    """
+
+    def __init__(self, log: list[Any], name: str, failing: dict[str, BaseException]) -> None:
+        self._log = log
+        self._name = name
+        self._failing = failing
+
+    def _end(self, which: str, *told: Any) -> None:
+        self._log.append((now(), which, self._name, *told))
+        if which in self._failing:
+            raise self._failing[which]
+
+
+class Manager(Noting):
+    """One for ``with``."""
+
+    def __enter__(self) -> None:
+        self._end("in")
+
+    def __exit__(self, *told: object) -> bool:
+        self._end("out", told[1])
+        return True
+
+
+class AsyncManager(Noting):
+    """One for ``async with``, each of its ends a second long."""
+
+    async def __aenter__(self) -> None:
+        await asyncio.sleep(1)
+        self._end("in")
+
+    async def __aexit__(self, *told: object) -> bool:
+        await asyncio.sleep(1)
+        self._end("out", told[1])
+        return True
+
+
+def spanning(
+    log: list[Any], *names: str, manager: Any = Manager, slow: bool = False, **failing: Any
+) -> dict[str, Any]:
+    """Return the hooks called ``names``, all by default, each with a manager that logs.
+
+    Args:
+        log: Where all of them log.
+        names: Which hooks.
+        manager: The class of the managers.
+        slow: Whether each hook is a coroutine function that takes a second.
+        failing: The errors of managers, by ``enter`` and ``leave``.
+    """
+    ends = {{"enter": "in", "leave": "out"}[end]: error for end, error in failing.items()}
+
+    def hook(name: str) -> Any:
+        def made(outcome: Any) -> Any:
+            return manager(log, f"{name} {outcome.attempts}", ends)
+
+        async def made_slowly(outcome: Any) -> Any:
+            await asyncio.sleep(1)
+            return made(outcome)
+
+        return made_slowly if slow else made
+
+    return {name: hook(name) for name in names or HOOKS}
+
+
+def ends_of(log: list[Any], name: str) -> list[Any]:
+    """Return what happened to the managers of one hook, without when."""
+    return [(which, *told) for _, which, of, *told in log if of.split()[0] == name]

@@ -1,0 +1,91 @@
+"""Operations that a test writes down beforehand."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, NamedTuple
+
+from backoff_ticker._clock import resolve_clock
+
+START = 1000.0
+"""When the clock of these tests begins; all times that tests compare count from here."""
+
+
+def now() -> float:
+    """Return the seconds since the test began."""
+    return resolve_clock(None).monotonic() - START
+
+
+class Takes(NamedTuple):
+    """A step that takes time before it answers."""
+
+    seconds: float
+    answer: Any
+
+
+class Script:
+    """An operation that gives its answers in turn, and its last one ever after.
+
+    Exceptions are raised, a class of them freshly; functions are called for what they return;
+    anything else is returned.
+
+    Attributes:
+        times: When it was called.
+    """
+
+    def __init__(self, *steps: Any) -> None:
+        self._steps = steps
+        self.times: list[float] = []
+
+    @property
+    def count(self) -> int:
+        return len(self.times)
+
+    def _step(self) -> Any:
+        self.times.append(now())
+        return self._steps[min(self.count, len(self._steps)) - 1]
+
+    def __call__(self) -> Any:
+        step = self._step()
+        if isinstance(step, Takes):
+            resolve_clock(None).sleep(step.seconds)  # type: ignore[attr-defined]
+            step = step.answer
+        return answered(step)
+
+    async def in_loop(self) -> Any:
+        """Do the same as a coroutine."""
+        step = self._step()
+        if isinstance(step, Takes):
+            await asyncio.sleep(step.seconds)
+            step = step.answer
+        return answered(step)
+
+
+def answered(step: Any) -> Any:
+    """Return or raise what ``step`` stands for."""
+    if isinstance(step, BaseException) or (
+        isinstance(step, type) and issubclass(step, BaseException)
+    ):
+        raise step
+    return answered(step()) if callable(step) else step
+
+
+class Recorded:
+    """Collects what it is called with, each time with when it was.
+
+    Attributes:
+        calls: ``(when, *arguments)`` of each call.
+    """
+
+    def __init__(self, then: Any = None) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+        self._then = then
+
+    def __call__(self, *arguments: Any) -> Any:
+        self.calls.append((now(), *arguments))
+        return answered(self._then)
+
+    @property
+    def last(self) -> Any:
+        """The argument of the last call."""
+        return self.calls[-1][1]

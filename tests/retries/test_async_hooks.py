@@ -1,0 +1,234 @@
+"""Hooks that are awaited: coroutine functions and asynchronous context managers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import CancellationToken, Cancelled, ConstantBackOff, attempts
+from tests.retries.faces import ALL_ASYNC, FACES, SYNC, in_loop, on_faces
+from tests.retries.made_hooks import HOOKS, AsyncManager, ends_of, spanning
+from tests.retries.made_policies import at
+from tests.retries.scripts import Script, Takes, now
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
+
+AWAITING = on_faces("async call", "async loop, async with")
+
+
+@ALL_ASYNC
+def test_a_hook_may_be_a_coroutine_function(face: Any) -> None:
+    log: list[Any] = []
+
+    def hook(name: str) -> Any:
+        async def run(outcome: Any) -> None:
+            log.append((name, outcome.attempts))
+            for _ in range(3):
+                await asyncio.sleep(0)
+            log.append(("awaited", name))
+
+        return run
+
+    hooks = {name: hook(name) for name in HOOKS}
+    script = Script(OSError, lambda: log.append("called") or 7)
+    assert face.run(script, ConstantBackOff(5), **hooks) == 7
+    assert log == [
+        ("on_attempt", 1),
+        ("awaited", "on_attempt"),
+        ("on_retry", 1),
+        ("awaited", "on_retry"),
+        ("on_attempt", 2),
+        ("awaited", "on_attempt"),
+        "called",
+        ("on_success", 2),
+        ("awaited", "on_success"),
+    ]
+    assert script.times == [0, 5]
+
+
+@AWAITING
+def test_the_wait_follows_a_slow_hook(face: Any) -> None:
+    script = Script(OSError, 7)
+    face.run(script, ConstantBackOff(5), on_retry=lambda outcome: asyncio.sleep(1))
+    assert script.times == [0, 6]
+
+
+@AWAITING
+def test_the_end_is_awaited_before_the_error_is_raised(face: Any) -> None:
+    log: list[Any] = []
+    with pytest.raises(OSError):
+        face.run(
+            Script(OSError),
+            ConstantBackOff(5),
+            max_attempts=1,
+            **spanning(log, "on_give_up", slow=True),
+        )
+    assert [(when, which) for when, which, *_ in log] == [(1, "in"), (1, "out")]
+    assert now() == 1
+
+
+@AWAITING
+def test_a_coroutine_may_return_a_manager(face: Any) -> None:
+    log: list[Any] = []
+    error = OSError()
+    hooks = spanning(log, "on_attempt", "on_success", slow=True)
+    face.run(Script(Takes(2, error), 7), ConstantBackOff(5), **hooks)
+    assert log == [
+        (1, "in", "on_attempt 1"),
+        (3, "out", "on_attempt 1", error),
+        (9, "in", "on_attempt 2"),
+        (9, "out", "on_attempt 2", None),
+        (10, "in", "on_success 2"),
+        (10, "out", "on_success 2", None),
+    ]
+
+
+@AWAITING
+def test_asynchronous_managers_span_attempts_and_waits(face: Any) -> None:
+    for slow in (False, True):
+        log: list[Any] = []
+        error = OSError()
+        hooks = spanning(log, manager=AsyncManager, slow=slow)
+        assert face.run(Script(error, 7), ConstantBackOff(50), **hooks) == 7
+        assert [entry[1:] for entry in log] == [
+            ("in", "on_attempt 1"),
+            ("out", "on_attempt 1", error),
+            ("in", "on_retry 1"),
+            ("out", "on_retry 1", None),
+            ("in", "on_attempt 2"),
+            ("out", "on_attempt 2", None),
+            ("in", "on_success 2"),
+            ("out", "on_success 2", None),
+        ]
+        assert log[3][0] - log[2][0] > 45
+
+
+@AWAITING
+def test_asynchronous_managers_swallow_nothing(face: Any) -> None:
+    log: list[Any] = []
+    with pytest.raises(OSError):
+        face.run(
+            Script(OSError),
+            ConstantBackOff(5),
+            max_attempts=2,
+            **spanning(log, manager=AsyncManager),
+        )
+    for name, times in [("on_attempt", 2), ("on_retry", 1), ("on_give_up", 1)]:
+        assert [which for which, *_ in ends_of(log, name)] == ["in", "out"] * times
+
+
+@AWAITING
+def test_asynchronous_managers_are_left_once_when_a_cancel_comes(
+    face: Any, clock: VirtualClock
+) -> None:
+    log: list[Any] = []
+    token = CancellationToken()
+    at(clock, 30, token.cancel)
+    hooks = spanning(log, "on_attempt", "on_retry", manager=AsyncManager)
+    with pytest.raises(Cancelled):
+        face.run(Script(OSError), ConstantBackOff(100), token=token, **hooks)
+    assert [(when, which, name) for when, which, name, *_ in log] == [
+        (1, "in", "on_attempt 1"),
+        (2, "out", "on_attempt 1"),
+        (3, "in", "on_retry 1"),
+        (31, "out", "on_retry 1"),
+    ]
+
+
+@AWAITING
+def test_managers_are_left_once_when_the_task_is_cancelled(face: Any, clock: VirtualClock) -> None:
+    for when, steps in [(0.5, (Takes(1, 7),)), (3, (Takes(1, OSError),))]:
+        log: list[Any] = []
+
+        async def main() -> None:
+            began = now()
+            hooks = spanning(log)
+            task = asyncio.ensure_future(face.main(Script(*steps), ConstantBackOff(5), **hooks))
+            await asyncio.sleep(when)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert now() == began + when
+
+        in_loop(main())
+        last = "on_attempt" if when < 1 else "on_retry"
+        entered, (ended, error) = ends_of(log, last)
+        assert entered == ("in",)
+        assert ended == "out"
+        assert isinstance(error, asyncio.CancelledError)
+        assert ends_of(log, "on_give_up") == ends_of(log, "on_success") == []
+
+
+@AWAITING
+def test_managers_made_by_asynccontextmanager_will_do(face: Any) -> None:
+    log: list[Any] = []
+
+    @contextlib.asynccontextmanager
+    async def hook(outcome: Any) -> Any:
+        log.append(outcome.attempts)
+        try:
+            yield
+        except OSError:
+            log.append("swallowed")
+        else:
+            log.append("left")
+
+    assert face.run(Script(OSError, 7), ConstantBackOff(5), on_attempt=hook, on_retry=hook) == 7
+    assert log == [1, "swallowed", 1, "left", 2, "left"]
+
+
+def test_a_plain_with_cannot_enter_an_asynchronous_manager(clock: VirtualClock) -> None:
+    log: list[Any] = []
+    script = Script(7)
+    with pytest.raises(RuntimeError, match="async with"):
+        FACES["async loop"].run(script, **spanning(log, "on_attempt", manager=AsyncManager))
+    assert script.count == 0
+    assert [which for _, which, *_ in log] in ([], ["in", "out"])
+
+
+def test_a_plain_with_goes_with_asynchronous_managers_of_waits_and_ends(
+    clock: VirtualClock,
+) -> None:
+    log: list[Any] = []
+    hooks = spanning(log, "on_retry", "on_success", manager=AsyncManager)
+    assert FACES["async loop"].run(Script(OSError, 7), ConstantBackOff(5), **hooks) == 7
+    assert [(which, name) for _, which, name, *_ in log] == [
+        ("in", "on_retry 1"),
+        ("out", "on_retry 1"),
+        ("in", "on_success 2"),
+        ("out", "on_success 2"),
+    ]
+
+
+@SYNC
+def test_a_thread_awaits_no_hook(face: Any) -> None:
+    """Nor is its coroutine left behind unawaited, which would be a warning."""
+
+    async def hook(outcome: Any) -> None:
+        raise AssertionError
+
+    for name in HOOKS:
+        steps = (OSError,) if name == "on_give_up" else (OSError, 7)
+        with pytest.raises(TypeError, match=name):
+            face.run(Script(*steps), ConstantBackOff(5), max_attempts=len(steps), **{name: hook})
+
+
+def test_a_break_is_a_success_for_awaited_hooks_too(clock: VirtualClock) -> None:
+    log: list[Any] = []
+
+    async def main() -> None:
+        async for attempt in attempts(ConstantBackOff(5), **spanning(log, manager=AsyncManager)):
+            async with attempt:
+                break
+
+    in_loop(main())
+    assert [entry[1:] for entry in log] == [
+        ("in", "on_attempt 1"),
+        ("out", "on_attempt 1", None),
+        ("in", "on_success 1"),
+        ("out", "on_success 1", None),
+    ]

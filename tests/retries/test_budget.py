@@ -1,0 +1,237 @@
+"""``RetryBudget``: its arithmetic, and runs that share one."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from backoff_ticker import (
+    ConstantBackOff,
+    Permanent,
+    RetryAfter,
+    RetryBudget,
+    StopReason,
+    ZeroBackOff,
+    retry,
+    retry_call,
+    retry_call_async,
+)
+from tests.helpers import PATIENCE, in_thread
+from tests.retries.faces import BOTH, in_loop
+from tests.retries.scripts import Recorded, Script
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from backoff_ticker.testing import VirtualClock
+
+EIGHTHS = st.integers(0, 400).map(lambda number: number / 8)
+
+
+def test_it_starts_full_and_has_the_defaults_of_its_sources() -> None:
+    budget = RetryBudget()
+    assert budget.tokens == 500
+    assert [budget.try_acquire() for _ in range(501)] == [True] * 500 + [False]
+    assert budget.tokens == 0
+    budget.success()
+    assert budget.tokens == pytest.approx(0.1)
+    assert not budget.try_acquire()
+
+
+def test_a_success_never_brings_it_above_its_maximum() -> None:
+    budget = RetryBudget(10, 4)
+    budget.success()
+    assert budget.tokens == 10
+    assert budget.try_acquire(3)
+    assert budget.tokens == 7
+    budget.success()
+    assert budget.tokens == 10
+    assert RetryBudget(10, 0.5).success() is None
+
+
+def test_a_refusal_takes_nothing_and_equality_is_enough() -> None:
+    budget = RetryBudget(10, 0.5, 4)
+    assert [budget.try_acquire() for _ in range(3)] == [True, True, False]
+    assert budget.tokens == 2
+    assert not budget.try_acquire(2.5)
+    assert budget.try_acquire(2)
+    assert budget.tokens == 0
+    assert budget.try_acquire(0)
+
+
+def test_ten_tenths_are_one_retry() -> None:
+    budget = RetryBudget(500, 0.1)
+    assert budget.try_acquire(500)
+    for _ in range(5):
+        for _ in range(10):
+            assert not budget.try_acquire()
+            budget.success()
+        assert budget.try_acquire()
+
+
+@given(
+    st.integers(1, 400).map(lambda number: number / 8),
+    EIGHTHS,
+    st.integers(1, 100).map(lambda number: number / 8),
+    st.lists(st.one_of(st.just("success"), st.none(), EIGHTHS), max_size=80),
+)
+@settings(deadline=None)
+def test_it_is_a_bucket(max_tokens: float, ratio: float, cost: float, actions: list[Any]) -> None:
+    budget = RetryBudget(max_tokens, ratio, min(cost, max_tokens))
+    cost = min(cost, max_tokens)
+    tokens, spent, successes = Fraction(max_tokens), Fraction(0), 0
+    for action in actions:
+        if action == "success":
+            budget.success()
+            successes += 1
+            tokens = min(tokens + Fraction(ratio), Fraction(max_tokens))
+        else:
+            asked = Fraction(cost if action is None else action)
+            granted = asked <= tokens
+            assert budget.try_acquire(action) is granted
+            tokens -= asked * granted
+            spent += asked * granted
+        assert budget.tokens == tokens
+        assert 0 <= budget.tokens <= max_tokens
+        assert spent <= max_tokens + ratio * successes
+
+
+@given(st.floats(0.001, 5), st.floats(0.01, 20), st.lists(st.booleans(), max_size=300))
+@settings(deadline=None)
+def test_its_promise_holds_for_any_numbers(ratio: float, cost: float, actions: list[bool]) -> None:
+    budget = RetryBudget(20, ratio, cost)
+    retries = successes = 0
+    for action in actions:
+        if action:
+            budget.success()
+            successes += 1
+        else:
+            retries += budget.try_acquire()
+    assert retries * cost <= (20 + ratio * successes) * (1 + 1e-9)
+    assert 0 <= budget.tokens <= 20
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "token_ratio", "retry_cost", "cost"])
+def test_bad_numbers_are_named(name: str) -> None:
+    for value, kind in [
+        ("1", TypeError),
+        (True, TypeError),
+        (-1, ValueError),
+        (float("nan"), ValueError),
+        (float("inf"), ValueError),
+    ]:
+        with pytest.raises(kind) as caught:
+            RetryBudget().try_acquire(value) if name == "cost" else RetryBudget(**{name: value})
+        assert name in str(caught.value)
+        assert repr(value) in str(caught.value)
+
+
+# Runs
+
+
+@BOTH
+def test_each_retry_costs_and_each_success_pays(face: Any) -> None:
+    budget = RetryBudget(10, 0.5, 2)
+    face.run(Script(OSError, RetryAfter(3), OSError, 7), ConstantBackOff(1), budget=budget)
+    assert budget.tokens == 4.5
+    face.run(Script(7), budget=budget)
+    assert budget.tokens == 5
+    with pytest.raises(OSError):
+        face.run(Script(Permanent(OSError())), budget=budget)
+    with pytest.raises(OSError):
+        face.run(Script(OSError), ZeroBackOff(), max_attempts=2, budget=budget)
+    assert budget.tokens == 3
+
+
+@BOTH
+def test_where_it_refuses_the_error_itself_is_raised(face: Any) -> None:
+    budget, gave_up = RetryBudget(2), Recorded()
+    errors = [OSError(n) for n in range(5)]
+    script = Script(*errors)
+    with pytest.raises(OSError) as caught:
+        face.run(script, ConstantBackOff(1), budget=budget, on_give_up=gave_up)
+    assert caught.value is errors[2]
+    assert script.times == [0, 1, 2]
+    assert gave_up.last.reason is StopReason.BUDGET
+
+
+@BOTH
+def test_runs_one_after_the_other_share_it(face: Any) -> None:
+    budget, calls = RetryBudget(7, 0.25), 0
+    for _ in range(20):
+        script = Script(OSError)
+        with pytest.raises(OSError):
+            face.run(script, ZeroBackOff(), budget=budget, max_attempts=3)
+        calls += script.count
+    assert calls == 20 + 7
+    for _ in range(8):
+        face.run(Script(7), budget=budget)
+    script = Script(OSError)
+    with pytest.raises(OSError):
+        face.run(script, ZeroBackOff(), budget=budget)
+    assert script.count == 1 + 2
+
+
+def test_threads_and_tasks_share_it(clock: VirtualClock) -> None:
+    budget, script = RetryBudget(50), Script(OSError)
+    decorated = retry(ConstantBackOff(1), budget=budget, max_attempts=4)(lambda: script())
+
+    def run() -> None:
+        for call in (decorated, lambda: in_loop(run_async())):
+            with pytest.raises(OSError):
+                call()
+
+    async def run_async() -> None:
+        await retry_call_async(script.in_loop, ConstantBackOff(1), budget=budget, max_attempts=4)
+
+    threads = [threading.Thread(target=run) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert script.count == 40 + 50
+    assert budget.tokens == 0
+
+
+@pytest.fixture
+def _switching() -> Iterator[None]:
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+@pytest.mark.usefixtures("_switching")
+def test_threads_never_get_more_than_there_is() -> None:
+    for _ in range(20):
+        budget = RetryBudget(1000, 0.5)
+        start = threading.Barrier(4)
+
+        def take() -> int:
+            start.wait(PATIENCE)
+            return sum(budget.try_acquire() for _ in range(500))
+
+        def give() -> None:
+            start.wait(PATIENCE)
+            for _ in range(200):
+                budget.success()
+
+        takers = [in_thread(take) for _ in range(3)]
+        giver = in_thread(give)
+        giver.result(PATIENCE)
+        taken = sum(taker.result(PATIENCE) for taker in takers)
+        assert 1000 <= taken <= 1100
+        assert taken + budget.tokens <= 1100
+
+
+def test_a_thousand_callers_under_an_outage_stay_within_it(clock: VirtualClock) -> None:
+    budget, script = RetryBudget(100), Script(OSError)
+    for _ in range(1000):
+        with pytest.raises(OSError):
+            retry_call(script, ZeroBackOff(), budget=budget, max_attempts=5)
+    assert script.count == 1100

@@ -1,0 +1,263 @@
+"""The decorator: what it goes on, and what it leaves as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import ConstantBackOff, ZeroBackOff, retry, with_max_retries
+from tests.retries.faces import in_loop
+from tests.retries.scripts import Script, now
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
+
+THRICE = with_max_retries(ConstantBackOff(5), 2)
+
+
+class Flaky:
+    """Fails twice, then returns what it is called with; counts its calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.calls.append((args, kwargs))
+        if len(self.calls) % 3:
+            raise OSError(len(self.calls))
+        return args, kwargs
+
+
+@pytest.mark.parametrize("form", ["bare", "empty", "policy", "options"])
+def test_it_is_written_bare_or_called(clock: VirtualClock, form: str) -> None:
+    decorate: Any = {
+        "bare": retry,
+        "empty": retry(),
+        "policy": retry(THRICE),
+        "options": retry(on=OSError),
+    }[form]
+    flaky = Flaky()
+
+    @decorate
+    def function(*args: Any, **kwargs: Any) -> Any:
+        """Do it."""
+        return flaky(*args, **kwargs)
+
+    assert function(1, 2, key=3) == ((1, 2), {"key": 3})
+    assert flaky.calls == [((1, 2), {"key": 3})] * 3
+    assert (now() == 10) is (form == "policy")
+
+
+def test_a_coroutine_function_stays_one(clock: VirtualClock) -> None:
+    flaky = Flaky()
+
+    @retry
+    async def bare(*args: Any, **kwargs: Any) -> Any:
+        return flaky(*args, **kwargs)
+
+    @retry(THRICE)
+    async def called(*args: Any, **kwargs: Any) -> Any:
+        return flaky(*args, **kwargs)
+
+    for function in (bare, called):
+        assert inspect.iscoroutinefunction(function)
+        assert in_loop(function(1, key=2)) == ((1,), {"key": 2})
+    assert len(flaky.calls) == 6
+
+
+def test_a_plain_function_becomes_no_coroutine_function() -> None:
+    @retry
+    def function() -> None:
+        pass
+
+    assert not inspect.iscoroutinefunction(function)
+    assert not inspect.isgeneratorfunction(function)
+
+
+def test_the_face_of_the_function_is_kept() -> None:
+    def function(first: int, *, second: str = "x") -> list[int]:
+        """Tell what it does."""
+        return [first]
+
+    function.marked = True  # type: ignore[attr-defined]
+    for decorated in (retry(function), retry(THRICE)(function)):
+        assert decorated.__name__ == "function"
+        assert decorated.__qualname__ == function.__qualname__
+        assert decorated.__doc__ == "Tell what it does."
+        assert decorated.__module__ == __name__
+        assert decorated.__wrapped__ is function
+        assert decorated.marked
+        assert inspect.signature(decorated) == inspect.signature(function)
+        assert inspect.get_annotations(decorated) == inspect.get_annotations(function)
+
+
+class Client:
+    """Has methods of each kind; each fails twice."""
+
+    flaky = Flaky()
+
+    @retry(THRICE)
+    def method(self, value: int) -> Any:
+        return self, Client.flaky(value)[0]
+
+    @retry(THRICE)
+    async def coroutine(self, value: int) -> Any:
+        return self, Client.flaky(value)[0]
+
+    @classmethod
+    @retry(THRICE)
+    def of_class(cls, value: int) -> Any:
+        return cls, Client.flaky(value)[0]
+
+    @retry(THRICE)
+    @classmethod
+    def of_class_above(cls, value: int) -> Any:
+        return cls, Client.flaky(value)[0]
+
+    @staticmethod
+    @retry(THRICE)
+    def static(value: int) -> Any:
+        return None, Client.flaky(value)[0]
+
+    @retry(THRICE)
+    @staticmethod
+    def static_above(value: int) -> Any:
+        return None, Client.flaky(value)[0]
+
+    @retry(THRICE)
+    @classmethod
+    async def coroutine_of_class(cls, value: int) -> Any:
+        return cls, Client.flaky(value)[0]
+
+
+class Child(Client):
+    """Inherits all of them."""
+
+
+@pytest.mark.parametrize(
+    ("name", "bound"),
+    [
+        ("method", "self"),
+        ("coroutine", "self"),
+        ("of_class", "class"),
+        ("of_class_above", "class"),
+        ("static", None),
+        ("static_above", None),
+        ("coroutine_of_class", "class"),
+    ],
+)
+def test_methods_of_each_kind_are_bound_as_ever(clock: VirtualClock, name: str, bound: Any) -> None:
+    child = Child()
+    for holder in (child, Child) if bound != "self" else (child,):
+        began = now()
+        result = getattr(holder, name)(5)
+        if inspect.iscoroutine(result):
+            result = in_loop(result)
+        assert result == ({"self": child, "class": Child, None: None}[bound], (5,))
+        assert now() - began == 10
+
+
+def test_partials_and_callables_are_decorated(clock: VirtualClock) -> None:
+    flaky = Flaky()
+    assert retry(THRICE)(flaky)(1) == ((1,), {})
+    partial = functools.partial(flaky, 1, key=2)
+    assert retry(THRICE)(partial)(3) == ((1, 3), {"key": 2})
+    assert retry(flaky)(4) == ((4,), {})
+    assert retry(partial)() == ((1,), {"key": 2})
+    assert len(flaky.calls) == 12
+
+
+def test_partials_and_callables_that_are_awaited_are_coroutine_functions(
+    clock: VirtualClock,
+) -> None:
+    flaky = Flaky()
+
+    async def function(*args: Any) -> Any:
+        return flaky(*args)
+
+    class Callable:
+        async def __call__(self, *args: Any) -> Any:
+            return flaky(*args)
+
+    for thing in (functools.partial(function, 1), Callable()):
+        for decorated in (retry(THRICE)(thing), retry(thing)):
+            assert inspect.iscoroutinefunction(decorated)
+            assert in_loop(decorated(2))[0][-1] == 2
+    assert len(flaky.calls) == 12
+
+
+def test_a_builtin_is_decorated(clock: VirtualClock) -> None:
+    items = iter([1])
+    decorated = retry(THRICE, on=StopIteration)(functools.partial(next, items))
+    assert decorated() == 1
+    with pytest.raises(StopIteration):
+        decorated()
+    assert now() == 10
+
+
+def test_decorated_twice_the_outer_one_retries_what_the_inner_one_gives_up(
+    clock: VirtualClock,
+) -> None:
+    script = Script(OSError)
+    with pytest.raises(OSError):
+        retry(THRICE)(retry(THRICE)(script))()
+    assert script.times == [0, 5, 10, 15, 20, 25, 30, 35, 40]
+
+
+def test_calls_share_nothing_between_threads(clock: VirtualClock) -> None:
+    seen: dict[int, list[float]] = {}
+
+    @retry(THRICE)
+    def fails(number: int) -> None:
+        seen.setdefault(number, []).append(now())
+        raise OSError(number)
+
+    def run(number: int) -> None:
+        clock.sleep(number)
+        with pytest.raises(OSError):
+            fails(number)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == {number: [number, number + 5, number + 10] for number in range(8)}
+
+
+def test_calls_share_nothing_between_tasks(clock: VirtualClock) -> None:
+    seen: dict[int, list[float]] = {}
+
+    @retry(THRICE)
+    async def fails(number: int) -> None:
+        seen.setdefault(number, []).append(now())
+        raise OSError(number)
+
+    async def run(number: int) -> None:
+        await asyncio.sleep(number)
+        await fails(number)
+
+    async def main() -> Any:
+        return await asyncio.gather(*(run(n) for n in range(100)), return_exceptions=True)
+
+    assert [error.args for error in in_loop(main())] == [(n,) for n in range(100)]
+    assert seen == {n: [n, n + 5, n + 10] for n in range(100)}
+
+
+def test_a_recursive_function_retries_at_each_depth(clock: VirtualClock) -> None:
+    calls = []
+
+    @retry(with_max_retries(ZeroBackOff(), 1))
+    def descend(depth: int) -> int:
+        calls.append(depth)
+        if calls.count(depth) % 2:
+            raise OSError
+        return depth and descend(depth - 1)
+
+    assert descend(2) == 0
+    assert calls == [2, 2, 1, 1, 0, 0]

@@ -1,0 +1,220 @@
+"""``Permanent`` and ``RetryAfter``: errors that say themselves what comes next."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from backoff_ticker import (
+    ConstantBackOff,
+    Permanent,
+    RetryAfter,
+    StopReason,
+    ZeroBackOff,
+    retry_call,
+)
+from tests.retries.faces import BOTH, FOUR
+from tests.retries.scripts import Recorded, Script, now
+from tests.ticker.made_policies import Counting
+
+# Permanent
+
+
+@FOUR
+def test_the_error_inside_permanent_is_raised_as_it_was(face: Any) -> None:
+    cause = KeyError("cause")
+    inner = OSError("gone")
+    inner.__cause__ = cause
+    gave_up = Recorded()
+    script = Script(ValueError, Permanent(inner))
+    with pytest.raises(OSError) as caught:
+        face.run(script, ConstantBackOff(1), on_give_up=gave_up)
+    assert caught.value is inner
+    assert inner.__cause__ is cause
+    assert inner.__context__ is None
+    assert gave_up.last.reason is StopReason.PERMANENT
+    assert gave_up.last.last_error is inner
+
+
+@BOTH
+def test_permanent_is_looked_for_along_causes_only(face: Any) -> None:
+    def while_handling() -> None:
+        try:
+            raise Permanent(KeyError("inner"))
+        except Permanent:
+            raise OSError("in the context")  # noqa: B904 - a context is what is tested
+
+    def without_cause() -> None:
+        try:
+            raise Permanent(KeyError("inner"))
+        except Permanent:
+            raise OSError("unchained") from None
+
+    def in_the_context_of_a_cause() -> None:
+        try:
+            while_handling()
+        except OSError as error:
+            raise ValueError from error
+
+    script = Script(while_handling, without_cause, in_the_context_of_a_cause, 7)
+    assert face.run(script, ConstantBackOff(1)) == 7
+    assert script.times == [0, 1, 2, 3]
+
+
+@BOTH
+def test_of_several_permanent_errors_in_a_chain_the_outermost_counts(face: Any) -> None:
+    outer, deeper = Permanent(OSError("outer")), Permanent(OSError("deeper"))
+    outer.__cause__ = deeper
+    error = ValueError()
+    error.__cause__ = outer
+    with pytest.raises(OSError, match="outer"):
+        face.run(Script(error), ZeroBackOff())
+
+
+@BOTH
+def test_chains_of_causes_that_are_rings_end(face: Any) -> None:
+    first, second, third = OSError(1), OSError(2), OSError(3)
+    first.__cause__, second.__cause__, third.__cause__ = second, third, second
+    alone = OSError("alone")
+    alone.__cause__ = alone
+    script = Script(first, alone, 7)
+    assert face.run(script, ConstantBackOff(1)) == 7
+    assert script.times == [0, 1, 2]
+    ringed = Permanent(KeyError("found"))
+    ringed.__cause__, third.__cause__ = first, ringed
+    with pytest.raises(KeyError, match="found"):
+        face.run(Script(first), ConstantBackOff(1))
+
+
+@BOTH
+def test_a_long_chain_of_causes_is_followed(face: Any) -> None:
+    error: BaseException = Permanent(KeyError("deep"))
+    for number in range(3000):
+        outer = OSError(number)
+        outer.__cause__ = error
+        error = outer
+    with pytest.raises(KeyError, match="deep"):
+        face.run(Script(error), ZeroBackOff())
+
+
+def test_permanent_ends_the_run_it_is_raised_in_and_no_other(clock: Any) -> None:
+    script = Script(Permanent(OSError()))
+    with pytest.raises(OSError):
+        retry_call(lambda: retry_call(script, ZeroBackOff()), ConstantBackOff(1), max_attempts=3)
+    assert script.times == [0, 1, 2]
+
+
+def test_a_subclass_of_permanent_is_permanent(clock: Any) -> None:
+    class Gone(Permanent):
+        pass
+
+    with pytest.raises(OSError):
+        retry_call(Script(Gone(OSError()), 7), ZeroBackOff())
+
+
+# RetryAfter
+
+
+@BOTH
+def test_retry_after_sets_one_wait(face: Any) -> None:
+    script = Script(OSError, RetryAfter(50, OSError()), OSError, 7)
+    assert face.run(script, Counting()) == 7
+    assert script.times == [0, 1, 51, 54]
+
+
+@BOTH
+def test_all_hear_of_the_error_inside_retry_after(face: Any) -> None:
+    inner, notify, hook, gave_up = OSError("busy"), Recorded(), Recorded(), Recorded()
+    with pytest.raises(OSError) as caught:
+        face.run(
+            Script(RetryAfter(50, inner)),
+            ConstantBackOff(1),
+            max_attempts=2,
+            notify=notify,
+            on_retry=hook,
+            on_give_up=gave_up,
+        )
+    assert caught.value is inner
+    assert notify.calls == [(0, inner, 50.0)]
+    assert (hook.last.last_error, hook.last.delay) == (inner, 50)
+    assert (gave_up.last.last_error, gave_up.last.waited) == (inner, 50)
+    assert (inner.__cause__, inner.__context__) == (None, None)
+
+
+@BOTH
+def test_retry_after_without_an_error_is_the_error(face: Any) -> None:
+    error, notify = RetryAfter(50), Recorded()
+    with pytest.raises(RetryAfter) as caught:
+        face.run(Script(error), ConstantBackOff(1), max_attempts=2, notify=notify)
+    assert caught.value is error
+    assert notify.calls == [(0, error, 50.0)]
+
+
+@BOTH
+def test_only_the_error_itself_is_a_retry_after(face: Any) -> None:
+    def wrapped() -> None:
+        raise OSError from RetryAfter(50)
+
+    script = Script(wrapped, KeyError, 7)
+    with pytest.raises(KeyError):
+        face.run(script, ConstantBackOff(2), on=OSError)
+    assert script.times == [0, 2]
+
+
+@BOTH
+def test_retry_after_is_bounded(face: Any) -> None:
+    for asked, options, wait in [
+        (21600, {}, 21600),
+        (21600.5, {}, 21600),
+        (10**9, {}, 21600),
+        (timedelta(days=1), {}, 21600),
+        (timedelta(seconds=2.5), {}, 2.5),
+        (0, {}, 0),
+        (61, {"max_retry_after": 60}, 60),
+        (59, {"max_retry_after": 60}, 59),
+        (59, {"max_retry_after": 0}, 0),
+        (61, {"max_retry_after": timedelta(minutes=1)}, 60),
+        (10**7, {"max_retry_after": None}, 10**7),
+    ]:
+        script, notify = Script(RetryAfter(asked), 7), Recorded()
+        assert face.run(script, ConstantBackOff(1), notify=notify, **options) == 7
+        assert script.times[1] - script.times[0] == wait
+        assert notify.calls[0][2] == wait
+
+
+@BOTH
+def test_the_bound_is_none_of_the_delays_of_the_policy(face: Any) -> None:
+    script = Script(OSError, 7)
+    assert face.run(script, ConstantBackOff(90_000), max_retry_after=60) == 7
+    assert now() == 90_000
+
+
+def test_a_bad_retry_after_is_named() -> None:
+    bad: list[tuple[tuple[Any, ...], type[Exception], str]] = [
+        (("5",), TypeError, "seconds"),
+        ((True,), TypeError, "seconds"),
+        ((None,), TypeError, "seconds"),
+        ((-1,), ValueError, "seconds"),
+        ((float("nan"),), ValueError, "seconds"),
+        ((float("inf"),), ValueError, "seconds"),
+        ((timedelta(seconds=-1),), ValueError, "seconds"),
+        ((1, "busy"), TypeError, "error"),
+        ((1, ValueError), TypeError, "error"),
+        ((1, KeyboardInterrupt()), TypeError, "error"),
+    ]
+    for arguments, kind, name in bad:
+        with pytest.raises(kind, match=name):
+            RetryAfter(*arguments)
+
+
+def test_markers_are_exceptions_and_tell_what_they_hold() -> None:
+    inner = OSError("gone")
+    assert issubclass(Permanent, Exception)
+    assert issubclass(RetryAfter, Exception)
+    assert not issubclass(Permanent, RetryAfter)
+    assert not issubclass(RetryAfter, Permanent)
+    assert "gone" in str(Permanent(inner))
+    assert "gone" in str(RetryAfter(5, inner))
+    assert "5" in str(RetryAfter(5))

@@ -1,0 +1,189 @@
+"""``no_wait()``: retries in a test without their waits, with or without a virtual clock."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    ConstantBackOff,
+    DeadlineExceeded,
+    ExponentialBackOff,
+    RetryAfter,
+    ZeroBackOff,
+    attempts,
+    retry_call,
+    retry_call_async,
+    with_max_elapsed_time,
+)
+from backoff_ticker.testing import no_wait
+from tests.helpers import PATIENCE, in_thread
+from tests.retries.faces import BOTH, FACES, FOUR, in_loop
+from tests.retries.scripts import Recorded, Script, now
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
+
+HOUR = ConstantBackOff(3600)
+
+
+@pytest.mark.parametrize("name", list(FACES))
+def test_on_the_systems_clock_hours_pass_at_once_and_count(name: str) -> None:
+    told, notify, began = Recorded(), Recorded(), time.monotonic()
+    script = Script(OSError, RetryAfter(1800), OSError, 7)
+    with no_wait():
+        assert FACES[name].run(script, HOUR, on_success=told, notify=notify) == 7
+    assert [delay for *_, delay in notify.calls] == [3600, 1800, 3600]
+    assert told.last.waited == pytest.approx(9000, abs=PATIENCE)
+    assert 0 <= told.last.elapsed - 9000 < PATIENCE
+    assert time.monotonic() - began < PATIENCE
+
+
+@FOUR
+def test_the_virtual_clock_stands_still(face: Any) -> None:
+    told = Recorded()
+    script = Script(OSError, OSError, 7)
+    with no_wait():
+        assert face.run(script, HOUR, on_success=told) == 7
+    assert script.times == [0, 0, 0]
+    assert told.last[1:4] == (3, 7200, 7200)
+    script = Script(OSError, 7)
+    face.run(script, HOUR)
+    assert script.times == [0, 3600]
+
+
+@BOTH
+def test_limits_of_time_end_a_run_as_they_would(face: Any) -> None:
+    script = Script(OSError)
+    with no_wait(), pytest.raises(DeadlineExceeded):
+        face.run(script, ConstantBackOff(4), timeout=10)
+    assert script.count == 3
+    script = Script(OSError)
+    with no_wait(), pytest.raises(OSError):
+        face.run(script, with_max_elapsed_time(ConstantBackOff(4), 10))
+    assert script.count == 3
+    script = Script(OSError)
+    with no_wait(), pytest.raises(OSError):
+        face.run(script, ExponentialBackOff(1, 0, 2, 64, max_elapsed_time=63))
+    assert script.count == 7
+    assert now() == 0
+
+
+@BOTH
+def test_all_but_the_wait_is_as_ever(face: Any) -> None:
+    token, log = CancellationToken(), []
+    script = Script(OSError)
+
+    def notify(error: Any, delay: float) -> None:
+        log.append(delay)
+        if len(log) == 3:
+            token.cancel()
+
+    hook = Recorded()
+    with no_wait(), pytest.raises(Cancelled):
+        face.run(script, HOUR, token=token, notify=notify, on_retry=hook)
+    assert (script.count, log) == (3, [3600] * 3)
+    assert len(hook.calls) >= 2
+
+
+@BOTH
+def test_only_runs_begun_in_the_block_are_concerned(face: Any) -> None:
+    script = Script(OSError, OSError, OSError, 7)
+    inside = no_wait()
+
+    def notify(error: Any, delay: float) -> None:
+        if script.count == 2:
+            inside.__enter__()
+        if script.count == 3:
+            inside.__exit__(None, None, None)
+
+    assert face.run(script, ConstantBackOff(10), notify=notify) == 7
+    assert script.times == [0, 10, 20, 30]
+
+
+def test_all_threads_are_concerned(clock: VirtualClock) -> None:
+    scripts = [Script(OSError, OSError, 7) for _ in range(8)]
+    with no_wait():
+        threads = [threading.Thread(target=retry_call, args=(script, HOUR)) for script in scripts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert [script.times for script in scripts] == [[0, 0, 0]] * 8
+
+
+def test_threads_begun_before_the_block_are_concerned() -> None:
+    begin = threading.Event()
+    running = in_thread(lambda: begin.wait(PATIENCE) and retry_call(Script(OSError, 7), HOUR))
+    with no_wait():
+        begin.set()
+        assert running.result(PATIENCE) == 7
+
+
+def test_blocks_may_stand_inside_each_other(clock: VirtualClock) -> None:
+    with no_wait():
+        with no_wait():
+            retry_call(Script(OSError, 7), HOUR)
+        retry_call(Script(OSError, 7), HOUR)
+        with pytest.raises(KeyError), no_wait():
+            raise KeyError
+        retry_call(Script(OSError, 7), HOUR)
+    assert now() == 0
+    retry_call(Script(OSError, 7), HOUR)
+    assert now() == 3600
+
+
+def test_an_error_of_the_block_ends_it(clock: VirtualClock) -> None:
+    with pytest.raises(LookupError), no_wait():
+        raise LookupError
+    retry_call(Script(OSError, 7), HOUR)
+    assert now() == 3600
+
+
+def test_what_is_no_retry_waits(clock: VirtualClock) -> None:
+    with no_wait():
+        assert not CancellationToken().wait(5)
+        in_loop(asyncio.sleep(5))
+    assert now() == 10
+
+
+def test_loops_are_given_way(clock: VirtualClock) -> None:
+    token, script = CancellationToken(), Script(OSError)
+
+    async def main() -> None:
+        running = asyncio.ensure_future(retry_call_async(script.in_loop, HOUR, token=token))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        token.cancel()
+        with pytest.raises(Cancelled):
+            await running
+
+    with no_wait():
+        in_loop(main())
+    assert 0 < script.count < 64 * 25
+    assert now() == 0
+
+
+def test_a_loop_begun_in_the_block_goes_on_so_after_it(clock: VirtualClock) -> None:
+    seen = []
+    with no_wait():
+        run = iter(attempts(HOUR))
+        with next(run):
+            raise OSError
+    with next(run) as attempt:
+        seen.append((attempt.number, now()))
+    assert seen == [(2, 0)]
+
+
+@BOTH
+def test_a_run_of_zero_delays_is_the_same(face: Any) -> None:
+    script = Script(*[OSError] * 200, 7)
+    with no_wait():
+        assert face.run(script, ZeroBackOff()) == 7
+    assert script.count == 201

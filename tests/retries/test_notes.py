@@ -1,0 +1,163 @@
+"""The one note on the error that ends a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any
+
+import pytest
+
+from backoff_ticker import (
+    Cancelled,
+    ConstantBackOff,
+    DeadlineExceeded,
+    Permanent,
+    StopBackOff,
+    retry_call,
+)
+from tests.retries.faces import BOTH
+from tests.retries.made_policies import cancelled_token, spent_budget
+from tests.retries.scripts import Script, Takes
+from tests.ticker.made_policies import Scripted
+
+
+def notes_of(error: BaseException) -> list[str]:
+    return list(getattr(error, "__notes__", []))
+
+
+def test_the_error_raised_has_one_note_that_tells_how_it_ended(face: Any) -> None:
+    errors = [OSError(1), OSError(2), OSError(3)]
+    with pytest.raises(OSError) as caught:
+        face.run(Script(*errors), ConstantBackOff(1), max_attempts=3)
+    (note,) = notes_of(caught.value)
+    assert re.match(r"gave up after 3 attempts in 2\.0 s( since the first failed)?: \S", note)
+    assert "\n" not in note
+    assert [notes_of(error) for error in errors] == [[], [], [note]]
+
+
+ENDINGS: list[tuple[type[Exception], Any, dict[str, Any]]] = [
+    (ValueError, Permanent(ValueError()), {}),
+    (ValueError, ValueError, {"on": OSError}),
+    (Cancelled, ValueError, {"token": cancelled_token()}),
+    (DeadlineExceeded, ValueError, {"timeout": 0}),
+    (ValueError, ValueError, {"max_attempts": 1}),
+    (ValueError, ValueError, {"backoff": StopBackOff()}),
+    (DeadlineExceeded, ValueError, {"timeout": 5}),
+    (ValueError, ValueError, {"budget": spent_budget()}),
+]
+
+
+@BOTH
+def test_every_ending_leaves_one_note(face: Any) -> None:
+    seen = set()
+    for kind, step, options in ENDINGS:
+        with pytest.raises(kind) as caught:
+            face.run(Script(step), **{"backoff": ConstantBackOff(10), **options})
+        (note,) = notes_of(caught.value)
+        assert re.match(r"gave up after 1 attempts? in \S+ s\b.*: \S", note)
+        seen.add(note)
+    assert len(seen) >= len(ENDINGS) - 1
+
+
+@BOTH
+def test_the_same_error_again_has_its_note_replaced(face: Any) -> None:
+    error = OSError()
+    error.add_note("of the user's")
+    seen = []
+    for attempts, last in [(3, 2), (1, 0), (2, 1)]:
+        with pytest.raises(OSError) as caught:
+            face.run(Script(error), ConstantBackOff(1), max_attempts=attempts)
+        assert caught.value is error
+        users, ours = notes_of(error)
+        assert users == "of the user's"
+        assert re.match(rf"gave up after {attempts} attempts? in {last}\b", ours)
+        seen.append(ours)
+    assert len(set(seen)) == 3
+
+
+@BOTH
+def test_one_error_object_for_all_attempts_has_one_note(face: Any) -> None:
+    error = OSError()
+    with pytest.raises(OSError):
+        face.run(Script(error), ConstantBackOff(1), max_attempts=4)
+    assert len(notes_of(error)) == 1
+
+
+def test_of_two_runs_inside_each_other_the_outer_one_notes(clock: Any) -> None:
+    def inner() -> Any:
+        return retry_call(Script(OSError), ConstantBackOff(1), max_attempts=3)
+
+    with pytest.raises(OSError) as caught:
+        retry_call(inner, ConstantBackOff(1), max_attempts=4)
+    (note,) = notes_of(caught.value)
+    assert note.startswith("gave up after 4 attempts in ")
+
+
+@BOTH
+def test_an_error_that_a_success_follows_has_no_note(face: Any) -> None:
+    errors = [OSError(1), OSError(2)]
+    face.run(Script(*errors, 7), ConstantBackOff(1))
+    assert [notes_of(error) for error in errors] == [[], []]
+
+
+@BOTH
+def test_the_time_told_is_that_since_the_first_attempt_began_or_says_since_when(face: Any) -> None:
+    for options, since in [
+        ({}, "3.5 s since the first failed: "),
+        ({"timeout": 60}, "6.0 s: "),
+        ({"on_retry": lambda _: None}, "6.0 s: "),
+    ]:
+        with pytest.raises(OSError) as caught:
+            face.run(Script(Takes(2.5, OSError)), ConstantBackOff(1), max_attempts=2, **options)
+        (note,) = notes_of(caught.value)
+        assert note.startswith(f"gave up after 2 attempts in {since}")
+
+
+@dataclasses.dataclass(frozen=True)
+class FrozenError(Exception):
+    """Whose notes cannot be set."""
+
+    code: int
+
+
+class TupleOfNotes(Exception):
+    """Whose notes are no list."""
+
+    __notes__ = ("fixed",)
+
+
+class RefusesNotes(Exception):
+    """Whose own method fails."""
+
+    def add_note(self, note: str) -> None:
+        raise RuntimeError(note)
+
+
+class SlottedError(Exception):
+    """Whose notes are a property that cannot be set."""
+
+    @property
+    def __notes__(self) -> Any:
+        raise AttributeError("none")
+
+
+@BOTH
+def test_an_error_that_takes_no_note_is_raised_itself(face: Any) -> None:
+    for error in (FrozenError(5), TupleOfNotes(), RefusesNotes(), SlottedError()):
+        for _ in range(2):
+            script = Script(error)
+            with pytest.raises(type(error)) as caught:
+                face.run(script, ConstantBackOff(1), max_attempts=2)
+            assert caught.value is error
+            assert script.count == 2
+
+
+@BOTH
+def test_the_error_of_a_policy_has_a_note_that_names_it(face: Any) -> None:
+    own, first = LookupError("of the policy"), OSError("first")
+    with pytest.raises(LookupError) as caught:
+        face.run(Script(first), Scripted(own))
+    assert caught.value is own
+    assert own.__cause__ is first
+    assert "<the scripted policy>" in "".join(notes_of(own))

@@ -1,0 +1,206 @@
+"""Options are checked before the first call, on every face, and named."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    RetryBudget,
+    ZeroBackOff,
+    attempts,
+    retry,
+    retry_call,
+    retry_call_async,
+)
+from backoff_ticker.testing import VirtualClock
+from tests.retries.faces import BOTH, SYNC, in_loop
+from tests.retries.scripts import Script, Takes, now
+
+BAD_SECONDS = [
+    ("1", TypeError),
+    (True, TypeError),
+    ([], TypeError),
+    (-1, ValueError),
+    (math.nan, ValueError),
+    (math.inf, ValueError),
+    (timedelta(seconds=-1), ValueError),
+    (10**400, ValueError),
+]
+NOT_CALLABLE = [(3, TypeError), ("text", TypeError), ([print], TypeError)]
+HOOKS = ["on_attempt", "on_retry", "on_success", "on_give_up"]
+BAD: dict[str, list[tuple[Any, type[Exception]]]] = {
+    "backoff": [(1.0, TypeError), ("x", TypeError), (ZeroBackOff, TypeError), (True, TypeError)],
+    "on": [
+        (None, TypeError),
+        (5, TypeError),
+        ("ValueError", TypeError),
+        ((ValueError, 5), TypeError),
+        (KeyboardInterrupt, TypeError),
+        (int, TypeError),
+        ((ValueError, SystemExit), TypeError),
+        ([ValueError], TypeError),
+    ],
+    "until": NOT_CALLABLE,
+    "retry_if": NOT_CALLABLE,
+    "token": [(object(), TypeError), (True, TypeError), (CancellationToken, TypeError)],
+    "timeout": BAD_SECONDS,
+    "max_attempts": [
+        (0, ValueError),
+        (-1, ValueError),
+        (True, TypeError),
+        (2.0, TypeError),
+        ("3", TypeError),
+    ],
+    "max_retry_after": BAD_SECONDS,
+    "notify": NOT_CALLABLE,
+    **dict.fromkeys(HOOKS, NOT_CALLABLE),
+    "budget": [(10, TypeError), (object(), TypeError), (RetryBudget, TypeError)],
+    "clock": [(object(), TypeError), (VirtualClock, TypeError), (1.0, TypeError)],
+    "timer": [(object(), TypeError), (1.0, TypeError)],
+}
+
+
+def refusal(face: Any, name: str, value: Any) -> Any:
+    """Return the type of the error that a run gives, or what is wrong with it."""
+    script = Script(7)
+    named = "backoff|decorates" if name == "backoff" and "decorator" in face.name else name
+    try:
+        face.run(script, **{name: value})
+    except Exception as error:
+        if script.count:
+            return "called"
+        if not re.search(named, str(error)):
+            return f"unnamed: {error}"
+        shown = [repr(value)[:20]] if value != 10**400 else ["too big"]
+        if name == "on":
+            parts = value if isinstance(value, tuple) else (value,)
+            shown += [getattr(part, "__name__", repr(part)) for part in parts]
+        return type(error) if any(text in str(error) for text in shown) else f"unshown: {error}"
+    return "accepted"
+
+
+def test_a_bad_value_is_refused_by_a_message_that_tells_name_and_value(face: Any) -> None:
+    bad = {**BAD, "attempt_timeout": BAD_SECONDS} if face.asynchronous else BAD
+    wrong = {
+        (name, repr(value)[:40]): (found, kind)
+        for name, cases in bad.items()
+        for value, kind in cases
+        if (found := refusal(face, name, value)) is not kind
+    }
+    assert wrong == {}
+
+
+@BOTH
+def test_an_unknown_option_is_refused_by_name(face: Any) -> None:
+    script = Script(7)
+    for name in ("retries", "Token", "on_error", "_clock"):
+        with pytest.raises(TypeError, match=name):
+            face.run(script, **{name: 3})
+    assert script.count == 0
+
+
+@BOTH
+def test_until_and_retry_if_exclude_each_other(face: Any) -> None:
+    script = Script(7)
+    with pytest.raises(TypeError, match=r"until.*retry_if|retry_if.*until"):
+        face.run(script, until=bool, retry_if=bool)
+    assert script.count == 0
+
+
+@SYNC
+def test_attempt_timeout_is_for_coroutines(face: Any) -> None:
+    script = Script(7)
+    with pytest.raises(TypeError, match="attempt_timeout"):
+        face.run(script, attempt_timeout=5)
+    assert script.count == 0
+
+
+@BOTH
+def test_every_option_has_a_default_that_can_be_said(face: Any) -> None:
+    names = ["until", "retry_if", "token", "timeout", "attempt_timeout", "max_attempts", "notify"]
+    said = dict.fromkeys([*names, *HOOKS, "budget", "clock", "timer"])
+    script = Script(OSError, 7)
+    assert face.run(script, None, on=Exception, max_retry_after=21600, **said) == 7
+    assert script.count == 2
+
+
+@BOTH
+def test_durations_may_be_timedeltas_and_ints(face: Any) -> None:
+    script = Script(ValueError)
+    policy = ZeroBackOff()
+    for half_a_minute in (timedelta(seconds=30), 30, 30.0):
+        began = now()
+        with pytest.raises(TimeoutError):
+            face.run(Script(Takes(20, ValueError)), policy, timeout=half_a_minute)
+        assert now() - began == (30 if face.asynchronous else 40)
+    assert script.count == 0
+
+
+def test_options_are_keywords_only() -> None:
+    script = Script(7)
+    with pytest.raises(TypeError):
+        retry_call(script, ZeroBackOff(), ValueError)  # type: ignore[call-arg, misc]
+    with pytest.raises(TypeError):
+        retry(ZeroBackOff(), ValueError)  # type: ignore[call-overload]
+    with pytest.raises(TypeError):
+        attempts(ZeroBackOff(), ValueError)  # type: ignore[call-arg, misc]
+    with pytest.raises(TypeError):
+        in_loop(retry_call_async(script, ZeroBackOff(), ValueError))  # type: ignore[call-arg, misc]
+    assert script.count == 0
+
+
+# Operations
+
+
+@pytest.mark.parametrize("operation", [None, 7, "text", ValueError()])
+def test_an_operation_that_cannot_be_called_is_refused(operation: Any) -> None:
+    with pytest.raises(TypeError, match="operation"):
+        retry_call(operation)
+    with pytest.raises(TypeError, match="operation"):
+        in_loop(retry_call_async(operation))
+
+
+class Service:
+    """Has coroutine functions of several forms."""
+
+    async def fetch(self) -> int:
+        return 7
+
+    async def __call__(self) -> int:
+        return 7
+
+
+@pytest.mark.parametrize(
+    "operation", [Service().fetch, partial(Service.fetch, Service()), Service()]
+)
+def test_retry_call_refuses_coroutine_functions(operation: Any) -> None:
+    with pytest.raises(TypeError, match="retry_call_async"):
+        retry_call(operation)
+
+
+def test_retry_call_async_needs_an_awaitable() -> None:
+    script = Script(7)
+    with pytest.raises(TypeError, match="awaitable"):
+        in_loop(retry_call_async(script, ZeroBackOff()))
+    assert script.count == 1
+
+
+def test_retry_of_a_function_with_options_says_how_to_write_it() -> None:
+    script = Script(7)
+    for options in ({"max_attempts": 3}, {"on": ValueError}):
+        with pytest.raises(TypeError, match=r"retry_call|@retry\("):
+            retry(script, **options)  # type: ignore[call-overload]
+    assert script.count == 0
+
+
+def test_what_a_decorator_cannot_decorate_is_refused() -> None:
+    for thing in (7, "text", None):
+        with pytest.raises(TypeError):
+            retry(ZeroBackOff())(thing)  # type: ignore[type-var]

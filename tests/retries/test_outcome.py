@@ -1,0 +1,205 @@
+"""What hooks and loops are told: the outcome so far."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    ConstantBackOff,
+    Outcome,
+    Permanent,
+    StopReason,
+    ZeroBackOff,
+    attempts,
+    retry,
+    retry_call,
+)
+from tests.helpers import SetClock
+from tests.retries.faces import BOTH, on_faces
+from tests.retries.made_hooks import HOOKS
+from tests.retries.made_policies import at
+from tests.retries.scripts import Recorded, Script, Takes
+from tests.ticker.made_policies import Scripted
+from tests.ticker.made_timers import Instant
+
+FIELDS = ("name", "attempts", "elapsed", "waited", "delay", "reason", "last_error")
+
+
+def test_an_outcome_is_a_named_tuple() -> None:
+    assert Outcome._fields == FIELDS
+    assert issubclass(Outcome, tuple)
+
+
+def test_a_stop_reason_is_a_str() -> None:
+    assert sorted(StopReason) == [
+        "budget",
+        "cancelled",
+        "deadline",
+        "exhausted",
+        "failed",
+        "interrupted",
+        "max_attempts",
+        "not_retried",
+        "permanent",
+        "succeeded",
+    ]
+    assert str(StopReason.MAX_ATTEMPTS) == StopReason.MAX_ATTEMPTS == "max_attempts"
+
+
+def test_hooks_are_told_how_the_run_stands(face: Any) -> None:
+    told: list[tuple[Any, ...]] = []
+    hooks = {
+        name: lambda outcome, name=name: told.append((name, *outcome[1:6], outcome.last_error))
+        for name in HOOKS
+    }
+    errors = [OSError(1), OSError(2)]
+    script = Script(Takes(3, errors[0]), Takes(4, errors[1]), Takes(0.5, 7))
+    face.run(script, Scripted(10.0, 20.0), **hooks)
+    *before, (last, *end, _) = told
+    assert before == [
+        ("on_attempt", 1, 0, 0, None, None, None),
+        ("on_retry", 1, 3, 0, 10, None, errors[0]),
+        ("on_attempt", 2, 13, 10, None, None, errors[0]),
+        ("on_retry", 2, 17, 10, 20, None, errors[1]),
+        ("on_attempt", 3, 37, 30, None, None, errors[1]),
+    ]
+    assert (last, end) == ("on_success", [3, 37.5, 30, None, "succeeded"])
+
+
+@BOTH
+def test_who_gives_up_is_told_why(face: Any) -> None:
+    gave_up, errors = Recorded(), [OSError(1), OSError(2)]
+    with pytest.raises(OSError):
+        face.run(
+            Script(Takes(3, errors[0]), Takes(4, errors[1])),
+            ConstantBackOff(10),
+            max_attempts=2,
+            on_give_up=gave_up,
+        )
+    ((when, outcome),) = gave_up.calls
+    assert when == 17
+    assert outcome[1:] == (2, 17, 10, None, StopReason.MAX_ATTEMPTS, errors[1])
+    assert type(outcome.reason) is StopReason
+
+
+@BOTH
+def test_a_wait_that_is_cut_counts_as_far_as_it_went(face: Any, clock: Any) -> None:
+    token, gave_up, error = CancellationToken(), Recorded(), OSError()
+    at(clock, 14, token.cancel)
+    with pytest.raises(Cancelled):
+        face.run(Script(error), ConstantBackOff(10), token=token, on_give_up=gave_up)
+    assert gave_up.last[1:] == (2, 14, 14, None, StopReason.CANCELLED, error)
+
+
+@on_faces("call", "decorator", "async call", "async decorator")
+def test_the_name_is_that_of_the_operation(face: Any) -> None:
+    told = Recorded()
+    face.run(Script(7), on_success=told, on_attempt=told)
+    assert ["operation" in outcome.name for _, outcome in told.calls] == [True, True]
+
+
+def test_an_operation_without_a_name_has_one_told(clock: Any) -> None:
+    told = Recorded()
+    retry_call(Script(7), on_success=told)
+    assert isinstance(told.last.name, str)
+    assert "Script" in told.last.name
+
+
+def test_a_method_is_named_with_its_class(clock: Any) -> None:
+    class Client:
+        @retry(on_success=lambda outcome: told.append(outcome.name))
+        def fetch(self) -> int:
+            return 7
+
+    told: list[str] = []
+    assert Client().fetch() == 7
+    assert "fetch" in told[0]
+
+
+@BOTH
+def test_an_outcome_cannot_be_changed(face: Any) -> None:
+    told = Recorded()
+    face.run(Script(7), on_success=told)
+    assert type(told.last) is Outcome
+    with pytest.raises(AttributeError):
+        told.last.attempts = 5
+
+
+@BOTH
+def test_each_call_of_a_hook_has_an_outcome_of_its_own(face: Any) -> None:
+    told = Recorded()
+    face.run(Script(OSError, OSError, 7), ConstantBackOff(2), on_attempt=told)
+    assert [outcome.attempts for _, outcome in told.calls] == [1, 2, 3]
+    assert [outcome.elapsed for _, outcome in told.calls] == [0, 2, 4]
+
+
+@BOTH
+def test_time_is_that_of_the_clock_given(face: Any) -> None:
+    """A timer measures the waits: nobody waits on that clock."""
+    clock, told = SetClock(50.0), Recorded()
+    script = Script(lambda: clock.advance(3) or OSError, lambda: clock.advance(4) or 7)
+    assert face.run(script, ConstantBackOff(9), clock=clock, timer=Instant(), on_success=told) == 7
+    assert told.last.elapsed == 7
+
+
+# Loops
+
+
+def test_the_outcome_of_a_loop_can_be_read_at_any_time(clock: Any) -> None:
+    run = attempts(ConstantBackOff(10))
+    errors = [OSError(1), OSError(2)]
+    assert run.outcome.attempts == 0
+    assert run.outcome.reason is None
+    seen = []
+    for attempt in run:
+        with attempt:
+            clock.sleep(1)
+            seen.append(run.outcome[1:])
+            assert attempt.outcome[1:] == run.outcome[1:]
+            if attempt.number < 3:
+                raise errors[attempt.number - 1]
+    assert seen == [
+        (1, 1, 0, None, None, None),
+        (2, 12, 10, None, None, errors[0]),
+        (3, 23, 20, None, None, errors[1]),
+    ]
+    clock.sleep(5)
+    assert run.outcome[1:6] == (3, 23, 20, None, "succeeded")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (Permanent(OSError()), StopReason.PERMANENT),
+        (OSError(), StopReason.MAX_ATTEMPTS),
+        (KeyError(), StopReason.NOT_RETRIED),
+        (KeyboardInterrupt(), StopReason.INTERRUPTED),
+        (SystemExit(), StopReason.INTERRUPTED),
+        (None, StopReason.SUCCEEDED),
+    ],
+    ids=lambda value: repr(value),
+)
+def test_a_loop_knows_how_it_ended(clock: Any, error: Any, reason: Any) -> None:
+    run = attempts(ZeroBackOff(), on=OSError, max_attempts=1)
+    try:
+        for attempt in run:
+            with attempt:
+                assert run.outcome.reason is None
+                if error is not None:
+                    raise error
+    except (OSError, KeyError, KeyboardInterrupt, SystemExit):
+        pass
+    assert run.outcome.reason is reason
+
+
+def test_a_loop_that_a_policy_ends_has_failed(clock: Any) -> None:
+    run = attempts(Scripted(LookupError()))
+    with pytest.raises(LookupError):
+        for attempt in run:
+            with attempt:
+                raise OSError
+    assert run.outcome.reason is StopReason.FAILED

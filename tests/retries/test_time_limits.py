@@ -1,0 +1,256 @@
+"""Limits of time: ``timeout`` and ``attempt_timeout``, exact to the clock."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    ConstantBackOff,
+    DeadlineExceeded,
+    ExponentialBackOff,
+    StopReason,
+    ZeroBackOff,
+    retry_call_async,
+)
+from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, SYNC, in_loop, on_faces
+from tests.retries.scripts import Recorded, Script, Takes, now
+from tests.ticker.made_policies import Scripted
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
+
+
+def ended_by_timeout(face: Any, script: Script, *args: Any, **options: Any) -> DeadlineExceeded:
+    """Return the error of a run that its ``timeout`` ends, as all are told."""
+    gave_up = Recorded()
+    with pytest.raises(DeadlineExceeded) as caught:
+        face.run(script, *args, on_give_up=gave_up, **options)
+    assert type(caught.value) is DeadlineExceeded
+    assert gave_up.last.reason is StopReason.DEADLINE
+    return caught.value
+
+
+# timeout, between attempts
+
+
+def test_it_ends_at_once_where_the_wait_would_reach_the_limit(face: Any) -> None:
+    errors = [OSError(1), OSError(2), OSError(3)]
+    script = Script(*errors)
+    error = ended_by_timeout(face, script, ConstantBackOff(4), timeout=10)
+    assert error.__cause__ is errors[2]
+    assert (script.times, now()) == ([0, 4, 8], 8)
+
+
+@BOTH
+def test_a_wait_that_ends_exactly_at_the_limit_is_not_begun(face: Any) -> None:
+    script, notify = Script(OSError), Recorded()
+    ended_by_timeout(face, script, ConstantBackOff(5), timeout=10, notify=notify)
+    assert (script.times, len(notify.calls), now()) == ([0, 5], 1, 5)
+
+
+@BOTH
+def test_a_wait_that_ends_a_nanosecond_before_the_limit_is_waited(face: Any) -> None:
+    script = Script(OSError, OSError, 7)
+    assert face.run(script, ConstantBackOff(5), timeout=10.000000001) == 7
+    assert script.times == [0, 5, 10]
+
+
+@BOTH
+def test_the_limit_counts_from_the_start_of_the_first_attempt(face: Any) -> None:
+    script = Script(Takes(6, OSError), Takes(1, OSError))
+    error = ended_by_timeout(face, script, ConstantBackOff(2), timeout=timedelta(seconds=10))
+    assert isinstance(error.__cause__, OSError)
+    assert (script.times, now()) == ([0, 8], 9)
+
+
+@BOTH
+def test_the_limit_is_the_runs_own_each_time(face: Any) -> None:
+    for _ in range(2):
+        script = Script(OSError, 7)
+        assert face.run(script, ConstantBackOff(9), timeout=10) == 7
+
+
+@BOTH
+def test_a_time_out_of_the_operations_own_is_an_ordinary_failure(face: Any) -> None:
+    script = Script(TimeoutError("mine"), DeadlineExceeded(), Cancelled("mine"), 7)
+    assert face.run(script, ConstantBackOff(1), timeout=10) == 7
+    assert script.times == [0, 1, 2, 3]
+
+
+@BOTH
+def test_the_limit_of_a_policy_is_not_the_timeout(face: Any) -> None:
+    policy = ExponentialBackOff(1, 0, 1, 1, max_elapsed_time=2)
+    script, gave_up = Script(Takes(50, OSError), OSError), Recorded()
+    with pytest.raises(OSError):
+        face.run(script, policy, timeout=100, on_give_up=gave_up)
+    assert script.times == [0, 51, 52]
+    assert gave_up.last.reason is StopReason.EXHAUSTED
+
+
+# timeout, while an attempt runs
+
+
+@SYNC
+def test_in_a_thread_nothing_is_cut_and_the_limit_is_looked_at_afterwards(face: Any) -> None:
+    last, policy = OSError("last"), Scripted(then=1.0)
+    script = Script(OSError, Takes(50, last))
+    error = ended_by_timeout(face, script, policy, timeout=10)
+    assert error.__cause__ is last
+    assert (script.times, now(), policy.asked) == ([0, 1], 51, 1)
+
+
+def test_a_result_that_comes_late_is_returned(face: Any) -> None:
+    async def stubborn() -> str:
+        try:
+            await asyncio.sleep(50)
+        except asyncio.CancelledError:
+            await asyncio.sleep(20)
+        return "late"
+
+    if face.asynchronous:
+        script = Script(OSError, 7)
+        script.in_loop = stubborn
+    else:
+        script = Script(Takes(30, "late"))
+    success = Recorded()
+    assert face.run(script, ConstantBackOff(1), timeout=10, on_success=success) == "late"
+    assert now() == 30
+    assert success.last.reason is StopReason.SUCCEEDED
+
+
+@ALL_ASYNC
+def test_a_coroutine_is_cut_at_the_limit(face: Any) -> None:
+    first = OSError("first")
+    script = Script(Takes(4, first), Takes(50, 7))
+    error = ended_by_timeout(face, script, ConstantBackOff(1), timeout=10)
+    assert error.__cause__ is first
+    assert (script.times, now()) == ([0, 5], 10)
+    error = ended_by_timeout(face, Script(Takes(50, 7)), timeout=10)
+    assert error.__cause__ is None
+    assert now() == 20
+
+
+@ASYNC
+def test_what_a_coroutine_raises_as_it_is_cut_is_the_last_error(face: Any) -> None:
+    last = OSError("while closing")
+
+    async def closing() -> None:
+        try:
+            await asyncio.sleep(50)
+        finally:
+            raise last
+
+    script = Script(7)
+    script.in_loop = closing
+    assert ended_by_timeout(face, script, ZeroBackOff(), timeout=10).__cause__ is last
+    assert now() == 10
+
+
+@ASYNC
+def test_a_timeout_of_zero_lets_the_first_attempt_run_to_its_first_await(face: Any) -> None:
+    assert face.run(Script(7), timeout=0) == 7
+    ended_by_timeout(face, Script(Takes(5, 7)), timeout=0)
+    assert now() == 0
+
+
+# attempt_timeout
+
+
+@ASYNC
+def test_each_attempt_may_take_so_long(face: Any) -> None:
+    script, notify = Script(Takes(50, 7), Takes(4.5, OSError), Takes(4.5, 7)), Recorded()
+    assert face.run(script, ConstantBackOff(1), attempt_timeout=5, notify=notify) == 7
+    assert script.times == [0, 6, 11.5]
+    assert [(when, type(error)) for when, error, _ in notify.calls] == [
+        (5, TimeoutError),
+        (10.5, OSError),
+    ]
+
+
+@ASYNC
+def test_an_attempt_that_is_cut_fails_with_a_plain_time_out(face: Any) -> None:
+    script = Script(Takes(50, 7))
+    with pytest.raises(TimeoutError) as caught:
+        face.run(script, attempt_timeout=timedelta(seconds=5), on=ValueError)
+    assert type(caught.value) is TimeoutError
+    assert (script.times, now()) == ([0], 5)
+    with pytest.raises(TimeoutError) as caught:
+        face.run(script, ConstantBackOff(1), attempt_timeout=5, max_attempts=3)
+    assert type(caught.value) is TimeoutError
+    assert (script.times, now()) == ([0, 5, 11, 17], 22)
+
+
+@ASYNC
+def test_of_both_limits_the_earlier_cuts(face: Any) -> None:
+    script = Script(Takes(50, 7))
+    error = ended_by_timeout(face, script, ConstantBackOff(1), attempt_timeout=4, timeout=13)
+    assert type(error.__cause__) is TimeoutError
+    assert (script.times, now()) == ([0, 5, 10], 13)
+
+
+@ASYNC
+def test_a_result_that_ignores_the_cut_is_returned(face: Any) -> None:
+    async def stubborn() -> str:
+        try:
+            await asyncio.sleep(50)
+        except asyncio.CancelledError:
+            return "in spite of it"
+        return "never"
+
+    script = Script(7)
+    script.in_loop = stubborn
+    assert face.run(script, attempt_timeout=5) == "in spite of it"
+    assert now() == 5
+
+
+@on_faces("async call", "async loop, async with")
+def test_a_cut_leaves_no_cancel_behind(face: Any) -> None:
+    async def main() -> None:
+        script = Script(Takes(50, 7), Takes(1, 8))
+        assert await face.main(script, ConstantBackOff(1), attempt_timeout=5) == 8
+        for options in ({"timeout": 5}, {"attempt_timeout": 5, "max_attempts": 2}):
+            with pytest.raises(TimeoutError):
+                await face.main(Script(Takes(50, 7)), ConstantBackOff(1), **options)
+            assert asyncio.current_task().cancelling() == 0
+            await asyncio.sleep(3)
+
+    in_loop(main())
+    assert now() == 7 + 5 + 3 + 11 + 3
+
+
+def test_time_outs_of_asyncio_inside_and_outside_are_told_apart(clock: VirtualClock) -> None:
+    calls = []
+
+    async def operation() -> None:
+        calls.append(now())
+        async with asyncio.timeout(2):
+            await asyncio.sleep(50)
+
+    async def main() -> None:
+        with pytest.raises(TimeoutError) as caught:
+            async with asyncio.timeout(7):
+                await retry_call_async(operation, ConstantBackOff(1), attempt_timeout=20)
+        assert not isinstance(caught.value, DeadlineExceeded)
+
+    in_loop(main())
+    assert (calls, now()) == ([0, 3, 6], 7)
+
+
+# Deadlines of tokens
+
+
+@BOTH
+def test_the_deadline_of_a_token_is_waited_for(face: Any, clock: VirtualClock) -> None:
+    token, error = CancellationToken(clock).child(timeout=7), OSError()
+    gave_up, script = Recorded(), Script(error)
+    with pytest.raises(DeadlineExceeded) as caught:
+        face.run(script, ConstantBackOff(5), token=token, on_give_up=gave_up)
+    assert caught.value.__cause__ is error
+    assert gave_up.last.reason is StopReason.CANCELLED
+    assert (script.times, now()) == ([0, 5], 7)
