@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Timer as Timer,
         TimerHandle as TimerHandle,
     )
+    from ._retry_after import parse_retry_after as parse_retry_after
     from ._schedule import CloseReason as CloseReason, Pace as Pace, Tick as Tick
     from ._select import merge as merge, select as select, select_async as select_async
     from ._signals import cancel_on_signals as cancel_on_signals
@@ -162,6 +163,7 @@ _ROOM_OF = {
     "StopReason": "retries._outcome",
     "attempts": "retries._loop",
     "hedge_call_async": "retries._hedge",
+    "parse_retry_after": "_retry_after",
     "retry": "retries._decorator",
     "retry_call": "retries._call",
     "retry_call_async": "retries._call",
@@ -234,6 +236,7 @@ __all__ = [
     "hedge_call_async",
     "merge",
     "named_policy",
+    "parse_retry_after",
     "retry",
     "retry_call",
     "retry_call_async",

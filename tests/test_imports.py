@@ -148,9 +148,9 @@ NAMES = """
     POLICIES Pace Parker Permanent RejectedResult RetryAfter RetryBudget RetryOptions STOP Sink
     Stop StopBackOff StopReason SystemClock Tick Ticker TickerClosed Timer TimerHandle
     TruncatedExponentialBackOff WouldBlock ZeroBackOff any_of attempts cancel_on_signals chain
-    delays hedge_call_async merge named_policy retry retry_call retry_call_async select
-    select_async with_added_jitter with_jitter with_max_elapsed_time with_max_interval
-    with_max_retries with_token
+    delays hedge_call_async merge named_policy parse_retry_after retry retry_call
+    retry_call_async select select_async with_added_jitter with_jitter with_max_elapsed_time
+    with_max_interval with_max_retries with_token
 """
 
 
