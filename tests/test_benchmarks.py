@@ -23,6 +23,8 @@ def test_there_is_a_script_for_each_matter():
         "imports",
         "lateness",
         "memory",
+        "outage",
+        "retries",
         "scale",
         "virtual_time",
         "zero_backoff",
