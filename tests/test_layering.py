@@ -79,10 +79,10 @@ FLOORS = [
     ["_policy_run", "_select", "policies._named", "retries._rules"],
     ["_ticker_timer", "retries._pause", "retries._run"],
     ["_ticker_state", "retries._drive"],
-    ["_ticker_core", "retries._call", "retries._loop"],
-    ["_push", "retries._generators", "retries._hedge"],
-    ["_ticker_face", "retries._decorator"],
-    ["_async_ticker", "_ticker"],
+    ["_ticker_core", "retries._go_on", "retries._loop"],
+    ["_push", "retries._call"],
+    ["_ticker_face", "retries._generators", "retries._hedge"],
+    ["_async_ticker", "_ticker", "retries._decorator"],
     ["__init__"],
 ]
 FLOOR = {room: number for number, floor in enumerate(FLOORS) for room in floor}

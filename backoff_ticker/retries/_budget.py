@@ -44,7 +44,7 @@ class RetryBudget(ProcessBound):
         TypeError, ValueError: An argument is no finite number in its range.
     """
 
-    __slots__ = ("_gain", "_most", "_newest", "max_tokens", "retry_cost", "token_ratio")
+    __slots__ = ("_cost", "_gain", "_most", "_newest", "max_tokens", "retry_cost", "token_ratio")
 
     _kind = "a RetryBudget"
 
@@ -60,14 +60,15 @@ class RetryBudget(ProcessBound):
             )
         self._most = _units(self.max_tokens)
         self._gain = _units(self.token_ratio)
+        self._cost = _units(self.retry_cost)
         # What the bucket holds, and in the dict what it holds next. Whoever stores that makes the
         # change, and everybody else finds it there: no lock, and no change is lost.
         self._newest: Holding = (self._most, {})
 
     def _last(self) -> Holding:
         last = self._newest
-        while (after := last[1].get(0)) is not None:
-            last = after
+        while last[1]:
+            last = last[1][0]
         return last
 
     @property
@@ -84,7 +85,7 @@ class RetryBudget(ProcessBound):
         Raises:
             TypeError, ValueError: ``cost`` is no finite number of at least 0.
         """
-        wanted = _units(self.retry_cost if cost is None else as_factor("cost", cost, 0))
+        wanted = self._cost if cost is None else _units(as_factor("cost", cost, 0))
         while True:
             last = self._last()
             left = last[0] - wanted

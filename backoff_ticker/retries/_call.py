@@ -6,6 +6,7 @@ from types import CoroutineType
 
 from .._numbers import shown
 from ._drive import drive, drive_async, is_awaitable, refuse_coroutine, refuse_plain
+from ._go_on import go_on, go_on_async
 from ._rules import Rules
 from ._run import Run
 
@@ -95,7 +96,7 @@ def call(rules: Rules, operation: Callable[[], T], name: str = "") -> T:
             rules.budget.success()
         return result
     try:
-        result = drive(Run(rules, name or name_of(operation), error, began), operation)
+        result = go_on(rules, name or name_of(operation), error, began, operation)
     finally:
         del error
     return result
@@ -121,7 +122,7 @@ async def call_async(rules: Rules, operation: Callable[[], Awaitable[T]], name: 
             rules.budget.success()
         return result
     try:
-        result = await drive_async(Run(rules, name or name_of(operation), error), operation)
+        result = await go_on_async(rules, name or name_of(operation), error, None, operation)
     finally:
         del error
     return result

@@ -10,6 +10,7 @@ from ..policies._copying import is_policy, require_policy
 from ._call import name_of
 from ._drive import drive, drive_async, refuse_coroutine
 from ._generators import retried_async_generator, retried_generator
+from ._go_on import go_on, go_on_async
 from ._rules import Rules
 from ._run import Run
 
@@ -166,7 +167,7 @@ def _function(function: Callable[..., Any], name: str, rules: Rules) -> Any:
                 budget.success()
             return result
         try:
-            return drive(Run(rules, name, error, began), function, args, kwargs)
+            return go_on(rules, name, error, began, function, args, kwargs)
         finally:
             del error
 
@@ -195,7 +196,7 @@ def _coroutine_function(function: Callable[..., Any], name: str, rules: Rules) -
                 budget.success()
             return result
         try:
-            return await drive_async(Run(rules, name, error), function, args, kwargs)
+            return await go_on_async(rules, name, error, None, function, args, kwargs)
         finally:
             del error
 

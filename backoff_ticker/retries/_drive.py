@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Kwargs = Mapping[str, Any]
 
 __all__ = [
+    "NO_KWARGS",
     "advance",
     "advance_async",
     "drive",
@@ -37,11 +38,11 @@ __all__ = [
     "refuse_plain",
 ]
 
-_NO_KWARGS: Kwargs = {}
+NO_KWARGS: Kwargs = {}
 
 
 def drive(  # noqa: C901 - a call more would cost more than the rest
-    run: Run, operation: Callable[..., Any], args: Args = (), kwargs: Kwargs = _NO_KWARGS
+    run: Run, operation: Callable[..., Any], args: Args = (), kwargs: Kwargs = NO_KWARGS
 ) -> Any:
     """Call an operation until the run ends; return its result, or raise how it ended."""
     if run.rules.told:
@@ -79,7 +80,7 @@ def drive(  # noqa: C901 - a call more would cost more than the rest
 
 
 async def drive_async(  # noqa: C901, PLR0912 - as above
-    run: Run, operation: Callable[..., Any], args: Args = (), kwargs: Kwargs = _NO_KWARGS
+    run: Run, operation: Callable[..., Any], args: Args = (), kwargs: Kwargs = NO_KWARGS
 ) -> Any:
     """Await an operation until the run ends; return its result, or raise how it ended."""
     rules = run.rules

@@ -42,6 +42,7 @@ class Rules:
         told: Whether there are hooks or the like, so that a script has to say what comes when.
         still: Whether that has no state either, and so is its own copy.
         plain: Whether only the policy, ``on`` by its type, and ``max_attempts`` have a say.
+        at_once: Whether, besides, no retry waits.
         early: Whether a run has to begin before its first attempt: somebody is told of it, or
             clocks are to be compared.
         cuts: Whether a token or ``attempt_timeout`` may cut an attempt that runs.
@@ -86,6 +87,7 @@ class Rules:
         if tokens or self.token is not None:
             self._take_tokens(tokens)
         self.plain: bool = self.straight and (not options or self._is_plain())
+        self.at_once: bool = self.plain and self.still and self.backoff.next_backoff() == 0.0
 
     def _take_options(self, options: Mapping[str, Any]) -> None:
         """Check each option and keep it."""

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from .._token import CancellationToken
     from ._rules import Rules
 
-__all__ = ["Run"]
+__all__ = ["TELLING", "Run"]
 
 _NOTE = "gave up after "
-_TELLING = (Permanent, RetryAfter)
+TELLING = (Permanent, RetryAfter)
+"""Errors that say by themselves what is to follow."""
 
 
 class Run:
@@ -39,8 +40,10 @@ class Run:
     Args:
         rules: The options.
         name: What is retried.
-        error: What the first attempt raised, if it was made already.
-        began: When that began, if it was measured.
+        error: What the last attempt raised, if attempts were made already.
+        began: When the first of them began, if that was measured.
+        failed: When it failed, if that was measured.
+        made: How many were made.
 
     Attributes:
         clock: What measures it.
@@ -75,12 +78,14 @@ class Run:
     _policy: PolicyRun | None = None
     _ended: float = 0.0
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what is known of the attempts made already
         self,
         rules: Rules,
         name: str,
         error: Exception | None = None,
         began: float | None = None,
+        failed: float | None = None,
+        made: int = 1,
     ) -> None:
         clock = resolve_clock(rules.clock)
         token = rules.token
@@ -97,12 +102,14 @@ class Run:
         self.name = name
         self.clock: Clock = clock
         self.error: Any = error
-        self.attempts = 0 if error is None else 1
+        self.attempts = 0 if error is None else made
         self.delay: float = 0.0
         self.token = token
         self._ask: Callable[[], float | Stop | Last] | None = None
         self._from_start = error is None or began is not None
-        self._began = clock.monotonic() if began is None else began
+        if began is None:
+            began = clock.monotonic() if failed is None else failed
+        self._began: float = began
         if rules.timeout is not None:
             self.deadline = min(self._began + rules.timeout, LARGEST)
 
@@ -127,7 +134,7 @@ class Run:
             rules.plain
             and isinstance(error, rules.on)
             and error.__cause__ is None
-            and not isinstance(error, _TELLING)
+            and not isinstance(error, TELLING)
             and (most is None or self.attempts < most)
         ):
             self.error = error
@@ -135,7 +142,12 @@ class Run:
         asked = self.asked(error, always=always)
         if isinstance(asked, StopReason):
             return asked
-        reason = self.look(now)
+        reason = None
+        token = self.token
+        if self.deadline is not None or (
+            token is not None and (token.cancelled or self.skipping is not None)
+        ):
+            reason = self.look(now)
         if reason is None and most is not None and self.attempts >= most:
             reason = StopReason.MAX_ATTEMPTS
         reason = reason or self.ask()
