@@ -6,8 +6,9 @@
     ├── WouldBlock
     ├── TickerClosed            .reason
     ├── ChannelClosed
-    └── Cancelled               .cause
-        └── DeadlineExceeded    also a TimeoutError
+    ├── Cancelled               .cause
+    │   └── DeadlineExceeded    also a TimeoutError
+    └── in retries/_errors: Permanent, RetryAfter, RejectedResult
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class Run:
         self.name = name
         self.clock: Clock = clock
         self.error: Any = error
-        self.attempts = 0 if error is None else made
+        self.attempts: int = 0 if error is None else made
         self.delay: float = 0.0
         self.token = token
         self._ask: Callable[[], float | Stop | Last] | None = None
