@@ -80,18 +80,25 @@ class Scope(Waiter):
         traceback: TracebackType | None,
     ) -> None:
         """Leave the block: take the cancel back, and tell it as ``Cancelled``."""
+        unmet = self.leave(exc)
+        error, self.error = self.error, None
+        if error is not None:
+            try:
+                raise error from exc
+            finally:
+                del error  # it leads to this frame
+        if unmet:
+            await self.settle()
+
+    async def settle(self) -> None:
+        """Let a cancel of this block come that its body did not meet, and end here."""
         task = self._task
         assert task is not None  # noqa: S101 - entered
-        unmet = self.leave(exc)
-        if self.error is not None:
-            raise self.error from exc
-        if unmet:
-            # The body ended without meeting the cancel: let it come now, and end here.
-            try:
-                await give_way
-            except cancelled_error():
-                if task.cancelling() > self._cancelling:
-                    raise
+        try:
+            await give_way
+        except cancelled_error():
+            if task.cancelling() > self._cancelling:
+                raise
 
     def leave(self, exc: BaseException | None) -> bool:
         """Leave the block where there is no ``await``; ``exc`` is what ended it.

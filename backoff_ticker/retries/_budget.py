@@ -60,7 +60,7 @@ class RetryBudget(ProcessBound):
             )
         self._most = _units(self.max_tokens)
         self._gain = _units(self.token_ratio)
-        self._cost = _units(self.retry_cost)
+        self._cost = max(1, _units(self.retry_cost))
         # What the bucket holds, and in the dict what it holds next. Whoever stores that makes the
         # change, and everybody else finds it there: no lock, and no change is lost.
         self._newest: Holding = (self._most, {})

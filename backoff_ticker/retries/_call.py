@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import CoroutineType
 
 from .._numbers import shown
@@ -145,11 +146,7 @@ def require_operation(operation: object) -> None:
 
 def name_of(operation: object) -> str:
     """Return what to call an operation in notes and outcomes."""
-    while True:
-        name = getattr(operation, "__qualname__", None)
-        if isinstance(name, str):
-            return name
-        inner = getattr(operation, "func", None)  # of a functools.partial
-        if inner is None or inner is operation:
-            return type(operation).__qualname__
-        operation = inner
+    while isinstance(operation, partial):
+        operation = operation.func
+    name = getattr(operation, "__qualname__", None)
+    return name if isinstance(name, str) else type(operation).__qualname__

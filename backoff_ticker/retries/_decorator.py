@@ -109,9 +109,12 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     if backoff is None or is_policy(backoff):
         rules = Rules("retry()", backoff, options)
         return lambda function: _decorated(function, rules)
-    if not callable(backoff) or (isinstance(backoff, type) and hasattr(backoff, "next_backoff")):
+    kinds = backoff if isinstance(backoff, tuple) else (backoff,)
+    if any(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
+        raise TypeError(f"what is retried goes by keyword: retry(on=...), not retry({backoff!r})")
+    if hasattr(backoff, "next_backoff"):
         require_policy("backoff", backoff)
-    if options:
+    if options and callable(backoff):
         raise TypeError(
             f"retry() decorates {shown(backoff)} without options, or takes options first: "
             "retry(...)(function), or retry_call(function, ...)"
@@ -123,7 +126,11 @@ def _decorated(function: Any, rules: Rules) -> Any:
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(_decorated(function.__func__, rules))
     if not callable(function):
-        raise TypeError(f"retry() decorates a function, not {shown(function)}")
+        below = " (a property or the like goes above it)" if hasattr(function, "__get__") else ""
+        raise TypeError(
+            f"retry() takes a BackOff as backoff, or decorates a function, not {shown(function)}"
+            + below
+        )
     return _wrapper_for(function)(function, name_of(function), rules)
 
 

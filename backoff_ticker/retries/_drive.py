@@ -48,35 +48,36 @@ def drive(  # noqa: C901 - a call more would cost more than the rest
     if run.rules.told:
         return _drive_told(run, partial(operation, *args, **kwargs))
     error = run.error
-    while True:
-        if error is not None:
+    try:
+        while True:
+            if error is not None:
+                try:
+                    now = run.clock.monotonic() if run.deadline is not None else 0.0
+                    reason = run.judge(error, now)
+                    if reason is None and (run.delay or run.paced):
+                        pause(run)
+                        reason = run.look(run.now())
+                except Exception as failure:  # noqa: BLE001 - of the policy, `on` or the timer
+                    reason = run.fail(failure)
+                if reason is not None:
+                    return _ended(run, reason)
+            run.attempts += 1
+            token = run.token
+            if token is not None and run.attempts > 1 and token.cancelled:
+                return _ended(run, run.refused())
             try:
-                now = run.clock.monotonic() if run.deadline is not None else 0.0
-                reason = run.judge(error, now)
-                if reason is None and (run.delay or run.paced):
-                    pause(run)
-                    reason = run.look(run.now())
-            except Exception as failure:  # noqa: BLE001 - of the policy, `on` or the timer
-                reason = run.fail(failure)
-            if reason is not None:
-                del error
-                return _ended(run, reason)
-        run.attempts += 1
-        token = run.token
-        if token is not None and run.attempts > 1 and token.cancelled:
-            return _ended(run, run.refused())
-        try:
-            # No call stands between the look at the token and this one.
-            result = operation(*args, **kwargs)
-        except Exception as failure:  # noqa: BLE001 - the run judges it
-            error = failure
-        else:
-            run.error = error = None  # it leads to this frame
-            if result.__class__ is CoroutineType:
-                refuse_coroutine(run.name, result)
-            if run.rules.budget is not None:
-                run.rules.budget.success()
-            return result
+                # No call stands between the look at the token and this one.
+                result = operation(*args, **kwargs)
+            except Exception as failure:  # noqa: BLE001 - the run judges it
+                error = failure
+            else:
+                if result.__class__ is CoroutineType:
+                    refuse_coroutine(run.name, result)
+                if run.rules.budget is not None:
+                    run.rules.budget.success()
+                return result
+    finally:
+        run.error = error = None  # it leads to this frame
 
 
 async def drive_async(  # noqa: C901, PLR0912 - as above
@@ -87,80 +88,91 @@ async def drive_async(  # noqa: C901, PLR0912 - as above
     if rules.told:
         return await _drive_told_async(run, partial(operation, *args, **kwargs))
     error: Any = run.error
-    while True:
-        if error is not None:
-            try:
-                now = run.clock.monotonic() if run.deadline is not None else 0.0
-                reason = run.judge_cut(now) if error is CUT else run.judge(error, now)
-                if reason is None and (run.delay or run.paced or run.attempts % GIVE_WAY_EACH == 0):
-                    await pause_async(run)
-                    reason = run.look(run.now())
-            except Exception as failure:  # noqa: BLE001 - of the policy, `on` or the timer
-                reason = run.fail(failure)
-            if reason is not None:
-                del error
-                return _ended(run, reason)
-        run.attempts += 1
-        if run.token is not None or run.deadline is not None or rules.cuts:
-            error = await _attempt(run, partial(operation, *args, **kwargs))
-            if error is REFUSED:
-                return _ended(run, run.refused())
+    try:
+        while True:
             if error is not None:
-                continue
-            result = run.result
-        else:
-            try:
-                awaitable = operation(*args, **kwargs)
-                plain = awaitable.__class__ is not CoroutineType and not is_awaitable(awaitable)
-                result = None if plain else await awaitable
-            except Exception as failure:  # noqa: BLE001 - the run judges it
-                error = failure
-                continue
-            if plain:
-                refuse_plain(run.name, awaitable)
+                try:
+                    now = run.clock.monotonic() if run.deadline is not None else 0.0
+                    reason = run.judge_cut(now) if error is CUT else run.judge(error, now)
+                    if reason is None and (
+                        run.delay or run.paced or run.attempts % GIVE_WAY_EACH == 0
+                    ):
+                        await pause_async(run)
+                        reason = run.look(run.now())
+                except Exception as failure:  # noqa: BLE001 - of the policy, `on` or the timer
+                    reason = run.fail(failure)
+                if reason is not None:
+                    return _ended(run, reason)
+            run.attempts += 1
+            if run.token is not None or run.deadline is not None or rules.cuts:
+                error = await _attempt(run, partial(operation, *args, **kwargs))
+                if error is REFUSED:
+                    return _ended(run, run.refused())
+                if error is not None:
+                    continue
+                result = run.result
+            else:
+                try:
+                    awaitable = operation(*args, **kwargs)
+                    plain = awaitable.__class__ is not CoroutineType and not is_awaitable(awaitable)
+                    result = None if plain else await awaitable
+                except Exception as failure:  # noqa: BLE001 - the run judges it
+                    error = failure
+                    continue
+                if plain:
+                    refuse_plain(run.name, awaitable)
+            if rules.budget is not None:
+                rules.budget.success()
+            return result
+    finally:
         run.error = error = None  # it leads to this frame
-        if rules.budget is not None:
-            rules.budget.success()
-        return result
 
 
 def _drive_told(run: Run, operation: Callable[[], Any]) -> Any:
     script = steps(run)
-    step = advance(run, script, next(script))
-    while step is not END:
-        error: Any = None
-        token = run.token
-        try:
-            if token is not None and run.attempts > 1 and token.cancelled:
-                error = REFUSED
-            else:
-                run.result = operation()
-        except Exception as failure:  # noqa: BLE001 - the run judges it
-            error = failure
-        except BaseException as interrupt:  # noqa: BLE001 - the script raises it again
-            step = advance(run, script, script.throw(interrupt))
-            continue
-        if error is None and run.result.__class__ is CoroutineType:
-            refuse_coroutine(run.name, run.result)
-        step = script.send(error)
-        error = None  # it leads to this frame
-        step = advance(run, script, step)
-    return _result(run)
+    try:
+        step = advance(run, script, next(script))
+        while step is not END:
+            error: Any = None
+            token = run.token
+            try:
+                if token is not None and run.attempts > 1 and token.cancelled:
+                    error = REFUSED
+                else:
+                    run.result = operation()
+            except Exception as failure:  # noqa: BLE001 - the run judges it
+                error = failure
+            except BaseException as interrupt:  # noqa: BLE001 - the script raises it again
+                step = advance(run, script, script.throw(interrupt))
+                continue
+            if error is None and run.result.__class__ is CoroutineType:
+                refuse_coroutine(run.name, run.result)
+            step = script.send(error)
+            error = None
+            step = advance(run, script, step)
+        return _result(run)
+    finally:
+        script.close()
+        run.error = error = None  # it leads to this frame
 
 
 async def _drive_told_async(run: Run, operation: Callable[[], Awaitable[Any]]) -> Any:
     script = steps(run)
-    step = await advance_async(run, script, next(script))
-    while step is not END:
-        try:
-            error = await _attempt(run, operation)
-        except BaseException as interrupt:  # noqa: BLE001 - the script raises it again
-            step = await advance_async(run, script, script.throw(interrupt))
-            continue
-        step = script.send(error)
-        error = None  # it leads to this frame
-        step = await advance_async(run, script, step)
-    return _result(run)
+    try:
+        step = await advance_async(run, script, next(script))
+        while step is not END:
+            try:
+                error = await _attempt(run, operation)
+            except BaseException as interrupt:  # noqa: BLE001 - the script raises it again
+                step = await advance_async(run, script, script.throw(interrupt))
+                continue
+            step = script.send(error)
+            error = None
+            step = await advance_async(run, script, step)
+        return _result(run)
+    finally:
+        script.close()
+        run.error = error = None  # it leads to this frame
 
 
 async def _attempt(run: Run, operation: Callable[[], Awaitable[Any]]) -> Any:
@@ -169,28 +181,32 @@ async def _attempt(run: Run, operation: Callable[[], Awaitable[Any]]) -> Any:
     Raises:
         TypeError: What the operation returned cannot be awaited.
     """
-    token = run.token
-    scope = None
-    if token is not None or run.deadline is not None or run.rules.cuts:
-        scope = cutting(run)
+    cut = None
+    if run.token is not None or run.deadline is not None or run.rules.cuts:
+        cut = cutting(run)
+    if cut is not None:
+        await cut.scope.__aenter__()
+    refused = plain = False
     try:
-        if token is not None and run.attempts > 1 and token.cancelled:
-            return REFUSED
-        awaitable = operation()
-        plain = not is_awaitable(awaitable)
-        if scope is None:
+        token = run.token
+        refused = token is not None and run.attempts > 1 and token.cancelled
+        if not refused:
+            awaitable = operation()
+            plain = not is_awaitable(awaitable)
             run.result = None if plain else await awaitable
-        else:
-            async with scope:
-                run.result = None if plain else await awaitable
-    except Exception as failure:  # noqa: BLE001 - the run judges it
-        if scope is None or failure is not scope.error:
-            return failure
-        run.cut = failure.__cause__
-        return CUT
+    except BaseException as failure:
+        if cut is not None and cut.leave(failure):
+            await cut.scope.settle()
+        if run.cut is failure:
+            return CUT
+        if not isinstance(failure, Exception):
+            raise
+        return failure
+    if cut is not None and cut.leave(None):
+        await cut.scope.settle()
     if plain:
         refuse_plain(run.name, awaitable)
-    return None
+    return REFUSED if refused else None
 
 
 def advance(run: Run, script: Script, step: object, *, until: object = None) -> object:
@@ -253,7 +269,6 @@ def _ended(run: Run, reason: StopReason) -> Any:
 def _result(run: Run) -> Any:
     """Return the result of a run that has ended, or raise its error."""
     final = run.take_final_error()
-    run.error = None  # it leads to the frame of whoever drives the run
     if final is None:
         return run.result
     try:

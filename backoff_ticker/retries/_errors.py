@@ -9,7 +9,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
 
-__all__ = ["Permanent", "RejectedResult", "RetryAfter", "permanent_in", "unwrapped"]
+__all__ = [
+    "Permanent",
+    "RejectedResult",
+    "RetryAfter",
+    "chain",
+    "hang_on",
+    "permanent_in",
+    "unwrapped",
+]
 
 
 class Permanent(BackoffTickerError):
@@ -55,8 +63,12 @@ class RetryAfter(BackoffTickerError):
 
     def __init__(self, seconds: float | timedelta, error: Exception | None = None) -> None:
         self.seconds: float = as_seconds("seconds", seconds)
-        if error is not None and not isinstance(error, Exception):
-            raise TypeError(f"error must be an Exception or None, not {shown(error)}")
+        fits = isinstance(error, Exception) and not isinstance(error, (Permanent, RetryAfter))
+        if error is not None and not fits:
+            raise TypeError(
+                "error must be None or an Exception that is neither Permanent nor RetryAfter, "
+                f"not {shown(error)}"
+            )
         super().__init__(seconds, error)
         self.error: Exception | None = error
 
@@ -98,14 +110,39 @@ def permanent_in(error: BaseException) -> Permanent | None:
     return None
 
 
-def unwrapped(permanent: Permanent) -> BaseException:
-    """Return the error inside, with what is known of where it comes from."""
-    error: BaseException = permanent
+def unwrapped(marker: Permanent | RetryAfter) -> BaseException:
+    """Return the error inside, with what is known of where it comes from; or else itself."""
+    error: BaseException = marker
     while isinstance(error, (Permanent, RetryAfter)) and error.error is not None:
         error = error.error
+    if error is marker:
+        return error
     if error.__traceback__ is None:
-        error.__traceback__ = permanent.__traceback__
-    cause = permanent.__cause__
-    if error.__cause__ is None and cause is not None and cause is not error:
-        error.__cause__ = cause
+        error.with_traceback(marker.__traceback__)
+    if error.__cause__ is None and error.__context__ is None:
+        if marker.__cause__ is not None and marker.__cause__ is not error:
+            chain(error, "__cause__", marker.__cause__)
+        elif marker.__context__ is not None and marker.__context__ is not error:
+            chain(error, "__context__", marker.__context__)
     return error
+
+
+def chain(error: BaseException, link: str, other: BaseException) -> None:
+    """Set ``__cause__`` or ``__context__``, also of an error that is frozen."""
+    BaseException.__setattr__(error, link, other)
+
+
+def hang_on(error: BaseException, earlier: BaseException) -> None:
+    """Have ``error`` lead to an earlier one: from it, or from the first of its causes."""
+    if error is earlier:
+        return
+    if error.__cause__ is None:
+        chain(error, "__cause__", earlier)
+        return
+    seen = {id(earlier)}
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        error, link = link, link.__cause__
+    if link is None and error.__context__ is None:
+        chain(error, "__context__", earlier)

@@ -37,12 +37,13 @@ def go_on(  # noqa: PLR0913, PLR0917 - what is known of the first attempt
     made, failed = 1, None
     if rules.at_once and not skippers:
         failed = resolve_clock(rules.clock).monotonic()
-        on, most = rules.on, rules.max_attempts
+        on, most, token = rules.on, rules.max_attempts, rules.token
         while (
             (most is None or made < most)
             and isinstance(error, on)
             and error.__cause__ is None
             and not isinstance(error, TELLING)
+            and (token is None or not token.cancelled)  # right before the call
         ):
             made += 1
             try:

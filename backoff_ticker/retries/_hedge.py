@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from .._channel import Channel
-from .._errors import WouldBlock
 from .._select import select_async
-from .._waiting import cancelled_error, current_loop
+from .._waiting import cancelled_error, current_loop, give_way
 from ._call import name_of, require_operation
 from ._drive import is_awaitable, not_awaitable
 from ._errors import Permanent, RejectedResult
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from .._protocols import BackOff
     from ._options import HedgeOptions
 
+    Asked = StopReason | bool | float
     T = TypeVar("T")
 
 __all__ = ["hedge_call_async"]
@@ -45,6 +45,8 @@ async def hedge_call_async(
 
     Source: hedging as in gRPC (gRFC A6).
 
+    A result that an attempt brings in spite of a cancel or the ``timeout`` is still returned.
+
     If cancelled: all attempts are cancelled and awaited, then ``asyncio.CancelledError`` passes.
 
     Args:
@@ -63,22 +65,42 @@ async def hedge_call_async(
         DeadlineExceeded: ``timeout``, or a token's deadline, was reached; likewise.
     """
     require_operation(operation)
-    for name in _NOT_HERE & options.keys():
-        raise TypeError(f"hedge_call_async() has no option {name!r}")
-    rules = Rules("hedge_call_async()", backoff, {"max_attempts": _MOST, **options})
+    for name in options:
+        if name not in _OPTIONS:
+            raise TypeError(f"{_WHAT} has no option {name!r}; it has {', '.join(_OPTIONS)}")
+    rules = Rules(_WHAT, backoff, {"max_attempts": _MOST, **options})
     hedge = _Hedge(Run(rules, name_of(operation)), operation)
     try:
         result: T = await hedge.run()
-    finally:
+    except GeneratorExit:  # nobody drives this coroutine any more: nothing can be awaited
+        hedge.cancel_all()
+        raise
+    except BaseException:
         await hedge.end()
+        raise
+    await hedge.end()
     return result
 
+
+_WHAT = "hedge_call_async()"
 
 _MOST = 5
 """gRPC allows so many attempts at the most."""
 
-_NOT_HERE = {"attempt_timeout", "notify", "timer"}
-_NOT_HERE |= {"on_attempt", "on_retry", "on_success", "on_give_up"}
+_OPTIONS = (
+    "on",
+    "until",
+    "retry_if",
+    "token",
+    "timeout",
+    "max_attempts",
+    "max_retry_after",
+    "budget",
+    "clock",
+)
+
+
+_CUT_FOR = {StopReason.CANCELLED, StopReason.DEADLINE}
 
 
 class _Hedge:
@@ -91,94 +113,128 @@ class _Hedge:
         self._ended: Channel[asyncio.Task[Any]] = Channel(float("inf"), clock=run.clock)
         self._due: float | None = None
         self._no_more: StopReason | None = None
-        token = run.token
-        # Under a token that is cancelled already one attempt is made, and not cut.
-        self._token = None if token is None or token.cancelled else token
-        if token is not None and self._token is None:
-            self._no_more = StopReason.CANCELLED
+        self._spared = False
+        if run.token is not None and run.token.cancelled:
+            self._spare()
+
+    def _spare(self) -> None:
+        """Make one attempt under a token that is cancelled already, and do not cut it."""
+        self._spared = True
+        self._no_more = StopReason.CANCELLED
 
     async def run(self) -> Any:
         """Return the first good result, or raise how the call ended."""
         run = self._run
-        reason: StopReason | None = None
         try:
-            self._start()
-            while reason is None:
-                task = await self._next_end()
-                if task is None:
-                    reason = self._look()
-                elif self._is_good(task):
-                    reason = StopReason.SUCCEEDED
-                else:
-                    reason = self._failed(task)
+            run.end(await self._decide())
+            if run.reason in _CUT_FOR and await self._came_all_the_same():
+                run.end(StopReason.SUCCEEDED)
         except Exception as failure:  # noqa: BLE001 - of the policy, or of what judges
-            reason = run.fail(failure)
-        run.end(reason)
+            run.end(run.fail(failure))
         final = run.take_final_error()
         if final is None:
             if run.rules.budget is not None:
                 run.rules.budget.success()
             return run.result
-        run.error = None  # as in _drive
         try:
             raise final
         finally:
             del final
 
+    async def _decide(self) -> StopReason:
+        self._start()
+        reason = None
+        while reason is None:
+            # No variable here has the task: its error would lead back to it.
+            reason = self._heard(await self._next_end())
+        return reason
+
+    async def _came_all_the_same(self) -> bool:
+        """Cut the attempts that run; whether one of them brings a good result in spite of it."""
+        came = False
+        self.cancel_all()
+        while self._tasks or len(self._ended):
+            task = await self._ended.receive_async()
+            if not came and not task.cancelled() and task.exception() is None:
+                self._run.result = task.result()
+                came = self._run.accepts()
+        return came
+
     async def _next_end(self) -> asyncio.Task[Any] | None:
         """Wait until an attempt has ended and return it; None if it is time to look."""
-        try:
-            return self._ended.receive_nowait()
-        except WouldBlock:
-            pass
-        clock, deadline = self._run.clock, self._run.deadline
-        limits = [limit for limit in (self._due, deadline) if limit is not None]
-        timeout = max(0.0, min(limits) - clock.monotonic()) if limits else None
-        sources: list[Any] = [self._ended] if self._token is None else [self._ended, self._token]
+        ended, run = self._ended, self._run
+        limits = [limit for limit in (self._due, run.deadline) if limit is not None]
+        timeout = max(0.0, min(limits) - run.clock.monotonic()) if limits else None
+        sources: list[Any] = [ended]
+        if run.token is not None and not self._spared:
+            sources.append(run.token)
         try:
             source, value = await select_async(*sources, timeout=timeout)
         except TimeoutError:
-            return None
-        return value if source is self._ended else None
+            source = None
+        if source is ended:
+            return value  # type: ignore[no-any-return]
+        await give_way  # to attempts that end in the same moment
+        return ended.receive_nowait() if len(ended) else None
+
+    def _heard(self, task: asyncio.Task[Any] | None) -> StopReason | None:
+        """Go on after what ``_next_end()`` returned; say why the call is over if it is."""
+        if task is None:
+            return self._look()
+        run = self._run
+        if task.cancelled():
+            task.result()  # raises: it did so by itself, nobody here has cancelled it
+        error = task.exception()
+        try:
+            if error is None:
+                run.result = task.result()
+                if run.accepts():
+                    return StopReason.SUCCEEDED
+                return self._failed(run.asked(RejectedResult(run.result), always=True))
+            if isinstance(error, Exception):
+                return self._failed(run.asked(error))
+            raise error
+        finally:
+            del task, error
 
     def _look(self) -> StopReason | None:
         """Say why the call is over; if it is not, start the attempt that is due."""
-        now = self._run.clock.monotonic()
-        if self._token is not None and self._token.cancelled:
-            return StopReason.CANCELLED
-        if self._run.deadline is not None and now >= self._run.deadline:
-            return StopReason.DEADLINE
-        if self._due is not None and now >= self._due:
+        if any(task.done() for task in self._tasks):
+            return None  # the loop is about to tell
+        over = self._over()
+        if over is None and self._due is not None and self._run.clock.monotonic() >= self._due:
             self._start_another()
+        return over
+
+    def _over(self) -> StopReason | None:
+        """Return why no attempt may run any more; None if they may."""
+        run = self._run
+        if run.token is not None and run.token.cancelled and not self._spared:
+            return StopReason.CANCELLED
+        if run.deadline is not None and run.clock.monotonic() >= run.deadline:
+            return StopReason.DEADLINE
         return None
 
-    def _is_good(self, task: asyncio.Task[Any]) -> bool:
-        """Whether an attempt that ended brought a result, and that is accepted."""
-        if task.cancelled():
-            raise cancelled_error()  # by itself: nobody here has cancelled it
-        if task.exception() is not None:
-            return False
-        self._run.result = task.result()
-        return self._run.accepts()
+    def _failed(self, asked: Asked) -> StopReason | None:
+        """Start another attempt in place of one that failed; say why all is over if it is.
 
-    def _failed(self, task: asyncio.Task[Any]) -> StopReason | None:
-        """Start another attempt in place of one that failed; say why all is over if it is."""
-        run = self._run
-        error = task.exception()
-        if error is None:
-            asked = run.asked(RejectedResult(run.result), always=True)
-        elif isinstance(error, Exception):
-            asked = run.asked(error)
-        else:
-            raise error
+        Args:
+            asked: What the failure asks for, as ``Run.asked()`` returned it.
+        """
         if isinstance(asked, StopReason):
             return asked
-        if self._no_more is None:
+        run = self._run
+        over = self._over()
+        if over is None and self._no_more is None:
             if asked is True:
                 self._start_another()
             else:
                 self._due = run.clock.monotonic() + run.rules.clamped(asked)
-        return None if self._tasks else self._no_more
+        if self._tasks or len(self._ended):
+            return None  # they may still be good
+        if over is None and self._due is not None and run.deadline is not None:
+            over = StopReason.DEADLINE if self._due >= run.deadline else None
+        return over or self._no_more
 
     def _start_another(self) -> None:
         rules = self._run.rules
@@ -198,7 +254,10 @@ class _Hedge:
         if self._no_more is None and run.attempts == run.rules.max_attempts:
             self._no_more = StopReason.MAX_ATTEMPTS
         if self._no_more is None:
+            token = run.token
             self._no_more = run.ask()
+            if run.attempts == 1 and run.token is not token and run.is_cancelled():
+                self._spare()  # the policy has told of it only now
         if self._no_more is None:
             self._due = run.clock.monotonic() + run.delay
 
@@ -217,14 +276,24 @@ class _Hedge:
     async def end(self) -> None:
         """Cancel the attempts that still run, and wait until they have ended."""
         interrupt: BaseException | None = None
-        for task in list(self._tasks):
-            task.cancel()
+        self.cancel_all()
         while self._tasks:
             try:
                 await self._ended.receive_async()
             except cancelled_error() as error:
                 interrupt = error
-                for task in list(self._tasks):
-                    task.cancel()
+                self.cancel_all()
+        # What is left here leads to the frames of attempts, and they lead here.
+        self._run.error = None
+        while len(self._ended):
+            self._ended.receive_nowait()
         if interrupt is not None:
-            raise interrupt
+            try:
+                raise interrupt
+            finally:
+                del interrupt
+
+    def cancel_all(self) -> None:
+        """Cancel the attempts that run."""
+        for task in list(self._tasks):
+            task.cancel()

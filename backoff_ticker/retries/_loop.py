@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from typing import Any, Self, Unpack
 
     from .._protocols import BackOff
-    from .._scope import Scope
     from .._token import CancellationToken
+    from ._cut import Cut
     from ._options import RetryOptions
 
 __all__ = ["Attempt", "Attempts", "attempts"]
@@ -104,7 +104,11 @@ class Attempts:
         run = self._begun(asynchronous=False)
         while True:
             step, self._step = self._step, END  # it ends here if it is interrupted
-            self._step = advance(run, self._script, step, until=Enter)
+            try:
+                self._step = advance(run, self._script, step, until=Enter)
+            finally:
+                if self._step is END:
+                    self._close()
             if self._step is END:
                 self._end()
                 raise StopIteration
@@ -129,7 +133,11 @@ class Attempts:
                     step = self._script.throw(interrupt)
                 else:
                     step = self._script.send(answer)
-            self._step = await advance_async(run, self._script, step, until=Enter)
+            try:
+                self._step = await advance_async(run, self._script, step, until=Enter)
+            finally:
+                if self._step is END:
+                    self._close()
             if self._step is END:
                 self._end()
                 raise StopAsyncIteration
@@ -163,20 +171,28 @@ class Attempts:
     def _end(self, raised: BaseException | None = None) -> None:
         """Raise how the run ended, once; not if it is what the block raises by itself."""
         assert self._run is not None  # noqa: S101 - begun
-        if self._token is not None:
-            self._token.cancel()
+        self._close()
         if self._is_told:
             return
         self._is_told = True
         final = self._run.take_final_error()
         if final is None or final is raised:
             return
+        if raised is None and isinstance(final, (StopIteration, StopAsyncIteration)):
+            # Raised by a step of the loop it would be taken for its end.
+            final, cause = RuntimeError(f"the run ended with {type(final).__name__}"), final
+            final.__cause__ = cause
         context = final.__context__
         try:
             raise final
         finally:
             final.__context__ = context  # the block's error is its cause, or has become it
             del final, context
+
+    def _close(self) -> None:
+        """Tell what the attempts have started that the run has ended."""
+        if self._token is not None:
+            self._token.cancel()
 
     def _token_of_run(self) -> CancellationToken:
         assert self._run is not None  # noqa: S101 - begun
@@ -227,12 +243,12 @@ class Attempt:
         number: Its place, from 1.
     """
 
-    __slots__ = ("_attempts", "_has_result", "_is_entered", "_run", "_scope", "number")
+    __slots__ = ("_attempts", "_cut", "_has_result", "_is_entered", "_run", "number")
 
     def __init__(self, attempts: Attempts, run: Run) -> None:
         self._attempts = attempts
         self._run = run
-        self._scope: Scope | None = None
+        self._cut: Cut | None = None
         self._is_entered = False
         self._has_result = False
         self.number: int = run.attempts
@@ -262,43 +278,45 @@ class Attempt:
         self._is_entered = True
 
     def _begin_block(self) -> None:
-        if self._attempts._step is END:  # a hook has failed, which is raised here
+        if self._attempts._step is END:  # a hook has failed, or a cancel came
             self._attempts._open = None
             self._attempts._end()
         if self._attempts._asynchronous:
-            self._scope = cutting(self._run)
-            if self._scope is not None:
-                self._scope.enter()
+            self._cut = cutting(self._run)
+            if self._cut is not None:
+                self._cut.scope.enter()
 
     def __enter__(self) -> Self:
         self._enter()
-        step = self._attempts._step
+        attempts = self._attempts
+        step = attempts._step
         if isinstance(step, Enter):
             if step.is_async:
                 raise RuntimeError(
                     "on_attempt returned an asynchronous context manager, which needs "
                     "`async with attempt:`"
                 )
-            self._attempts._step = advance(self._run, self._attempts._script, step)
+            attempts._step = advance(self._run, attempts._script, step)
+        if not attempts._may_call(self._run):
+            attempts._step = advance(self._run, attempts._script, attempts._step)
         self._begin_block()
         return self
 
     def _leave(self, error: BaseException | None) -> None:
         """Tell the script how the block ended."""
-        attempts, run, scope = self._attempts, self._run, self._scope
+        attempts, run = self._attempts, self._run
         script = attempts._script
         attempts._open = None
-        cut = False
-        if scope is not None:
-            scope.leave(error)
-            cut = scope.error is not None
-            run.cut = error if cut else None
+        if self._cut is not None:
+            self._cut.leave(error)
         rules = run.rules
         judges = rules.until is not None or rules.retry_if is not None
         if error is None and judges and not self._has_result:
-            run.culprit = "attempt.set_result(), which was not called,"
-            attempts._step = script.throw(RuntimeError("until or retry_if has no result to judge"))
-        elif cut:
+            run.culprit = "a block without attempt.set_result()"
+            attempts._step = script.throw(
+                RuntimeError("until and retry_if need attempt.set_result(value)")
+            )
+        elif error is not None and run.cut is error:
             attempts._step = script.send(CUT)
         elif error is None or isinstance(error, Exception):
             attempts._step = script.send(error)
@@ -308,6 +326,7 @@ class Attempt:
     def _ends(self, error: BaseException | None, raised: BaseException) -> bool:
         """Whether an error out of the script is the interrupt that ended the block."""
         self._attempts._step = END
+        self._attempts._close()
         return raised is error
 
     def __exit__(
@@ -329,6 +348,8 @@ class Attempt:
         self._enter()
         attempts = self._attempts
         attempts._step = await advance_async(self._run, attempts._script, attempts._step)
+        if not attempts._may_call(self._run):
+            attempts._step = await advance_async(self._run, attempts._script, attempts._step)
         self._begin_block()
         return self
 

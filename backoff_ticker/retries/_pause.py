@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._marks import CLOSED, EMPTY
 from .._numbers import LARGEST
 from .._select import select, select_async
-from .._waiting import give_way, park_coroutine, park_thread
+from .._waiting import GIVE_WAY_EACH, give_way, park_coroutine, park_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def pause(run: Run) -> None:
 
     An interrupt leaves nothing behind.
     """
+    run.culprit = "the wait"
     if run.skipping is not None:
         _skip(run, run.skipping)
     elif run.rules.timer is not None:
@@ -44,8 +45,9 @@ def pause(run: Run) -> None:
 async def pause_async(run: Run) -> None:
     """Wait in a coroutine as ``pause()`` does in a thread.
 
-    A wait of no time gives way to the loop once.
+    Of waits of no time each 64th gives way to the loop.
     """
+    run.culprit = "the wait"
     if run.skipping is not None:
         _skip(run, run.skipping)
         await give_way
@@ -58,7 +60,7 @@ async def pause_async(run: Run) -> None:
         while monotonic() < until and not (run.token is not None and run.token.cancelled):
             await park_coroutine(run.clock, sources, look, until)
         run.waited += monotonic() - began
-    else:
+    elif run.attempts % GIVE_WAY_EACH == 0:
         await give_way
 
 
@@ -85,8 +87,12 @@ def _skip(run: Run, clock: SkippingClock) -> None:
     if token is not None and token.deadline is not None:
         seconds = min(seconds, token.deadline - clock.monotonic())
     if seconds > 0.0 and not (token is not None and token.cancelled):
-        clock.skipped += seconds
+        clock.skipped = min(clock.skipped + seconds, LARGEST / 4)
         run.waited += seconds
+
+
+_timers: dict[int, _Started] = {}
+"""The timers that run, by ``id``: one that two runs wait for would leave one of them waiting."""
 
 
 class _Started:
@@ -104,16 +110,26 @@ class _Started:
 
     def __enter__(self) -> Self:
         self._run.culprit = "the timer"
-        while self._timer.c._take() is not EMPTY:
-            pass  # sent for an earlier wait
-        self._timer.start(self._run.delay)
+        if _timers.setdefault(id(self._timer), self) is not self:
+            raise RuntimeError(f"{self._timer!r} measures the wait of another run already")
+        try:
+            while self._timer.c._take() is not EMPTY:
+                pass  # sent for an earlier wait
+            self._timer.start(self._run.delay)
+        except BaseException:
+            self._leave()
+            raise
         return self
+
+    def _leave(self) -> None:
+        _timers.pop(id(self._timer), None)
+        self._timer.stop()
 
     def judge(self, found: tuple[Any, Any]) -> None:
         if found[0] is self._timer and found[1] is CLOSED:
             raise RuntimeError(f"the channel of {self._timer!r} is closed")
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> bool:
-        self._timer.stop()
+        self._leave()
         self._run.waited += self._run.clock.monotonic() - self._began
         return kind is TimeoutError  # the run looks at its deadline itself

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import CoroutineType
 
 from .._clock import resolve_clock
+from .._errors import Cancelled, DeadlineExceeded
 from .._numbers import as_count, as_seconds, shown
 from .._timer import require_timer
 from .._token import any_of, require_token
@@ -86,8 +87,9 @@ class Rules:
             self._take_options(options)
         if tokens or self.token is not None:
             self._take_tokens(tokens)
-        self.plain: bool = self.straight and (not options or self._is_plain())
-        self.at_once: bool = self.plain and self.still and self.backoff.next_backoff() == 0.0
+        plain = self.straight and (not options or self._is_plain())
+        self.plain: bool = plain and self.token is None
+        self.at_once: bool = plain and self.still and self.backoff.next_backoff() == 0.0
 
     def _take_options(self, options: Mapping[str, Any]) -> None:
         """Check each option and keep it."""
@@ -107,8 +109,12 @@ class Rules:
             self.cuts = True
 
     def _is_plain(self) -> bool:
-        limits = (self.token, self.timeout, self.budget)
-        return limits == (None, None, None) and isinstance(self.on, (type, tuple))
+        """Whether there is no limit of time, no budget, and only the type of an error counts."""
+        if self.timeout is not None or self.budget is not None:
+            return False
+        on = self.on
+        # A metaclass might run code of its own in isinstance().
+        return isinstance(on, (type, tuple)) and all(type(kind) is type for kind in _kinds(on))
 
     def _take_policy(self, backoff: BackOff) -> Sequence[CancellationToken]:
         """Keep the policy; return the tokens inside that can be found without asking it."""
@@ -137,8 +143,8 @@ class Rules:
         """Raise a TypeError if attempts are to be cut, which only a coroutine can be."""
         if self.attempt_timeout is not None:
             raise TypeError(
-                f"{self._what} got attempt_timeout={self.attempt_timeout!r}, but a call that is "
-                "no coroutine cannot be cut"
+                f"{self._what} got attempt_timeout={self.attempt_timeout!r}, but only coroutines "
+                "can be cut (in a loop: `async for`)"
             )
 
     def refuse_results(self) -> None:
@@ -149,14 +155,22 @@ class Rules:
     def wants(self, error: Exception) -> bool | float:
         """Return what ``on`` says of an error: whether to retry it, or after how many seconds.
 
+        A ``Cancelled`` tells that work was called off, unless a deadline did it: it is retried
+        only where ``on`` names it.
+
         Raises:
             TypeError, ValueError: It returned neither a bool nor a duration.
             Exception: What it raised.
         """
         on = self.on
         if isinstance(on, (type, tuple)):
-            return isinstance(error, on)
+            return isinstance(error, on) and (
+                not isinstance(error, Cancelled)
+                or isinstance(error, DeadlineExceeded)
+                or any(issubclass(kind, Cancelled) for kind in _kinds(on))
+            )
         answer = on(error)
+        _refuse_coroutine("on", answer)
         if isinstance(answer, bool):
             return answer
         return as_seconds("what on returns", answer, "a bool, seconds >= 0 or a timedelta")
@@ -182,11 +196,19 @@ _TOLD = {"until", "retry_if", "notify", "on_attempt", "on_retry", "on_success", 
 """Who is told of what happens, or asked about it."""
 
 
+def _kinds(on: type | tuple[type, ...]) -> tuple[type, ...]:
+    return on if isinstance(on, tuple) else (on,)
+
+
 def _truth(name: str, answer: object) -> bool:
+    _refuse_coroutine(name, answer)
+    return bool(answer)
+
+
+def _refuse_coroutine(name: str, answer: object) -> None:
     if isinstance(answer, CoroutineType):
         answer.close()
-        raise TypeError(f"{name} must return a bool, but it is a coroutine function")
-    return bool(answer)
+        raise TypeError(f"{name} must be a plain function, not a coroutine function")
 
 
 def _as_on(name: str, value: object) -> object:

@@ -7,13 +7,13 @@ and results; these may fail, and their errors pass.
 from __future__ import annotations
 
 from .._clock import resolve_clock
-from .._errors import DeadlineExceeded
+from .._errors import Cancelled, DeadlineExceeded
 from .._numbers import LARGEST, shown
 from .._policy_run import PolicyRun
 from .._stop import STOP
 from .._turn import Last
 from ..policies._running import checked_delay, start_policy
-from ._errors import Permanent, RetryAfter, permanent_in, unwrapped
+from ._errors import Permanent, RetryAfter, chain, hang_on, permanent_in, unwrapped
 from ._outcome import Outcome, StopReason
 from ._skipping import SkippingClock, skippers
 
@@ -24,13 +24,12 @@ if TYPE_CHECKING:
 
     from .._protocols import Clock
     from .._stop import Stop
-    from .._token import CancellationToken
     from ._rules import Rules
 
 __all__ = ["TELLING", "Run"]
 
 _NOTE = "gave up after "
-TELLING = (Permanent, RetryAfter)
+TELLING = (Permanent, RetryAfter, Cancelled)
 """Errors that say by themselves what is to follow."""
 
 
@@ -55,8 +54,8 @@ class Run:
         paced: Whether a wait of no time is a wait, too.
         result: What the last attempt that did not fail returned.
         token: What cancels it; may change while the policy is asked.
-        cutter: The token that cuts the attempt that runs; None: none does.
         cut: The ``asyncio.CancelledError`` that cut the last attempt: it tells where.
+        cut_for: Why the run is to end for that; None: ``attempt_timeout`` cut it.
         culprit: What is to blame if something else than the operation fails.
         failure: What that raised.
         is_waiting: Whether ``delay`` is what follows.
@@ -68,8 +67,8 @@ class Run:
     paced: bool = False
     result: object = None
     skipping: SkippingClock | None = None
-    cutter: CancellationToken | None = None
     cut: BaseException | None = None
+    cut_for: StopReason | None = None
     culprit: str = ""
     failure: Exception | None = None
     reason: StopReason | None = None
@@ -156,6 +155,7 @@ class Run:
         if asked is not True:
             self.delay = rules.clamped(asked)
         if self.deadline is not None and now + self.delay >= self.deadline:
+            self.is_waiting = True
             return StopReason.DEADLINE
         if rules.budget is not None and not rules.budget.try_acquire():
             return StopReason.BUDGET
@@ -168,25 +168,37 @@ class Run:
             Why it must not be retried; else True, or so many seconds to wait.
         """
         self.error = error
+        self.culprit = "the error"
         permanent = permanent_in(error)
         if permanent is not None:
             self.error = unwrapped(permanent)
             return StopReason.PERMANENT
         if isinstance(error, RetryAfter):
-            self.error = error if error.error is None else error.error
+            self.error = unwrapped(error)
             return error.seconds
         self.culprit = "on"
         wanted = always or self.rules.wants(error)
-        return StopReason.NOT_RETRIED if wanted is False else wanted
+        if wanted is not False:
+            return wanted
+        # The work was called off: if by our own token, that is what there is to say.
+        called_off = isinstance(error, Cancelled) and self.is_cancelled()
+        return StopReason.CANCELLED if called_off else StopReason.NOT_RETRIED
+
+    def cut_error(self) -> Exception:
+        """Return what stands for an attempt that was cut."""
+        if self.cut_for is StopReason.CANCELLED:
+            return self.refusal()
+        if self.cut_for is StopReason.DEADLINE:
+            return DeadlineExceeded()
+        error = TimeoutError(f"the attempt took longer than {self.rules.attempt_timeout!r} s")
+        error.__context__ = self.cut
+        return error
 
     def judge_cut(self, now: float) -> StopReason | None:
         """Decide what follows an attempt that was cut."""
-        if self.cutter is not None and self.cutter.cancelled:
-            return StopReason.CANCELLED
-        if self.deadline is not None and now >= self.deadline:
-            return StopReason.DEADLINE
-        error = TimeoutError(f"the attempt took longer than {self.rules.attempt_timeout!r} s")
-        error.__context__, self.cut = self.cut, None
+        if self.cut_for is not None:
+            return self.cut_for
+        error, self.cut = self.cut_error(), None
         return self.judge(error, now)
 
     def is_cancelled(self) -> bool:
@@ -208,15 +220,20 @@ class Run:
             return StopReason.DEADLINE
         return None
 
+    def refusal(self) -> Exception:
+        """Return what stands for an attempt that must not be made any more."""
+        token = self.token
+        return token.error() if token is not None and token.cancelled else DeadlineExceeded()
+
     def refused(self) -> StopReason:
-        """Take back the attempt that has begun: the token was cancelled before the call."""
+        """Take back the attempt that had begun: it must not be made any more; return why."""
         self.attempts -= 1
-        return StopReason.CANCELLED
+        return self.look(self.now()) or StopReason.CANCELLED
 
     def fail(self, failure: Exception) -> StopReason:
         """Keep what failed instead of the operation, and whose fault it was."""
-        if self.failure is not None and failure.__cause__ is None:
-            failure.__cause__ = self.failure
+        if self.failure is not None:
+            hang_on(failure, self.failure)
         self.failure = failure
         self._blamed = self.culprit
         return StopReason.FAILED
@@ -307,13 +324,18 @@ class Run:
         elif self.reason is StopReason.DEADLINE:
             final = DeadlineExceeded()
             why = f"the timeout of {self.rules.timeout!r} s"
+            if self.is_waiting:
+                why = f"a wait of {round(self.delay, 3)} s would reach {why}"
         else:
             final = last if failure is None else failure
             why = self._why()
-        if final is not last and last is not None and not _has_cause(failure):
-            final.__cause__ = last
+        if last is not None:
+            if failure is not None:
+                hang_on(failure, last)
+            elif final is not last:
+                chain(final, "__cause__", last)
         if cut is not None and final.__context__ is None:
-            final.__context__ = cut
+            chain(final, "__context__", cut)
         _annotate(final, self._note(why))
         return final  # type: ignore[no-any-return]
 
@@ -338,16 +360,17 @@ class Run:
         return f"{_NOTE}{times} in {round(self._ended - self._began, 3)} s{since}: {why}"
 
 
-def _has_cause(failure: Exception | None) -> bool:
-    return failure is not None and failure.__cause__ is not None
-
-
 def _annotate(error: BaseException, note: str) -> None:
     """Add ``note`` to ``error``, in place of one that another run left there."""
+    notes = getattr(error, "__notes__", None)
+    kept = [old for old in notes if not _is_ours(old)] if isinstance(notes, list) else []
     try:
-        notes = getattr(error, "__notes__", None)
-        if isinstance(notes, list):
-            notes[:] = [old for old in notes if not str(old).startswith(_NOTE)]
-        error.add_note(note)
+        # Not add_note(): an error that is frozen takes no attributes.
+        BaseException.__setattr__(error, "__notes__", [*kept, note])
     except Exception:  # noqa: BLE001, S110 - an error that refuses notes is raised without one
         pass
+
+
+def _is_ours(note: object) -> bool:
+    words = note.split(maxsplit=5) if isinstance(note, str) and note.startswith(_NOTE) else []
+    return len(words) > 4 and words[3].isdigit() and words[4].startswith("attempt")  # noqa: PLR2004

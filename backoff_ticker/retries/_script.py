@@ -17,7 +17,6 @@ from __future__ import annotations
 from functools import partial
 from types import AsyncGeneratorType, GeneratorType
 
-from .._waiting import GIVE_WAY_EACH
 from ._errors import RejectedResult
 from ._outcome import StopReason
 
@@ -89,7 +88,7 @@ def steps(run: Run) -> Script:  # noqa: C901, PLR0912, PLR0915 - the order of th
                 yield partial(rules.notify, run.error, run.delay)
             if rules.on_retry is not None:
                 yield from _spanned(run, "on_retry", PAUSE)
-            elif run.delay or run.paced or run.attempts % GIVE_WAY_EACH == 0:
+            else:
                 yield PAUSE
             run.is_waiting = False
             reason = run.look(run.now())
@@ -117,7 +116,7 @@ def steps(run: Run) -> Script:  # noqa: C901, PLR0912, PLR0915 - the order of th
     yield END
 
 
-def _spanned(run: Run, name: str, step: str | None) -> Generator[Any, Any, Any]:
+def _spanned(run: Run, name: str, step: str | None) -> Generator[Any, Any, Any]:  # noqa: C901
     """Call a hook; if it returns a context manager, have that span ``step``.
 
     The manager is left exactly once, with the error that ended the step; what it makes of that is
@@ -130,12 +129,16 @@ def _spanned(run: Run, name: str, step: str | None) -> Generator[Any, Any, Any]:
     manager = yield partial(hook, run.outcome())
     managed = _managed(name, manager)
     if managed is None:
+        if step is CALL and _is_late(run):
+            return REFUSED
         return None if step is None else (yield step)
     is_async, enter, leave = managed
     yield Enter(enter, is_async=is_async) if step is CALL else enter
-    answer = None
+    answer: Any = None
     try:
-        if step is not None:
+        if step is CALL and _is_late(run):
+            answer = REFUSED
+        elif step is not None:
             answer = yield step
     except GeneratorExit:  # dropped: nobody would do another step
         if not is_async:
@@ -146,11 +149,19 @@ def _spanned(run: Run, name: str, step: str | None) -> Generator[Any, Any, Any]:
         yield partial(leave, type(interrupt), interrupt, interrupt.__traceback__)
         raise
     run.culprit = name
-    if isinstance(answer, BaseException):
-        yield partial(leave, type(answer), answer, answer.__traceback__)
+    told = answer
+    if answer is CUT or answer is REFUSED:
+        told = run.cut_error() if answer is CUT else run.refusal()
+    if isinstance(told, BaseException):
+        yield partial(leave, type(told), told, told.__traceback__)
     else:
         yield partial(leave, None, None, None)
     return answer
+
+
+def _is_late(run: Run) -> bool:
+    """Whether an attempt must not be made any more, because its hook took so long."""
+    return run.attempts > 1 and run.look(run.now()) is not None
 
 
 def _managed(

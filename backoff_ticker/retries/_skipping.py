@@ -21,22 +21,23 @@ class SkippingClock:
     So limits of time end a run after as many attempts as they would if it really waited.
 
     Attributes:
-        skipped: Seconds by which it is ahead of the clock that it stands for.
+        clock: The clock that it stands for.
+        skipped: Seconds by which it is ahead.
     """
 
-    __slots__ = ("_clock", "skipped")
+    __slots__ = ("clock", "skipped")
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        self.clock: Clock = clock
         self.skipped: float = 0.0
 
     def monotonic(self) -> float:
         """Return the seconds since some moment."""
-        return self._clock.monotonic() + self.skipped
+        return self.clock.monotonic() + self.skipped
 
     def time(self) -> float:
         """Return the wall clock, in Unix seconds."""
-        return self._clock.time() + self.skipped
+        return self.clock.time() + self.skipped
 
     def call_at(
         self,
@@ -46,12 +47,12 @@ class SkippingClock:
         loop: AbstractEventLoop | None = None,
     ) -> TimerHandle:
         """Have ``callback()`` called at ``when``."""
-        return self._clock.call_at(when - self.skipped, callback, loop=loop)
+        return self.clock.call_at(when - self.skipped, callback, loop=loop)
 
     def parker(self, what: str = "") -> Parker:
         """Return a place to wait."""
-        return self._clock.parker(what)
+        return self.clock.parker(what)
 
     def timer(self) -> Timer:
         """Return a timer."""
-        return self._clock.timer()
+        return self.clock.timer()

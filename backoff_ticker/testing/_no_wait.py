@@ -2,22 +2,61 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+import inspect
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from ..retries._skipping import skippers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
 __all__ = ["no_wait"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-@contextmanager
-def no_wait() -> Iterator[None]:
+
+class _NoWait:
+    """See ``no_wait``."""
+
+    __slots__ = ("_keys",)
+
+    def __init__(self) -> None:
+        self._keys: list[object] = []
+
+    def __enter__(self) -> None:
+        key = object()
+        self._keys.append(key)
+        skippers[key] = None
+
+    def __exit__(self, *_: object) -> None:
+        del skippers[self._keys.pop()]
+
+    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
+        """Decorate a function, or a coroutine function, whose retries are not to wait."""
+        if inspect.iscoroutinefunction(function):
+
+            @wraps(function)
+            async def coroutine(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - its own affair
+                with no_wait():
+                    return await function(*args, **kwargs)
+
+            return coroutine  # type: ignore[return-value]
+
+        @wraps(function)
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+            with no_wait():
+                return function(*args, **kwargs)
+
+        return wrapper
+
+
+def no_wait() -> _NoWait:
     """Skip every wait of the retries that begin while the block runs, in all threads and loops.
 
-    What is skipped counts as waited: policies are asked as ever, hooks see the same delays, and
+    Used as ``with no_wait():``, or as a decorator of a test, a coroutine function or not. What is
+    skipped counts as waited: policies are asked as ever, hooks see the same delays, and
     ``timeout``, deadlines of tokens and limits of elapsed time end a run after as many attempts as
     if it had waited. A coroutine gives way to its loop instead of waiting. A ``timer=`` is not
     started.
@@ -25,9 +64,4 @@ def no_wait() -> Iterator[None]:
     Tickers, and the attempts of ``hedge_call_async``, which run while others wait, keep to their
     times: use a ``VirtualClock`` for these. Blocks may be nested.
     """
-    key = object()
-    skippers[key] = None
-    try:
-        yield
-    finally:
-        del skippers[key]
+    return _NoWait()

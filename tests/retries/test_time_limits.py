@@ -78,9 +78,22 @@ def test_the_limit_is_the_runs_own_each_time(face: Any) -> None:
 
 @BOTH
 def test_a_time_out_of_the_operations_own_is_an_ordinary_failure(face: Any) -> None:
-    script = Script(TimeoutError("mine"), DeadlineExceeded(), Cancelled("mine"), 7)
+    script = Script(TimeoutError("mine"), DeadlineExceeded(), 7)
     assert face.run(script, ConstantBackOff(1), timeout=10) == 7
-    assert script.times == [0, 1, 2, 3]
+    assert script.times == [0, 1, 2]
+
+
+@BOTH
+def test_work_that_others_called_off_is_not_done_again_unless_on_names_it(face: Any) -> None:
+    for on in (Exception, (OSError, Exception), BaseException):
+        script = Script(OSError, Cancelled("theirs"), 7)
+        with pytest.raises(Cancelled, match="theirs"):
+            face.run(script, ConstantBackOff(1), on=on)
+        assert script.count == 2
+    for on in (Cancelled, (OSError, Cancelled), lambda _: True):
+        script = Script(Cancelled("theirs"), 7)
+        assert face.run(script, ConstantBackOff(1), on=on) == 7
+        assert script.count == 2
 
 
 @BOTH

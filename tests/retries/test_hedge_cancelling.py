@@ -1,0 +1,194 @@
+"""Hedged calls: tokens, and cancels of the task."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    ConstantBackOff,
+    DeadlineExceeded,
+    RetryAfter,
+    RetryBudget,
+    hedge_call_async,
+)
+from backoff_ticker.testing import VirtualClock, no_wait
+from tests.retries.faces import in_loop
+from tests.retries.hedges import InTurn, hedge, takes
+from tests.retries.made_policies import Wrapper, at, cancelled_token
+from tests.retries.scripts import Script, Takes, now
+from tests.retries.test_tokens_in_policies import PLACES
+from tests.ticker.made_policies import Scripted
+
+TEN = ConstantBackOff(10)
+
+# Tokens
+
+
+def test_a_cancel_ends_all_at_once(clock: VirtualClock) -> None:
+    for when, last in ((5, None), (12, None), (13.5, OSError())):
+        began, token = now(), CancellationToken()
+        at(clock, began + when, lambda: token.cancel("enough"))
+        operation = InTurn(takes(100, 1, cleanup=2), takes(3, last), takes(100, 1))
+        with pytest.raises(Cancelled) as caught:
+            hedge(operation, TEN, token=token, until=bool, on=OSError)
+        assert (caught.value.cause, caught.value.__cause__) == ("enough", last)
+        assert now() - began == when + 2
+
+
+def test_the_deadline_of_a_token_ends_all(clock: VirtualClock) -> None:
+    for skipped in (False, True):
+        began, last = now(), OSError()
+        token = CancellationToken(clock).child(timeout=25)
+        script = Script(Takes(3, last), Takes(100, 7))
+        if skipped:
+            with no_wait(), pytest.raises(DeadlineExceeded) as caught:
+                hedge(script.in_loop, TEN, token=token)
+        else:
+            with pytest.raises(DeadlineExceeded) as caught:
+                hedge(script.in_loop, TEN, token=token)
+        assert caught.value.__cause__ is last
+        assert ([time - began for time in script.times], now() - began) == ([0, 3, 13, 23], 25)
+
+
+def test_a_token_cancelled_before_lets_one_attempt_have_its_chance(clock: VirtualClock) -> None:
+    script = Script(Takes(50, 7))
+    assert hedge(script.in_loop, TEN, token=cancelled_token()) == 7
+    assert (script.count, now()) == (1, 50)
+    for last in (OSError(), RetryAfter(5)):
+        script = Script(Takes(5, last))
+        with pytest.raises(Cancelled) as caught:
+            hedge(script.in_loop, TEN, token=cancelled_token("before"))
+        assert (caught.value.cause, caught.value.__cause__) == ("before", last)
+        assert script.count == 1
+    with pytest.raises(DeadlineExceeded):
+        hedge(script.in_loop, TEN, token=cancelled_token(), timeout=2)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_token_inside_the_policy_counts(clock: VirtualClock, place: str) -> None:
+    for when, others in ((13, None), (5, CancellationToken())):
+        token, began, script = CancellationToken(), now(), Script(Takes(100, 7))
+        at(clock, began + when, lambda: token.cancel(place))
+        with pytest.raises(Cancelled) as caught:
+            hedge(script.in_loop, PLACES[place](token), token=others)
+        assert (caught.value.cause, now() - began) == (place, when)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_one_inside_that_was_cancelled_before_lets_one_run(clock: VirtualClock, place: str) -> None:
+    script = Script(Takes(50, 7))
+    assert hedge(script.in_loop, PLACES[place](cancelled_token())) == 7
+    assert (script.count, now()) == (1, 50)
+    with pytest.raises(Cancelled):
+        hedge(Script(Takes(5, OSError)).in_loop, PLACES[place](cancelled_token()))
+
+
+def test_a_result_beside_a_cancel_is_returned_each_time(clock: VirtualClock) -> None:
+    for turns in range(4):
+        for _ in range(10):  # the order among sources that are ready is random
+            token = CancellationToken()
+
+            async def attempt() -> int:
+                asyncio.get_running_loop().call_later(3, gate.set)
+                await gate.wait()
+                if turns == 0:
+                    token.cancel()
+                return 7
+
+            async def main() -> Any:
+                nonlocal gate
+                gate = asyncio.Event()
+                if turns:
+                    asyncio.get_running_loop().call_later(3, token.cancel)
+                return await hedge_call_async(attempt, TEN, token=token)
+
+            gate: Any = None
+            assert in_loop(main()) == 7
+
+
+def test_no_attempt_starts_after_a_cancel(clock: VirtualClock) -> None:
+    for failure, most in ((OSError(), 5), (RetryAfter(0), 5), (OSError(), 1)):
+        token = CancellationToken()
+
+        async def attempt() -> None:
+            token.cancel()
+            raise failure
+
+        operation, budget = InTurn(attempt), RetryBudget()
+        with pytest.raises(Cancelled) as caught:
+            hedge(operation, TEN, token=token, budget=budget, max_attempts=most)
+        assert caught.value.__cause__ is failure
+        assert len(operation.times) == 1
+        assert budget.tokens == 500
+
+
+def test_a_token_that_a_policy_brings_later_counts_from_then(clock: VirtualClock) -> None:
+    for token, when in ((CancellationToken(), 15), (cancelled_token(), 10)):
+        began, script = now(), Script(Takes(100, 7))
+        at(clock, began + 15, token.cancel)
+        policy = Wrapper(Scripted(10, lambda: PLACES["in a class"](token).next_backoff()))
+        with pytest.raises(Cancelled):
+            hedge(script.in_loop, policy)
+        assert (script.times[0], now()) == (began, began + when)
+
+
+# asyncio
+
+
+@pytest.mark.parametrize("turns", range(6))
+@pytest.mark.parametrize("when", [0, 5, 10, 12, 17, 20, 27, 37, 38, 42])
+def test_a_cancel_of_the_task_passes_at_every_await(
+    clock: VirtualClock, when: float, turns: int
+) -> None:
+    running: set[int] = set()
+
+    def attempt_of(number: int, seconds: float, answer: Any) -> Any:
+        inner = takes(seconds, answer, cleanup=5)
+
+        async def attempt() -> Any:
+            running.add(number)
+            try:
+                return await inner()
+            finally:
+                running.discard(number)
+
+        return attempt
+
+    operation = InTurn(attempt_of(1, 100, 1), attempt_of(2, 7, OSError), attempt_of(3, 20, 7))
+
+    async def main() -> None:
+        task = asyncio.ensure_future(hedge_call_async(operation, TEN, max_attempts=3))
+        await asyncio.sleep(when)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if task.cancel("the user's"):
+            with pytest.raises(asyncio.CancelledError, match="the user's"):
+                await task
+            assert task.cancelled()
+        else:
+            assert when == 42
+            assert task.result() == 7
+        assert running == set()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        if 0 < when < 37:
+            assert now() == when + 5
+        elif when == 38:
+            assert now() == 38  # the second cancel cuts the clean-up
+
+    in_loop(main())
+
+
+def test_a_timeout_of_asyncio_is_one(clock: VirtualClock) -> None:
+    async def main() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(25):
+                await hedge_call_async(takes(100, 7, cleanup=3), TEN)
+        assert asyncio.current_task().cancelling() == 0
+
+    in_loop(main())
+    assert now() == 28
