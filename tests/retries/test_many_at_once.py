@@ -145,3 +145,50 @@ def test_a_cancel_ends_all_and_no_further_call_is_made():
         late, ended, at = race(seed)
         assert (late, ended) == ([], 6), seed
         assert at < 10, seed  # whoever waited did not wait on
+
+
+def test_one_cancel_ends_all_callers_where_they_are(clock):
+    """Eight threads and a hundred tasks, in waits of different lengths, of one function each."""
+    token = CancellationToken(clock)
+    policy = ExponentialBackOff(1, 0.5, 2, 1000, None, rng=random.Random(1))
+    calls, ended = [], []
+
+    def operation():
+        calls.append(clock.monotonic())
+        raise ConnectionError
+
+    fetch = retry(policy, token=token)(operation)
+
+    @retry(policy, token=token)
+    async def fetch_async():
+        operation()
+
+    def thread():
+        try:
+            fetch()
+        except Cancelled as error:
+            ended.append((clock.monotonic(), type(error.__cause__)))
+
+    async def task():
+        try:
+            await fetch_async()
+        except Cancelled as error:
+            ended.append((clock.monotonic(), type(error.__cause__)))
+
+    async def main():
+        await asyncio.gather(*(task() for _ in range(TASKS)))
+
+    def cancel():
+        clock.sleep(100)
+        token.cancel()
+
+    threads = [threading.Thread(target=thread) for _ in range(THREADS)]
+    threads.append(threading.Thread(target=cancel))
+    start = clock.monotonic()
+    for each in threads:
+        each.start()
+    asyncio.run(main())
+    for each in threads:
+        each.join()
+    assert ended == [(start + 100, ConnectionError)] * (THREADS + TASKS)
+    assert max(calls) < start + 100
