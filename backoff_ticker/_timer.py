@@ -24,12 +24,13 @@ __all__ = ["ClockTimer", "is_timer", "require_timer"]
 def is_timer(value: object) -> TypeGuard[TickerTimer]:
     """Whether ``value`` has what is wanted of a timer: ``start``, ``stop`` and a channel ``c``."""
     methods = callable(getattr(value, "start", None)) and callable(getattr(value, "stop", None))
-    return methods and isinstance(getattr(value, "c", None), Channel)
+    fits = methods and isinstance(getattr(value, "c", None), Channel)
+    return fits and not isinstance(value, type)
 
 
 def require_timer(name: str, value: object) -> None:
     """Raise a TypeError that names the parameter unless ``value`` is a timer."""
-    if isinstance(value, type) or not is_timer(value):
+    if not is_timer(value):
         raise TypeError(
             f"{name} must have the methods start(delay) and stop() and a Channel c, "
             f"not be {shown(value)}"
