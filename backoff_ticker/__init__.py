@@ -87,6 +87,7 @@ if TYPE_CHECKING:
         with_added_jitter as with_added_jitter,
         with_jitter as with_jitter,
     )
+    from .retries._attempt import Attempt as Attempt
     from .retries._budget import RetryBudget as RetryBudget
     from .retries._call import retry_call as retry_call, retry_call_async as retry_call_async
     from .retries._decorator import retry as retry
@@ -96,7 +97,7 @@ if TYPE_CHECKING:
         RetryAfter as RetryAfter,
     )
     from .retries._hedge import hedge_call_async as hedge_call_async
-    from .retries._loop import Attempt as Attempt, Attempts as Attempts, attempts as attempts
+    from .retries._loop import Attempts as Attempts, attempts as attempts
     from .retries._options import HedgeOptions as HedgeOptions, RetryOptions as RetryOptions
     from .retries._outcome import Outcome as Outcome, StopReason as StopReason
 
@@ -151,7 +152,7 @@ _ROOM_OF = {
     "named_policy": "policies._named",
     "select": "_select",
     "select_async": "_select",
-    "Attempt": "retries._loop",
+    "Attempt": "retries._attempt",
     "Attempts": "retries._loop",
     "HedgeOptions": "retries._options",
     "Outcome": "retries._outcome",

@@ -23,6 +23,7 @@ FLOORS = [
         "_schedule",
         "_source",
         "_stop",
+        "retries._awaitables",
         "retries._options",
         "retries._outcome",
         "retries._skipping",
@@ -46,6 +47,7 @@ FLOORS = [
         "_scheduler",
         "policies._base",
         "policies._random",
+        "retries._ending",
     ],
     [
         "_buffer",
@@ -78,11 +80,12 @@ FLOORS = [
     ],
     ["_policy_run", "_select", "policies._named", "retries._rules"],
     ["_ticker_timer", "retries._pause", "retries._run"],
-    ["_ticker_state", "retries._drive"],
-    ["_ticker_core", "retries._go_on", "retries._loop"],
-    ["_push", "retries._call"],
-    ["_ticker_face", "retries._generators", "retries._hedge"],
-    ["_async_ticker", "_ticker", "retries._decorator"],
+    ["_ticker_state", "retries._play"],
+    ["_ticker_core", "retries._attempt", "retries._drive"],
+    ["_push", "retries._go_on", "retries._loop"],
+    ["_ticker_face", "retries._call"],
+    ["_async_ticker", "_ticker", "retries._generators", "retries._hedge"],
+    ["retries._decorator"],
     ["__init__"],
 ]
 FLOOR = {room: number for number, floor in enumerate(FLOORS) for room in floor}

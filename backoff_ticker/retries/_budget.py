@@ -35,6 +35,11 @@ class RetryBudget(ProcessBound):
 
     Thread safety: every method, from any thread, signal handler or finalizer; nothing waits.
 
+    Attributes:
+        max_tokens: As given.
+        token_ratio: As given.
+        retry_cost: As given.
+
     Args:
         max_tokens: What the bucket holds, > 0.
         token_ratio: What a success puts back, >= 0.

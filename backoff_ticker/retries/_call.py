@@ -6,7 +6,8 @@ from functools import partial
 from types import CoroutineType
 
 from .._numbers import shown
-from ._drive import drive, drive_async, is_awaitable, refuse_coroutine, refuse_plain
+from ._awaitables import is_awaitable, refuse_coroutine, refuse_plain
+from ._drive import drive, drive_async
 from ._go_on import go_on, go_on_async
 from ._rules import Rules
 from ._run import Run
@@ -105,7 +106,7 @@ def call(rules: Rules, operation: Callable[[], T], name: str = "") -> T:
 
 async def call_async(rules: Rules, operation: Callable[[], Awaitable[T]], name: str = "") -> T:
     """Await ``operation()`` as ``rules`` say; straight, and no more, while it succeeds."""
-    if rules.early or rules.cuts or rules.timeout is not None:
+    if rules.early_async:
         result: T = await drive_async(Run(rules, name or name_of(operation)), operation)
         return result
     plain = False

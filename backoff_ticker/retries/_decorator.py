@@ -7,8 +7,9 @@ from types import CoroutineType
 
 from .._numbers import shown
 from ..policies._copying import is_policy, require_policy
+from ._awaitables import refuse_coroutine
 from ._call import name_of
-from ._drive import drive, drive_async, refuse_coroutine
+from ._drive import drive, drive_async
 from ._generators import retried_async_generator, retried_generator
 from ._go_on import go_on, go_on_async
 from ._rules import Rules
@@ -113,7 +114,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     if any(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
         raise TypeError(f"what is retried goes by keyword: retry(on=...), not retry({backoff!r})")
     if hasattr(backoff, "next_backoff"):
-        require_policy("backoff", backoff)
+        require_policy("backoff", backoff)  # raises: it is a class, or has no copy
     if options and callable(backoff):
         raise TypeError(
             f"retry() decorates {shown(backoff)} without options, or takes options first: "
@@ -182,7 +183,7 @@ def _function(function: Callable[..., Any], name: str, rules: Rules) -> Any:
 
 
 def _coroutine_function(function: Callable[..., Any], name: str, rules: Rules) -> Any:
-    if rules.early or rules.cuts or rules.timeout is not None:
+    if rules.early_async:
 
         @wraps(function)
         async def watched(*args: Any, **kwargs: Any) -> Any:

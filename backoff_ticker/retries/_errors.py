@@ -42,7 +42,7 @@ class Permanent(BackoffTickerError):
         self.error: BaseException = error
 
     def __str__(self) -> str:
-        return _told(self.error)
+        return _named(self.error)
 
 
 class RetryAfter(BackoffTickerError):
@@ -74,7 +74,7 @@ class RetryAfter(BackoffTickerError):
 
     def __str__(self) -> str:
         text = f"retry after {self.seconds} s"
-        return text if self.error is None else f"{text}: {_told(self.error)}"
+        return text if self.error is None else f"{text}: {_named(self.error)}"
 
 
 class RejectedResult(BackoffTickerError):
@@ -92,7 +92,7 @@ class RejectedResult(BackoffTickerError):
         return f"a result of type {type(self.result).__name__} was not accepted"
 
 
-def _told(error: BaseException) -> str:
+def _named(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 

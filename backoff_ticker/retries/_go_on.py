@@ -6,8 +6,9 @@ from types import CoroutineType
 
 from .._clock import resolve_clock
 from .._waiting import GIVE_WAY_EACH, give_way
-from ._drive import NO_KWARGS, drive, drive_async, is_awaitable, refuse_coroutine, refuse_plain
-from ._run import TELLING, Run
+from ._awaitables import is_awaitable, refuse_coroutine, refuse_plain
+from ._drive import NO_KWARGS, drive, drive_async
+from ._run import MARKERS, Run
 from ._skipping import skippers
 
 TYPE_CHECKING = False
@@ -38,11 +39,12 @@ def go_on(  # noqa: PLR0913, PLR0917 - what is known of the first attempt
     if rules.at_once and not skippers:
         failed = resolve_clock(rules.clock).monotonic()
         on, most, token = rules.on, rules.max_attempts, rules.token
+        # The short condition of Run.judge; tests/retries/test_same_everywhere.py guards it.
         while (
             (most is None or made < most)
             and isinstance(error, on)
             and error.__cause__ is None
-            and not isinstance(error, TELLING)
+            and not isinstance(error, MARKERS)
             and (token is None or not token.cancelled)  # right before the call
         ):
             made += 1
@@ -74,11 +76,12 @@ async def go_on_async(  # noqa: PLR0913, PLR0917 - as above
     if rules.at_once and not skippers:
         failed = resolve_clock(rules.clock).monotonic()
         on, most = rules.on, rules.max_attempts
+        # As above. A token never comes here.
         while (
             (most is None or made < most)
             and isinstance(error, on)
             and error.__cause__ is None
-            and not isinstance(error, TELLING)
+            and not isinstance(error, MARKERS)
         ):
             if made % GIVE_WAY_EACH == 0:
                 await give_way

@@ -5,23 +5,24 @@ from __future__ import annotations
 from .._channel import Channel
 from .._select import select_async
 from .._waiting import cancelled_error, current_loop, give_way
+from ._awaitables import is_awaitable, not_awaitable
 from ._call import name_of, require_operation
-from ._drive import is_awaitable, not_awaitable
+from ._ending import result_of
 from ._errors import Permanent, RejectedResult
 from ._outcome import StopReason
-from ._rules import Rules
+from ._rules import HOOKS, Rules
 from ._run import Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable
-    from typing import Any, TypeVar, Unpack
+    from collections.abc import Awaitable, Callable, Collection
+    from typing import Any, ClassVar, TypeVar, Unpack
 
     from .._protocols import BackOff
     from ._options import HedgeOptions
 
-    Asked = StopReason | bool | float
+    Demand = StopReason | float | None
     T = TypeVar("T")
 
 __all__ = ["hedge_call_async"]
@@ -47,6 +48,8 @@ async def hedge_call_async(
 
     A result that an attempt brings in spite of a cancel or the ``timeout`` is still returned.
 
+    Thread safety: each call is a run of its own, on a copy of the policy, in one loop.
+    Wakes when: an attempt ends, the next is due, ``timeout`` is reached, or a token is cancelled.
     If cancelled: all attempts are cancelled and awaited, then ``asyncio.CancelledError`` passes.
 
     Args:
@@ -65,39 +68,25 @@ async def hedge_call_async(
         DeadlineExceeded: ``timeout``, or a token's deadline, was reached; likewise.
     """
     require_operation(operation)
-    for name in options:
-        if name not in _OPTIONS:
-            raise TypeError(f"{_WHAT} has no option {name!r}; it has {', '.join(_OPTIONS)}")
-    rules = Rules(_WHAT, backoff, {"max_attempts": _MOST, **options})
+    rules = _HedgeRules("hedge_call_async()", backoff, options)
     hedge = _Hedge(Run(rules, name_of(operation)), operation)
     try:
-        result: T = await hedge.run()
+        result: T = await hedge.result()
     except GeneratorExit:  # nobody drives this coroutine any more: nothing can be awaited
         hedge.cancel_all()
         raise
     except BaseException:
-        await hedge.end()
+        await hedge.cancel_rest()
         raise
-    await hedge.end()
+    await hedge.cancel_rest()
     return result
 
 
-_WHAT = "hedge_call_async()"
+class _HedgeRules(Rules):
+    """Rules without what makes no sense of attempts that run side by side."""
 
-_MOST = 5
-"""gRPC allows so many attempts at the most."""
-
-_OPTIONS = (
-    "on",
-    "until",
-    "retry_if",
-    "token",
-    "timeout",
-    "max_attempts",
-    "max_retry_after",
-    "budget",
-    "clock",
-)
+    _without: ClassVar[Collection[str]] = ("attempt_timeout", "notify", "timer", *HOOKS)
+    max_attempts: int | None = 5  # as many as gRPC allows
 
 
 _CUT_FOR = {StopReason.CANCELLED, StopReason.DEADLINE}
@@ -122,7 +111,7 @@ class _Hedge:
         self._spared = True
         self._no_more = StopReason.CANCELLED
 
-    async def run(self) -> Any:
+    async def result(self) -> Any:
         """Return the first good result, or raise how the call ended."""
         run = self._run
         try:
@@ -131,15 +120,9 @@ class _Hedge:
                 run.end(StopReason.SUCCEEDED)
         except Exception as failure:  # noqa: BLE001 - of the policy, or of what judges
             run.end(run.fail(failure))
-        final = run.take_final_error()
-        if final is None:
-            if run.rules.budget is not None:
-                run.rules.budget.success()
-            return run.result
-        try:
-            raise final
-        finally:
-            del final
+        if run.reason is StopReason.SUCCEEDED and run.rules.budget is not None:
+            run.rules.budget.success()
+        return result_of(run)
 
     async def _decide(self) -> StopReason:
         self._start()
@@ -190,9 +173,9 @@ class _Hedge:
                 run.result = task.result()
                 if run.accepts():
                     return StopReason.SUCCEEDED
-                return self._failed(run.asked(RejectedResult(run.result), always=True))
+                return self._failed(run.demand_of(RejectedResult(run.result), always=True))
             if isinstance(error, Exception):
-                return self._failed(run.asked(error))
+                return self._failed(run.demand_of(error))
             raise error
         finally:
             del task, error
@@ -215,21 +198,21 @@ class _Hedge:
             return StopReason.DEADLINE
         return None
 
-    def _failed(self, asked: Asked) -> StopReason | None:
+    def _failed(self, demand: Demand) -> StopReason | None:
         """Start another attempt in place of one that failed; say why all is over if it is.
 
         Args:
-            asked: What the failure asks for, as ``Run.asked()`` returned it.
+            demand: What the failure demands, as ``Run.demand_of()`` returned it.
         """
-        if isinstance(asked, StopReason):
-            return asked
+        if isinstance(demand, StopReason):
+            return demand
         run = self._run
         over = self._over()
         if over is None and self._no_more is None:
-            if asked is True:
+            if demand is None:
                 self._start_another()
             else:
-                self._due = run.clock.monotonic() + run.rules.clamped(asked)
+                self._due = run.clock.monotonic() + demand
         if self._tasks or len(self._ended):
             return None  # they may still be good
         if over is None and self._due is not None and run.deadline is not None:
@@ -264,7 +247,7 @@ class _Hedge:
     async def _attempt(self) -> Any:
         awaitable = self._operation()
         if not is_awaitable(awaitable):
-            raise Permanent(TypeError(not_awaitable(self._run.name, awaitable)))
+            raise Permanent(not_awaitable(self._run.name, awaitable))
         return await awaitable
 
     def _note_end(self, task: asyncio.Task[Any]) -> None:
@@ -273,7 +256,7 @@ class _Hedge:
             task.exception()  # or asyncio complains of those that lose
         self._ended.send_nowait(task)
 
-    async def end(self) -> None:
+    async def cancel_rest(self) -> None:
         """Cancel the attempts that still run, and wait until they have ended."""
         interrupt: BaseException | None = None
         self.cancel_all()

@@ -1,4 +1,4 @@
-"""The options of a retry, for type checkers; the one place that names their types."""
+"""The options of a retry as callers pass them, for type checkers; ``_rules`` keeps them checked."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ def pause(run: Run) -> None:
     if run.skipping is not None:
         _skip(run, run.skipping)
     elif run.rules.timer is not None:
-        with _Started(run, run.rules.timer) as started:
-            started.judge(select(*started.sources, timeout=started.timeout))
+        with _TimerWait(run, run.rules.timer) as wait:
+            wait.refuse_closed(select(*wait.sources, timeout=wait.timeout))
     elif run.delay:
         began, until, sources, look = _waits(run)
         monotonic = run.clock.monotonic
@@ -52,8 +52,8 @@ async def pause_async(run: Run) -> None:
         _skip(run, run.skipping)
         await give_way
     elif run.rules.timer is not None:
-        with _Started(run, run.rules.timer) as started:
-            started.judge(await select_async(*started.sources, timeout=started.timeout))
+        with _TimerWait(run, run.rules.timer) as wait:
+            wait.refuse_closed(await select_async(*wait.sources, timeout=wait.timeout))
     elif run.delay:
         began, until, sources, look = _waits(run)
         monotonic = run.clock.monotonic
@@ -91,11 +91,11 @@ def _skip(run: Run, clock: SkippingClock) -> None:
         run.waited += seconds
 
 
-_timers: dict[int, _Started] = {}
+_timers: dict[int, _TimerWait] = {}
 """The timers that run, by ``id``: one that two runs wait for would leave one of them waiting."""
 
 
-class _Started:
+class _TimerWait:
     """A timer that runs for one wait; stopped as the block is left."""
 
     __slots__ = ("_began", "_run", "_timer", "sources", "timeout")
@@ -125,7 +125,8 @@ class _Started:
         _timers.pop(id(self._timer), None)
         self._timer.stop()
 
-    def judge(self, found: tuple[Any, Any]) -> None:
+    def refuse_closed(self, found: tuple[Any, Any]) -> None:
+        """Raise a RuntimeError if the timer's channel is what was found, and closed."""
         if found[0] is self._timer and found[1] is CLOSED:
             raise RuntimeError(f"the channel of {self._timer!r} is closed")
 

@@ -17,15 +17,15 @@ from ._budget import RetryBudget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import timedelta
-    from typing import Any
+    from typing import Any, ClassVar
 
     from .._protocols import BackOff, Clock, TickerTimer
     from .._token import CancellationToken
     from ._outcome import Outcome
 
-__all__ = ["Rules"]
+__all__ = ["HOOKS", "Rules"]
 
 _SIX_HOURS = 21_600.0
 
@@ -37,16 +37,18 @@ class Rules:
 
     Attributes:
         backoff: The policy of which each run makes a copy.
-        straight: Whether that simply can be asked: it is of this package, wants no feedback, and
-            there is no token inside.
+        simple: Whether that can be asked by itself: it is of this package, wants no feedback, and
+            holds no token.
+        immutable: Whether it has no state either, and so is its own copy.
         token: What cancels each run: the token that was given, those found inside the policy.
-        told: Whether there are hooks or the like, so that a script has to say what comes when.
-        still: Whether that has no state either, and so is its own copy.
-        plain: Whether only the policy, ``on`` by its type, and ``max_attempts`` have a say.
-        at_once: Whether, besides, no retry waits.
-        early: Whether a run has to begin before its first attempt: somebody is told of it, or
-            clocks are to be compared.
-        cuts: Whether a token or ``attempt_timeout`` may cut an attempt that runs.
+        policy_decides: Whether nothing but it, ``on`` by its type, and ``max_attempts`` has a say.
+        at_once: Whether no retry waits, and besides these three only a token has a say.
+        scripted: Whether users' functions are called on the way, so that a script has to say what
+            comes when.
+        early: Whether a run has to begin before its first attempt: it is scripted, or clocks are
+            to be compared.
+        early_async: The same for coroutines, whose first attempt may be cut, too.
+        judges_results: Whether ``until`` or ``retry_if`` is given.
 
     Args:
         what: Whose options they are, for errors.
@@ -58,11 +60,12 @@ class Rules:
     """
 
     backoff: BackOff = ExponentialBackOff()
-    straight: bool = True
-    still: bool = False
-    told: bool = False
+    simple: bool = True
+    immutable: bool = False
+    scripted: bool = False
     early: bool = False
-    cuts: bool = False
+    early_async: bool = False
+    judges_results: bool = False
     on: Any = Exception
     until: Callable[[Any], object] | None = None
     retry_if: Callable[[Any], object] | None = None
@@ -80,6 +83,9 @@ class Rules:
     clock: Clock | None = None
     timer: TickerTimer | None = None
 
+    _without: ClassVar[Collection[str]] = ()
+    """Options that a subclass does not have."""
+
     def __init__(self, what: str, backoff: BackOff | None, options: Mapping[str, Any]) -> None:
         self._what = what
         tokens = () if backoff is None else self._take_policy(backoff)
@@ -87,28 +93,28 @@ class Rules:
             self._take_options(options)
         if tokens or self.token is not None:
             self._take_tokens(tokens)
-        plain = self.straight and (not options or self._is_plain())
-        self.plain: bool = plain and self.token is None
-        self.at_once: bool = plain and self.still and self.backoff.next_backoff() == 0.0
+        decides = self.simple and (not options or self._leaves_it_to_policy())
+        self.policy_decides: bool = decides and self.token is None
+        self.at_once: bool = decides and self.immutable and self.backoff.next_backoff() == 0.0
 
     def _take_options(self, options: Mapping[str, Any]) -> None:
         """Check each option and keep it."""
         for name, value in options.items():
             check = _CHECKS.get(name)
-            if check is None:
-                raise TypeError(f"{self._what} has no option {name!r}; it has {', '.join(_CHECKS)}")
+            if check is None or name in self._without:
+                known = ", ".join(option for option in _CHECKS if option not in self._without)
+                raise TypeError(f"{self._what} has no option {name!r}; it has {known}")
             if value is None and name != "on":
                 setattr(self, name, None)
                 continue
             setattr(self, name, check(name, value))
-            if name in _TOLD:
-                self.told = self.early = True
+            if name in _CONSEQUENCES:
+                for consequence in _CONSEQUENCES[name]:
+                    setattr(self, consequence, True)
         if self.until is not None and self.retry_if is not None:
             raise TypeError(f"{self._what} takes until or retry_if, not both")
-        if self.attempt_timeout is not None:
-            self.cuts = True
 
-    def _is_plain(self) -> bool:
+    def _leaves_it_to_policy(self) -> bool:
         """Whether there is no limit of time, no budget, and only the type of an error counts."""
         if self.timeout is not None or self.budget is not None:
             return False
@@ -120,19 +126,19 @@ class Rules:
         """Keep the policy; return the tokens inside that can be found without asking it."""
         self.backoff = backoff
         if is_immutable(backoff):
-            self.still = True
+            self.immutable = True
             return ()
         inside = token_policies(backoff)
         if inside is None:
             require_policy("backoff", backoff)
             copy_policy("backoff", backoff)  # only to raise, before the first call, that it fails
-        self.straight = inside == [] and not is_feedback(backoff)
+        self.simple = inside == [] and not is_feedback(backoff)
         return [policy.token for policy in inside or ()]
 
     def _take_tokens(self, inside: Sequence[CancellationToken]) -> None:
         tokens = dict.fromkeys([*inside, self.token] if self.token is not None else inside)
         self.token = token = any_of(*tokens) if len(tokens) > 1 else next(iter(tokens))
-        self.cuts = True
+        self.early_async = True
         self.early = self.early or token.deadline is not None
 
     def begin(self) -> float | None:
@@ -149,7 +155,7 @@ class Rules:
 
     def refuse_results(self) -> None:
         """Raise a TypeError if results are judged, which a generator has none of."""
-        if self.until is not None or self.retry_if is not None:
+        if self.judges_results:
             raise TypeError(f"{self._what} got until or retry_if, but decorates a generator")
 
     def wants(self, error: Exception) -> bool | float:
@@ -192,8 +198,19 @@ class Rules:
         return seconds if most is None else min(seconds, most)
 
 
-_TOLD = {"until", "retry_if", "notify", "on_attempt", "on_retry", "on_success", "on_give_up"}
-"""Who is told of what happens, or asked about it."""
+HOOKS = ("on_attempt", "on_retry", "on_success", "on_give_up")
+
+_SCRIPTED = ("scripted", "early", "early_async")
+
+_CONSEQUENCES: dict[str, tuple[str, ...]] = {
+    "until": (*_SCRIPTED, "judges_results"),
+    "retry_if": (*_SCRIPTED, "judges_results"),
+    "notify": _SCRIPTED,
+    **dict.fromkeys(HOOKS, _SCRIPTED),
+    "timeout": ("early_async",),
+    "attempt_timeout": ("early_async",),
+}
+"""What else is true of rules if they have an option."""
 
 
 def _kinds(on: type | tuple[type, ...]) -> tuple[type, ...]:
@@ -270,10 +287,7 @@ _CHECKS: dict[str, Callable[[str, Any], object]] = {
     "max_attempts": _as_max_attempts,
     "max_retry_after": _as_limit,
     "notify": _as_callable,
-    "on_attempt": _as_callable,
-    "on_retry": _as_callable,
-    "on_success": _as_callable,
-    "on_give_up": _as_callable,
+    **dict.fromkeys(HOOKS, _as_callable),
     "budget": _as_budget,
     "clock": _as_clock,
     "timer": _as_timer,

@@ -6,7 +6,7 @@ coroutine, and sends the answer back; what that raises is thrown in:
 * ``CALL``: call the operation, unless the token is cancelled and this is not the first attempt.
   The answer is None if it returned (what, is then the run's ``result``), the ``Exception`` that it
   raised, ``REFUSED`` or ``CUT``.
-* ``PAUSE``: wait for the run's ``delay``; a cancel ends the wait.
+* ``PAUSE``: wait for the run's ``delay``, which may be 0; a cancel ends the wait.
 * ``END``: all is done.
 * anything else is a function of the user's to be called; the answer is what it returns (in a
   coroutine, what it returns awaited).
@@ -17,6 +17,7 @@ from __future__ import annotations
 from functools import partial
 from types import AsyncGeneratorType, GeneratorType
 
+from ._ending import cut_error, refusal
 from ._errors import RejectedResult
 from ._outcome import StopReason
 
@@ -55,41 +56,37 @@ class Enter:
 
 
 def steps(run: Run) -> Script:  # noqa: C901, PLR0912, PLR0915 - the order of things, in one place
-    """Yield the steps of a run; if an attempt was made already, what follows its failure."""
+    """Yield the steps of a run, of which no attempt has been made."""
     rules = run.rules
-    error: Any = run.error
+    answer: Any
     reason: StopReason | None
     try:
         while True:
-            rejected = False
-            if error is None:
-                run.attempts += 1
-                if rules.on_attempt is None:
-                    error = yield CALL
-                else:
-                    error = yield from _spanned(run, "on_attempt", CALL)
-                if error is None and run.accepts():
-                    reason = StopReason.SUCCEEDED
-                    break
-                if error is None:
-                    error, rejected = RejectedResult(run.result), True
-            if error is REFUSED:
-                reason = run.refused()
-            elif error is CUT:
-                reason = run.judge_cut(run.now())
+            run.attempts += 1
+            if rules.on_attempt is None:
+                answer = yield CALL
             else:
-                reason = run.judge(error, run.now(), always=rejected)
-            error = None
+                answer = yield from _spanned(run, "on_attempt", CALL)
+            if answer is REFUSED:
+                reason = run.refused()
+            elif answer is CUT:
+                reason = run.judge_cut()
+            elif answer is not None:
+                reason = run.judge(answer)
+            elif run.accepts():
+                reason = StopReason.SUCCEEDED
+            else:
+                reason = run.judge(RejectedResult(run.result), always=True)
             if reason is not None:
                 break
             run.is_waiting = True
             if rules.notify is not None:
                 run.culprit = "notify"
                 yield partial(rules.notify, run.error, run.delay)
-            if rules.on_retry is not None:
-                yield from _spanned(run, "on_retry", PAUSE)
-            else:
+            if rules.on_retry is None:
                 yield PAUSE
+            else:
+                yield from _spanned(run, "on_retry", PAUSE)
             run.is_waiting = False
             reason = run.look(run.now())
             if reason is not None:
@@ -99,7 +96,7 @@ def steps(run: Run) -> Script:  # noqa: C901, PLR0912, PLR0915 - the order of th
     except BaseException:
         run.end(StopReason.INTERRUPTED)
         raise
-    error = None
+    answer = None
     run.end(reason)
     try:
         if reason is StopReason.SUCCEEDED:
@@ -127,7 +124,7 @@ def _spanned(run: Run, name: str, step: str | None) -> Generator[Any, Any, Any]:
         return None
     run.culprit = name
     manager = yield partial(hook, run.outcome())
-    managed = _managed(name, manager)
+    managed = None if manager is None else _managed(name, manager)
     if managed is None:
         if step is CALL and _is_late(run):
             return REFUSED
@@ -149,11 +146,11 @@ def _spanned(run: Run, name: str, step: str | None) -> Generator[Any, Any, Any]:
         yield partial(leave, type(interrupt), interrupt, interrupt.__traceback__)
         raise
     run.culprit = name
-    told = answer
+    seen = answer
     if answer is CUT or answer is REFUSED:
-        told = run.cut_error() if answer is CUT else run.refusal()
-    if isinstance(told, BaseException):
-        yield partial(leave, type(told), told, told.__traceback__)
+        seen = cut_error(run) if answer is CUT else refusal(run)
+    if isinstance(seen, BaseException):
+        yield partial(leave, type(seen), seen, seen.__traceback__)
     else:
         yield partial(leave, None, None, None)
     return answer

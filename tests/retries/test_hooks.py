@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,10 @@ from backoff_ticker import (
     ConstantBackOff,
     StopReason,
     ZeroBackOff,
+    attempts,
     retry,
+    retry_call,
+    retry_call_async,
 )
 from tests.retries.faces import BOTH, FOUR, SYNC
 from tests.retries.made_hooks import HOOKS, ends_of, spanning
@@ -22,6 +26,9 @@ from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, Takes, now
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from backoff_ticker import Outcome
     from backoff_ticker.testing import VirtualClock
 
 
@@ -246,3 +253,37 @@ def test_an_error_of_notify_ends_the_run(face: Any) -> None:
     assert caught.value is own
     assert (script.count, hook.calls) == (1, [])
     assert gave_up.last.reason is StopReason.FAILED
+
+
+@pytest.mark.parametrize("delay", [0, 1])
+@pytest.mark.usefixtures("clock")
+def test_what_stands_between_the_blocks_is_in_no_manager(delay: float) -> None:
+    log: list[str] = []
+
+    @contextlib.contextmanager
+    def span(outcome: Outcome) -> Iterator[None]:
+        log.append(f"in {outcome.attempts}")
+        yield
+
+    for attempt in attempts(ConstantBackOff(delay), on_attempt=span):
+        with attempt:
+            if attempt.number == 1:
+                raise OSError
+        log.append(f"after {attempt.outcome.attempts}")
+    assert log == ["in 1", "after 1", "in 2", "after 2"]
+
+
+async def give() -> int:
+    return 7
+
+
+@BOTH
+def test_an_operation_of_the_wrong_kind_is_to_blame_itself(face: Any) -> None:
+    ends: list[Any] = []
+    with pytest.raises(TypeError, match="returned a coroutine|must return an awaitable") as caught:
+        if face.asynchronous:
+            asyncio.run(retry_call_async([7].pop, on_give_up=ends.append))  # type: ignore[arg-type]
+        else:
+            retry_call([give()].pop, on_give_up=ends.append)
+    assert [outcome.reason for outcome in ends] == [StopReason.FAILED]
+    assert caught.value.__notes__ == ["gave up after 1 attempt in 0.0 s: list.pop failed"]
