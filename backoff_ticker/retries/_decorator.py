@@ -114,7 +114,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     if any(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
         raise TypeError(f"what is retried goes by keyword: retry(on=...), not retry({backoff!r})")
     if hasattr(backoff, "next_backoff"):
-        require_policy("backoff", backoff)  # raises: it is a class, or has no copy
+        require_policy("backoff", backoff)  # raises: it is a class, or lacks reset()
     if options and callable(backoff):
         raise TypeError(
             f"retry() decorates {shown(backoff)} without options, or takes options first: "

@@ -111,7 +111,7 @@ class Run:
         self.delay: float = 0.0
         self.token = token
         self._ask: Callable[[], float | Stop | Last] | None = None
-        self.from_start = error is None or began is not None
+        self.from_start: bool = error is None or began is not None
         if began is None:
             began = clock.monotonic() if failed is None else failed
         self.began: float = began

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,11 +19,15 @@ from backoff_ticker import (
     ZeroBackOff,
     attempts,
 )
+from backoff_ticker.retries._script import END
 from tests.retries.faces import in_loop
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, now
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from backoff_ticker import Outcome
     from backoff_ticker.testing import VirtualClock
 
 
@@ -221,3 +226,48 @@ def test_a_block_is_entered_once(clock: VirtualClock) -> None:
                 raise OSError
             with attempt:
                 pass
+
+
+def test_a_loop_whose_end_nobody_decided_raises_nothing(clock: VirtualClock) -> None:
+    run = attempts(ZeroBackOff())
+    for attempt in run:
+        with attempt:
+            raise OSError
+        assert run._play is not None
+        run._play.step = END  # as an interrupt between two steps leaves it
+    assert run.outcome.attempts == 1
+    assert run.outcome.reason is None
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_an_interrupt_as_a_block_begins_is_told_by_the_token(
+    asynchronous: bool, clock: VirtualClock
+) -> None:
+    tokens: list[CancellationToken] = []
+
+    @contextlib.contextmanager
+    def span(outcome: Outcome) -> Iterator[None]:
+        if outcome.attempts == 2:
+            raise KeyboardInterrupt
+        yield
+
+    run = attempts(ZeroBackOff(), on_attempt=span)
+
+    def block(attempt: Attempt) -> None:
+        tokens.append(attempt.token)
+        raise OSError
+
+    async def coroutine() -> None:
+        async for attempt in run:
+            async with attempt:
+                block(attempt)
+
+    with pytest.raises(KeyboardInterrupt):
+        if asynchronous:
+            in_loop(coroutine())
+        else:
+            for attempt in run:
+                with attempt:
+                    block(attempt)
+    assert [token.cancelled for token in tokens] == [True]
+    assert run.outcome.reason is StopReason.INTERRUPTED
