@@ -271,3 +271,83 @@ def test_an_interrupt_as_a_block_begins_is_told_by_the_token(
                     block(attempt)
     assert [token.cancelled for token in tokens] == [True]
     assert run.outcome.reason is StopReason.INTERRUPTED
+
+
+@pytest.mark.parametrize("block", ["with", "async with", "with in a coroutine"])
+def test_a_cancel_between_the_loop_and_the_block_keeps_the_block_from_running(
+    block: str, clock: VirtualClock
+) -> None:
+    token, ran = CancellationToken(), []
+    run = attempts(ZeroBackOff(), token=token)
+
+    def step(attempt: Attempt) -> None:
+        if attempt.number == 2:
+            token.cancel()
+
+    def body(attempt: Attempt) -> None:
+        ran.append(attempt.number)
+        raise OSError
+
+    async def coroutine() -> None:
+        async for attempt in run:
+            step(attempt)
+            if block == "async with":
+                async with attempt:
+                    body(attempt)
+            else:
+                with attempt:
+                    body(attempt)
+
+    with pytest.raises(Cancelled):
+        if block == "with":
+            for attempt in run:
+                step(attempt)
+                with attempt:
+                    body(attempt)
+        else:
+            in_loop(coroutine())
+    assert ran == [1]
+    assert (run.outcome.attempts, run.outcome.reason) == (1, StopReason.CANCELLED)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_cancel_by_on_attempt_ends_the_loop_and_its_manager_is_left(
+    asynchronous: bool, clock: VirtualClock
+) -> None:
+    token, log = CancellationToken(), []
+
+    @contextlib.contextmanager
+    def span(outcome: Outcome) -> Iterator[None]:
+        log.append(f"in {outcome.attempts}")
+        try:
+            yield
+        except Exception as error:
+            log.append(f"out by {type(error).__name__}")
+            raise
+
+    def hook(outcome: Outcome) -> Any:
+        if outcome.attempts == 2:
+            token.cancel()
+        return span(outcome)
+
+    run = attempts(ZeroBackOff(), token=token, on_attempt=hook)
+
+    def body(attempt: Attempt) -> None:
+        log.append(f"block {attempt.number}")
+        raise OSError
+
+    async def coroutine() -> None:
+        async for attempt in run:
+            log.append(f"step {attempt.number}")
+            async with attempt:
+                body(attempt)
+
+    with pytest.raises(Cancelled):
+        if asynchronous:
+            in_loop(coroutine())
+        else:
+            for attempt in run:
+                log.append(f"step {attempt.number}")
+                with attempt:
+                    body(attempt)
+    assert log == ["step 1", "in 1", "block 1", "out by OSError", "in 2", "out by Cancelled"]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from backoff_ticker import (
     CancellationToken,
     ConstantBackOff,
+    DeadlineExceeded,
     chain,
     with_jitter,
     with_max_retries,
     with_token,
 )
+from backoff_ticker.testing import no_wait
 from tests.retries.faces import ASYNC, FOUR, SYNC, ended_by_cancel
 from tests.retries.made_policies import Wrapper, at
 from tests.retries.scripts import Script, Takes, now
@@ -73,3 +77,13 @@ def test_a_token_in_the_policy_cancelled_meanwhile_ends_it(face: Any, clock: Vir
         error = ended_by_cancel(face, script, PLACES[place](token))
         assert error.__cause__ is last
         assert script.count == 1
+
+
+@FOUR
+def test_a_deadline_in_the_policy_counts_skipped_waits(face: Any, clock: VirtualClock) -> None:
+    for place, policy in PLACES.items():
+        token, last = CancellationToken().child(timeout=25), OSError("last")
+        script = Script(OSError, OSError, last)
+        with no_wait(), pytest.raises(DeadlineExceeded) as caught:
+            face.run(script, policy(token))
+        assert (caught.value.__cause__, script.count, place) == (last, 3, place)
