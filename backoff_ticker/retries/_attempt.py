@@ -27,8 +27,8 @@ class Attempt:
     To leave it by ``break``, ``continue`` or ``return`` is a success. Hooks are called, and
     awaited, at its end; under a plain ``with`` awaitable ones in the next step of the loop.
 
-    Thread safety: the block is its loop's, in the same thread or task; ``token`` and ``outcome``
-    are for any thread.
+    Thread safety: the block, and ``token``, belong to the thread or task of the loop; the token
+    itself and ``outcome`` are for any thread.
     Wakes when: the block of a coroutine is cut: a token is cancelled, ``timeout`` or
     ``attempt_timeout`` is reached.
     If cancelled or interrupted: that passes, and the run is over; nothing stays behind.
@@ -58,6 +58,9 @@ class Attempt:
         """A token for what the block calls.
 
         It is cancelled with the run's token, when ``timeout`` is reached, and when the run ends.
+        All attempts of a run have the same.
+
+        Thread safety: read it in the block; what it returns is for any thread.
         """
         return self._attempts._token_of_run()
 
