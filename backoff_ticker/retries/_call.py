@@ -98,7 +98,7 @@ def call(rules: Rules, operation: Callable[[], T], name: str = "") -> T:
             rules.budget.success()
         return result
     try:
-        result = go_on(rules, name or name_of(operation), error, began, operation)
+        result = go_on(rules.settle(), name or name_of(operation), error, began, operation)
     finally:
         del error
     return result
@@ -124,7 +124,9 @@ async def call_async(rules: Rules, operation: Callable[[], Awaitable[T]], name: 
             rules.budget.success()
         return result
     try:
-        result = await go_on_async(rules, name or name_of(operation), error, None, operation)
+        result = await go_on_async(
+            rules.settle(), name or name_of(operation), error, None, operation
+        )
     finally:
         del error
     return result

@@ -108,7 +108,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         Exception: What a hook, the policy, the timer or one of the functions failed with.
     """
     if backoff is None or is_policy(backoff):
-        rules = Rules("retry()", backoff, options)
+        rules = Rules("retry()", backoff, options).settle()
         return lambda function: _decorated(function, rules)
     kinds = backoff if isinstance(backoff, tuple) else (backoff,)
     if any(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
@@ -120,7 +120,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
             f"retry() decorates {shown(backoff)} without options, or takes options first: "
             "retry(...)(function), or retry_call(function, ...)"
         )
-    return _decorated(backoff, Rules("retry()", None, {}))
+    return _decorated(backoff, Rules("retry()", None, {}).settle())
 
 
 def _decorated(function: Any, rules: Rules) -> Any:

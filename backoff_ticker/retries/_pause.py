@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .. import _fork
 from .._marks import CLOSED, EMPTY
 from .._numbers import LARGEST
 from .._select import select, select_async
@@ -91,18 +92,19 @@ def _skip(run: Run, clock: SkippingClock) -> None:
         run.waited += seconds
 
 
-_timers: dict[int, _TimerWait] = {}
-"""The timers that run, by ``id``: one that two runs wait for would leave one of them waiting."""
+_timers: dict[tuple[int, int], _TimerWait] = {}
+"""The timers that run in a process: one that two runs wait for would leave one of them waiting."""
 
 
 class _TimerWait:
     """A timer that runs for one wait; stopped as the block is left."""
 
-    __slots__ = ("_began", "_run", "_timer", "sources", "timeout")
+    __slots__ = ("_began", "_key", "_run", "_timer", "sources", "timeout")
 
     def __init__(self, run: Run, timer: TickerTimer) -> None:
         self._run = run
         self._timer = timer
+        self._key = id(timer), _fork.generation
         token = run.token
         self.sources: tuple[Any, ...] = (timer,) if token is None else (timer, token)
         self._began = run.clock.monotonic()
@@ -110,7 +112,7 @@ class _TimerWait:
 
     def __enter__(self) -> Self:
         self._run.culprit = "the timer"
-        if _timers.setdefault(id(self._timer), self) is not self:
+        if _timers.setdefault(self._key, self) is not self:
             raise RuntimeError(f"{self._timer!r} measures the wait of another run already")
         try:
             while self._timer.c._take() is not EMPTY:
@@ -122,7 +124,7 @@ class _TimerWait:
         return self
 
     def _leave(self) -> None:
-        _timers.pop(id(self._timer), None)
+        _timers.pop(self._key, None)
         self._timer.stop()
 
     def refuse_closed(self, found: tuple[Any, Any]) -> None:

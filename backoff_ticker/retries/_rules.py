@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import timedelta
-    from typing import Any, ClassVar
+    from typing import Any, ClassVar, Self
 
     from .._protocols import BackOff, Clock, TickerTimer
     from .._token import CancellationToken
@@ -62,6 +62,8 @@ class Rules:
     backoff: BackOff = ExponentialBackOff()
     simple: bool = True
     immutable: bool = False
+    policy_decides: bool = False
+    at_once: bool = False
     scripted: bool = False
     early: bool = False
     early_async: bool = False
@@ -93,9 +95,16 @@ class Rules:
             self._take_options(options)
         if tokens or self.token is not None:
             self._take_tokens(tokens)
-        decides = self.simple and (not options or self._leaves_it_to_policy())
-        self.policy_decides: bool = decides and self.token is None
-        self.at_once: bool = decides and self.immutable and self.backoff.next_backoff() == 0.0
+
+    def settle(self) -> Self:
+        """Find out which short ways lead there; before the first failure that would cost too much.
+
+        Without it each failure goes the long way, to the same end.
+        """
+        decides = self.simple and self._leaves_it_to_policy()
+        self.policy_decides = decides and self.token is None
+        self.at_once = decides and self.immutable and self.backoff.next_backoff() == 0.0
+        return self
 
     def _take_options(self, options: Mapping[str, Any]) -> None:
         """Check each option and keep it."""
