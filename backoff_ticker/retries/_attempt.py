@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._cut import cutting
-from ._script import CUT, END, PAUSE, Enter
+from ._script import CUT, END, RETRY, Closed, Enter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,6 +99,8 @@ class Attempt:
             play.answer(CUT)
         elif error is None or isinstance(error, Exception):
             play.answer(error)
+        elif isinstance(error, GeneratorExit):
+            play.throw(Closed(error))
         else:
             play.throw(error)
 
@@ -117,10 +119,13 @@ class Attempt:
                 "on_attempt returned an asynchronous context manager, which needs "
                 "`async with attempt:`"
             )
+        # Of what nobody can await here, nobody is told: a cancel has come before the block.
+        asynchronous = self._attempts._asynchronous
+        advance = self._play.finish_unawaited if asynchronous else self._play.advance
         try:
-            self._play.advance()
+            advance()
             if self._play.refuses():
-                self._play.advance()
+                advance()
         finally:
             self._attempts._close()
         self._begin_block()
@@ -137,9 +142,9 @@ class Attempt:
             if self._attempts._asynchronous:
                 self._play.advance_unawaited()
             else:
-                self._play.advance(until=PAUSE)
+                self._play.advance(until=RETRY)
         except BaseException as raised:
-            if raised is error:  # the interrupt that ended the block
+            if raised is error or isinstance(raised, Closed):  # the interrupt that ended the block
                 return False
             raise
         finally:
@@ -165,9 +170,9 @@ class Attempt:
     ) -> bool:
         try:
             self._end_block(error)
-            await self._play.advance_async(until=PAUSE)
+            await self._play.advance_async(until=RETRY)
         except BaseException as raised:
-            if raised is error:
+            if raised is error or isinstance(raised, Closed):
                 return False
             raise
         finally:

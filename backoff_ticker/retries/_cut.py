@@ -55,7 +55,8 @@ def cutting(run: Run) -> Cut | None:
     if token is not None and run.attempts <= 1 and token.cancelled:
         token = None
     limit = run.rules.attempt_timeout
-    if limit is None and run.deadline is None:
+    skips = run.skipping is not None and token is not None and token.deadline is not None
+    if limit is None and run.deadline is None and not skips:
         return None if token is None else Cut(run, token, token.scope(), StopReason.CANCELLED)
     limits = _limits(run, token)
     if limit is not None:

@@ -24,10 +24,13 @@ def result_of(run: Run) -> Any:
     final = take_final_error(run)
     if final is None:
         return run.result
+    context = final.__context__
     try:
         raise final
     finally:
-        del final
+        if context is not None:  # where another error is being handled, Python puts that there
+            chain(final, "__context__", context)
+        del final, context
 
 
 def take_final_error(run: Run) -> BaseException | None:
@@ -99,9 +102,9 @@ def _note(run: Run, why: str) -> str:
 
 def _annotate(error: BaseException, note: str) -> None:
     """Add ``note`` to ``error``, in place of one that another run left there."""
-    notes = getattr(error, "__notes__", None)
-    kept = [old for old in notes if not _is_ours(old)] if isinstance(notes, list) else []
     try:
+        notes = getattr(error, "__notes__", None)
+        kept = [old for old in notes if not _is_ours(old)] if isinstance(notes, list) else []
         # Not add_note(): an error that is frozen takes no attributes.
         BaseException.__setattr__(error, "__notes__", [*kept, note])
     except Exception:  # noqa: BLE001, S110 - an error that refuses notes is raised without one

@@ -127,13 +127,13 @@ def unwrapped(marker: Permanent | RetryAfter) -> BaseException:
     return error
 
 
-def chain(error: BaseException, link: str, other: BaseException) -> None:
+def chain(error: BaseException, link: str, other: BaseException | None) -> None:
     """Set ``__cause__`` or ``__context__``, also of an error that is frozen."""
     BaseException.__setattr__(error, link, other)
 
 
 def hang_on(error: BaseException, earlier: BaseException) -> None:
-    """Have ``error`` lead to an earlier one: from it, or from the first of its causes."""
+    """Have ``error`` lead to an earlier one: from it, or from where its own causes end."""
     if error is earlier:
         return
     if error.__cause__ is None:
@@ -143,6 +143,6 @@ def hang_on(error: BaseException, earlier: BaseException) -> None:
     link: BaseException | None = error
     while link is not None and id(link) not in seen:
         seen.add(id(link))
-        error, link = link, link.__cause__
-    if link is None and error.__context__ is None:
+        error, link = link, link.__context__ if link.__cause__ is None else link.__cause__
+    if link is None:
         chain(error, "__context__", earlier)

@@ -52,6 +52,9 @@ def go_on(  # noqa: PLR0913, PLR0917 - what is known of the first attempt
                 result = operation(*args, **kwargs)
             except Exception as failure:  # noqa: BLE001 - judged above, or by the run
                 error = failure
+            except BaseException:
+                del error  # as below
+                raise
             else:
                 del error  # it leads to this frame
                 if result.__class__ is CoroutineType:
@@ -92,6 +95,9 @@ async def go_on_async(  # noqa: PLR0913, PLR0917 - as above
                 result = None if plain else await awaitable
             except Exception as failure:  # noqa: BLE001 - judged above, or by the run
                 error = failure
+            except BaseException:
+                del error  # as below
+                raise
             else:
                 del error  # it leads to this frame
                 if plain:

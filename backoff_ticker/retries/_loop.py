@@ -5,6 +5,7 @@ from __future__ import annotations
 from ._attempt import Attempt
 from ._cut import run_token
 from ._ending import take_final_error
+from ._errors import chain
 from ._outcome import Outcome
 from ._play import Play
 from ._rules import Rules
@@ -165,7 +166,7 @@ class Attempts:
         try:
             raise final
         finally:
-            final.__context__ = context  # the block's error is its cause, or has become it
+            chain(final, "__context__", context)  # the block's error is its cause, or has become it
             del final, context
 
     def _close(self) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
+from functools import partial
+
 from .. import _fork
 from .._marks import CLOSED, EMPTY
 from .._numbers import LARGEST
@@ -92,19 +95,26 @@ def _skip(run: Run, clock: SkippingClock) -> None:
         run.waited += seconds
 
 
-_timers: dict[tuple[int, int], _TimerWait] = {}
+_timers: dict[tuple[int, int], object] = {}
 """The timers that run in a process: one that two runs wait for would leave one of them waiting."""
+
+
+def _forget(key: tuple[int, int], claim: object) -> None:
+    """Let a claim go whose wait an interrupt has ended before it could do so itself."""
+    if _timers.get(key) is claim:
+        del _timers[key]
 
 
 class _TimerWait:
     """A timer that runs for one wait; stopped as the block is left."""
 
-    __slots__ = ("_began", "_key", "_run", "_timer", "sources", "timeout")
+    __slots__ = ("__weakref__", "_began", "_claim", "_key", "_run", "_timer", "sources", "timeout")
 
     def __init__(self, run: Run, timer: TickerTimer) -> None:
         self._run = run
         self._timer = timer
         self._key = id(timer), _fork.generation
+        self._claim = weakref.ref(self, partial(_forget, self._key))
         token = run.token
         self.sources: tuple[Any, ...] = (timer,) if token is None else (timer, token)
         self._began = run.clock.monotonic()
@@ -112,9 +122,8 @@ class _TimerWait:
 
     def __enter__(self) -> Self:
         self._run.culprit = "the timer"
-        if _timers.setdefault(self._key, self) is not self:
-            raise RuntimeError(f"{self._timer!r} measures the wait of another run already")
         try:
+            self._take()
             while self._timer.c._take() is not EMPTY:
                 pass  # sent for an earlier wait
             self._timer.start(self._run.delay)
@@ -123,9 +132,18 @@ class _TimerWait:
             raise
         return self
 
+    def _take(self) -> None:
+        if _timers.setdefault(self._key, self._claim) is not self._claim:
+            raise RuntimeError(f"{self._timer!r} measures the wait of another run already")
+
     def _leave(self) -> None:
-        _timers.pop(self._key, None)
-        self._timer.stop()
+        if (
+            _timers.get(self._key) is self._claim
+        ):  # stopped first: the next run may start it at once
+            try:
+                self._timer.stop()
+            finally:
+                _timers.pop(self._key, None)
 
     def refuse_closed(self, found: tuple[Any, Any]) -> None:
         """Raise a RuntimeError if the timer's channel is what was found, and closed."""

@@ -6,7 +6,7 @@ from functools import partial
 
 from ._awaitables import drop, is_awaitable
 from ._pause import pause, pause_async
-from ._script import CALL, END, PAUSE, REFUSED, steps
+from ._script import CALL, END, PAUSE, REFUSED, RETRY, steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Play:
             try:
                 if step is PAUSE:
                     pause(run)
-                else:
+                elif step is not RETRY:
                     answer = step()
                     if answer is not None and is_awaitable(answer):
                         self._refuse(answer)
@@ -86,7 +86,7 @@ class Play:
             try:
                 if step is PAUSE:
                     await pause_async(run)
-                else:
+                elif step is not RETRY:
                     answer = step()
                     if answer is not None and is_awaitable(answer):
                         answer = await answer
@@ -97,12 +97,12 @@ class Play:
         self.step = step
 
     def advance_unawaited(self) -> None:
-        """Do what is asked for up to ``PAUSE``, as far as nothing has to be awaited.
+        """Do what is asked for up to ``RETRY``, as far as nothing has to be awaited.
 
         What has to be is left for ``advance_async()``.
         """
         step, self.step = self.step, END
-        while not (step is CALL or step is END or step is PAUSE):
+        while not (step is CALL or step is END or step is RETRY):
             try:
                 answer = step()
             except BaseException as interrupt:  # noqa: BLE001 - the script raises it again
@@ -113,6 +113,14 @@ class Play:
                 break
             step = self._script.send(answer)
         self.step = step
+
+    def finish_unawaited(self) -> None:
+        """Do what is asked for up to ``CALL`` or ``END``; drop what would have to be awaited."""
+        self.advance_unawaited()
+        while not (self.step is CALL or self.step is END):
+            drop(self.step())
+            self.answer(None)
+            self.advance_unawaited()
 
     def _refuse(self, answer: object) -> None:
         drop(answer)

@@ -103,7 +103,8 @@ class Rules:
         """
         decides = self.simple and self._leaves_it_to_policy()
         self.policy_decides = decides and self.token is None
-        self.at_once = decides and self.immutable and self.backoff.next_backoff() == 0.0
+        never_waits = self.timer is None and self.immutable and self.backoff.next_backoff() == 0.0
+        self.at_once = decides and never_waits
         return self
 
     def _take_options(self, options: Mapping[str, Any]) -> None:

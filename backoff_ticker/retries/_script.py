@@ -6,6 +6,7 @@ coroutine, and sends the answer back; what that raises is thrown in:
 * ``CALL``: call the operation, unless the token is cancelled and this is not the first attempt.
   The answer is None if it returned (what, is then the run's ``result``), the ``Exception`` that it
   raised, ``REFUSED`` or ``CUT``.
+* ``RETRY``: nothing; another attempt is to follow: ``notify``, ``on_retry`` and the wait are next.
 * ``PAUSE``: wait for the run's ``delay``, which may be 0; a cancel ends the wait.
 * ``END``: all is done.
 * anything else is a function of the user's to be called; the answer is what it returns (in a
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
 
     Script = Generator[Any, Any, None]
 
-__all__ = ["CALL", "CUT", "END", "PAUSE", "REFUSED", "Enter", "steps"]
+__all__ = ["CALL", "CUT", "END", "PAUSE", "REFUSED", "RETRY", "Closed", "Enter", "steps"]
 
 CALL: Final = "call"
+RETRY: Final = "retry"
 PAUSE: Final = "pause"
 END: Final = "end"
 
@@ -40,6 +42,17 @@ REFUSED: Any = object()
 """Answer to ``CALL``: it was not made, because the token was cancelled."""
 CUT: Any = object()
 """Answer to ``CALL``: it was cut by the token or a limit of time."""
+
+
+class Closed(BaseException):
+    """A ``GeneratorExit`` that ended a block: thrown as such it would close the script itself.
+
+    Attributes:
+        error: The ``GeneratorExit``.
+    """
+
+    def __init__(self, error: GeneratorExit) -> None:
+        self.error = error
 
 
 class Enter:
@@ -80,6 +93,7 @@ def steps(run: Run) -> Script:  # noqa: C901, PLR0912, PLR0915 - the order of th
             if reason is not None:
                 break
             run.is_waiting = True
+            yield RETRY
             if rules.notify is not None:
                 run.culprit = "notify"
                 yield partial(rules.notify, run.error, run.delay)
@@ -143,7 +157,8 @@ def _spanned(run: Run, name: str, step: str | None) -> Generator[Any, Any, Any]:
         raise
     except BaseException as interrupt:
         run.culprit = name
-        yield partial(leave, type(interrupt), interrupt, interrupt.__traceback__)
+        seen = interrupt.error if isinstance(interrupt, Closed) else interrupt
+        yield partial(leave, type(seen), seen, seen.__traceback__)
         raise
     run.culprit = name
     seen = answer

@@ -34,7 +34,16 @@ class _NoWait:
         del skippers[self._keys.pop()]
 
     def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
-        """Decorate a function, or a coroutine function, whose retries are not to wait."""
+        """Decorate a function, or a coroutine function, whose retries are not to wait.
+
+        Raises:
+            TypeError: It is a class or makes generators, which run after it has returned.
+        """
+        generates = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+        if isinstance(function, type) or generates:
+            raise TypeError(
+                f"no_wait() decorates functions and coroutine functions, not {function!r}"
+            )
         if inspect.iscoroutinefunction(function):
 
             @wraps(function)
