@@ -13,18 +13,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ._schedule import CloseReason
-
-__all__ = [
-    "BackoffTickerError",
-    "Cancelled",
-    "ChannelClosed",
-    "DeadlineExceeded",
-    "TickerClosed",
-    "WouldBlock",
-]
+import enum
 
 
 class BackoffTickerError(Exception):
@@ -32,6 +21,19 @@ class BackoffTickerError(Exception):
 
     Bad arguments are not among them: those are plain ``TypeError`` and ``ValueError``.
     """
+
+
+class CloseReason(enum.StrEnum):
+    """Why a ticker gives no more ticks."""
+
+    STOPPED = "stopped"
+    """``stop()`` was called, or a ``with`` block left."""
+    EXHAUSTED = "exhausted"
+    """The policy returned ``STOP``."""
+    CANCELLED = "cancelled"
+    """A token was cancelled, or its deadline passed."""
+    FAILED = "failed"
+    """The policy raised an error or returned what is no delay."""
 
 
 class WouldBlock(BackoffTickerError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from concurrent.futures import Future
@@ -39,6 +40,11 @@ def in_thread(function: Callable[..., Any], *args: Any) -> Future[Any]:
 
     threading.Thread(target=run, daemon=True).start()
     return future
+
+
+def readable_id(value: object) -> str:
+    """Return the id of a parametrized case: its ``repr``, without addresses, which vary."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
 
 
 class SetClock:

@@ -16,6 +16,7 @@ from backoff_ticker import (
     TickerClosed,
     WouldBlock,
 )
+from tests.helpers import readable_id
 
 CAUSE = ValueError("secret")
 
@@ -94,7 +95,7 @@ def test_a_deadline_has_no_error_number():
     assert DeadlineExceeded("why").errno is None
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=repr)
+@pytest.mark.parametrize("error", ERRORS, ids=readable_id)
 def test_errors_survive_pickle_and_copy(error):
     twins = [pickle.loads(pickle.dumps(error, p)) for p in range(pickle.HIGHEST_PROTOCOL + 1)]
     for twin in (*twins, copy.copy(error), copy.deepcopy(error)):

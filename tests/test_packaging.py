@@ -72,11 +72,9 @@ def test_every_test_has_a_limit_and_warnings_are_errors():
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_every_module_has_a_docstring_and_says_what_it_offers(path):
+def test_every_module_has_a_docstring(path):
     tree = ast.parse(path.read_text())
     assert (ast.get_docstring(tree) or "").strip()
-    assigned = [ast.unparse(node.targets[0]) for node in tree.body if isinstance(node, ast.Assign)]
-    assert path.name == "__init__.py" or "__all__" in assigned
 
 
 def public_members():

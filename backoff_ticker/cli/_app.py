@@ -17,8 +17,6 @@ from ._program import PACKAGE, PROGRAM
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["run_app"]
-
 
 def run_app(args: Sequence[str]) -> int:
     """Run the command with these arguments; return the exit status."""

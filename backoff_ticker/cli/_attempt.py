@@ -7,7 +7,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from .._errors import DeadlineExceeded
-from .._token import CancellationToken, any_of
+from ..cancellation import CancellationToken, any_of
 from ._child import Child
 from ._outcome import Outcome
 from ._output import Output, somebody_reads
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._terminal import Terminal
-
-__all__ = ["Attempt"]
 
 _ASKS = (signal.SIGTTIN, signal.SIGTTOU)
 """What stops a command that wants the terminal."""

@@ -9,17 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .._async_ticker import AsyncTicker
-from .._token import CancellationToken, any_of
-from ..policies._exponential import ExponentialBackOff
+from ..cancellation import CancellationToken, any_of
+from ..policies import ExponentialBackOff
+from ..tickers import AsyncTicker
 from ._exit_codes import of_signal
 from ._signals import ALL, blocked, forget_handlers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import IO
-
-__all__ = ["Child"]
 
 _LOOKS = ExponentialBackOff(
     0.001, randomization_factor=0.0, max_interval=0.1, max_elapsed_time=None

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from ..policies._named import POLICIES
-from ..policies._running import StillClock
+from ..policies import POLICIES, FrozenClock
 from ._commands import PolicyCommand, PolicyGroup
 from ._delays import as_csv, as_json, as_lines, delays_of
 from ._policy_options import build_policy, policy_options, seed_option
@@ -16,9 +15,7 @@ from ._readers import whole_number
 from ._table import as_table
 
 if TYPE_CHECKING:
-    from ..policies._named import NamedPolicy
-
-__all__ = ["delays_group"]
+    from ..policies import NamedPolicy
 
 _MOST_DELAYS = 10_000
 
@@ -51,7 +48,7 @@ def _delays_command(policy: NamedPolicy) -> click.Command:
     ) -> int:
         if json + csv + plain > 1:
             raise click.UsageError("--json, --csv and --plain exclude each other")
-        clock = StillClock()
+        clock = FrozenClock()
         backoff = build_policy(policy.name, given, seed, clock)
         delays = delays_of(backoff, n, clock)
         if plot is not None:

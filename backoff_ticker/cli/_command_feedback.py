@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..policies._named import POLICIES
-from ..policies._running import StillClock
+from ..policies import POLICIES, FrozenClock
 from ._commands import PolicyCommand, PolicyGroup
 from ._feedback_log import answers, parse_log
 from ._policy_options import build_policy, policy_options, seed_option
 from ._text import listed
 
 if TYPE_CHECKING:
-    from ..policies._named import NamedPolicy
-
-__all__ = ["feedback_group"]
+    from ..policies import NamedPolicy
 
 
 def feedback_group() -> click.Group:
@@ -42,7 +39,7 @@ def feedback_group() -> click.Group:
 def _feedback_command(policy: NamedPolicy) -> click.Command:
     def show(*, log: tuple[str, ...], seed: int | None, **given: object) -> int:
         items, start = parse_log(log)
-        clock = StillClock(start)
+        clock = FrozenClock(start)
         backoff = build_policy(policy.name, given, seed, clock)
         click.echo(answers(backoff, items, clock), nl=False)
         return 0

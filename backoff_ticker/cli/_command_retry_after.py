@@ -6,14 +6,12 @@ from math import ceil
 
 import click
 
-from .._clock import resolve_clock
-from .._numbers import shown
-from .._retry_after import parse_retry_after
+from .._validation import safe_repr
+from ..clock import resolve_clock
+from ..retries import parse_retry_after
 from ._errors import NoAnswer
 from ._exit_codes import FAILED
 from ._text import exact
-
-__all__ = ["retry_after_command"]
 
 _EXACT_BELOW = 1e12
 """Seconds; not much beyond, a float no longer counts milliseconds exactly."""
@@ -43,7 +41,7 @@ def _show(*, value: str) -> int:
     # A field that was cut out of a response may have the end of its line.
     seconds = parse_retry_after(value.rstrip("\r\n"), resolve_clock(None).time())
     if seconds is None:
-        raise NoAnswer(f"neither a number of seconds nor an HTTP date: {shown(value)}")
+        raise NoAnswer(f"neither a number of seconds nor an HTTP date: {safe_repr(value)}")
     wait = _not_too_early(seconds)
     click.echo(str(int(wait)) if wait.is_integer() else exact(wait))
     return 0

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..policies._named import POLICIES
+from ..policies import POLICIES
 from ._commands import PolicyCommand, unknown
 from ._exit_codes import BAD_INPUT, INTERRUPTED, NOT_EXECUTABLE, NOT_FOUND, SIGNAL_BASE, TIMED_OUT
 from ._policy_options import PolicyOption, build_policy, policy_options, seed_option
@@ -15,8 +15,6 @@ from ._readers import Kind, exit_codes, regex, seconds, whole_number
 if TYPE_CHECKING:
     import re
     from collections.abc import Sequence
-
-__all__ = ["run_command"]
 
 _DEFAULT = "exponential"
 _TAKEN = frozenset({"max_attempts"})

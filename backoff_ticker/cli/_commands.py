@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .._numbers import shown
+from .._validation import safe_repr
 from ._policy_options import PolicyOption
 from ._text import listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-__all__ = ["Group", "PolicyCommand", "PolicyGroup", "unknown"]
 
 _HARD_HYPHEN = "\u2011"
 
@@ -26,7 +24,9 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> click.UsageError:
     near = get_close_matches(said, names, n=1)
     near += [known for known in names if said and known.startswith(said)]
     advice = f"did you mean {near[0]}? " if near else ""
-    return click.UsageError(f"no such {kind}: {shown(name)} ({advice}there are {listed(names)})")
+    return click.UsageError(
+        f"no such {kind}: {safe_repr(name)} ({advice}there are {listed(names)})"
+    )
 
 
 class Group(click.Group):

@@ -8,19 +8,13 @@ import json
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..policies._base import successive_bounds
-from ..policies._running import next_served, start_policy
-from ..policies._with_jitter import Drawn
-from ..policies._wrapper import Wrapper
+from ..policies import Drawn, Wrapper, draw_next, start_policy, successive_bounds
 from ._text import exact
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .._protocols import BackOff
-    from ..policies._running import StillClock
-
-__all__ = ["Delay", "as_csv", "as_json", "as_lines", "delays_of"]
+    from ..policies import BackOff, FrozenClock
 
 
 class Delay(NamedTuple):
@@ -44,7 +38,7 @@ class Delay(NamedTuple):
     total: float
 
 
-def delays_of(policy: BackOff, count: int, clock: StillClock) -> list[Delay]:
+def delays_of(policy: BackOff, count: int, clock: FrozenClock) -> list[Delay]:
     """Return the first ``count`` delays of a policy, fewer where it stops.
 
     Args:
@@ -56,10 +50,10 @@ def delays_of(policy: BackOff, count: int, clock: StillClock) -> list[Delay]:
     return list(_delays(run, count, clock))
 
 
-def _delays(run: BackOff, count: int, clock: StillClock) -> Iterator[Delay]:
+def _delays(run: BackOff, count: int, clock: FrozenClock) -> Iterator[Delay]:
     for retry, bounds in enumerate(islice(successive_bounds(run), count), 1):
         current = _interval_of(run)
-        drawn = next_served(run, clock)
+        drawn = draw_next(run, clock)
         if drawn is None or bounds is None:
             return
         least, greatest = bounds

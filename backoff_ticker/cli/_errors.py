@@ -14,8 +14,6 @@ from ._program import PROGRAM
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["NoAnswer", "complain", "run_guarded"]
-
 _LONGEST = 1000
 
 

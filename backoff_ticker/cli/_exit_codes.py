@@ -4,20 +4,6 @@ from __future__ import annotations
 
 import signal
 
-__all__ = [
-    "BAD_INPUT",
-    "BROKEN_PIPE",
-    "FAILED",
-    "INTERRUPTED",
-    "NOT_EXECUTABLE",
-    "NOT_FOUND",
-    "NO_MATCH",
-    "QUIT",
-    "SIGNAL_BASE",
-    "TIMED_OUT",
-    "of_signal",
-]
-
 SIGNAL_BASE = 128
 """What shells add to the number of the signal that ended a program."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ._program import PACKAGE
 
-__all__ = ["install_hint", "is_missing"]
-
 
 def is_missing(error: ModuleNotFoundError, *packages: str) -> bool:
     """Whether it was one of ``packages``, or a module in one, that was not found."""

@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from .._numbers import shown
-from .._stop import Stop
-from ..policies._running import tell
+from .._sentinels import Stop
+from .._validation import safe_repr
+from ..policies import tell
 from ._text import exact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .._protocols import BackOff
-    from ..policies._running import StillClock
-
-__all__ = ["answers", "parse_log"]
+    from ..policies import BackOff, FrozenClock
 
 _ITEM = re.compile(r"(?P<success>[01])(?::(?P<later>\+?)(?P<seconds>[0-9]+(?:\.[0-9]+)?))?")
 
@@ -60,19 +57,19 @@ def parse_log(items: Sequence[str]) -> tuple[list[_Item], float]:
         if match is None:
             raise click.UsageError(
                 f"item {position} of the log must be 0 or 1, alone or with :TIMESTAMP or "
-                f":+SECONDS, not {shown(text)}"
+                f":+SECONDS, not {safe_repr(text)}"
             )
         if match["seconds"]:
             now = float(match["seconds"]) + (now if match["later"] else 0.0)
         if not isfinite(now):
-            raise click.UsageError(f"item {position} of the log is too late: {shown(text)}")
+            raise click.UsageError(f"item {position} of the log is too late: {safe_repr(text)}")
         if not found and not match["later"]:
             start = now
         found.append(_Item(text, match["success"] == "1", now))
     return found, start
 
 
-def answers(policy: BackOff, log: Iterable[_Item], clock: StillClock) -> str:
+def answers(policy: BackOff, log: Iterable[_Item], clock: FrozenClock) -> str:
     """Return a line for each item: the delay in seconds, or -1 where the policy gives up.
 
     Args:
@@ -91,7 +88,7 @@ def answers(policy: BackOff, log: Iterable[_Item], clock: StillClock) -> str:
             answer = tell(policy, "success" if item.success else "failure", item.timestamp)
         except ValueError as error:
             raise click.UsageError(
-                f"item {position} of the log, {shown(item.text)}: {error}"
+                f"item {position} of the log, {safe_repr(item.text)}: {error}"
             ) from error
         lines.append("-1\n" if isinstance(answer, Stop) else f"{exact(answer)}\n")
     return "".join(lines)

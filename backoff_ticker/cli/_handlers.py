@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["handling"]
-
 
 @contextmanager
 def handling(callbacks: Mapping[signal.Signals, Callable[[], object]]) -> Iterator[None]:

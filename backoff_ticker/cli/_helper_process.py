@@ -18,8 +18,6 @@ from ._signals import ALL, blocked
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["HelperProcess"]
-
 _MOST_DESCRIPTORS = 65_536
 """Where a system allows far more, closing every number takes too long."""
 
@@ -41,7 +39,7 @@ class HelperProcess:
     def __init__(self, work: Callable[[int], object]) -> None:
         self.socket, theirs = socket.socketpair()
         try:
-            self.pid = _fork(work, theirs.fileno())
+            self.pid = _process(work, theirs.fileno())
         except OSError:
             self.socket.close()
             raise
@@ -62,7 +60,7 @@ class HelperProcess:
             pass  # the children of a process that ignores SIGCHLD leave no trace
 
 
-def _fork(work: Callable[[int], object], descriptor: int) -> int:
+def _process(work: Callable[[int], object], descriptor: int) -> int:
     with blocked(ALL):
         pid = os.fork()
         if pid == 0:

@@ -6,8 +6,6 @@ import signal
 
 from ._exit_codes import BROKEN_PIPE, INTERRUPTED, NO_MATCH, QUIT, TIMED_OUT, of_signal
 
-__all__ = ["Outcome", "Rules"]
-
 
 class Outcome:
     """What came of an attempt.

@@ -11,8 +11,8 @@ import struct
 import termios
 from typing import TYPE_CHECKING
 
-from .._token import CancellationToken
-from .._waiting import give_way
+from ..cancellation import CancellationToken
+from ..waiting import checkpoint
 from ._ready import ready
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from ._search import SearchProcess
     from ._terminal import Terminal
-
-__all__ = ["Output", "somebody_reads"]
 
 _STDOUT = 1
 _CHUNK = 65_536
@@ -77,7 +75,7 @@ class Output:
                 if not part:
                     return
                 await self._write(part)
-                await give_way
+                await checkpoint
             left = self._available()
             while left and (part := os.read(self._source, min(left, _CHUNK))):
                 left -= len(part)

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from ._delays import Delay
 
-__all__ = ["Picture"]
-
 _BLOCKS = ("\u2588", "\u2591", "\u2503")
 _ASCII = ("=", "-", "|")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .._numbers import shown
+from .._validation import safe_repr
 from ._extras import install_hint, is_missing
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ._delays import Delay
-
-__all__ = ["figure_of", "plot"]
 
 _GREATEST = 1e100
 """Seconds: beyond, the arithmetic of a diagram leaves the range of floats."""
@@ -44,11 +42,13 @@ def plot(name: str, delays: Sequence[Delay], path: str) -> None:
         if isinstance(error, ModuleNotFoundError) and is_missing(error, "matplotlib"):
             raise click.UsageError(install_hint("--plot", "plot")) from error
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        raise click.UsageError(f"--plot: cannot draw {shown(path)}: {reason}") from error
+        raise click.UsageError(f"--plot: cannot draw {safe_repr(path)}: {reason}") from error
     try:
         Path(path).write_bytes(image)
     except OSError as error:
-        raise click.UsageError(f"--plot: cannot write {shown(path)}: {error.strerror}") from error
+        raise click.UsageError(
+            f"--plot: cannot write {safe_repr(path)}: {error.strerror}"
+        ) from error
 
 
 def _image(name: str, delays: Sequence[Delay], path: str) -> bytes:
@@ -58,7 +58,7 @@ def _image(name: str, delays: Sequence[Delay], path: str) -> bytes:
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in known:
         endings = ", ".join(f".{name}" for name in sorted(known))
-        raise click.UsageError(f"--plot: {shown(path)} must end in one of {endings}")
+        raise click.UsageError(f"--plot: {safe_repr(path)} must end in one of {endings}")
     if any(delay.greatest > _GREATEST for delay in delays):
         raise click.UsageError(f"--plot: delays of more than {_GREATEST:g} s cannot be drawn")
     image = io.BytesIO()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["AROUND", "help_of"]
-
 _HELP = {
     "interval": "The delay.",
     "initial_interval": "The first interval.",

@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ..policies._limits import with_max_elapsed_time, with_max_interval, with_max_retries
-from ..policies._named import POLICIES
-from ..policies._with_jitter import with_added_jitter, with_jitter
+from ..policies import (
+    POLICIES,
+    with_added_jitter,
+    with_jitter,
+    with_max_elapsed_time,
+    with_max_interval,
+    with_max_retries,
+)
 from ._policy_help import AROUND, help_of
 from ._readers import Kind, number, whole_number, word_or_number
 from ._text import as_text, listed
@@ -19,17 +24,8 @@ from ._text import as_text, listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from .._protocols import BackOff, Clock
-    from ..policies._named import NamedPolicy
-
-__all__ = [
-    "PolicyOption",
-    "WrapperOption",
-    "build_policy",
-    "options_of",
-    "policy_options",
-    "seed_option",
-]
+    from ..clock import Clock
+    from ..policies import BackOff, NamedPolicy
 
 _NOT_ON_THE_COMMAND_LINE = ("rng", "clock")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["PACKAGE", "PROGRAM"]
-
 PROGRAM = "backoff-ticker"
 PACKAGE = "backoff-ticker"
 """As package indexes know it."""

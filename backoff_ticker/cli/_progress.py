@@ -13,8 +13,6 @@ from ._text import rounded
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Progress"]
-
 _STDERR = 2
 _ERASE_LINE = "\r\x1b[2K"
 

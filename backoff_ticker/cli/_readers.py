@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from .._numbers import shown
+from .._validation import safe_repr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-__all__ = ["Kind", "exit_codes", "number", "regex", "seconds", "whole_number", "word_or_number"]
 
 _CODES = frozenset(range(1, 256))
 
@@ -53,7 +51,7 @@ def number(text: str) -> float:
             return float(text)
     except ValueError:
         pass
-    raise click.BadParameter(f"{shown(text)} is not a number")
+    raise click.BadParameter(f"{safe_repr(text)} is not a number")
 
 
 def word_or_number(text: str) -> str | float:
@@ -75,9 +73,9 @@ def whole_number(least: int | None = None, greatest: int | None = None) -> Calla
         try:
             found = int(text if _is_plain(text) else "")
         except ValueError:
-            raise click.BadParameter(f"{shown(text)} is not {expected}") from None
+            raise click.BadParameter(f"{safe_repr(text)} is not {expected}") from None
         if (least is not None and found < least) or (greatest is not None and found > greatest):
-            raise click.BadParameter(f"{shown(text)} is not {expected}")
+            raise click.BadParameter(f"{safe_repr(text)} is not {expected}")
         return found
 
     return read
@@ -91,7 +89,7 @@ def seconds(text: str) -> float:
     """
     found = number(text)
     if not (isfinite(found) and found > 0.0):
-        raise click.BadParameter(f"{shown(text)} is not a finite number of seconds > 0")
+        raise click.BadParameter(f"{safe_repr(text)} is not a finite number of seconds > 0")
     return found
 
 
@@ -104,7 +102,9 @@ def exit_codes(text: str) -> frozenset[int]:
     words = [word.strip(" ") for word in text.split(",")]
     codes = frozenset(int(word) if re.fullmatch("[0-9]{1,3}", word) else 0 for word in words)
     if not codes <= _CODES:
-        raise click.BadParameter(f"{shown(text)} is not a list of exit codes, 1 to 255, as in 1,75")
+        raise click.BadParameter(
+            f"{safe_repr(text)} is not a list of exit codes, 1 to 255, as in 1,75"
+        )
     return codes
 
 
@@ -119,4 +119,6 @@ def regex(text: str) -> re.Pattern[str]:
             warnings.simplefilter("ignore")  # of what a later Python may read in another way
             return re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
-        raise click.BadParameter(f"{shown(text)} is not a regular expression: {error}") from None
+        raise click.BadParameter(
+            f"{safe_repr(text)} is not a regular expression: {error}"
+        ) from None

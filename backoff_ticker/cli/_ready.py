@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .._token import CancellationToken
-
-__all__ = ["ready"]
+    from ..cancellation import CancellationToken
 
 
 async def ready(

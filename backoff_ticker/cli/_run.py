@@ -10,11 +10,10 @@ from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from .._async_ticker import AsyncTicker
-from .._errors import TickerClosed
-from .._numbers import as_count, as_seconds, shown
-from .._schedule import CloseReason, Pace
-from .._token import CancellationToken
+from .._errors import CloseReason, TickerClosed
+from .._validation import as_count, as_seconds, safe_repr
+from ..cancellation import CancellationToken
+from ..tickers import AsyncTicker, Pace
 from ._attempt import Attempt
 from ._errors import complain
 from ._exit_codes import INTERRUPTED, NOT_EXECUTABLE, NOT_FOUND, TIMED_OUT, of_signal
@@ -27,11 +26,9 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Callable, Iterator, Sequence
 
-    from .._protocols import BackOff
-    from .._schedule import Tick
+    from ..policies import BackOff
+    from ..tickers import Tick
     from ._outcome import Outcome
-
-__all__ = ["run"]
 
 _LAST_STANDARD = 2
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -86,7 +83,7 @@ def run(  # noqa: PLR0913 - the options of the command
         Exception: What the policy failed with.
     """
     if isinstance(command, str) or not command:
-        raise ValueError(f"command must be a program and its arguments, not {shown(command)}")
+        raise ValueError(f"command must be a program and its arguments, not {safe_repr(command)}")
     if max_attempts is not None and as_count("max_attempts", max_attempts) == 0:
         raise ValueError("max_attempts must be an int >= 1 or None, not 0")
     grace = as_seconds("grace", grace)

@@ -12,14 +12,12 @@ import signal
 import socket
 from typing import TYPE_CHECKING
 
-from .._token import CancellationToken
+from ..cancellation import CancellationToken
 from ._helper_process import HelperProcess
 from ._ready import ready
 
 if TYPE_CHECKING:
     import re
-
-__all__ = ["LineSearch", "SearchProcess"]
 
 _CHUNK = 65_536
 _LONGEST_LINE = 65_536

@@ -15,8 +15,6 @@ import socket
 
 from ._helper_process import HelperProcess
 
-__all__ = ["Sentinel"]
-
 _TYPED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
 """Ctrl-C, Ctrl-\\, and the terminal was closed."""
 

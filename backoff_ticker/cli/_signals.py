@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["ALL", "acting", "blocked", "forget_handlers"]
-
 ALL = signal.valid_signals()
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from ._delays import Delay
 
-__all__ = ["as_table"]
-
 _NARROWEST = 10
 _WIDEST = 32
 """Columns of the picture; where there is not even the least room, it is left out."""

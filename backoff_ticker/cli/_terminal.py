@@ -19,8 +19,6 @@ from ._signals import acting, blocked
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-__all__ = ["Terminal", "stop_ourselves"]
-
 
 def stop_ourselves(number: int, *, group: bool) -> bool:
     """Stop as ``number`` stops by default, and return once somebody has continued us.

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["as_text", "exact", "listed", "rounded"]
-
 _MANY = 1e7
 _FEW = 0.01
 

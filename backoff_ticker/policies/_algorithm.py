@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from math import inf
 
-from .._clock import resolve_clock
-from .._numbers import LARGEST, as_count, as_flag, as_fraction, as_number, as_seconds
-from .._stop import STOP
+from .._random import as_rng, draw_from
+from .._sentinels import STOP
+from .._validation import LARGEST, as_count, as_flag, as_fraction, as_number, as_seconds
+from ..clock import resolve_clock
 from ._algorithm_bounds import each_failure_bounds, failure_bounds
 from ._base import Policy
 from ._elapsed import OnClock
-from ._random import as_rng, draw_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from random import Random
     from typing import ClassVar, TypedDict
 
-    from .._protocols import Clock
-    from .._stop import Stop
+    from .._sentinels import Stop
+    from ..clock import Clock
     from ._base import Bounds, Calls
 
     class AlgorithmOptions(TypedDict, total=False):
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
         max_delay: float | timedelta | None
         rng: Random | None
         clock: Clock | None
-
-
-__all__ = ["AlgorithmBackOff"]
 
 
 class AlgorithmBackOff(OnClock, Policy):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._numbers import as_difference, as_factor, as_seconds
+from .._validation import as_difference, as_factor, as_seconds
 from ._algorithm import AlgorithmBackOff
 
 TYPE_CHECKING = False
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from ._base import Bounds
 
     Step = tuple[float, float]
-
-__all__ = ["LILDBackOff", "LIMDBackOff", "MILDBackOff", "MIMDBackOff"]
 
 
 class _Adaptive(AlgorithmBackOff):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count, islice
 from math import expm1, inf, isfinite, log1p
 
-from .._numbers import LARGEST
+from .._validation import LARGEST
 from ._base import ending_after, geometric
 
 TYPE_CHECKING = False
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from ._algorithm import AlgorithmBackOff
     from ._base import Bounds
-
-__all__ = ["each_failure_bounds", "failure_bounds"]
 
 _EXACT_STEPS = 1000
 """So many steps are taken one by one, in one to three milliseconds. More would make the bounds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._numbers import LARGEST, as_factor, as_seconds
+from .._validation import LARGEST, as_factor, as_seconds
 from ._algorithm import AlgorithmBackOff
 from ._base import either, geometric
 
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from ._algorithm import AlgorithmOptions
     from ._base import Bounds
-
-__all__ = ["ConstantFeedbackBackOff", "ExponentialFeedbackBackOff", "FibonacciBackOff"]
 
 
 class _Fixed(AlgorithmBackOff):

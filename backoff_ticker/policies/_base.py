@@ -6,7 +6,7 @@ from itertools import chain, count, islice, repeat
 from math import exp, inf, log
 from sys import maxsize
 
-from .._numbers import LARGEST, as_count, shown
+from .._validation import LARGEST, as_count, safe_repr
 from ._copying import TOO_DEEP, copy_of_ours, is_ours
 
 TYPE_CHECKING = False
@@ -14,24 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import ClassVar, TypeGuard
 
-    from .._protocols import BackOff
-    from .._stop import Stop
+    from .._sentinels import Stop
+    from ._protocol import BackOff
 
     Bounds = tuple[float, float]
     Calls = tuple[float, float]  # ints, as floats do not count so far; inf for endless
-
-__all__ = [
-    "UNKNOWN",
-    "Policy",
-    "calls_of",
-    "each_bounds_of",
-    "either",
-    "ending_after",
-    "geometric",
-    "is_known",
-    "span_of",
-    "successive_bounds",
-]
 
 _LARGEST_SIZE = log(LARGEST)
 _MOST_STEPS = 10**300
@@ -89,7 +76,7 @@ class Policy:
         try:
             return self._span(call, call)
         except RecursionError as error:
-            raise RecursionError(f"no bounds of {shown(self)}: {TOO_DEEP}") from error
+            raise RecursionError(f"no bounds of {safe_repr(self)}: {TOO_DEEP}") from error
 
     def _at(self, n: int) -> Bounds | None:
         """Return the bounds of call ``n``."""
@@ -132,7 +119,7 @@ class Policy:
     def __repr__(self) -> str:
         unusual = (n for n, usual in self._shown_unless.items() if getattr(self, n) != usual)
         names = (*self._shown, *unusual)
-        parameters = ", ".join(f"{name}={shown(getattr(self, name))}" for name in names)
+        parameters = ", ".join(f"{name}={safe_repr(getattr(self, name))}" for name in names)
         return f"{type(self).__name__}({parameters})"
 
 

@@ -7,8 +7,8 @@ from math import inf
 from operator import methodcaller
 from sys import maxsize
 
-from .._numbers import LARGEST
-from .._stop import STOP
+from .._sentinels import STOP
+from .._validation import LARGEST
 from ._base import UNKNOWN, calls_of, each_bounds_of, either, ending_after, span_of
 from ._copying import is_immutable, policies_in, require_policy
 from ._running import checked_delay, is_feedback, tell
@@ -19,11 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import overload
 
-    from .._protocols import BackOff, FeedbackBackOff
-    from .._stop import Stop
+    from .._sentinels import Stop
     from ._base import Bounds, Calls
-
-__all__ = ["chain"]
+    from ._protocol import BackOff, FeedbackBackOff
 
 _next_backoff: Callable[[BackOff], float | Stop] = methodcaller("next_backoff")
 

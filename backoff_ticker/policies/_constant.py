@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .._numbers import as_seconds
-from .._stop import STOP
+from .._sentinels import STOP
+from .._validation import as_seconds
 from ._base import Policy
 from ._copying import IMMUTABLE
 
@@ -12,10 +12,8 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import ClassVar
 
-    from .._stop import Stop
+    from .._sentinels import Stop
     from ._base import Bounds, Calls
-
-__all__ = ["ConstantBackOff", "StopBackOff", "ZeroBackOff"]
 
 
 class ConstantBackOff(Policy):

@@ -5,28 +5,16 @@ from __future__ import annotations
 from collections import deque
 from operator import is_not
 
-from .._numbers import shown
+from .._validation import safe_repr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Final, TypeVar
 
-    from .._protocols import BackOff, Clock
+    from ..clock import Clock
+    from ._protocol import BackOff
 
     Copied = TypeVar("Copied")
-
-__all__ = [
-    "IMMUTABLE",
-    "TOO_DEEP",
-    "attributes",
-    "copy_of_ours",
-    "copy_policy",
-    "is_immutable",
-    "is_ours",
-    "is_policy",
-    "policies_in",
-    "require_policy",
-]
 
 _PACKAGE = __name__.partition(".")[0]
 TOO_DEEP = "it holds too many policies inside each other"
@@ -61,7 +49,7 @@ def require_policy(name: str, value: object) -> None:
     if not is_policy(value):
         raise TypeError(
             f"{name} must be a BackOff, an object with next_backoff() and reset(), "
-            f"not {shown(value)}"
+            f"not {safe_repr(value)}"
         )
 
 
@@ -148,7 +136,7 @@ class Copier:
             if self._name is None:
                 raise
             raise _CannotBeCopied(
-                f"{self._name} must be a BackOff that can be copied, not {shown(original)}"
+                f"{self._name} must be a BackOff that can be copied, not {safe_repr(original)}"
             ) from error
         bind_clock = getattr(twin, "_bind_clock", None)
         if bind_clock is not None and self._clock is not None and twin is not original:
@@ -227,5 +215,5 @@ def copy_policy(name: str, policy: BackOff, clock: Clock | None = None) -> BackO
         return Copier(name, clock).policy(policy)
     except RecursionError as error:
         raise _CannotBeCopied(
-            f"{name} must be a BackOff that can be copied, not {shown(policy)}: {TOO_DEEP}"
+            f"{name} must be a BackOff that can be copied, not {safe_repr(policy)}: {TOO_DEEP}"
         ) from error

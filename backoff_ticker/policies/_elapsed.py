@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from .._clock import resolve_clock
-from .._numbers import as_seconds
+from .._validation import as_seconds
+from ..clock import resolve_clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from .._protocols import Clock
-
-__all__ = ["ElapsedTime", "OnClock", "too_late"]
+    from ..clock import Clock
 
 _HALF_A_NANOSECOND = 5e-10
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import inf
 
-from .._numbers import LARGEST, as_factor, as_flag, as_fraction, as_seconds
-from .._stop import STOP
+from .._random import as_rng, draw_from
+from .._sentinels import STOP
+from .._validation import LARGEST, as_factor, as_flag, as_fraction, as_seconds
 from ._base import Policy, geometric
 from ._elapsed import ElapsedTime, too_late
-from ._random import as_rng, draw_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from random import Random
     from typing import ClassVar
 
-    from .._protocols import Clock
-    from .._stop import Stop
+    from .._sentinels import Stop
+    from ..clock import Clock
     from ._base import Bounds, Calls
-
-__all__ = ["ExponentialBackOff"]
 
 
 class ExponentialBackOff(ElapsedTime, Policy):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .._numbers import as_count, as_seconds, shown
-from .._stop import STOP
+from .._sentinels import STOP
+from .._validation import as_count, as_seconds, safe_repr
 from ._base import ending_after
 from ._elapsed import ElapsedTime, too_late
 from ._running import is_feedback
@@ -15,13 +15,12 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import overload
 
-    from .._protocols import BackOff, Clock, FeedbackBackOff
-    from .._stop import Stop
+    from .._sentinels import Stop
+    from ..clock import Clock
     from ._base import Bounds, Calls
+    from ._protocol import BackOff, FeedbackBackOff
 
     Limit = float | timedelta | None
-
-__all__ = ["with_max_elapsed_time", "with_max_interval", "with_max_retries"]
 
 
 class MaxRetriesBackOff(Wrapper):
@@ -72,7 +71,7 @@ class MaxRetriesBackOff(Wrapper):
         return delay
 
     def __repr__(self) -> str:
-        return f"with_max_retries({self.backoff!r}, {shown(self.max_retries)})"
+        return f"with_max_retries({self.backoff!r}, {safe_repr(self.max_retries)})"
 
 
 class FeedbackMaxRetriesBackOff(TakesFeedback, MaxRetriesBackOff):

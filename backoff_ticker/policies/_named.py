@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from .._numbers import shown
+from .._validation import safe_repr
 from ._algorithm import AlgorithmBackOff
 from ._algorithm_adaptive import LILDBackOff, LIMDBackOff, MILDBackOff, MIMDBackOff
 from ._algorithm_fixed import ConstantFeedbackBackOff, ExponentialFeedbackBackOff, FibonacciBackOff
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from random import Random
 
     from ._base import Policy
-
-__all__ = ["POLICIES", "NamedPolicy", "named_policy"]
 
 
 class NamedPolicy:
@@ -178,7 +176,7 @@ def named_policy(name: str, **options: object) -> Policy:
         TypeError: An option is missing, unknown or of a wrong type, or ``name`` is no str.
     """
     if not isinstance(name, str):
-        raise TypeError(f"name must be a str, not {shown(name)}")
+        raise TypeError(f"name must be a str, not {safe_repr(name)}")
     entry = POLICIES.get(name)
     if entry is None:
         raise ValueError(f"name must be one of {', '.join(POLICIES)}, not {name!r}")

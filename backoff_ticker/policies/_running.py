@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .._clock import resolve_clock
-from .._numbers import LARGEST, as_seconds, shown
-from .._stop import STOP
+from .._sentinels import STOP
+from .._validation import LARGEST, as_seconds, safe_repr
+from ..clock import resolve_clock
 from ._copying import copy_policy
 
 TYPE_CHECKING = False
@@ -12,18 +12,10 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable, Iterator
 
-    from .._protocols import BackOff, Clock, Parker, Timer, TimerHandle
-    from .._stop import Stop
-
-__all__ = [
-    "StillClock",
-    "checked_delay",
-    "delays",
-    "is_feedback",
-    "next_served",
-    "start_policy",
-    "tell",
-]
+    from .._sentinels import Stop
+    from ..channels import Timer
+    from ..clock import Clock, Parker, TimerHandle
+    from ._protocol import BackOff
 
 
 def is_feedback(policy: object) -> bool:
@@ -49,7 +41,7 @@ def checked_delay(policy: object, value: object) -> float:
     if type(value) is float and 0.0 <= value <= LARGEST:
         return value + 0.0
     expected = "a finite number of seconds >= 0, a timedelta or STOP"
-    return as_seconds(f"what {shown(policy)} returns", value, expected)  # type: ignore[arg-type]
+    return as_seconds(f"what {safe_repr(policy)} returns", value, expected)  # type: ignore[arg-type]
 
 
 def start_policy(name: str, policy: BackOff, clock: Clock | None) -> BackOff:
@@ -63,12 +55,12 @@ def start_policy(name: str, policy: BackOff, clock: Clock | None) -> BackOff:
     try:
         run.reset()
     except Exception as error:
-        error.add_note(f"This came from reset() of the policy given as {name}: {shown(policy)}")
+        error.add_note(f"This came from reset() of the policy given as {name}: {safe_repr(policy)}")
         raise
     return run
 
 
-class StillClock:
+class FrozenClock:
     """Stands still until somebody sets ``now``.
 
     Attributes:
@@ -105,7 +97,7 @@ class StillClock:
         raise NotImplementedError
 
 
-def next_served(run: BackOff, clock: StillClock) -> float | None:
+def draw_next(run: BackOff, clock: FrozenClock) -> float | None:
     """Return the next delay of a run, None for ``STOP``; its clock moves on as if that was waited.
 
     Raises:
@@ -130,10 +122,10 @@ def delays(backoff: BackOff) -> Iterator[float]:
         TypeError: ``backoff`` is no policy, or (from the iterator) returns what is no number.
         ValueError: From the iterator: the policy returns NaN, an infinity or a negative number.
     """
-    clock = StillClock()
+    clock = FrozenClock()
     return _delays(start_policy("backoff", backoff, clock), clock)
 
 
-def _delays(run: BackOff, clock: StillClock) -> Iterator[float]:
-    while (delay := next_served(run, clock)) is not None:
+def _delays(run: BackOff, clock: FrozenClock) -> Iterator[float]:
+    while (delay := draw_next(run, clock)) is not None:
         yield delay

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .._announce import announce
-from .._numbers import shown
-from .._stop import STOP
+from .._sentinels import STOP
+from .._validation import safe_repr
+from ._announce import announce
 from ._base import is_known
 from ._running import is_feedback
 from ._wrapper import TakesFeedback, Wrapper
@@ -14,12 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import overload
 
-    from .._protocols import BackOff, FeedbackBackOff
-    from .._stop import Stop
-    from .._token import CancellationToken
+    from .._sentinels import Stop
+    from ..cancellation import CancellationToken
     from ._base import Bounds, Calls
-
-__all__ = ["TokenBackOff", "token_policies", "with_token"]
+    from ._protocol import BackOff, FeedbackBackOff
 
 
 class TokenBackOff(Wrapper):
@@ -36,7 +34,7 @@ class TokenBackOff(Wrapper):
     def __init__(self, backoff: BackOff, token: CancellationToken) -> None:
         super().__init__(backoff)
         if not callable(getattr(token, "wait_set", None)) or isinstance(token, type):
-            raise TypeError(f"token must be a CancellationToken, not {shown(token)}")
+            raise TypeError(f"token must be a CancellationToken, not {safe_repr(token)}")
         self.token: CancellationToken = token
         self.announces: bool = True
 

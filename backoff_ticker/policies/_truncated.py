@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .._numbers import as_factor, as_seconds
+from .._random import as_rng, draw_from
+from .._validation import as_factor, as_seconds
 from ._base import Policy, geometric
-from ._random import as_rng, draw_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
     from ._base import Bounds
-
-__all__ = ["TruncatedExponentialBackOff"]
 
 
 class TruncatedExponentialBackOff(Policy):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .._numbers import LARGEST, as_fraction, as_seconds, shown
-from ._random import as_rng, draw_from
+from .._random import as_rng, draw_from
+from .._validation import LARGEST, as_fraction, as_seconds, safe_repr
 from ._running import is_feedback
 from ._wrapper import TakesFeedback, Wrapper
 
@@ -13,12 +13,10 @@ if TYPE_CHECKING:
     from random import Random
     from typing import Literal, overload
 
-    from .._protocols import BackOff, FeedbackBackOff
     from ._base import Bounds
+    from ._protocol import BackOff, FeedbackBackOff
 
     JitterKind = Literal["full", "equal"] | float
-
-__all__ = ["Drawn", "with_added_jitter", "with_jitter"]
 
 _KINDS = {"full": (0.0, 1.0), "equal": (0.5, 1.0)}
 
@@ -113,7 +111,7 @@ def _checked(name: str, jitter: JitterKind) -> JitterKind:
         if jitter in _KINDS:
             return jitter
         kinds = " or ".join(f'"{kind}"' for kind in _KINDS)
-        raise ValueError(f"{name} must be {kinds}, or a fraction, not {shown(jitter)}")
+        raise ValueError(f"{name} must be {kinds}, or a fraction, not {safe_repr(jitter)}")
     return as_fraction(name, jitter)
 
 

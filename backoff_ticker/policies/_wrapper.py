@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .._numbers import LARGEST
-from .._stop import STOP
+from .._sentinels import STOP
+from .._validation import LARGEST
 from ._base import Policy, calls_of, each_bounds_of, span_of
 from ._copying import require_policy
 from ._running import checked_delay, tell
@@ -12,11 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .._protocols import BackOff
-    from .._stop import Stop
+    from .._sentinels import Stop
     from ._base import Bounds, Calls
-
-__all__ = ["Outer", "TakesFeedback", "Wrapper"]
+    from ._protocol import BackOff
 
 
 class Outer(Policy):

@@ -10,14 +10,12 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from .._token import CancellationToken
+    from ..cancellation import CancellationToken
     from ._cut import Cut
     from ._loop import Attempts
     from ._outcome import Outcome
     from ._play import Play
     from ._run import Run
-
-__all__ = ["Attempt"]
 
 
 class Attempt:

@@ -8,9 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-__all__ = ["drop", "is_awaitable", "not_awaitable", "refuse_coroutine", "refuse_plain"]
-
-
 _CO_ITERABLE_COROUTINE = 0x100
 """As of ``inspect``, which takes long to import."""
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from .._numbers import as_factor, as_number, shown
-from .._process_bound import ProcessBound
+from .._process import ProcessBound
+from .._validation import as_factor, as_number, safe_repr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     Holding = tuple[int, dict[int, Any]]
-
-__all__ = ["RetryBudget"]
 
 _UNITS = 10**9
 """Tokens are counted in so many parts: whole numbers, so that ten tenths are one."""
@@ -61,7 +59,8 @@ class RetryBudget(ProcessBound):
         self.retry_cost: float = _above_zero("retry_cost", retry_cost)
         if self.retry_cost > self.max_tokens:
             raise ValueError(
-                f"retry_cost must be <= max_tokens ({self.max_tokens!r}), not {shown(retry_cost)}"
+                f"retry_cost must be <= max_tokens ({self.max_tokens!r}), "
+                f"not {safe_repr(retry_cost)}"
             )
         self._most = _units(self.max_tokens)
         self._gain = _units(self.token_ratio)
@@ -131,5 +130,5 @@ def _above_zero(name: str, value: float) -> float:
     expected = "a finite number > 0"
     number = as_number(name, value, expected)
     if number <= 0.0:
-        raise ValueError(f"{name} must be {expected}, not {shown(value)}")
+        raise ValueError(f"{name} must be {expected}, not {safe_repr(value)}")
     return number

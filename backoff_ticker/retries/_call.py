@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from types import CoroutineType
 
-from .._numbers import shown
+from .._validation import safe_repr
 from ._awaitables import is_awaitable, refuse_coroutine, refuse_plain
 from ._drive import drive, drive_async
 from ._go_on import go_on, go_on_async
@@ -17,12 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import TypeVar, Unpack
 
-    from .._protocols import BackOff
+    from ..policies import BackOff
     from ._options import RetryOptions
 
     T = TypeVar("T")
-
-__all__ = ["call", "call_async", "name_of", "require_operation", "retry_call", "retry_call_async"]
 
 
 def retry_call(
@@ -144,7 +142,7 @@ def _rules(what: str, backoff: BackOff | None, options: RetryOptions) -> Rules:
 def require_operation(operation: object) -> None:
     """Raise a TypeError unless ``operation`` can be called."""
     if not callable(operation):
-        raise TypeError(f"operation must be callable, not {shown(operation)}")
+        raise TypeError(f"operation must be callable, not {safe_repr(operation)}")
 
 
 def name_of(operation: object) -> str:

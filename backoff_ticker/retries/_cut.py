@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from .._token import derive_token
+from ..cancellation import derive_token
 from ._outcome import StopReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .._scope import Scope
-    from .._token import CancellationToken
+    from ..cancellation import CancellationToken, Scope
     from ._run import Run
 
     Limit = tuple[float, int, StopReason | None]
-
-__all__ = ["Cut", "cutting", "run_token"]
 
 
 class Cut:

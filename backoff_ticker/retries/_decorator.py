@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import wraps
 from types import CoroutineType
 
-from .._numbers import shown
-from ..policies._copying import is_policy, require_policy
+from .._validation import safe_repr
+from ..policies import is_policy, require_policy
 from ._awaitables import refuse_coroutine
 from ._call import name_of
 from ._drive import drive, drive_async
@@ -20,10 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, overload
 
-    from .._protocols import BackOff
+    from ..policies import BackOff
     from ._options import RetryOptions
-
-__all__ = ["retry"]
 
 if TYPE_CHECKING:
     P = ParamSpec("P")
@@ -117,7 +115,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         require_policy("backoff", backoff)  # raises: it is a class, or lacks reset()
     if options and callable(backoff):
         raise TypeError(
-            f"retry() decorates {shown(backoff)} without options, or takes options first: "
+            f"retry() decorates {safe_repr(backoff)} without options, or takes options first: "
             "retry(...)(function), or retry_call(function, ...)"
         )
     return _decorated(backoff, Rules("retry()", None, {}).settle())
@@ -129,7 +127,8 @@ def _decorated(function: Any, rules: Rules) -> Any:
     if not callable(function):
         below = " (a property or the like goes above it)" if hasattr(function, "__get__") else ""
         raise TypeError(
-            f"retry() takes a BackOff as backoff, or decorates a function, not {shown(function)}"
+            f"retry() takes a BackOff as backoff, or decorates a function, "
+            f"not {safe_repr(function)}"
             + below
         )
     return _wrapper_for(function)(function, name_of(function), rules)

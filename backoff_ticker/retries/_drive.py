@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from types import CoroutineType
 
-from .._waiting import GIVE_WAY_EACH
+from ..waiting import CHECKPOINT_EVERY
 from ._awaitables import is_awaitable, refuse_coroutine, refuse_plain
 from ._cut import cutting
 from ._ending import result_of
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     Args = tuple[Any, ...]
     Kwargs = Mapping[str, Any]
-
-__all__ = ["NO_KWARGS", "drive", "drive_async"]
 
 NO_KWARGS: Kwargs = {}
 
@@ -85,7 +83,7 @@ async def drive_async(  # noqa: C901, PLR0912 - as above
                 try:
                     reason = run.judge_cut() if error is CUT else run.judge(error)
                     if reason is None and (
-                        run.delay or run.always_pauses or run.attempts % GIVE_WAY_EACH == 0
+                        run.delay or run.always_pauses or run.attempts % CHECKPOINT_EVERY == 0
                     ):
                         await pause_async(run)
                         reason = run.look(run.now())

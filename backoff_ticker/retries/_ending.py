@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._errors import DeadlineExceeded
-from .._numbers import shown
+from .._validation import safe_repr
 from ._errors import chain, hang_on
 from ._outcome import StopReason
 
@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._run import Run
-
-__all__ = ["cut_error", "refusal", "result_of", "take_final_error"]
 
 _NOTE = "gave up after "
 _WITHOUT_ERROR = {None, StopReason.SUCCEEDED, StopReason.INTERRUPTED}
@@ -88,7 +86,7 @@ def _why(run: Run) -> str:
         case StopReason.MAX_ATTEMPTS:
             return f"max_attempts is {rules.max_attempts}"
         case StopReason.EXHAUSTED:
-            return f"the policy stopped: {shown(rules.backoff)}"
+            return f"the policy stopped: {safe_repr(rules.backoff)}"
         case StopReason.BUDGET:
             return f"nothing left in {rules.budget!r}"
     return f"{run.blamed} failed"

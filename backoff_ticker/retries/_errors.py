@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from .._errors import BackoffTickerError
-from .._numbers import as_seconds, shown
+from .._validation import as_seconds, safe_repr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
-
-__all__ = [
-    "Permanent",
-    "RejectedResult",
-    "RetryAfter",
-    "chain",
-    "hang_on",
-    "permanent_in",
-    "unwrapped",
-]
 
 
 class Permanent(BackoffTickerError):
@@ -37,7 +27,7 @@ class Permanent(BackoffTickerError):
 
     def __init__(self, error: BaseException) -> None:
         if not isinstance(error, BaseException):
-            raise TypeError(f"error must be an exception, not {shown(error)}")
+            raise TypeError(f"error must be an exception, not {safe_repr(error)}")
         super().__init__(error)
         self.error: BaseException = error
 
@@ -67,7 +57,7 @@ class RetryAfter(BackoffTickerError):
         if error is not None and not fits:
             raise TypeError(
                 "error must be None or an Exception that is neither Permanent nor RetryAfter, "
-                f"not {shown(error)}"
+                f"not {safe_repr(error)}"
             )
         super().__init__(seconds, error)
         self.error: Exception | None = error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial, wraps
 
-from .._marks import EMPTY, ENDED
+from .._sentinels import EMPTY, ENDED
 from ._call import call, call_async
 
 TYPE_CHECKING = False
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from ._rules import Rules
 
     Items = AsyncGenerator[Any, Any]
-
-__all__ = ["retried_async_generator", "retried_generator"]
 
 
 class _Begun:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import CoroutineType
 
-from .._clock import resolve_clock
-from .._waiting import GIVE_WAY_EACH, give_way
+from ..clock import resolve_clock
+from ..waiting import CHECKPOINT_EVERY, checkpoint
 from ._awaitables import is_awaitable, refuse_coroutine, refuse_plain
 from ._drive import NO_KWARGS, drive, drive_async
 from ._run import MARKERS, Run
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from ._drive import Args, Kwargs
     from ._rules import Rules
-
-__all__ = ["go_on", "go_on_async"]
 
 
 def go_on(  # noqa: PLR0913, PLR0917 - what is known of the first attempt
@@ -86,8 +84,8 @@ async def go_on_async(  # noqa: PLR0913, PLR0917 - as above
             and error.__cause__ is None
             and not isinstance(error, MARKERS)
         ):
-            if made % GIVE_WAY_EACH == 0:
-                await give_way
+            if made % CHECKPOINT_EVERY == 0:
+                await checkpoint
             made += 1
             try:
                 awaitable = operation(*args, **kwargs)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from .._channel import Channel
-from .._select import select_async
-from .._waiting import cancelled_error, current_loop, give_way
+from ..channels import Channel, select_async
+from ..waiting import cancelled_error, checkpoint, current_loop
 from ._awaitables import is_awaitable, not_awaitable
 from ._call import name_of, require_operation
 from ._ending import result_of
@@ -19,13 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
     from typing import Any, ClassVar, TypeVar, Unpack
 
-    from .._protocols import BackOff
+    from ..policies import BackOff
     from ._options import HedgeOptions
 
     Demand = StopReason | float | None
     T = TypeVar("T")
-
-__all__ = ["hedge_call_async"]
 
 
 async def hedge_call_async(
@@ -157,7 +154,7 @@ class _Hedge:
             source = None
         if source is ended:
             return value  # type: ignore[no-any-return]
-        await give_way  # to attempts that end in the same moment
+        await checkpoint  # to attempts that end in the same moment
         return ended.receive_nowait() if len(ended) else None
 
     def _heard(self, task: asyncio.Task[Any] | None) -> StopReason | None:

@@ -16,11 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Self, Unpack
 
-    from .._protocols import BackOff
-    from .._token import CancellationToken
+    from ..cancellation import CancellationToken
+    from ..policies import BackOff
     from ._options import RetryOptions
-
-__all__ = ["Attempts", "attempts"]
 
 _NAME = "attempts()"
 

@@ -8,12 +8,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
 
-    from .._protocols import Clock, TickerTimer
-    from .._token import CancellationToken
+    from ..cancellation import CancellationToken
+    from ..channels import TimerLike
+    from ..clock import Clock
     from ._budget import RetryBudget
     from ._outcome import Outcome
-
-__all__ = ["HedgeOptions", "RetryOptions"]
 
 
 class HedgeOptions(TypedDict, total=False):
@@ -47,4 +46,4 @@ class RetryOptions(HedgeOptions, total=False):
     on_retry: Callable[[Outcome], object] | None
     on_success: Callable[[Outcome], object] | None
     on_give_up: Callable[[Outcome], object] | None
-    timer: TickerTimer | None
+    timer: TimerLike | None

@@ -9,8 +9,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NamedTuple
 
-__all__ = ["Outcome", "StopReason"]
-
 
 class StopReason(enum.StrEnum):
     """Why a retry makes no further attempt."""

@@ -5,26 +5,23 @@ from __future__ import annotations
 import weakref
 from functools import partial
 
-from .. import _fork
-from .._marks import CLOSED, EMPTY
-from .._numbers import LARGEST
-from .._select import select, select_async
-from .._waiting import GIVE_WAY_EACH, give_way, park_coroutine, park_thread
+from .. import _process
+from .._sentinels import CLOSED, EMPTY
+from .._validation import LARGEST
+from ..channels import select, select_async
+from ..waiting import CHECKPOINT_EVERY, checkpoint, park_coroutine, park_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, Self
 
-    from .._protocols import TickerTimer
-    from .._wait_set import WaitSet
-    from .._waiting import LoopWaiter, ThreadWaiter
+    from ..channels import TimerLike
+    from ..waiting import LoopWaiter, ThreadWaiter, WaitSet
     from ._run import Run
     from ._skipping import SkippingClock
 
     Waits = tuple[float, float, tuple[WaitSet, ...], Callable[[Any], float | None]]
-
-__all__ = ["pause", "pause_async"]
 
 
 def pause(run: Run) -> None:
@@ -54,7 +51,7 @@ async def pause_async(run: Run) -> None:
     run.culprit = "the wait"
     if run.skipping is not None:
         _skip(run, run.skipping)
-        await give_way
+        await checkpoint
     elif run.rules.timer is not None:
         with _TimerWait(run, run.rules.timer) as wait:
             wait.refuse_closed(await select_async(*wait.sources, timeout=wait.timeout))
@@ -64,8 +61,8 @@ async def pause_async(run: Run) -> None:
         while monotonic() < until and not (run.token is not None and run.token.cancelled):
             await park_coroutine(run.clock, sources, look, until)
         run.waited += monotonic() - began
-    elif run.attempts % GIVE_WAY_EACH == 0:
-        await give_way
+    elif run.attempts % CHECKPOINT_EVERY == 0:
+        await checkpoint
 
 
 def _waits(run: Run) -> Waits:
@@ -77,7 +74,7 @@ def _waits(run: Run) -> Waits:
     token = run.token
     if token is None:
         return began, until, (), _limit_of
-    return began, until, (token.wait_set(),), token._look
+    return began, until, (token.wait_set(),), token._recheck
 
 
 def _limit_of(waiter: ThreadWaiter | LoopWaiter) -> float:
@@ -110,10 +107,10 @@ class _TimerWait:
 
     __slots__ = ("__weakref__", "_began", "_claim", "_key", "_run", "_timer", "sources", "timeout")
 
-    def __init__(self, run: Run, timer: TickerTimer) -> None:
+    def __init__(self, run: Run, timer: TimerLike) -> None:
         self._run = run
         self._timer = timer
-        self._key = id(timer), _fork.generation
+        self._key = id(timer), _process.generation
         self._claim = weakref.ref(self, partial(_forget, self._key))
         token = run.token
         self.sources: tuple[Any, ...] = (timer,) if token is None else (timer, token)

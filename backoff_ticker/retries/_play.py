@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from ._run import Run
 
-__all__ = ["Play"]
-
 
 class Play:
     """The script of one run, under way.

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from types import CoroutineType
 
-from .._clock import resolve_clock
 from .._errors import Cancelled, DeadlineExceeded
-from .._numbers import as_count, as_seconds, shown
-from .._timer import require_timer
-from .._token import any_of, require_token
-from ..policies._copying import copy_policy, is_immutable, require_policy
-from ..policies._exponential import ExponentialBackOff
-from ..policies._running import is_feedback
-from ..policies._token_backoff import token_policies
+from .._validation import as_count, as_seconds, safe_repr
+from ..cancellation import any_of, require_token
+from ..channels import require_timer
+from ..clock import resolve_clock
+from ..policies import (
+    ExponentialBackOff,
+    copy_policy,
+    is_feedback,
+    is_immutable,
+    require_policy,
+    token_policies,
+)
 from ._budget import RetryBudget
 
 TYPE_CHECKING = False
@@ -21,11 +25,11 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Any, ClassVar, Self
 
-    from .._protocols import BackOff, Clock, TickerTimer
-    from .._token import CancellationToken
+    from ..cancellation import CancellationToken
+    from ..channels import TimerLike
+    from ..clock import Clock
+    from ..policies import BackOff
     from ._outcome import Outcome
-
-__all__ = ["HOOKS", "Rules"]
 
 _SIX_HOURS = 21_600.0
 
@@ -83,7 +87,7 @@ class Rules:
     on_give_up: Callable[[Outcome], object] | None = None
     budget: RetryBudget | None = None
     clock: Clock | None = None
-    timer: TickerTimer | None = None
+    timer: TimerLike | None = None
 
     _without: ClassVar[Collection[str]] = ()
     """Options that a subclass does not have."""
@@ -247,14 +251,14 @@ def _as_on(name: str, value: object) -> object:
         if isinstance(kind, type) or kind is not value or not callable(value):
             raise TypeError(
                 f"{name} must be an exception type, a tuple of them, or a function of an error, "
-                f"not {shown(value)}"
+                f"not {safe_repr(value)}"
             )
     return value
 
 
 def _as_callable(name: str, value: object) -> object:
     if not callable(value):
-        raise TypeError(f"{name} must be callable or None, not {shown(value)}")
+        raise TypeError(f"{name} must be callable or None, not {safe_repr(value)}")
     return value
 
 
@@ -273,7 +277,7 @@ def _as_token(name: str, value: object) -> object:
 
 def _as_budget(name: str, value: object) -> object:
     if not isinstance(value, RetryBudget):
-        raise TypeError(f"{name} must be a RetryBudget or None, not {shown(value)}")
+        raise TypeError(f"{name} must be a RetryBudget or None, not {safe_repr(value)}")
     return value
 
 

@@ -6,13 +6,11 @@ and results; these may fail, and their errors pass.
 
 from __future__ import annotations
 
-from .._clock import resolve_clock
 from .._errors import Cancelled
-from .._numbers import LARGEST
-from .._policy_run import PolicyRun
-from .._stop import STOP
-from .._turn import Last
-from ..policies._running import checked_delay, start_policy
+from .._sentinels import STOP
+from .._validation import LARGEST
+from ..clock import resolve_clock
+from ..policies import End, PolicyRun, checked_delay, start_policy
 from ._ending import cut_error
 from ._errors import Permanent, RetryAfter, hang_on, permanent_in, unwrapped
 from ._outcome import Outcome, StopReason
@@ -23,11 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from .._protocols import Clock
-    from .._stop import Stop
+    from .._sentinels import Stop
+    from ..clock import Clock
     from ._rules import Rules
-
-__all__ = ["MARKERS", "Run"]
 
 MARKERS = (Permanent, RetryAfter, Cancelled)
 """Errors that say by themselves what is to follow."""
@@ -110,7 +106,7 @@ class Run:
         self.attempts: int = 0 if error is None else made
         self.delay: float = 0.0
         self.token = token
-        self._ask: Callable[[], float | Stop | Last] | None = None
+        self._ask: Callable[[], float | Stop | End] | None = None
         self.from_start: bool = error is None or began is not None
         if began is None:
             began = clock.monotonic() if failed is None else failed
@@ -260,7 +256,7 @@ class Run:
         self.delay = delay
         return None
 
-    def _begin_policy(self) -> Callable[[], float | Stop | Last]:
+    def _begin_policy(self) -> Callable[[], float | Stop | End]:
         """Begin the run of the policy, at the first failure: its limits of time count from here."""
         rules = self.rules
         if rules.immutable:
@@ -276,7 +272,7 @@ class Run:
             self._ask = self._ask_policy
         return self._ask
 
-    def _ask_policy(self) -> float | Last:
+    def _ask_policy(self) -> float | End:
         policy = self._policy
         assert policy is not None  # noqa: S101 - begun
         delay = policy.ask()
@@ -285,7 +281,7 @@ class Run:
 
     def _checked(self, delay: object) -> float | None:
         """Return what the policy answered as a delay; None for ``STOP``."""
-        if isinstance(delay, Last):
+        if isinstance(delay, End):
             if delay.error is not None:
                 raise delay.error
             return None

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     Script = Generator[Any, Any, None]
 
-__all__ = ["CALL", "CUT", "END", "PAUSE", "REFUSED", "RETRY", "Closed", "Enter", "steps"]
-
 CALL: Final = "call"
 RETRY: Final = "retry"
 PAUSE: Final = "pause"

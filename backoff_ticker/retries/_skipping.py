@@ -7,9 +7,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
-    from .._protocols import Clock, Parker, Timer, TimerHandle
-
-__all__ = ["SkippingClock", "skippers"]
+    from ..clock import Clock, Parker, TimerHandle
 
 skippers: dict[object, None] = {}
 """Who has the waits of retries skipped; while there is anybody, all of them are."""
@@ -52,7 +50,3 @@ class SkippingClock:
     def parker(self, what: str = "") -> Parker:
         """Return a place to wait."""
         return self.clock.parker(what)
-
-    def timer(self) -> Timer:
-        """Return a timer."""
-        return self.clock.timer()

@@ -14,13 +14,11 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .._report import report
+from .._unraisable import report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
-
-__all__ = ["Alarm"]
 
 _OURS = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - a prefix of names
 _DEBUGGERS = {"bdb", "pdb", "pydevd", "_pydevd_bundle.pydevd"}

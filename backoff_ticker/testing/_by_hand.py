@@ -6,7 +6,7 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING
 
-from .._numbers import as_difference, as_number
+from .._validation import as_difference, as_number
 from ._clock_base import ClockBase
 from ._errors import ClockUsageError, UntrackedLoopError
 from ._loop_driver import HOW_TO_DRIVE, loop_kernel
@@ -16,8 +16,6 @@ from ._step import Step
 
 if TYPE_CHECKING:
     from datetime import timedelta
-
-__all__ = ["ByHand"]
 
 
 class ByHand(ClockBase):

@@ -7,7 +7,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from .._numbers import shown
+from .._validation import safe_repr
 from ._clock_base import check_callable
 from ._current import as_current
 from ._errors import ClockUsageError
@@ -18,8 +18,6 @@ from ._tracking import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
-
-__all__ = ["ByItself"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -88,7 +86,7 @@ class ByItself(Participants):
             BaseException: As ``run()`` does, or what the coroutine raised.
         """
         if not asyncio.iscoroutine(coroutine):
-            raise TypeError(f"coroutine must be a coroutine, not {shown(coroutine)}")
+            raise TypeError(f"coroutine must be a coroutine, not {safe_repr(coroutine)}")
         try:
             with (
                 self._installed(),

@@ -6,14 +6,12 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING
 
-from .._numbers import shown
+from .._validation import safe_repr
 from ._errors import ClockUsageError
 
 if TYPE_CHECKING:
     from ._kernel import Kernel
     from ._participant import Participant
-
-__all__ = ["ClockBase", "check_callable"]
 
 
 def check_callable(name: str, value: object) -> None:
@@ -23,7 +21,7 @@ def check_callable(name: str, value: object) -> None:
         TypeError: ``value`` cannot.
     """
     if not callable(value):
-        raise TypeError(f"{name} must be callable, not {shown(value)}")
+        raise TypeError(f"{name} must be callable, not {safe_repr(value)}")
 
 
 class ClockBase:

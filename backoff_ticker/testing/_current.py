@@ -6,14 +6,12 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .._clock import current_clocks
+from ..clock import current_clocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .._protocols import Clock
-
-__all__ = ["as_current"]
+    from ..clock import Clock
 
 
 @contextmanager

@@ -12,8 +12,6 @@ from ._reports import name_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["DrivenTimer", "DrivenTimers"]
-
 _MANY = 1024
 """How many times of timers that are gone are kept, besides twice as many as there are timers."""
 

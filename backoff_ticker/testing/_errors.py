@@ -4,17 +4,6 @@ from __future__ import annotations
 
 from .._errors import BackoffTickerError
 
-__all__ = [
-    "ClockLeakError",
-    "ClockUsageError",
-    "SettleTimeout",
-    "UntrackedLoopError",
-    "UntrackedThreadError",
-    "Unwind",
-    "VirtualDeadlockError",
-    "VirtualTimeError",
-]
-
 
 class VirtualTimeError(BackoffTickerError):
     """Anything that a virtual clock raises."""

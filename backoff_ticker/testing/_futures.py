@@ -13,8 +13,6 @@ from ._tracking import kernel_here, wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["FUTURE_PATCHES"]
-
 
 def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:
     def wait(future: Future[Any], timeout: float | None = None) -> Any:  # noqa: ANN401

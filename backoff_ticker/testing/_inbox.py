@@ -17,8 +17,6 @@ from ._errors import ClockUsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Inbox"]
-
 T = TypeVar("T")
 
 

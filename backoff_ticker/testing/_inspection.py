@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from .._numbers import as_count, as_seconds, shown
+from .._validation import as_count, as_seconds, safe_repr
 from ._clock_base import ClockBase, check_callable
 from ._errors import ClockUsageError, SettleTimeout
 from ._participant import State
@@ -12,8 +12,6 @@ from ._traps import Trap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-__all__ = ["Inspection", "TimerInfo"]
 
 
 class TimerInfo(NamedTuple):
@@ -105,5 +103,5 @@ class Inspection(ClockBase):
             check_callable("match", match)
         kinds = ("monotonic", "time", "call_at", "parker")
         if kind not in kinds:
-            raise ClockUsageError(f"kind must be one of {', '.join(kinds)}, not {shown(kind)}")
+            raise ClockUsageError(f"kind must be one of {', '.join(kinds)}, not {safe_repr(kind)}")
         return Trap(self._kernel, self._traps, kind, match)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from ._participant import Participant
 
-__all__ = ["KeptTurn"]
-
 _SHARED_AFTER = 0.05
 """Seconds of doing nothing after which a turn is shared."""
 _LATE_LOOK = 2.0 * LOOK_INTERVAL

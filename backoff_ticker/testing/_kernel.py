@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from ._tasks import Task
     from ._timers import VirtualTimer
 
-__all__ = ["Kernel", "kernels"]
-
 _STALLS = 8
 """How often at one time the driver is told that nothing can end its wait, before it is ended."""
 

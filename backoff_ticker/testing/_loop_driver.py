@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from math import ulp
 from typing import TYPE_CHECKING, Any
 
-from .._clock import SystemClock
+from ..clock import SystemClock
 from ._driven_timers import DrivenTimer, DrivenTimers
 from ._errors import (
     ClockUsageError,
@@ -26,11 +26,9 @@ from ._turns import POLLS_A_TURN
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .._protocols import TimerHandle
+    from ..clock import TimerHandle
     from ._kernel import Kernel
     from ._participant import Participant
-
-__all__ = ["HOW_TO_DRIVE", "LoopDriver", "driver_of", "loop_kernel", "loop_timer"]
 
 HOW_TO_DRIVE = "run the code on clock.new_event_loop(), or begin the loop inside `with clock:`"
 """What to do about a loop that a clock does not drive."""

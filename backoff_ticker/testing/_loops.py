@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from ._kernel import Kernel
 
-__all__ = ["LOOP_PATCHES", "VirtualLoop"]
-
 
 def _running_for_ever(original: Callable[..., Any]) -> Callable[..., Any]:
     def run_forever(loop: Any) -> None:  # noqa: ANN401

@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from math import floor
 
-__all__ = ["LATEST", "in_nanoseconds", "in_seconds"]
-
 _A_SECOND = 1_000_000_000
 
 

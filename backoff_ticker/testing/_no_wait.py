@@ -6,12 +6,10 @@ import inspect
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from ..retries._skipping import skippers
+from ..retries import skippers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-__all__ = ["no_wait"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

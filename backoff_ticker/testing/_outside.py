@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from ._participant import Participant
 
-__all__ = ["loops_with_news", "wait_for_idle"]
-
 _MOMENT = 1e-4
 """Seconds for which the interpreter is let go, so that whoever was woken can take it."""
 _QUIET = 2

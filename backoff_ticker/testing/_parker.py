@@ -6,7 +6,7 @@ import threading
 from math import inf
 from typing import TYPE_CHECKING
 
-from .._numbers import as_number
+from .._validation import as_number
 from ._errors import ClockUsageError
 from ._participant import State
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from ._kernel import Kernel
     from ._participant import Participant
-
-__all__ = ["VirtualParker", "wait_for_turn"]
 
 
 class VirtualParker:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from ._timers import VirtualTimer
 
-__all__ = ["PARTICIPANT", "Participant", "State", "start_untracked"]
-
 PARTICIPANT = "_backoff_ticker_participant"
 """The attribute of a thread that names its participant; None: it is to be none."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Unpack
 
-__all__ = ["Participants"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 Args = TypeVarTuple("Args")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from .._clock import current_clocks
-from .._fork import after_fork
+from .._process import after_fork
+from ..clock import current_clocks
 from ._futures import FUTURE_PATCHES
 from ._kernel import kernels
 from ._loops import LOOP_PATCHES
@@ -15,8 +15,6 @@ from ._threads import THREAD_PATCHES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-__all__ = ["patch", "unpatch"]
 
 _PATCHES: list[tuple[Any, str, Callable[[Any], Any]]] = [
     *THREAD_PATCHES,

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from ._participant import Participant
 
-__all__ = ["Patience"]
-
 _FOR_ALL = 12
 """How many time-outs all those together are given who act one after the other at one time."""
 _HELD = 60.0

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from ._kernel import Kernel
 
-__all__ = ["POOL_PATCHES"]
-
 
 class _Pool:
     """The jobs of one pool that belong to one clock."""

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from ._virtual_clock import VirtualClock
 
-__all__ = ["auto_clock", "virtual_clock"]
-
 
 @pytest.fixture
 def virtual_clock() -> Iterator[VirtualClock]:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ._kernel import Kernel
     from ._participant import Participant
 
-__all__ = ["at", "deadlock", "driver_waits", "leaks", "name_of", "stuck"]
-
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - texts
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__))  # noqa: PTH100, PTH120
 _NOT_THE_USERS = (_OURS, _STANDARD)

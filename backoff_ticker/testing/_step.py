@@ -9,8 +9,6 @@ if TYPE_CHECKING:
 
     from ._participant import Participant
 
-__all__ = ["Step"]
-
 
 class Step:
     """Somebody waits until everyone does and time has come as far as a target.

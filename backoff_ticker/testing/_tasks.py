@@ -6,7 +6,7 @@ import threading
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .._numbers import as_seconds
+from .._validation import as_seconds
 from ._errors import Unwind, VirtualTimeError
 from ._participant import Participant, State, start_untracked
 from ._tracking import attached, wait_for_end
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ._kernel import Kernel
-
-__all__ = ["Task", "start_task"]
 
 T = TypeVar("T")
 

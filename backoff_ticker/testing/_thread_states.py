@@ -5,8 +5,6 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-__all__ = ["Activity", "is_active", "others_are_active"]
-
 _THREADS = Path("/proc/self/task")
 
 

@@ -6,15 +6,13 @@ import threading
 from concurrent.futures import thread as pools
 from typing import TYPE_CHECKING, Any
 
-from .._scheduler import Scheduler
+from ..clock import Scheduler
 from ._errors import Unwind, VirtualDeadlockError
 from ._participant import PARTICIPANT, Participant, State
 from ._tracking import attached, kernel_here, wait_for_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-__all__ = ["THREAD_PATCHES"]
 
 _pool_worker = pools._worker
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     Target: TypeAlias = Callable[[], object] | Participant
 
-__all__ = ["TimerHeap", "VirtualTimer"]
-
 
 class VirtualTimer:
     """A callback that is due, or the end of a participant's wait.

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from math import inf, nextafter
 from typing import TYPE_CHECKING, Any
 
-from .._clock import current_clocks
+from ..clock import current_clocks
 from ._current import as_current
 from ._kernel import Kernel
 from ._parker import VirtualParker, wait_for_turn
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ._participant import Participant
-
-__all__ = ["attached", "counted", "kernel_here", "wait_for_end", "wait_until"]
 
 
 def kernel_here() -> Kernel | None:

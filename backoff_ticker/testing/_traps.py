@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ._kernel import Kernel
     from ._participant import Participant
 
-__all__ = ["Call", "Trap"]
-
 
 class Call:
     """A call that a trap holds.

@@ -9,8 +9,6 @@ from ._errors import UntrackedThreadError
 from ._inbox import Inbox
 from ._participant import Participant, State
 
-__all__ = ["POLLS_A_TURN", "Turns"]
-
 POLLS_A_TURN = 128
 """How often in a row a participant may find that it need not wait before the others run."""
 

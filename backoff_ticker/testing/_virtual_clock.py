@@ -6,8 +6,7 @@ import asyncio
 import threading
 from typing import TYPE_CHECKING
 
-from .._numbers import as_flag, as_number, as_seconds
-from .._timer import ClockTimer
+from .._validation import as_flag, as_number, as_seconds
 from ._by_hand import ByHand
 from ._by_itself import ByItself
 from ._clock_base import check_callable
@@ -26,10 +25,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from .._protocols import TimerHandle
+    from ..clock import TimerHandle
     from ._traps import Trap
-
-__all__ = ["VirtualClock"]
 
 
 class VirtualClock(ByHand, ByItself, Inspection):
@@ -143,10 +140,6 @@ class VirtualClock(ByHand, ByItself, Inspection):
         if self._traps:
             self._spring("parker", what)
         return VirtualParker(self._kernel, what)
-
-    def timer(self) -> ClockTimer:
-        """Return a timer that goes by this clock."""
-        return ClockTimer(self)
 
     def sleep(self, seconds: float) -> None:
         """Wait in this thread for so many seconds of the clock; nothing else ends the wait.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from ._parker import VirtualParker
 
-__all__ = ["Waits"]
-
 _LAST_OF_ALL = 1 << 62
 """The order of the driver's own wake-up: last at its time."""
 

@@ -6,13 +6,11 @@ import threading
 import weakref
 from typing import TYPE_CHECKING
 
-from .._clock import SystemClock
+from ..clock import SystemClock
 from ._participant import start_untracked
 
 if TYPE_CHECKING:
     from ._kernel import Kernel
-
-__all__ = ["LOOK_INTERVAL", "Watch"]
 
 LOOK_INTERVAL = 0.01
 """Seconds between two looks."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from backoff_ticker.policies._named import POLICIES
-from backoff_ticker.policies._running import StillClock
+from backoff_ticker.policies._running import FrozenClock
 
 from .calling import call, environment, finish, start
 
@@ -178,7 +178,7 @@ def counted_calls():
 
 
 def test_nobody_can_wait_on_the_clock_of_a_table():
-    clock = StillClock(5.0)
+    clock = FrozenClock(5.0)
     assert (clock.monotonic(), clock.time()) == (5.0, 5.0)
     with pytest.raises(NotImplementedError):
         clock.parker()

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from backoff_ticker import ConstantFeedbackBackOff
 from backoff_ticker.cli._feedback_log import answers, parse_log
-from backoff_ticker.policies._running import StillClock
+from backoff_ticker.policies._running import FrozenClock
 
 from .calling import LIMD, call
 
@@ -217,7 +217,7 @@ ITEMS = st.builds(
 @given(st.lists(ITEMS, min_size=1))
 def test_each_item_has_its_line(items):
     log, start = parse_log(items)
-    clock = StillClock(start)
+    clock = FrozenClock(start)
     policy = ConstantFeedbackBackOff(2, jitter_factor=0.5, clock=clock)
     lines = answers(policy, log, clock).splitlines()
     assert len(lines) == len(items)

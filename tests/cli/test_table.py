@@ -11,7 +11,7 @@ from rich.console import Console
 from backoff_ticker import ExponentialBackOff, StopBackOff, ZeroBackOff
 from backoff_ticker.cli._delays import delays_of
 from backoff_ticker.cli._table import as_table
-from backoff_ticker.policies._running import StillClock
+from backoff_ticker.policies._running import FrozenClock
 
 
 def table(width, *, delays=None, color="standard", encoding="utf-8", **options):
@@ -24,7 +24,7 @@ def table(width, *, delays=None, color="standard", encoding="utf-8", **options):
         _environ={},
         **options,
     )
-    clock = StillClock()
+    clock = FrozenClock()
     policy = ExponentialBackOff(randomization_factor=0, clock=clock)
     found = delays_of(policy, 12, clock) if delays is None else delays
     return as_table(found, len(found), console)
@@ -55,7 +55,7 @@ def test_a_terminal_without_blocks_gets_ascii():
 
 
 def test_delays_of_no_length_have_no_picture():
-    clock = StillClock()
+    clock = FrozenClock()
     text = table(80, delays=delays_of(ZeroBackOff(), 2, clock), color=None)
     assert len(text.splitlines()) == 3
     assert "least  " not in text
@@ -74,7 +74,7 @@ def test_a_bar_is_filled_to_the_least_and_has_its_mark_at_the_drawn():
         def reset(self):
             self.asked = 0
 
-    lines = table(80, delays=delays_of(Policy(), 3, StillClock()), color=None).splitlines()
+    lines = table(80, delays=delays_of(Policy(), 3, FrozenClock()), color=None).splitlines()
     bars = [line.split("  ")[-1] for line in lines[1:4]]
     width = max(map(len, bars))
     assert bars[1] == "░" * (width - 1) + "┃"
@@ -91,7 +91,7 @@ def test_no_column_is_left_out_however_narrow_the_console_is(columns, terminal):
     console = Console(
         width=columns, force_terminal=terminal, no_color=True, highlight=False, _environ={}
     )
-    text = as_table(delays_of(policy, 2, StillClock()), 2, console)
+    text = as_table(delays_of(policy, 2, FrozenClock()), 2, console)
     lines = re.sub("\x1b\\[[0-9;]*m", "", text).splitlines()
     assert lines[0].split() == ["retry", "interval", "[least,", "greatest]", "drawn", "total"]
     assert lines[2].split()[:6] == ["2", "0.75", "[0.75,", "0.75]", "0.75", "1.25"]

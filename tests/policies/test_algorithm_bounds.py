@@ -17,7 +17,7 @@ from backoff_ticker import (
     MILDBackOff,
     MIMDBackOff,
 )
-from tests.helpers import SetClock
+from tests.helpers import SetClock, readable_id
 from tests.policies.policy_strategies import (
     ADAPTIVE,
     FIXED,
@@ -53,7 +53,7 @@ from tests.policies.random_doubles import LAST_DRAW, Seeded, StubRandom
         (MIMDBackOff(3, 2, 0.5), 10**9, (LARGEST, LARGEST)),
         (LIMDBackOff(2, 4, 0.2, max_attempts=3), 10**9, None),
     ],
-    ids=repr,
+    ids=readable_id,
 )
 def test_bounds_of_failures_in_a_row(policy, n, expected):
     assert policy.bounds(n) == expected
@@ -125,7 +125,7 @@ def test_bounds_count_failures_since_the_last_success(kind, data, outcomes):
         (LIMDBackOff(0.1, 0.1, 0.5, jitter_factor=1e-9, rng=StubRandom(LAST_DRAW)), 20_000),
         (MIMDBackOff(1, 1.3, 0.5, consider_actual_delay=True, clock=SetClock()), 1050),
     ],
-    ids=repr,
+    ids=readable_id,
 )
 def test_bounds_hold_where_rounding_and_overflow_matter(policy, far):
     looked_at = {1001, 1002, 1500, 2000, far - 1, far}

@@ -9,7 +9,7 @@ import pytest
 
 from backoff_ticker import AsyncTicker, Ticker, delays
 from tests.helpers import SetClock
-from tests.test_numbers import DURATIONS, HUGE, NEGATIVE, NO_NUMBERS, NOT_FINITE, show
+from tests.test_validation import DURATIONS, HUGE, NEGATIVE, NO_NUMBERS, NOT_FINITE, show
 
 BAD_ANSWERS = [*NO_NUMBERS, None, timedelta, *NOT_FINITE, *NEGATIVE]
 

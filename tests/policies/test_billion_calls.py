@@ -16,12 +16,13 @@ from backoff_ticker import (
     MILDBackOff,
     MIMDBackOff,
 )
+from tests.helpers import readable_id
 from tests.policies.policy_doubles import ask, steps
 from tests.policies.policy_strategies import FIXED, LARGEST, MANY, samples
 from tests.policies.random_doubles import StubRandom
 
 
-@pytest.mark.parametrize("policy", samples(), ids=repr)
+@pytest.mark.parametrize("policy", samples(), ids=readable_id)
 def test_bounds_of_call_a_billion_cost_what_those_of_an_earlier_one_cost(policy):
     late = policy.bounds(MANY)
     assert late is None or 0.0 <= late[0] <= late[1] <= LARGEST
@@ -37,7 +38,7 @@ COUNTED = [
 @pytest.mark.parametrize(
     ("policy", "count"),
     [(policy, name) for policy, name in COUNTED if hasattr(policy, name)],
-    ids=repr,
+    ids=readable_id,
 )
 def test_call_a_billion_costs_what_an_early_one_costs(policy, count):
     early = steps(policy.next_backoff)
@@ -64,7 +65,7 @@ def test_call_a_billion_costs_what_an_early_one_costs(policy, count):
         (MIMDBackOff(1e200, LARGEST, 0.5, jitter_factor=0.5), LARGEST),
         (ConstantFeedbackBackOff(LARGEST, consider_actual_delay=True), LARGEST),
     ],
-    ids=repr,
+    ids=readable_id,
 )
 def test_delays_without_a_cap_saturate_at_the_largest_float(policy, greatest):
     assert max(ask(policy, 50)) == greatest

@@ -29,6 +29,7 @@ from backoff_ticker import (
     with_token,
 )
 from backoff_ticker.policies._base import successive_bounds
+from tests.helpers import readable_id
 from tests.policies.policy_doubles import Recording, ask, steps
 from tests.policies.policy_strategies import (
     EVERY,
@@ -119,7 +120,7 @@ def test_no_delay_ends_past_a_limit_of_elapsed_time(data, limit, times):
         assert delay is STOP or passed + delay <= limit
 
 
-@pytest.mark.parametrize("policy", samples(), ids=repr)
+@pytest.mark.parametrize("policy", samples(), ids=readable_id)
 @pytest.mark.parametrize(
     ("n", "error"),
     [
@@ -150,7 +151,7 @@ def test_successive_bounds_are_those_of_each_call(kind, data, count):
     assert list(islice(successive_bounds(policy), count)) == expected
 
 
-@pytest.mark.parametrize("policy", samples(), ids=repr)
+@pytest.mark.parametrize("policy", samples(), ids=readable_id)
 def test_successive_bounds_go_on_where_a_formula_stands_for_the_steps(policy):
     found = list(islice(successive_bounds(policy), 1100))
     for n in (1, 2, 3, 500, 999, 1000, 1001, 1002, 1100):
@@ -165,7 +166,7 @@ def test_successive_bounds_go_on_where_a_formula_stands_for_the_steps(policy):
         *(with_token(policy, CancellationToken()) for policy in ADAPTIVE_SAMPLES),
         *(chain(with_max_retries(ConstantBackOff(1), 2), policy) for policy in ADAPTIVE_SAMPLES),
     ],
-    ids=repr,
+    ids=readable_id,
 )
 def test_a_step_of_successive_bounds_costs_the_same_however_far_it_is(policy):
     each = successive_bounds(policy)
@@ -218,7 +219,7 @@ def test_counts_of_calls_are_exact_however_great():
     assert limited.bounds(10**400) is None
 
 
-@pytest.mark.parametrize("policy", samples(), ids=repr)
+@pytest.mark.parametrize("policy", samples(), ids=readable_id)
 def test_bounds_of_a_call_that_no_float_can_count(policy):
     assert policy.bounds(10**400) == policy.bounds(10**5000) == policy.bounds(10**300)
 

@@ -10,6 +10,7 @@ import pytest
 
 from backoff_ticker import STOP, BackOff, ConstantBackOff, StopBackOff, ZeroBackOff
 from backoff_ticker.policies._copying import copy_policy
+from tests.helpers import readable_id
 from tests.policies.policy_doubles import ask
 
 STATELESS = [ConstantBackOff(2.5), ZeroBackOff(), StopBackOff()]
@@ -49,12 +50,12 @@ def test_a_negative_zero_becomes_zero():
     assert str(ConstantBackOff(-0.0).next_backoff()) == "0.0"
 
 
-@pytest.mark.parametrize("policy", STATELESS, ids=repr)
+@pytest.mark.parametrize("policy", STATELESS, ids=readable_id)
 def test_they_keep_the_contract_of_a_policy(policy):
     assert isinstance(policy, BackOff)
 
 
-@pytest.mark.parametrize("policy", STATELESS, ids=repr)
+@pytest.mark.parametrize("policy", STATELESS, ids=readable_id)
 def test_what_cannot_change_is_its_own_copy(policy):
     assert copy.copy(policy) is policy
     assert copy_policy("backoff", policy) is policy
@@ -66,7 +67,7 @@ def test_the_interval_cannot_be_changed():
         ConstantBackOff(1).interval = 2
 
 
-@pytest.mark.parametrize("policy", STATELESS, ids=repr)
+@pytest.mark.parametrize("policy", STATELESS, ids=readable_id)
 def test_they_survive_pickle_and_deepcopy(policy):
     for twin in (pickle.loads(pickle.dumps(policy)), copy.deepcopy(policy)):
         assert type(twin) is type(policy)
@@ -81,6 +82,6 @@ def test_they_print_as_they_are_made():
     ]
 
 
-@pytest.mark.parametrize("policy", STATELESS, ids=repr)
+@pytest.mark.parametrize("policy", STATELESS, ids=readable_id)
 def test_they_are_small(policy):
     assert not hasattr(policy, "__dict__")

@@ -18,6 +18,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.policies._copying import attributes, copy_policy, require_policy
 from backoff_ticker.policies._running import start_policy
+from tests.helpers import readable_id
 from tests.policies.policy_doubles import Counting, InContainers, Passing, ask, steps
 
 
@@ -454,7 +455,7 @@ def test_a_value_whose_class_cannot_be_compared_is_passed_over():
         (ExponentialBackOff(), 160),
         (with_max_retries(ExponentialBackOff(), 5), 240),
     ],
-    ids=repr,
+    ids=readable_id,
 )
 def test_a_run_begins_in_few_steps(policy, most):
     start_policy("backoff", policy, None)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from backoff_ticker import STOP, BackOff, ExponentialBackOff
+from tests.helpers import readable_id
 from tests.policies.policy_doubles import ask, steps
 from tests.policies.policy_strategies import LARGEST
 from tests.policies.random_doubles import StubRandom
@@ -227,7 +228,9 @@ def test_look_ahead_must_be_a_bool(look_ahead):
     assert str(caught.value) == f"look_ahead must be a bool, not {look_ahead!r}"
 
 
-@pytest.mark.parametrize("rng", [42, 0, "seed", random, random.Random, random.random], ids=repr)
+@pytest.mark.parametrize(
+    "rng", [42, 0, "seed", random, random.Random, random.random], ids=readable_id
+)
 def test_rng_must_be_a_generator(rng):
     with pytest.raises(TypeError) as caught:
         ExponentialBackOff(rng=rng)

@@ -10,7 +10,8 @@ from random import Random, SystemRandom
 
 import pytest
 
-from backoff_ticker.policies._random import as_rng, shared_random
+from backoff_ticker._random import as_rng, shared_random
+from tests.helpers import readable_id
 
 ROOT = Path(__file__).parents[2]
 
@@ -79,7 +80,7 @@ def test_a_generator_of_any_subclass_is_taken_as_it_is():
         assert as_rng("rng", rng) is rng
 
 
-@pytest.mark.parametrize("value", [1, "x", Random, Random(1).random], ids=repr)
+@pytest.mark.parametrize("value", [1, "x", Random, Random(1).random], ids=readable_id)
 def test_anything_else_is_refused_by_name(value):
     with pytest.raises(TypeError) as caught:
         as_rng("the_rng", value)

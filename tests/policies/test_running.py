@@ -19,7 +19,8 @@ from backoff_ticker import (
     with_max_elapsed_time,
     with_max_retries,
 )
-from backoff_ticker.policies._running import StillClock, checked_delay
+from backoff_ticker.policies._running import FrozenClock, checked_delay
+from tests.helpers import readable_id
 from tests.policies.policy_doubles import Counting
 from tests.policies.policy_strategies import LARGEST
 
@@ -90,7 +91,7 @@ def test_an_answer_becomes_seconds(answer, delay):
         (ConstantFeedbackBackOff(2, max_actual_duration=5), [2.0, 2.0, 2.0]),
         (chain(with_max_elapsed_time(ConstantBackOff(2), 3), StopBackOff()), [2.0]),
     ],
-    ids=repr,
+    ids=readable_id,
 )
 def test_delays_count_as_waited(policy, expected):
     assert list(delays(policy)) == expected == list(delays(policy))
@@ -102,7 +103,7 @@ def test_delays_end_where_those_of_a_ticker_end():
     assert (first.delay, list(delays(policy))) == (0.0, [tick.delay for tick in ticks])
 
 
-class Jumping(StillClock):
+class Jumping(FrozenClock):
     """A clock on which whoever waits is served at once."""
 
     def parker(self, what=""):

@@ -17,8 +17,9 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
-from backoff_ticker._announce import announce, listening
+from backoff_ticker.policies._announce import announce, listening
 from backoff_ticker.policies._token_backoff import TokenBackOff, token_policies
+from tests.helpers import readable_id
 from tests.policies.policy_doubles import Feedback, Recording, ask
 
 
@@ -75,7 +76,9 @@ def test_a_copy_holds_the_same_token():
     assert twin.next_backoff() is STOP
 
 
-@pytest.mark.parametrize("token", [None, "token", object(), True, CancellationToken], ids=repr)
+@pytest.mark.parametrize(
+    "token", [None, "token", object(), True, CancellationToken], ids=readable_id
+)
 def test_what_is_no_token_is_refused(token):
     with pytest.raises(TypeError) as caught:
         with_token(ZeroBackOff(), token)

@@ -29,6 +29,7 @@ from backoff_ticker import (
     with_token,
 )
 from backoff_ticker.policies._running import is_feedback
+from tests.helpers import readable_id
 from tests.policies.policy_doubles import Feedback, Passing, Recording, steps
 from tests.policies.policy_strategies import LARGEST
 
@@ -99,7 +100,7 @@ def test_a_policy_that_makes_up_its_methods_is_heard_through_a_wrapper(wrap):
     assert not isinstance(wrap(Forwarding(ZeroBackOff())), FeedbackBackOff)
 
 
-@pytest.mark.parametrize("policy", [None, 1.0, "x", object(), ZeroBackOff, print], ids=repr)
+@pytest.mark.parametrize("policy", [None, 1.0, "x", object(), ZeroBackOff, print], ids=readable_id)
 def test_what_is_no_policy_is_refused(wrap, policy):
     with pytest.raises(TypeError) as caught:
         wrap(policy)
@@ -161,13 +162,13 @@ def test_a_user_class_inside_may_take_no_timestamp():
     assert (policy.failure(), policy.failure(), policy.success()) == (5.0, STOP, 0.5)
 
 
-@pytest.mark.parametrize("bad", [math.nan, -1.0, "1", None, True], ids=repr)
+@pytest.mark.parametrize("bad", [math.nan, -1.0, "1", None, True], ids=readable_id)
 def test_a_bad_answer_inside_is_told_and_not_compared(wrap, bad):
     with pytest.raises((TypeError, ValueError), match=r"what <.*Recording object.*> returns must"):
         wrap(Recording([bad])).next_backoff()
 
 
-@pytest.mark.parametrize("answer", [timedelta(seconds=2), 2, 2.0], ids=repr)
+@pytest.mark.parametrize("answer", [timedelta(seconds=2), 2, 2.0], ids=readable_id)
 def test_what_a_wrapper_returns_is_a_float(wrap, answer):
     class Told(Recording):
         def failure(self):
@@ -227,7 +228,7 @@ def test_a_bad_answer_to_feedback_is_told(wrap, outcome):
             [(2, 2), (6, 6), (1, 1), None],
         ),
     ],
-    ids=repr,
+    ids=readable_id,
 )
 def test_bounds(policy, expected):
     assert [policy.bounds(n) for n in range(1, len(expected) + 1)] == expected

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, NamedTuple
 
-from backoff_ticker._clock import resolve_clock
+from backoff_ticker.clock._system import resolve_clock
 
 START = 1000.0
 """When the clock of these tests begins; all times that tests compare count from here."""

@@ -22,7 +22,7 @@ from backoff_ticker import (
 from tests.retries.faces import BOTH
 from tests.retries.made_policies import cancelled_token
 from tests.retries.scripts import START, Recorded, Script
-from tests.ticker.made_policies import Scripted
+from tests.tickers.made_policies import Scripted
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock

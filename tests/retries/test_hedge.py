@@ -16,7 +16,7 @@ from backoff_ticker import (
 )
 from tests.retries.hedges import InTurn, hedge, takes
 from tests.retries.scripts import Script, Takes, now
-from tests.ticker.made_policies import Scripted
+from tests.tickers.made_policies import Scripted
 
 pytestmark = pytest.mark.usefixtures("clock")
 

@@ -22,7 +22,7 @@ from tests.retries.hedges import InTurn, hedge, takes
 from tests.retries.made_policies import Wrapper, at, cancelled_token
 from tests.retries.scripts import Script, Takes, now
 from tests.retries.test_tokens_in_policies import PLACES
-from tests.ticker.made_policies import Scripted
+from tests.tickers.made_policies import Scripted
 
 TEN = ConstantBackOff(10)
 

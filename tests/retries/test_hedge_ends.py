@@ -21,7 +21,7 @@ from backoff_ticker.testing import VirtualClock, no_wait
 from tests.retries.hedges import InTurn, hedge, takes
 from tests.retries.made_policies import spent_budget
 from tests.retries.scripts import Script, Takes, now
-from tests.ticker.made_policies import Scripted
+from tests.tickers.made_policies import Scripted
 
 TEN = ConstantBackOff(10)
 

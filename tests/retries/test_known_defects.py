@@ -27,7 +27,7 @@ from backoff_ticker import (
 from tests.retries.faces import ASYNC, BOTH, SYNC
 from tests.retries.made_policies import Wrapper, at, cancelled_token
 from tests.retries.scripts import Recorded, Script, Takes, now
-from tests.ticker.made_policies import Counting, Scripted
+from tests.tickers.made_policies import Counting, Scripted
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock

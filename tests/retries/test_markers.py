@@ -17,7 +17,7 @@ from backoff_ticker import (
 )
 from tests.retries.faces import BOTH, FOUR
 from tests.retries.scripts import Recorded, Script, now
-from tests.ticker.made_policies import Counting
+from tests.tickers.made_policies import Counting
 
 # Permanent
 

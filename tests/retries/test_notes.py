@@ -19,7 +19,7 @@ from backoff_ticker import (
 from tests.retries.faces import BOTH
 from tests.retries.made_policies import cancelled_token, spent_budget
 from tests.retries.scripts import Script, Takes
-from tests.ticker.made_policies import Scripted
+from tests.tickers.made_policies import Scripted
 
 
 def notes_of(error: BaseException) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 from backoff_ticker import ConstantBackOff, StopReason, with_max_retries
 from tests.retries.faces import BOTH, FOUR
 from tests.retries.scripts import Recorded, Script
-from tests.ticker.made_policies import Counting, Scripted
+from tests.tickers.made_policies import Counting, Scripted
 
 
 @BOTH

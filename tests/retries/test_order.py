@@ -22,7 +22,7 @@ from backoff_ticker import (
 from tests.retries.faces import BOTH, FOUR
 from tests.retries.made_policies import cancelled_token, spent_budget
 from tests.retries.scripts import Recorded, Script, Takes
-from tests.ticker.made_policies import Scripted
+from tests.tickers.made_policies import Scripted
 
 
 class Refused(Exception):

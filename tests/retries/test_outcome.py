@@ -23,8 +23,8 @@ from tests.retries.faces import BOTH, on_faces
 from tests.retries.made_hooks import HOOKS
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, Takes
-from tests.ticker.made_policies import Scripted
-from tests.ticker.made_timers import Instant
+from tests.tickers.made_policies import Scripted
+from tests.tickers.made_timers import Instant
 
 FIELDS = ("name", "attempts", "elapsed", "waited", "delay", "reason", "last_error")
 

@@ -20,7 +20,7 @@ from backoff_ticker import (
 )
 from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, SYNC, in_loop, on_faces
 from tests.retries.scripts import Recorded, Script, Takes, now
-from tests.ticker.made_policies import Scripted
+from tests.tickers.made_policies import Scripted
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock

@@ -14,6 +14,7 @@ from backoff_ticker import (
     ConstantBackOff,
     DeadlineExceeded,
     RetryAfter,
+    Timer,
     retry_call_async,
     with_max_retries,
 )
@@ -21,8 +22,8 @@ from tests.retries.faces import BOTH, FOUR
 from tests.retries.made_hooks import ends_of, spanning
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, Takes, now
-from tests.ticker.made_policies import Scripted
-from tests.ticker.made_timers import Failing, Fake, Instant
+from tests.tickers.made_policies import Scripted
+from tests.tickers.made_timers import Failing, Fake, Instant
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
@@ -154,7 +155,7 @@ def test_an_interrupt_in_the_wait_leaves_the_manager_once(face: Any) -> None:
 @BOTH
 def test_the_timer_of_a_clock_will_do(face: Any, clock: VirtualClock) -> None:
     script = Script(OSError, OSError, 7)
-    assert face.run(script, ConstantBackOff(10), timer=clock.timer()) == 7
+    assert face.run(script, ConstantBackOff(10), timer=Timer(clock=clock)) == 7
     assert script.times == [0, 10, 20]
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from backoff_ticker._scheduler import Scheduler
+from backoff_ticker.clock._scheduler import Scheduler
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from backoff_ticker.policies._random import shared_random
+from backoff_ticker._random import shared_random
 from tests.stress.explorer_points import switch_points
 from tests.stress.explorer_schedule import Abandoned, Schedule
 from tests.stress.explorer_waits import gate

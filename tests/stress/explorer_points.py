@@ -43,12 +43,21 @@ TOUCHING = (
 YIELDING = ("CALL", "RESUME")
 """Instructions after which CPython may give its lock away."""
 
-ASIDE = {"__init__", "_announce", "_errors", "_fork", "_numbers", "_protocols", "_report", "_stop"}
+ASIDE = {
+    "__init__",
+    "_announce",
+    "_errors",
+    "_process",
+    "_protocol",
+    "_sentinels",
+    "_unraisable",
+    "_validation",
+}
 """Rooms in which nothing is shared."""
 
 PACKAGE_FILES = frozenset(
     str(path)
-    for path in Path(backoff_ticker.__file__).parent.glob("*.py")
+    for path in Path(backoff_ticker.__file__).parent.rglob("*.py")
     if path.stem not in ASIDE
 )
 

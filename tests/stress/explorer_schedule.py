@@ -76,7 +76,7 @@ class Schedule:
         self.failure: str | None = None
         self.story: list[tuple[str, str, int]] | None = [] if keep_story else None
         self._stamp = 0
-        self._over = False
+        self._ended = False
         self._rate = rate
         self._random = random.Random(seed)
         self._control = gate()
@@ -93,7 +93,7 @@ class Schedule:
     def run(self, patience: float) -> None:
         self._pass_turn(self.members)
         self._await_control(patience)
-        self._over = True
+        self._ended = True
         for member in self.members:
             if not member.done:
                 self.running = member
@@ -110,7 +110,7 @@ class Schedule:
     def point(self, frame: FrameType) -> None:
         """Here another thread may be switched to."""
         me = self.running
-        if self._over:
+        if self._ended:
             if me.unwinding:
                 return
             me.unwinding = True
@@ -133,17 +133,17 @@ class Schedule:
         if not others:
             return
         if tired:
-            self._hand_over(me, self._choose(others))
+            self._deliver(me, self._choose(others))
             return
         chosen = self._choose([me, *others], preempts=True)
         if chosen is not me:
             self.preemptions += 1
-            self._hand_over(me, chosen)
+            self._deliver(me, chosen)
 
     def wait(self, parker: ScheduledParker, deadline: float | None) -> None:
         """Let the others run until this thread is unparked or chosen to be out of time."""
         me = self.running
-        if self._over:
+        if self._ended:
             me.unwinding = True
             raise Abandoned
         me.parker, me.deadline = parker, deadline
@@ -153,7 +153,7 @@ class Schedule:
             self._fail(f"nobody can go on: {self._waiting()}")
         chosen = self._choose(able)
         if chosen is not me:
-            self._hand_over(me, chosen)
+            self._deliver(me, chosen)
         me.parker = None
         if deadline is not None and not parker.permit:
             self.clock.now = max(self.clock.now, deadline)
@@ -165,7 +165,7 @@ class Schedule:
         if error is not None and self.failure is None:
             self.failure = f"{me.name} ended with {error!r}"
         able = [each for each in self.members if each.can_run()]
-        if self._over or self.failure is not None or not able:
+        if self._ended or self.failure is not None or not able:
             if any(not each.done for each in self.members) and self.failure is None:
                 self.failure = f"nobody can go on: {self._waiting()}"
             self._control.release()
@@ -188,11 +188,11 @@ class Schedule:
         self.running = self._choose(able)
         self.running.go.release()
 
-    def _hand_over(self, me: Member, chosen: Member) -> None:
+    def _deliver(self, me: Member, chosen: Member) -> None:
         self.running = chosen
         chosen.go.release()
         me.go.acquire()
-        if self._over:
+        if self._ended:
             me.unwinding = True
             raise Abandoned
 

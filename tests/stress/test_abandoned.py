@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from backoff_ticker import AsyncTicker, CancellationToken, ConstantBackOff, Ticker, any_of
-from backoff_ticker._clock import scheduler
+from backoff_ticker.clock._system import scheduler
 from tests.helpers import eventually
 from tests.stress.tools import children_of, run_loop
 

@@ -14,9 +14,9 @@ from tests.helpers import PATIENCE, eventually, in_thread
 from tests.stress.test_fork_and_exit import _silent
 from tests.stress.test_signals_and_finalizers import _Finalized, gc_threshold
 from tests.stress.tools import fast_switching, join_all, start_threads
-from tests.stress.traffic import FOREVER, Traffic
+from tests.stress.traffic import NO_DEADLINE, Traffic
 
-CAPACITIES = pytest.mark.parametrize("capacity", [FOREVER, 2, 0])
+CAPACITIES = pytest.mark.parametrize("capacity", [NO_DEADLINE, 2, 0])
 
 
 # Finalizers and callbacks
@@ -63,7 +63,7 @@ def test_finalizers_meet_other_threads_that_send_and_receive() -> None:
             channel.send(value, PATIENCE)
             made.append(value)
 
-    extra: Channel[int] = Channel(FOREVER)
+    extra: Channel[int] = Channel(NO_DEADLINE)
     with gc_threshold(3), fast_switching():
         receivers = start_threads(2, lambda _: got.extend(channel))
         join_all(start_threads(3, work))
@@ -77,7 +77,7 @@ def test_finalizers_meet_other_threads_that_send_and_receive() -> None:
 
 def test_callbacks_of_tokens_send_and_close() -> None:
     token = CancellationToken()
-    channel: Channel[Any] = Channel(FOREVER)
+    channel: Channel[Any] = Channel(NO_DEADLINE)
     meeting: Channel[Any] = Channel()
     receiver = in_thread(lambda: select(meeting, token, timeout=PATIENCE))
     eventually(lambda: meeting._waiting, "it waits")
@@ -105,7 +105,7 @@ started = [thread for channel in channels
            for thread in threads(3, lambda channel=channel: heard.extend(channel))]
 started += threads(2, lambda: full.send("of the parent"))
 started += threads(1, lambda: select(*channels))
-timer = SystemClock().timer(); timer.start(0.3)
+timer = Timer(clock=SystemClock()); timer.start(0.3)
 while len(channels[2]._waiting) < 4 or len(full._offers) < 2: time.sleep(0.001)
 
 def in_child():
@@ -179,11 +179,11 @@ assert collect(fork(child)) == 0
 def test_timers_of_a_child_fire() -> None:
     _silent(
         """
-old = SystemClock().timer(); old.start(0.2)
-inside = Ticker(ConstantBackOff(0.001), timer=SystemClock().timer())
+old = Timer(clock=SystemClock()); old.start(0.2)
+inside = Ticker(ConstantBackOff(0.001), timer=Timer(clock=SystemClock()))
 assert [inside.receive(2).number for _ in range(3)] == [1, 2, 3]
 def child():
-    timer = SystemClock().timer()
+    timer = Timer(clock=SystemClock())
     for _ in range(3):
         timer.start(0.001); assert timer.c.receive(3) > 0
     timer.start(0); assert select(Channel(), timer, timeout=3)[0] is timer
@@ -213,7 +213,7 @@ tickers = [
     kind(ConstantBackOff(0.05), timer=timer, pace=pace)
     for kind in (Ticker, AsyncTicker)
     for pace in Pace
-    for timer in (SystemClock().timer(), Fake())
+    for timer in (Timer(clock=SystemClock()), Fake())
 ]
 begun = tickers[1::3]
 for ticker in begun:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backoff_ticker import Channel, WouldBlock, select
-from backoff_ticker._offer import Offer
-from backoff_ticker._select import _Selection
-from tests.channel.ends import drained
+from backoff_ticker import Channel, Timer, WouldBlock, select
+from backoff_ticker.channels._pending_send import Offer
+from backoff_ticker.channels._select import _Selection
+from tests.channels.ends import drained
 from tests.helpers import in_thread
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def test_an_item_is_given_back_once_though_its_channel_was_named_twice(
 def test_the_time_of_a_timer_is_given_back(
     clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    timer = clock.timer()
+    timer = Timer(clock=clock)
     timer.start(5)
     interrupted(timer, Channel(), news=lambda: clock.advance(5), clock=clock, patch=monkeypatch)
     assert timer.c.receive_nowait() == clock.time()
@@ -86,7 +86,7 @@ def test_the_time_of_a_timer_is_given_back(
 def test_the_time_of_a_start_that_is_over_is_not_given_back(
     clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, act: str
 ) -> None:
-    timer = clock.timer()
+    timer = Timer(clock=clock)
     timer.start(5)
     interrupted(
         timer,

@@ -10,12 +10,12 @@ import pytest
 from backoff_ticker import ChannelClosed, WouldBlock
 from tests.helpers import PATIENCE
 from tests.stress.places import InterruptAt, Interrupted, each_place
-from tests.stress.traffic import FOREVER, Traffic
+from tests.stress.traffic import NO_DEADLINE, Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CAPACITIES = pytest.mark.parametrize("capacity", [FOREVER, 2, 0])
+CAPACITIES = pytest.mark.parametrize("capacity", [NO_DEADLINE, 2, 0])
 LIMITED = pytest.mark.parametrize("capacity", [2, 0])
 
 
@@ -124,7 +124,7 @@ WAYS = pytest.mark.parametrize("way", ["receive", "receive_nowait", "next"])
 
 
 @WAYS
-@pytest.mark.parametrize("capacity", [FOREVER, 2])
+@pytest.mark.parametrize("capacity", [NO_DEADLINE, 2])
 def test_receiving_what_is_there(capacity: float, way: str) -> None:
     def act(traffic: Traffic) -> None:
         getattr(traffic, way)()
@@ -188,7 +188,7 @@ def test_receiving_that_runs_out_of_time_or_meets_the_end(capacity: float) -> No
 @pytest.mark.parametrize("who", [receivers_wait, senders_wait])
 def test_closing_while_others_wait(capacity: float, who: Callable[[Traffic], None]) -> None:
     """Interrupted, it has closed the channel, or a second call does."""
-    if who is senders_wait and capacity == FOREVER:
+    if who is senders_wait and capacity == NO_DEADLINE:
         return
     faults: list[object] = []
 

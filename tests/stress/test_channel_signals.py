@@ -20,14 +20,14 @@ from backoff_ticker import (
 from tests.helpers import PATIENCE
 from tests.stress.places import each_place
 from tests.stress.tools import run_loop
-from tests.stress.traffic import FOREVER, Traffic
+from tests.stress.traffic import NO_DEADLINE, Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.stress.places import InterruptAt
 
-CAPACITIES = pytest.mark.parametrize("capacity", [FOREVER, 2, 0])
+CAPACITIES = pytest.mark.parametrize("capacity", [NO_DEADLINE, 2, 0])
 
 
 # A handler at every place, in turn
@@ -41,7 +41,7 @@ DOES = ["send", "receive", "close", "send and close", "close and raise"]
 @pytest.mark.parametrize("act", ["send", "receive", "close"])
 @pytest.mark.parametrize("others", ["receivers", "senders"])
 def test_a_handler_at_every_place(capacity: float, does: str, act: str, others: str) -> None:
-    if others == "senders" and capacity == FOREVER:
+    if others == "senders" and capacity == NO_DEADLINE:
         return
     faults: list[object] = []
 
@@ -92,7 +92,7 @@ def test_a_handler_ends_the_wait_it_interrupts(capacity: float) -> None:
     for wait in (channel.receive, lambda timeout: select(channel, timeout=timeout)[1]):
         with on_alarm(lambda: channel.send_nowait("item")):
             assert wait(PATIENCE) == "item"
-    if capacity != FOREVER:
+    if capacity != NO_DEADLINE:
         for _ in range(int(capacity)):
             channel.send_nowait("filler")
         with on_alarm(channel.receive_nowait):
@@ -111,7 +111,7 @@ def test_a_handler_ends_the_wait_it_interrupts(capacity: float) -> None:
 @pytest.mark.parametrize("does", ["send", "close", "receive"])
 def test_a_handler_wakes_a_coroutine_whose_loop_sleeps(capacity: float, does: str) -> None:
     """The loop is in its ``select`` call and runs no task."""
-    if does == "receive" and capacity == FOREVER:
+    if does == "receive" and capacity == NO_DEADLINE:
         return
 
     async def main() -> float:
@@ -141,7 +141,7 @@ def test_a_handler_wakes_a_coroutine_whose_loop_sleeps(capacity: float, does: st
 
 
 def test_handlers_that_send_and_receive_all_the_time_lose_nothing() -> None:
-    channels: list[Channel[int]] = [Channel(FOREVER), Channel(3)]
+    channels: list[Channel[int]] = [Channel(NO_DEADLINE), Channel(3)]
     sent: list[int] = []
     received: list[int] = []
     number = 0

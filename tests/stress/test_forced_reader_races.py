@@ -92,10 +92,10 @@ def test_a_note_worked_off_by_a_reader_leaves_somebody_who_watches_the_time(
     left, working = ClockGate(), ClockGate()
 
     class Paused(Ticker):
-        def _work_off(self) -> None:
+        def _run_deferred(self) -> None:
             if threading.current_thread() is author:
                 left.stand()
-            super()._work_off()
+            super()._run_deferred()
 
     def hold() -> None:
         if armed:

@@ -25,8 +25,8 @@ from backoff_ticker import (
     any_of,
     with_token,
 )
-from backoff_ticker._scheduler import Scheduler
-from backoff_ticker._token_tree import CallbackHandle
+from backoff_ticker.cancellation._tree import CallbackHandle
+from backoff_ticker.clock._scheduler import Scheduler
 from tests.helpers import PATIENCE, eventually, in_thread
 from tests.stress.tools import Gate, start_threads
 

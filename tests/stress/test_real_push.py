@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from backoff_ticker import CloseReason, ConstantBackOff, Ticker, with_max_retries
 from tests.helpers import PATIENCE
-from tests.ticker.made_policies import Scripted
-from tests.ticker.test_push import ShutdownSink
+from tests.tickers.made_policies import Scripted
+from tests.tickers.test_push import ShutdownSink
 
 if TYPE_CHECKING:
     import pytest

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from backoff_ticker import _scheduler
-from backoff_ticker._scheduler import LONGEST_WAIT, Scheduler
+from backoff_ticker.clock import _scheduler
+from backoff_ticker.clock._scheduler import LONGEST_WAIT, Scheduler
 from tests.helpers import PATIENCE, eventually, in_thread
 
 FAR = 1e9

@@ -19,8 +19,8 @@ from backoff_ticker import (
     ZeroBackOff,
     with_max_retries,
 )
-from backoff_ticker._scheduler import Scheduler
-from backoff_ticker._wait_set import WaitLine
+from backoff_ticker.clock._scheduler import Scheduler
+from backoff_ticker.waiting._wait_set import WaitLine
 from tests.helpers import PATIENCE, eventually, in_thread
 from tests.stress.tools import fast_switching, join_all, run_loop, start_threads
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from backoff_ticker import _scheduler
-from backoff_ticker._scheduler import Scheduler
+from backoff_ticker.clock import _scheduler
+from backoff_ticker.clock._scheduler import Scheduler
 from tests.helpers import PATIENCE, eventually
 from tests.stress.test_scheduler import FAR, flush, held, soon
 
@@ -186,8 +186,8 @@ def test_no_thread_starts_while_the_interpreter_shuts_down(scheduler, monkeypatc
 
 FORK = """
 import os, threading, time
-from backoff_ticker import _fork
-from backoff_ticker._scheduler import Scheduler
+from backoff_ticker import _process
+from backoff_ticker.clock._scheduler import Scheduler
 
 scheduler = Scheduler(time.monotonic, idle_seconds=60)
 ran = []
@@ -198,7 +198,7 @@ assert started.wait(10)
 for _ in range(3):
     pid = os.fork()
     if pid == 0:
-        assert _fork.generation == 1
+        assert _process.generation == 1
         assert scheduler.thread is None
         assert len(scheduler) == 0
         assert inherited.cancel() is True
@@ -206,7 +206,7 @@ for _ in range(3):
         scheduler.call_at(0.0, done.set)
         os._exit(0 if done.wait(10) else 1)
     assert os.waitpid(pid, 0)[1] == 0
-assert _fork.generation == 0
+assert _process.generation == 0
 assert scheduler.thread.is_alive()
 assert inherited.cancel() is True
 print("done")

@@ -20,7 +20,7 @@ from backoff_ticker import (
 )
 from tests.helpers import PATIENCE, eventually, in_thread
 from tests.stress.places import InterruptAt, Interrupted, each_place
-from tests.stress.traffic import FOREVER, Traffic
+from tests.stress.traffic import NO_DEADLINE, Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +61,7 @@ def check_select(
     assert faults == []
 
 
-@pytest.mark.parametrize("capacity", [FOREVER, 2])
+@pytest.mark.parametrize("capacity", [NO_DEADLINE, 2])
 def test_selecting_what_is_there(capacity: float) -> None:
     check_select(capacity, lambda _: None, ready=2)
 

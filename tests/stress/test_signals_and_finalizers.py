@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import CancellationToken, ConstantBackOff, Ticker, ZeroBackOff
-from backoff_ticker._clock import scheduler
+from backoff_ticker.clock._system import scheduler
 from tests.helpers import PATIENCE, eventually, in_thread
 from tests.stress.tools import fast_switching, join_all, signal_storm, start_threads
 

@@ -13,13 +13,14 @@ from backoff_ticker import (
     Pace,
     SystemClock,
     Ticker,
+    Timer,
     WouldBlock,
     select,
 )
-from backoff_ticker._clock import scheduler
+from backoff_ticker.clock._system import scheduler
 from tests.helpers import PATIENCE, eventually, in_thread
 from tests.stress.places import InterruptAt, Interrupted, each_place
-from tests.ticker.made_timers import Fake
+from tests.tickers.made_timers import Fake
 
 HOUR = 3600.0
 
@@ -39,7 +40,7 @@ def test_a_timer_whose_start_or_stop_was_interrupted_tells_nothing_stale(
     live = live_entries()
 
     def run(interrupt: InterruptAt) -> None:
-        timer = SystemClock().timer()
+        timer = Timer(clock=SystemClock())
         if state != "new":
             timer.start(HOUR if state == "started" else 0)
         if state == "fired":
@@ -67,7 +68,7 @@ def test_selecting_from_a_timer_loses_no_time(delay: float) -> None:
     lost: list[object] = []
 
     def run(interrupt: InterruptAt) -> None:
-        timer = SystemClock().timer()
+        timer = Timer(clock=SystemClock())
         timer.start(delay)
         taken = []
         try:

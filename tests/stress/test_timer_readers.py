@@ -9,7 +9,7 @@ import pytest
 
 from backoff_ticker import ConstantBackOff, Tick, Ticker, with_max_retries
 from tests.helpers import PATIENCE, in_thread
-from tests.ticker.made_timers import Instant
+from tests.tickers.made_timers import Instant
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,8 +6,8 @@ import threading
 from typing import Any
 
 from backoff_ticker import CancellationToken
+from tests.cancellation.test_scope import cancelling, run, turns
 from tests.helpers import PATIENCE, in_thread
-from tests.test_scope import cancelling, run, turns
 
 
 def test_of_many_threads_that_cancel_at_once_one_wins_and_its_cause_stays() -> None:

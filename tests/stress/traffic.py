@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-FOREVER = float("inf")
+NO_DEADLINE = float("inf")
 
 
 class Traffic:
@@ -30,7 +30,7 @@ class Traffic:
         self.sent: list[Any] = []
         self.perhaps: list[Any] = []
         self.received: list[Any] = []
-        self._over = threading.Event()
+        self._ended = threading.Event()
         self._others: list[Future[Any]] = []
         for number in range(ready):
             self.send_nowait(f"ready {number}")
@@ -99,11 +99,11 @@ class Traffic:
         """Have another thread ``act`` once so many wait, unless it never comes to that."""
 
         def run() -> None:
-            while not self._over.is_set():
+            while not self._ended.is_set():
                 if self._waiting() >= count:
                     act(*arguments)
                     return
-                self._over.wait(0.0002)
+                self._ended.wait(0.0002)
 
         self.other(run)
 
@@ -115,7 +115,7 @@ class Traffic:
 
     def faults(self) -> list[Any]:
         """Say what is wrong, once the others are done; ends with a closed channel."""
-        self._over.set()
+        self._ended.set()
         channel = self.channel
         eventually(lambda: not (len(channel) and channel._waiting), "waiting receivers get items")
         faults = self._serve()
@@ -188,7 +188,7 @@ class Traffic:
         channel.send_nowait("for a receiver")
         if receiver.result(PATIENCE) != "for a receiver":
             return ["a receiver got something else"]
-        if channel.capacity == FOREVER:
+        if channel.capacity == NO_DEADLINE:
             return []
         for _ in range(int(channel.capacity)):
             channel.send_nowait("filler")

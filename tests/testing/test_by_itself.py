@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from backoff_ticker._clock import resolve_clock
+from backoff_ticker.clock._system import resolve_clock
 from backoff_ticker.testing import ClockUsageError, VirtualClock
 
 from .real_threads import in_real_thread

@@ -8,7 +8,7 @@ from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor, as_co
 import pytest
 
 from backoff_ticker import SystemClock
-from backoff_ticker._clock import resolve_clock
+from backoff_ticker.clock._system import resolve_clock
 from backoff_ticker.testing import VirtualClock
 
 

@@ -1,0 +1,163 @@
+"""When the next tick falls due: pure functions of numbers, one for each pace.
+
+Nothing here waits, locks, reads a clock or calls user code.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import namedtuple
+from math import ceil, inf
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+    from typing import NamedTuple
+
+
+class Pace(enum.Enum):
+    """From when a delay runs, and what becomes of ticks that nobody took in time.
+
+    In the pictures a policy of constant 10 s meets a reader that works (``=``) from 0 s to 25 s
+    and not at all afterwards. ``T`` marks when it gets a tick, the number below is the ``due``.
+    """
+
+    due_after: Callable[[float, float, float], tuple[float | None, float | None, int]]
+    """The rule of a pace: ``(slot, taken, delay) -> (due, origin, missed)``.
+
+    ``slot`` is when the tick just taken was due, ``taken`` when it was taken, ``delay`` what the
+    policy says. The next tick is due at ``due``, counted from ``origin``; both are None where
+    only the reader's next ask fixes them.
+    """
+
+    skips: bool
+    """Whether ticks whose time has passed when the reader asks are left out."""
+
+    RECEIPT = "receipt"
+    """The delay runs from when the tick before was taken (Go's meaning). At most one tick waits.
+
+    .. code-block:: text
+
+        seconds  0    5    10   15   20   25   30   35   40   45
+        reader   T=========================T         T         T
+        due      0                         10        35        45
+    """
+
+    RETURN = "return"
+    """The delay runs from when the reader asks for the tick: it rests after each piece of work.
+
+    .. code-block:: text
+
+        seconds  0    5    10   15   20   25   30   35   40   45
+        reader   T=========================          T         T
+        due      0                                   35        45
+    """
+
+    BURST = "burst"
+    """Due times are a fixed schedule; ticks that are late come at once, all of them.
+
+    .. code-block:: text
+
+        seconds  0    5    10   15   20   25   30   35   40   45
+        reader   T=========================TT   T         T
+        due      0                         10,20  30      40
+    """
+
+    SKIP = "skip"
+    """The same schedule; ticks whose time has passed when the reader asks are dropped, counted.
+
+    .. code-block:: text
+
+        seconds  0    5    10   15   20   25   30   35   40   45
+        reader   T=========================     T         T
+        due      0                              30        40
+        missed   0                              2         0
+    """
+
+
+if TYPE_CHECKING:
+
+    class _TickFields(NamedTuple):
+        number: int
+        time: float
+        due: float
+        delay: float
+        lateness: float
+        missed: int
+
+else:
+    _TickFields = namedtuple(  # noqa: PYI024 - typing is not imported at run time
+        "_TickFields", "number time due delay lateness missed"
+    )
+
+
+class Tick(_TickFields):
+    """One tick of a ticker; ``float(tick)`` is its ``time``.
+
+    Attributes:
+        number: Its place among the ticks delivered by its ticker, from 1.
+        time: When it fell due on the wall clock, in Unix seconds.
+        due: When it fell due, in the clock's monotonic seconds.
+        delay: The back-off before it, in seconds; 0.0 for the first tick.
+        lateness: Seconds from ``due`` until it was taken, >= 0.
+        missed: Ticks dropped since the one before: those that ``Pace.SKIP`` left out, and those
+            for which the sink of ``send_to`` had no room.
+    """
+
+    __slots__ = ()
+
+    def __float__(self) -> float:
+        return self.time
+
+    @property
+    def datetime(self) -> datetime:
+        """When it fell due, as an aware ``datetime`` in UTC."""
+        from datetime import UTC, datetime
+
+        return datetime.fromtimestamp(self.time, UTC)
+
+
+def _receipt(slot: float, taken: float, delay: float) -> tuple[float, float, int]:  # noqa: ARG001
+    return taken + delay, taken, 0
+
+
+def _return(slot: float, taken: float, delay: float) -> tuple[None, None, int]:  # noqa: ARG001
+    return None, None, 0
+
+
+def _burst(slot: float, taken: float, delay: float) -> tuple[float, float, int]:  # noqa: ARG001
+    return slot + delay, slot, 0
+
+
+def _skip(slot: float, taken: float, delay: float) -> tuple[float, float, int]:
+    due, missed = catch_up(slot + delay, delay, taken)
+    return due, slot, missed
+
+
+Pace.RECEIPT.due_after = _receipt
+Pace.RETURN.due_after = _return
+Pace.BURST.due_after = _burst
+Pace.SKIP.due_after = _skip
+
+for _pace in Pace:
+    _pace.skips = _pace is Pace.SKIP
+
+
+def catch_up(due: float, delay: float, now: float) -> tuple[float, int]:
+    """Return the first time of the grid ``due + k * delay`` (k >= 0) not before ``now``, and k.
+
+    A delay too short to move ``now`` makes no grid: the answer is then ``now``.
+
+    Source: ``MissedTickBehavior::Skip`` of tokio, for a delay that is asked for tick by tick.
+    """
+    if due >= now:
+        return due, 0
+    if now + delay == now or (steps := (now - due) / delay) == inf:
+        return now, 0
+    missed = ceil(steps)
+    if due + (missed - 1) * delay >= now:
+        missed -= 1
+    elif due + missed * delay < now:
+        missed += 1
+    return max(due + missed * delay, now), missed

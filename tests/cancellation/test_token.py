@@ -1,0 +1,341 @@
+"""One token: the cancel that counts, its cause and errors, waiting with time-outs, the guard."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import pickle
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from backoff_ticker import (
+    BackoffTickerError,
+    CancellationToken,
+    Cancelled,
+    DeadlineExceeded,
+    SystemClock,
+)
+from backoff_ticker.testing import VirtualClock
+from tests.helpers import PATIENCE, LoopThread, in_thread, readable_id
+
+NOT_NUMBERS = ["1", b"1", True, False, [], object(), 1j]
+BAD_NUMBERS = [float("nan"), float("inf"), float("-inf"), 10**400]
+BAD_SECONDS = [*BAD_NUMBERS, -1, -0.001, -(10**400), timedelta(microseconds=-1)]
+GOOD_SECONDS = [0, 0.0, -0.0, 2, 2.5, 1e300, timedelta(0), timedelta(seconds=2.5), timedelta.max]
+
+
+def waiting(token: CancellationToken) -> int:
+    """How many wait for ``token``."""
+    return len(token.wait_set().waiters)
+
+
+def test_a_new_token_is_open() -> None:
+    token = CancellationToken()
+    assert (token.cancelled, token.cause, token.deadline, token.remaining()) == (False, *[None] * 3)
+    token.raise_if_cancelled()
+
+
+def test_only_the_call_that_cancels_returns_true_and_its_cause_stays() -> None:
+    token = CancellationToken()
+    first = ValueError("first")
+    assert token.cancel(first) is True
+    assert token.cancel("second") is False
+    assert token.cancel() is False
+    assert token.cancelled is True
+    assert token.cause is first
+
+
+@pytest.mark.parametrize("cause", [None, "", "why", ValueError("why"), KeyboardInterrupt()])
+def test_a_cause_is_an_exception_a_text_or_none(cause: Any) -> None:
+    token = CancellationToken()
+    assert token.cancel(cause) is True
+    assert token.cause is cause
+
+
+@pytest.mark.parametrize("cause", [1, 0, False, b"why", ValueError, ["why"], object()])
+def test_another_cause_is_refused_and_cancels_nothing(cause: Any) -> None:
+    token = CancellationToken()
+    with pytest.raises(TypeError, match="cause must be"):
+        token.cancel(cause)
+    assert token.cancelled is False
+    assert token.cancel("why") is True
+
+
+def test_a_cause_of_none_is_a_first_cause_too() -> None:
+    token = CancellationToken()
+    token.cancel()
+    token.cancel("late")
+    assert token.cause is None
+
+
+def test_an_exception_as_the_cause_is_chained_to_a_fresh_error_each_time() -> None:
+    token = CancellationToken()
+    cause = ValueError("why")
+    token.cancel(cause)
+    raised = []
+    for _ in range(2):
+        with pytest.raises(Cancelled) as caught:
+            token.raise_if_cancelled()
+        assert type(caught.value) is Cancelled
+        assert caught.value.cause is cause
+        assert caught.value.__cause__ is cause
+        raised.append(caught.value)
+    assert raised[0] is not raised[1]
+    assert cause.__traceback__ is None
+
+
+@pytest.mark.parametrize("cause", [None, "why"])
+def test_a_text_as_the_cause_is_told_and_not_chained(cause: str | None) -> None:
+    token = CancellationToken()
+    token.cancel(cause)
+    with pytest.raises(Cancelled) as caught:
+        token.raise_if_cancelled()
+    assert (caught.value.cause, caught.value.__cause__) == (cause, None)
+    assert ("why" in str(caught.value)) is (cause is not None)
+
+
+def test_a_passed_deadline_is_also_the_builtin_timeout_error(clock: VirtualClock) -> None:
+    token = CancellationToken(clock).child(timeout=0)
+    with pytest.raises(TimeoutError) as caught:
+        token.raise_if_cancelled()
+    assert type(caught.value) is DeadlineExceeded
+    assert isinstance(caught.value, Cancelled)
+    assert isinstance(caught.value.cause, DeadlineExceeded)
+
+
+def test_the_errors_are_ordinary_exceptions() -> None:
+    assert issubclass(Cancelled, BackoffTickerError)
+    assert issubclass(BackoffTickerError, Exception)
+    assert not issubclass(Cancelled, asyncio.CancelledError)
+    assert not issubclass(Cancelled, TimeoutError)
+    assert DeadlineExceeded.__mro__.index(Cancelled) < DeadlineExceeded.__mro__.index(TimeoutError)
+
+
+@pytest.mark.parametrize("error_type", [Cancelled, DeadlineExceeded])
+@pytest.mark.parametrize("cause", [None, "why", ValueError("why"), DeadlineExceeded()])
+@pytest.mark.parametrize("duplicate", [copy.copy, lambda e: pickle.loads(pickle.dumps(e))])
+def test_errors_survive_copy_and_pickle(error_type: Any, cause: Any, duplicate: Any) -> None:
+    error = error_type(cause)
+    twin = duplicate(error)
+    assert type(twin) is error_type
+    assert (type(twin.cause), str(twin.cause)) == (type(cause), str(cause))
+    assert str(twin) == str(error)
+
+
+def test_a_repr_does_not_tell_the_text_of_a_cause() -> None:
+    token = CancellationToken()
+    assert repr(token) == "<CancellationToken open>"
+    token.cancel(ValueError("secret"))
+    assert repr(token) == "<CancellationToken cancelled (ValueError)>"
+
+
+def test_a_clock_is_checked_when_it_enters() -> None:
+    with pytest.raises(TypeError, match="clock must be a Clock"):
+        CancellationToken(clock=3)  # type: ignore[arg-type]
+    assert CancellationToken().clock is SystemClock()
+
+
+def test_waiting_for_a_cancelled_token_returns_at_once(clock: VirtualClock) -> None:
+    token = CancellationToken(clock)
+    token.cancel()
+    assert (token.wait(), token.wait(0), token.wait(5)) == (True, True, True)
+    assert asyncio.run(token.wait_async()) is True
+    assert asyncio.run(token.wait_async(0)) is True
+    assert waiting(token) == 0
+
+
+def test_a_wait_of_zero_seconds_only_looks(clock: VirtualClock) -> None:
+    token = CancellationToken(clock)
+
+    async def main() -> int:
+        assert await token.wait_async(0) is False
+        return await clock.advance_async(60)
+
+    assert token.wait(0) is False
+    assert asyncio.run(main()) == 0
+    assert waiting(token) == 0
+
+
+@pytest.mark.parametrize("timeout", [None, 5, 1e300, timedelta(days=400)])
+def test_a_cancel_wakes_a_waiting_thread_and_a_waiting_coroutine(
+    clock: VirtualClock, timeout: Any
+) -> None:
+    token = CancellationToken(clock)
+    loop = LoopThread()
+    thread = in_thread(token.wait, timeout)
+    coroutine = loop.submit(token.wait_async(timeout))
+    clock.settle()
+    assert waiting(token) == 2
+    assert token.cancel() is True
+    assert (thread.result(PATIENCE), coroutine.result(PATIENCE)) == (True, True)
+    clock.settle()
+    assert (waiting(token), len(clock.pending())) == (0, 0)
+    loop.close()
+    assert loop.errors == []
+
+
+@pytest.mark.parametrize("timeout", [5, timedelta(seconds=5)])
+def test_a_wait_that_times_out_is_false_and_leaves_nothing(
+    clock: VirtualClock, timeout: Any
+) -> None:
+    token = CancellationToken(clock)
+    loop = LoopThread()
+    waits = [in_thread(token.wait, timeout), loop.submit(token.wait_async(timeout))]
+    clock.advance(4.999)
+    assert [wait.done() for wait in waits] == [False, False]
+    clock.advance(0.001)
+    assert [wait.result(PATIENCE) for wait in waits] == [False, False]
+    assert (waiting(token), len(clock.pending()), token.cancelled) == (0, 0, False)
+    loop.close()
+    assert loop.errors == []
+
+
+def test_a_waiter_that_is_woken_for_nothing_waits_on(clock: VirtualClock) -> None:
+    token = CancellationToken(clock).child(timeout=60)
+    thread = in_thread(token.wait)
+    clock.settle()
+    (waiter,) = token.wait_set().waiters
+    with clock.trap("monotonic") as trap:
+        waiter.wake()
+        trap.wait()  # it compares the deadline with the time
+    clock.settle()
+    assert not thread.done()
+    assert list(token.wait_set().waiters) == [waiter]
+    token.cancel()
+    assert thread.result(PATIENCE) is True
+
+
+def test_a_cancelled_wait_passes_the_cancelled_error_and_leaves_nothing(
+    clock: VirtualClock,
+) -> None:
+    token = CancellationToken(clock)
+    loop = LoopThread()
+    passed: list[BaseException] = []
+
+    async def wait() -> None:
+        try:
+            await token.wait_async(5)
+        except asyncio.CancelledError as error:
+            passed.append(error)
+
+    task = loop.submit(wait())
+    clock.settle()
+    assert (waiting(token), len(clock.pending())) == (1, 1)
+    task.cancel()
+    clock.settle()
+    assert len(passed) == 1
+    assert (waiting(token), len(clock.pending())) == (0, 0)
+    loop.close()
+    assert loop.errors == []
+
+
+def test_a_cancel_between_the_registration_and_the_park_is_seen() -> None:
+    class Cancelling(VirtualClock):
+        def parker(self, what: str = "") -> Any:
+            token.cancel()
+            return super().parker(what)
+
+    with Cancelling() as clock:
+        token = CancellationToken(clock)
+        assert in_thread(token.wait).result(PATIENCE) is True
+
+
+def number_users(clock: VirtualClock) -> list[tuple[str, Any]]:
+    token = CancellationToken(clock)
+    return [
+        ("timeout", token.wait),
+        ("timeout", lambda value: asyncio.run(token.wait_async(value))),
+        ("timeout", lambda value: token.child(timeout=value)),
+    ]
+
+
+@pytest.mark.parametrize("value", NOT_NUMBERS, ids=readable_id)
+def test_what_is_no_number_is_a_type_error_that_names_the_parameter(
+    clock: VirtualClock, value: Any
+) -> None:
+    deadline = ("deadline", lambda value: CancellationToken(clock).child(deadline=value))
+    for name, use in [*number_users(clock), deadline]:
+        with pytest.raises(TypeError, match=f"^{name} must be") as caught:
+            use(value)
+        assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize("value", BAD_SECONDS, ids=lambda value: repr(value)[:20])
+def test_a_bad_duration_is_a_value_error_that_names_the_parameter(
+    clock: VirtualClock, value: Any
+) -> None:
+    for name, use in number_users(clock):
+        with pytest.raises(ValueError, match=f"^{name} must be"):
+            use(value)
+
+
+@pytest.mark.parametrize("value", BAD_NUMBERS, ids=lambda value: repr(value)[:20])
+def test_a_bad_moment_is_a_value_error_that_names_the_parameter(
+    clock: VirtualClock, value: Any
+) -> None:
+    with pytest.raises(ValueError, match="^deadline must be"):
+        CancellationToken(clock).child(deadline=value)
+
+
+def test_a_moment_is_no_timedelta(clock: VirtualClock) -> None:
+    with pytest.raises(TypeError, match="^deadline must be"):
+        CancellationToken(clock).child(deadline=timedelta(seconds=1))  # type: ignore[arg-type]
+
+
+def test_a_bad_number_is_refused_by_a_cancelled_token_too(clock: VirtualClock) -> None:
+    token = CancellationToken(clock)
+    token.cancel()
+    for _, use in number_users(clock):
+        with pytest.raises(TypeError):
+            use("1")
+    with pytest.raises(ValueError, match="timeout"):
+        token.wait(-1)
+
+
+@pytest.mark.parametrize("value", GOOD_SECONDS, ids=readable_id)
+def test_a_good_duration_is_taken(clock: VirtualClock, value: Any) -> None:
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    assert CancellationToken(clock).child(timeout=value).deadline == clock.monotonic() + seconds
+
+
+def test_leaving_a_guard_cancels() -> None:
+    with CancellationToken() as token:
+        assert token.cancelled is False
+    assert (token.cancelled, token.cause) == (True, None)
+
+
+def test_leaving_a_guard_with_an_error_cancels_and_passes_the_error() -> None:
+    token = CancellationToken()
+    with pytest.raises(ValueError, match="body"), token:
+        raise ValueError("body")
+    assert token.cancelled is True
+
+
+def test_a_disarmed_guard_does_not_cancel_and_the_next_one_is_armed_again() -> None:
+    token = CancellationToken()
+    with token:
+        token.disarm()
+    assert token.cancelled is False
+    with pytest.raises(ValueError, match="body"), token:
+        token.disarm()
+        raise ValueError("body")
+    assert token.cancelled is False
+    with token:
+        pass
+    assert token.cancelled is True
+
+
+def test_a_guard_keeps_the_cause_of_a_cancel_inside() -> None:
+    with CancellationToken() as token:
+        token.cancel("inside")
+    assert token.cause == "inside"
+
+
+def test_a_copy_of_a_token_is_the_token_and_none_can_be_pickled() -> None:
+    for token in (CancellationToken(), CancellationToken().child(timeout=60)):
+        assert copy.copy(token) is token
+        assert copy.deepcopy([token]) == [token]
+        with pytest.raises(TypeError, match="cannot be pickled"):
+            pickle.dumps(token)

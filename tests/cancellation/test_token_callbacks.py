@@ -1,0 +1,347 @@
+"""Callbacks of a token: once, in order, in their own context, removable, stopping nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import threading
+import weakref
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import CancellationToken, any_of
+from backoff_ticker.cancellation._tree import CallbackHandle
+from tests.helpers import PATIENCE, in_thread
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
+
+
+@pytest.fixture
+def reports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What was given to ``sys.unraisablehook``."""
+    seen: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", seen.append)
+    return seen
+
+
+def test_a_callback_runs_once_in_the_cancelling_thread_before_cancel_returns() -> None:
+    token = CancellationToken()
+    runs: list[threading.Thread] = []
+    token.on_cancel(lambda: runs.append(threading.current_thread()))
+    assert runs == []
+
+    def cancel() -> tuple[bool, list[bool]]:
+        return token.cancel(), [thread is threading.current_thread() for thread in runs]
+
+    assert in_thread(cancel).result(PATIENCE) == (True, [True])
+    assert token.cancel() is False
+    assert len(runs) == 1
+
+
+def test_callbacks_run_in_the_order_of_registration() -> None:
+    token = CancellationToken()
+    runs: list[int] = []
+    for number in range(100):
+        token.on_cancel(lambda number=number: runs.append(number))
+    token.cancel()
+    assert runs == list(range(100))
+
+
+def test_the_same_callable_registered_twice_runs_twice() -> None:
+    token = CancellationToken()
+    runs: list[int] = []
+
+    def callback() -> None:
+        runs.append(len(runs))
+
+    first = token.on_cancel(callback)
+    assert first is not token.on_cancel(callback)
+    token.cancel()
+    assert runs == [0, 1]
+
+
+def test_every_descendant_is_cancelled_before_the_first_callback_runs() -> None:
+    root = CancellationToken()
+    tree = [root.child(), root.child()]
+    tree += [token.child() for token in tree]
+    seen: list[list[bool]] = []
+    for token in (root, *tree):
+        token.on_cancel(lambda: seen.append([token.cancelled for token in tree]))
+    root.cancel()
+    assert seen == [[True] * 4] * 5
+
+
+def test_every_waiter_is_woken_before_the_first_callback_runs(clock: VirtualClock) -> None:
+    root = CancellationToken(clock)
+    waits = [in_thread(token.wait) for token in (root, root.child(), root.child().child())]
+    clock.settle()
+    woken: list[bool] = []
+    root.on_cancel(lambda: woken.extend(wait.result(PATIENCE) for wait in waits))
+    assert root.cancel() is True
+    assert woken == [True] * 3
+
+
+def test_a_callback_added_late_runs_at_once_in_the_calling_thread() -> None:
+    token = CancellationToken()
+    token.cancel()
+    runs: list[threading.Thread] = []
+    handle = token.on_cancel(lambda: runs.append(threading.current_thread()))
+    assert runs == [threading.current_thread()]
+    assert handle.remove() is False
+
+
+def test_a_removed_callback_does_not_run_and_only_the_first_removal_is_true() -> None:
+    token = CancellationToken()
+    runs: list[str] = []
+    handle = token.on_cancel(lambda: runs.append("removed"))
+    token.on_cancel(lambda: runs.append("kept"))
+    assert [handle.remove(), handle.remove()] == [True, False]
+    token.cancel()
+    assert runs == ["kept"]
+    assert handle.remove() is False
+
+
+def test_removing_a_callback_that_ran_or_runs_is_false() -> None:
+    token = CancellationToken()
+    removed: list[bool] = []
+    handle = token.on_cancel(lambda: removed.append(handle.remove()))
+    token.cancel()
+    assert removed == [False]
+    assert handle.remove() is False
+
+
+def test_a_callback_may_remove_the_next_one() -> None:
+    token = CancellationToken()
+    runs: list[Any] = []
+    token.on_cancel(lambda: runs.append(second.remove()))
+    second = token.on_cancel(lambda: runs.append("second"))
+    token.on_cancel(lambda: runs.append("third"))
+    token.cancel()
+    assert runs == [True, "third"]
+
+
+def test_a_callback_may_register_another_which_runs_at_once() -> None:
+    root = CancellationToken()
+    child = root.child()
+    runs: list[str] = []
+
+    def callback() -> None:
+        runs.append("outer begins")
+        root.on_cancel(lambda: runs.append("inner"))
+        child.on_cancel(lambda: runs.append("inner of child"))
+        runs.append("outer ends")
+
+    root.on_cancel(callback)
+    child.on_cancel(lambda: runs.append("child"))
+    root.cancel()
+    assert runs == ["outer begins", "inner", "inner of child", "outer ends", "child"]
+
+
+def test_a_callback_may_cancel_its_own_and_other_tokens() -> None:
+    token, other = CancellationToken(), CancellationToken()
+    runs: list[Any] = []
+    token.on_cancel(lambda: runs.append(("own", token.cancel("again"))))
+    token.on_cancel(lambda: runs.append(("other", other.cancel(token.cause))))
+    other.on_cancel(lambda: runs.append(("back", token.cancel("back"))))
+    assert token.cancel("first") is True
+    assert runs == [("own", False), ("back", False), ("other", True)]
+    assert (token.cause, other.cause) == ("first", "first")
+
+
+def test_the_callbacks_of_10000_children_run_in_the_order_of_their_birth() -> None:
+    root = CancellationToken()
+    runs: list[int] = []
+    for number in range(10_000):
+        root.child().on_cancel(lambda number=number: runs.append(number))
+    root.cancel()
+    assert runs == list(range(10_000))
+
+
+def test_the_error_of_a_callback_is_reported_and_stops_nothing(reports: list[Any]) -> None:
+    root = CancellationToken()
+    child = root.child()
+    runs: list[str] = []
+    error = ValueError("callback")
+
+    def fail() -> None:
+        raise error
+
+    for token in (root, child):
+        token.on_cancel(fail)
+        token.on_cancel(lambda: runs.append("ran"))
+    assert root.cancel() is True
+    assert runs == ["ran", "ran"]
+    assert [(report.exc_value, report.object) for report in reports] == [(error, fail)] * 2
+    assert reports[0].exc_type is ValueError
+    assert reports[0].exc_traceback is not None
+    assert "callback" in reports[0].err_msg
+
+
+def test_the_error_of_a_late_callback_is_reported_too(reports: list[Any]) -> None:
+    token = CancellationToken()
+    token.cancel()
+    token.on_cancel(lambda: 1 / 0)
+    assert [report.exc_type for report in reports] == [ZeroDivisionError]
+
+
+def test_without_a_hook_the_error_is_written_to_stderr(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    token = CancellationToken()
+    token.on_cancel(lambda: 1 / 0)
+    token.cancel()
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_a_hook_that_fails_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hook(_: object) -> None:
+        raise ValueError("hook")
+
+    monkeypatch.setattr(sys, "unraisablehook", hook)
+    token = CancellationToken()
+    runs: list[str] = []
+    token.on_cancel(lambda: 1 / 0)
+    token.on_cancel(lambda: runs.append("ran"))
+    assert token.cancel() is True
+    assert runs == ["ran"]
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit, asyncio.CancelledError])
+def test_an_interrupt_in_a_callback_is_raised_once_all_callbacks_ran(
+    reports: list[Any], interrupt: type[BaseException]
+) -> None:
+    root = CancellationToken()
+    child = root.child()
+    runs: list[str] = []
+
+    def fail() -> None:
+        raise interrupt
+
+    root.on_cancel(fail)
+    root.on_cancel(lambda: runs.append("root"))
+    child.on_cancel(lambda: runs.append("child"))
+    with pytest.raises(interrupt):
+        root.cancel("why")
+    assert (root.cause, child.cause, runs, reports) == ("why", "why", ["root", "child"], [])
+    assert root.cancel() is False
+
+
+def test_an_interrupt_in_a_late_callback_is_raised() -> None:
+    token = CancellationToken()
+    token.cancel()
+
+    def fail() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        token.on_cancel(fail)
+
+
+def test_a_callback_runs_in_the_context_in_which_it_was_registered(clock: VirtualClock) -> None:
+    name: ContextVar[str] = ContextVar("name", default="nobody")
+    root = CancellationToken(clock)
+    seen: list[str] = []
+
+    def register(token: CancellationToken, who: str) -> None:
+        name.set(who)
+        token.on_cancel(lambda: seen.append(name.get()))
+        name.set(f"{who} later")
+
+    async def register_in_a_task(token: CancellationToken) -> None:
+        register(token, "task")
+
+    in_thread(register, root, "thread").result(PATIENCE)
+    asyncio.run(register_in_a_task(root))
+    in_thread(register, root.child(timeout=5), "deadline").result(PATIENCE)
+    name.set("canceller")
+    clock.advance(5)
+    assert seen == ["deadline"]
+    in_thread(root.cancel).result(PATIENCE)
+    assert seen == ["deadline", "thread", "task"]
+    register(root, "late")
+    assert seen[3:] == ["late"]
+
+
+def test_what_a_callback_sets_in_its_context_stays_there() -> None:
+    name: ContextVar[str] = ContextVar("name", default="nobody")
+    token = CancellationToken()
+    token.on_cancel(lambda: name.set("callback"))
+    token.cancel()
+    assert name.get() == "nobody"
+
+
+@pytest.mark.parametrize("callback", [None, 3, "print"])
+def test_what_cannot_be_called_is_a_type_error(callback: Any) -> None:
+    token = CancellationToken()
+    with pytest.raises(TypeError, match="callback must be callable"):
+        token.on_cancel(callback)
+    assert token.cancel() is True
+
+
+def test_a_registered_callback_keeps_its_token_for_as_long_as_something_can_cancel_it() -> None:
+    root, other = CancellationToken(), CancellationToken()
+    runs: list[str] = []
+    root.child().on_cancel(lambda: runs.append("child"))
+    root.child().child().on_cancel(lambda: runs.append("grandchild"))
+    any_of(root.child(), other).on_cancel(lambda: runs.append("either"))
+    gc.collect()
+    other.cancel()
+    assert runs == ["either"]
+    root.cancel()
+    assert sorted(runs) == ["child", "either", "grandchild"]
+
+
+@pytest.mark.parametrize("how", ["remove", "cancel the child", "cancel the root", "cancel other"])
+def test_a_callback_that_ran_or_was_removed_keeps_nothing(how: str) -> None:
+    root, other = CancellationToken(), CancellationToken()
+    child = any_of(root.child(), other)
+    handle = child.on_cancel(lambda: None)
+    link = weakref.ref(child)
+    actions = {
+        "remove": handle.remove,
+        "cancel the child": child.cancel,
+        "cancel the root": root.cancel,
+        "cancel other": other.cancel,
+    }
+    actions[how]()
+    del child, handle, actions
+    gc.collect()
+    assert link() is None
+
+
+def test_a_tree_with_callbacks_is_collected_when_nothing_can_cancel_it_any_more() -> None:
+    root = CancellationToken()
+    child = root.child()
+    child.on_cancel(lambda: None)
+    links = [weakref.ref(root), weakref.ref(child)]
+    del root, child
+    gc.collect()
+    assert [link() for link in links] == [None, None]
+
+
+def test_a_token_cancelled_while_its_callback_is_registered_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The cancel comes, as from another thread, when the callback is in the table, not pinned."""
+    root = CancellationToken()
+    child = root.child()
+    runs: list[str] = []
+    pin = CallbackHandle.pin
+
+    def cancel_and_pin(handle: CallbackHandle) -> None:
+        child.cancel()  # noqa: F821 - deleted further down
+        pin(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CallbackHandle, "pin", cancel_and_pin)
+        child.on_cancel(lambda: runs.append("ran"))
+    assert runs == ["ran"]
+    link = weakref.ref(child)
+    del child
+    gc.collect()
+    assert link() is None

@@ -1,0 +1,230 @@
+"""Tasks cancelled while they send or receive, at every step of a wake-up."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import Channel, WouldBlock, select_async
+from tests.channels.ends import drained, turns
+from tests.helpers import PATIENCE, in_thread
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
+    from tests.helpers import LoopThread
+
+ROOMY = pytest.mark.parametrize("capacity", [1, 3])
+CAPACITY = pytest.mark.parametrize("capacity", [0, 1, 3])
+LATER = pytest.mark.parametrize("later", [0, 1, 2, 3, 4])
+"""How many turns of the loop lie between the wake-up and the cancel."""
+
+
+def received(*tasks: asyncio.Task[Any]) -> list[Any]:
+    return [task.result() for task in tasks if task.done() and not task.cancelled()]
+
+
+async def waiting_tasks(channel: Channel[Any], count: int) -> list[asyncio.Task[Any]]:
+    """Return tasks that stand in line for an item, in this order."""
+    tasks = [asyncio.ensure_future(channel.receive_async()) for _ in range(count)]
+    await turns(3)
+    return tasks
+
+
+async def cancelled_after(later: int, *tasks: asyncio.Task[Any]) -> None:
+    """Cancel ``tasks`` so many turns from now, each before what is ready then."""
+    for _ in range(later):
+        await asyncio.sleep(0)
+    for task in tasks:
+        task.cancel()
+    await turns(6)
+
+
+@CAPACITY
+@LATER
+@pytest.mark.parametrize("leaving", [1, 7])
+def test_the_item_goes_to_the_next_when_the_first_are_cancelled(
+    loop: LoopThread, clock: VirtualClock, capacity: int, later: int, leaving: int
+) -> None:
+    channel: Channel[str] = Channel(capacity)
+
+    async def main() -> None:
+        tasks = await waiting_tasks(channel, 8)
+        channel.send_nowait("a")
+        await cancelled_after(later, *tasks[:leaving])
+        assert received(*tasks) + drained(channel) == ["a"]
+        assert len(channel) == 0
+        channel.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    loop.run(main())
+    assert clock.pending() == []
+
+
+@CAPACITY
+@LATER
+def test_each_of_several_items_goes_to_one_who_stays(
+    loop: LoopThread, clock: VirtualClock, capacity: int, later: int
+) -> None:
+    channel: Channel[int] = Channel(capacity)
+
+    async def main() -> None:
+        tasks = await waiting_tasks(channel, 8)
+        accepted = []
+        for number in range(3):
+            try:
+                channel.send_nowait(number)
+            except WouldBlock:
+                break
+            accepted.append(number)
+        await cancelled_after(later, tasks[0], tasks[1], tasks[4])
+        assert sorted(received(*tasks)) == accepted
+        assert len(channel) == 0
+        channel.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    loop.run(main())
+
+
+@CAPACITY
+def test_a_cancel_just_before_the_send_loses_nothing(
+    loop: LoopThread, clock: VirtualClock, capacity: int
+) -> None:
+    channel: Channel[str] = Channel(capacity)
+
+    async def main() -> None:
+        tasks = await waiting_tasks(channel, 8)
+        for task in tasks[:3]:
+            task.cancel()
+        channel.send_nowait("a")
+        await turns(6)
+        assert received(*tasks) == ["a"]
+        channel.close()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    loop.run(main())
+
+
+@CAPACITY
+@pytest.mark.parametrize("send_first", [True, False])
+def test_a_send_from_outside_and_a_cancel_meet(
+    loop: LoopThread, clock: VirtualClock, capacity: int, send_first: bool
+) -> None:
+    """The item comes from a thread; the last to wait is a thread, too."""
+    channel: Channel[str] = Channel(capacity)
+    tasks: list[asyncio.Task[Any]] = []
+
+    async def begin() -> None:
+        tasks.extend(await waiting_tasks(channel, 4))
+
+    loop.run(begin())
+    last = in_thread(channel.receive)
+    clock.settle()
+    if send_first:
+        channel.send_nowait("a")
+    for task in tasks:
+        loop.loop.call_soon_threadsafe(task.cancel)
+    if not send_first:
+        channel.send_nowait("a")
+    clock.settle()
+    got = received(*tasks)
+    if last.done():
+        got.append(last.result(PATIENCE))
+    assert got == ["a"]
+    channel.close()
+
+
+@ROOMY
+@LATER
+def test_a_sender_cancelled_as_it_is_let_in_has_sent_or_has_not(
+    loop: LoopThread, clock: VirtualClock, capacity: int, later: int
+) -> None:
+    """The next in line is let in either way."""
+    channel: Channel[Any] = Channel(capacity)
+
+    async def main() -> None:
+        for number in range(capacity):
+            channel.send_nowait(number)
+        first = asyncio.ensure_future(channel.send_async("first"))
+        second = asyncio.ensure_future(channel.send_async("second"))
+        await turns(3)
+        taken = [channel.receive_nowait()]
+        await cancelled_after(later, first)
+        while not second.done():
+            taken.append(channel.receive_nowait())
+            await turns(6)
+        taken += drained(channel)
+        sent = ["first", "second"] if "first" in taken else ["second"]
+        assert taken == [*range(capacity), *sent]
+        assert first.cancelled() or "first" in taken
+        assert second.result() is None
+
+    loop.run(main())
+    assert clock.pending() == []
+
+
+@LATER
+def test_a_sender_cancelled_as_it_is_met_was_met(
+    loop: LoopThread, clock: VirtualClock, later: int
+) -> None:
+    channel: Channel[str] = Channel()
+
+    async def main() -> None:
+        first = asyncio.ensure_future(channel.send_async("first"))
+        second = asyncio.ensure_future(channel.send_async("second"))
+        await turns(3)
+        assert channel.receive_nowait() == "first"
+        await cancelled_after(later, first)
+        assert channel.receive_nowait() == "second"
+        await second
+        assert first.done()
+        with pytest.raises(WouldBlock):
+            channel.receive_nowait()
+
+    loop.run(main())
+
+
+@CAPACITY
+def test_what_a_cancelled_sender_held_is_not_received(
+    loop: LoopThread, clock: VirtualClock, capacity: int
+) -> None:
+    channel: Channel[Any] = Channel(capacity)
+
+    async def main() -> None:
+        for number in range(capacity):
+            channel.send_nowait(number)
+        senders = [asyncio.ensure_future(channel.send_async(name)) for name in "abc"]
+        await turns(3)
+        senders[0].cancel()
+        senders[1].cancel()
+        await turns(3)
+        assert [channel.receive_nowait() for _ in range(capacity + 1)] == [*range(capacity), "c"]
+        await asyncio.wait(senders)
+        assert [sender.cancelled() for sender in senders] == [True, True, False]
+        with pytest.raises(WouldBlock):
+            channel.receive_nowait()
+
+    loop.run(main())
+
+
+@LATER
+@pytest.mark.parametrize("capacity", [0, 1])
+def test_a_select_cancelled_as_it_is_woken_leaves_the_item(
+    loop: LoopThread, clock: VirtualClock, later: int, capacity: int
+) -> None:
+    first: Channel[str] = Channel(capacity)
+    second: Channel[str] = Channel(capacity)
+
+    async def main() -> None:
+        selecting = asyncio.ensure_future(select_async(first, second))
+        await turns(3)
+        first.send_nowait("a")
+        await cancelled_after(later, selecting)
+        got = [selecting.result()] if not selecting.cancelled() else []
+        assert got + [(first, item) for item in drained(first)] == [(first, "a")]
+        assert len(second) == 0
+        with pytest.raises(WouldBlock):
+            second.receive_nowait()
+
+    loop.run(main())

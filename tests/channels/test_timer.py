@@ -1,0 +1,232 @@
+"""Timers: they fire once for each start, on their channel, and never late news of an old one."""
+
+from __future__ import annotations
+
+import gc
+import math
+import weakref
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import Channel, SystemClock, Timer, WouldBlock
+from tests.channels.ends import error, still_waits, value
+from tests.conftest import EPOCH
+from tests.helpers import PATIENCE, in_thread
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
+
+
+def nothing_comes(timer: Timer) -> bool:
+    """Whether nothing can be received from ``timer`` now."""
+    with pytest.raises(WouldBlock):
+        timer.c.receive_nowait()
+    return len(timer.c) == 0
+
+
+def test_a_timer_has_a_channel_on_its_clock(clock: VirtualClock) -> None:
+    timer: Timer = Timer(clock=clock)
+    assert isinstance(timer.c, Channel)
+    assert timer.c.clock is clock
+    assert timer.c is timer.c
+    assert Timer(clock=clock) is not timer
+    assert not timer.c.closed
+    assert nothing_comes(timer)
+    assert clock.pending() == []
+
+
+@pytest.mark.parametrize("delay", [5, 0.25, timedelta(days=1), 1e6])
+def test_it_fires_once_at_its_moment(receivers: Any, clock: VirtualClock, delay: Any) -> None:
+    seconds = delay.total_seconds() if isinstance(delay, timedelta) else delay
+    timer = Timer(clock=clock)
+    receiving = receivers.receive(timer.c)
+    assert timer.start(delay) is None
+    clock.settle()
+    clock.advance(seconds - 0.125)
+    assert not receiving.done()
+    clock.advance(0.125)
+    assert value(receiving) == EPOCH + 1000 + seconds
+    clock.advance(10 * seconds)
+    assert nothing_comes(timer)
+    assert clock.pending() == []
+
+
+def test_no_delay_is_no_wait(receivers: Any, clock: VirtualClock) -> None:
+    timer = Timer(clock=clock)
+    timer.start(0)
+    clock.settle()
+    assert value(receivers.receive(timer.c)) == clock.time()
+    assert clock.monotonic() == 1000
+
+
+def test_what_it_tells_is_when_it_fired_not_when_it_was_heard(
+    receivers: Any, clock: VirtualClock
+) -> None:
+    timer = Timer(clock=clock)
+    timer.start(5)
+    clock.advance(60)
+    assert value(receivers.receive(timer.c)) == EPOCH + 1005
+
+
+@pytest.mark.parametrize("wait", [0, 1, 4.5])
+def test_stopped_in_time_it_does_not_fire(receivers: Any, clock: VirtualClock, wait: float) -> None:
+    timer = Timer(clock=clock)
+    receiving = receivers.receive(timer.c, 60)
+    timer.start(5)
+    clock.advance(wait)
+    assert timer.stop() is True
+    assert timer.stop() is False
+    still_waits(clock, receiving)
+    clock.advance(60)
+    assert type(error(receiving)) is TimeoutError
+    assert clock.pending() == []
+
+
+def test_stopping_what_does_not_run_prevents_nothing(clock: VirtualClock) -> None:
+    timer = Timer(clock=clock)
+    assert timer.stop() is False
+    timer.start(5)
+    clock.advance(5)
+    timer.c.receive_nowait()
+    assert timer.stop() is False
+
+
+def test_stopped_after_it_fired_it_takes_the_news_back(clock: VirtualClock) -> None:
+    timer = Timer(clock=clock)
+    timer.start(5)
+    clock.advance(5)
+    assert timer.stop() is False
+    assert nothing_comes(timer)
+
+
+@pytest.mark.parametrize(("first", "again"), [(5, 20), (20, 5), (5, 5)])
+def test_started_again_it_fires_for_the_last_start_only(
+    receivers: Any, clock: VirtualClock, first: float, again: float
+) -> None:
+    timer = Timer(clock=clock)
+    timer.start(first)
+    clock.advance(2)
+    timer.start(again)
+    receiving = receivers.receive(timer.c)
+    clock.settle()
+    clock.advance(again - 0.5)
+    assert not receiving.done()
+    clock.advance(0.5)
+    assert value(receiving) == EPOCH + 1002 + again
+    clock.advance(60)
+    assert nothing_comes(timer)
+
+
+def test_started_again_after_it_fired_it_tells_only_the_new_time(clock: VirtualClock) -> None:
+    timer = Timer(clock=clock)
+    for _ in range(3):
+        timer.start(5)
+        assert nothing_comes(timer)
+        clock.advance(5)
+    assert len(timer.c) == 1
+    assert timer.c.receive_nowait() == EPOCH + 1015
+    assert nothing_comes(timer)
+
+
+def test_who_waits_for_it_waits_on_through_stop_and_start(
+    receivers: Any, clock: VirtualClock
+) -> None:
+    timer = Timer(clock=clock)
+    timer.start(5)
+    receiving = receivers.receive(timer.c)
+    for step in (timer.stop, lambda: timer.start(3), lambda: timer.start(7)):
+        still_waits(clock, receiving)
+        step()
+    clock.advance(7)
+    assert value(receiving) == EPOCH + 1007
+
+
+def test_stopped_at_its_moment_it_has_fired_or_has_not(clock: VirtualClock) -> None:
+    for early in (True, False):
+        timer = Timer(clock=clock)
+        stopped: list[bool] = []
+        moment = clock.monotonic() + 5
+        if early:
+            clock.call_at(moment, lambda: stopped.append(timer.stop()))
+        timer.start(5)
+        if not early:
+            clock.call_at(moment, lambda: stopped.append(timer.stop()))
+        clock.advance(5)
+        assert stopped == [early]
+        assert nothing_comes(timer)
+
+
+@pytest.mark.parametrize(
+    ("delay", "expected"),
+    [
+        (None, TypeError),
+        ("5", TypeError),
+        (True, TypeError),
+        (-1, ValueError),
+        (math.nan, ValueError),
+        (math.inf, ValueError),
+        (timedelta(seconds=-1), ValueError),
+    ],
+)
+def test_a_bad_delay_is_named(clock: VirtualClock, delay: Any, expected: type[Exception]) -> None:
+    for timer in (Timer(clock=clock), Timer(clock=SystemClock())):
+        with pytest.raises(expected, match="delay"):
+            timer.start(delay)
+        assert timer.stop() is False
+
+
+@pytest.mark.parametrize("state", ["pending", "fired", "received"])
+def test_one_that_nobody_holds_any_more_is_collected(clock: VirtualClock, state: str) -> None:
+    timer = Timer(clock=clock)
+    timer.start(5)
+    if state != "pending":
+        clock.advance(5)
+    if state == "received":
+        timer.c.receive_nowait()
+    channel = weakref.ref(timer.c)
+    gc.disable()
+    try:
+        del timer
+        assert channel() is None
+    finally:
+        gc.enable()
+    clock.advance(5)
+
+
+def test_timers_are_independent(clock: VirtualClock) -> None:
+    timers = [Timer(clock=clock) for _ in range(5)]
+    for number, timer in enumerate(timers):
+        timer.start(number + 1)
+    timers[2].stop()
+    clock.advance(10)
+    heard = [timer.c.receive_nowait() for timer in timers if len(timer.c)]
+    assert heard == [EPOCH + 1000 + seconds for seconds in (1, 2, 4, 5)]
+
+
+# The real one, a moment long
+
+
+def test_a_real_timer_fires_and_never_early() -> None:
+    clock = SystemClock()
+    timer = Timer(clock=clock)
+    assert timer.c.clock is clock
+    for delay in (0, 0.001, 0.004):
+        start, wall = clock.monotonic(), clock.time()
+        timer.start(delay)
+        heard = in_thread(timer.c.receive, PATIENCE).result(PATIENCE)
+        assert clock.monotonic() >= start + delay
+        assert wall - 1 < heard < clock.time() + 1
+    assert nothing_comes(timer)
+
+
+def test_a_real_timer_is_stopped_and_started_again() -> None:
+    timer = Timer(clock=SystemClock())
+    timer.start(3600)
+    timer.start(0.001)
+    in_thread(timer.c.receive, PATIENCE).result(PATIENCE)
+    timer.start(3600)
+    assert timer.stop() is True
+    assert timer.stop() is False
+    assert nothing_comes(timer)

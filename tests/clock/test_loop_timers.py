@@ -1,0 +1,487 @@
+"""The timers of a loop: under one of the loop's own, never early, each run or prevented."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import threading
+import weakref
+from types import SimpleNamespace
+
+import pytest
+
+from backoff_ticker import CancellationToken
+from backoff_ticker.clock._loop_timers import LoopTimers
+from backoff_ticker.testing import VirtualClock
+
+A_DAY = 86_400.0
+
+
+class FakeLoop:
+    """Keeps what is armed; ``fire`` runs the last, whether or not its time has come."""
+
+    def __init__(self):
+        self.delays = []
+        self.armed = []
+        self.closed = False
+
+    def is_closed(self):
+        return self.closed
+
+    def call_later(self, delay, callback, *args, context):
+        assert delay >= 0.0
+        armed = lambda: context.run(callback, *args)
+        self.delays.append(delay)
+        self.armed.append(armed)
+        return SimpleNamespace(cancel=lambda: self.armed.remove(armed))
+
+    def fire(self, which=-1):
+        self.armed.pop(which)()
+
+    def lose(self):
+        """Drop what is armed last, as an interrupt in the loop's own code can."""
+        self.armed.pop()
+
+
+class Rig:
+    """A fake loop, its timers, the time, and the names of the callbacks that ran."""
+
+    def __init__(self):
+        self.now = 1000.0
+        self.loop = FakeLoop()
+        self.timers = LoopTimers(lambda: self.now)
+        self.ran = []
+
+    def drain(self):
+        self.now += A_DAY
+        while self.loop.armed:
+            self.loop.fire()
+
+    def call_at(self, when, name="it"):
+        return self.timers.call_at(when, lambda: self.ran.append(name), self.loop)
+
+
+@pytest.fixture
+def rig():
+    return Rig()
+
+
+@pytest.fixture
+def auto():
+    """A clock on which time advances by itself; loops and threads begun now are on it."""
+    with VirtualClock(auto=True) as clock:
+        yield clock
+
+
+def test_a_loop_that_fires_early_is_armed_again_for_what_is_left(rig):
+    rig.call_at(1002.0)
+    rig.now = 1001.5
+    rig.loop.fire()
+    assert rig.loop.delays == [2.0, 0.5]
+    assert rig.ran == []
+    rig.now = 1002.0
+    rig.loop.fire()
+    assert rig.ran == ["it"]
+    assert rig.loop.armed == []
+
+
+def test_a_loop_that_fires_a_little_early_does_not_spin(rig):
+    rig.call_at(1002.0)
+    rig.now = 1001.9999
+    rig.loop.fire()
+    assert rig.loop.delays == [2.0, 0.001]
+    assert rig.ran == []
+
+
+@pytest.mark.parametrize("when", [1000.0, 999.0, -1e300])
+def test_the_past_is_now_but_not_at_once(rig, when):
+    rig.call_at(when)
+    assert rig.loop.delays == [0.0]
+    assert rig.ran == []
+    rig.loop.fire()
+    assert rig.ran == ["it"]
+
+
+def test_a_loop_is_never_asked_for_more_than_a_day(rig):
+    rig.call_at(1000.0 + 2.5 * A_DAY)
+    for _ in range(3):
+        assert rig.ran == []
+        rig.now += rig.loop.delays[-1]
+        rig.loop.fire()
+    assert rig.loop.delays == [A_DAY, A_DAY, 0.5 * A_DAY]
+    assert rig.ran == ["it"]
+
+
+def test_a_far_deadline_waits_day_by_day_until_it_is_cancelled(rig):
+    timer = rig.call_at(1e300)
+    for _ in range(100):
+        rig.now += A_DAY
+        rig.loop.fire()
+    assert set(rig.loop.delays) == {A_DAY}
+    assert timer.cancel() is True
+    rig.loop.fire()
+    assert rig.loop.armed == []
+
+
+def test_a_callback_is_prevented_or_runs_exactly_once(rig):
+    prevented = rig.call_at(1001.0)
+    assert prevented.cancel() is True
+    assert prevented.cancel() is False
+    results = []
+    timer = rig.timers.call_at(1000.0, lambda: results.append(timer.cancel()), rig.loop)
+    rig.loop.fire()
+    assert results == [False]
+    assert timer.cancel() is False
+    rig.now = 1001.0
+    rig.loop.fire()
+    assert rig.loop.armed == []
+    assert rig.ran == []
+
+
+def test_what_is_due_runs_in_the_order_of_time_then_of_setting(rig):
+    for when, name in [(1002, "c"), (1001, "a"), (1003, "e"), (1001, "b"), (1002, "d")]:
+        rig.call_at(when, name)
+    rig.now = 1002.0
+    rig.loop.fire()
+    assert rig.ran == ["a", "b", "c", "d"]
+    assert rig.loop.delays[-1] == 1.0
+
+
+def test_only_an_earlier_one_arms_the_loop_anew(rig):
+    for when in (1005, 1007, 1003, 1004, 1003):
+        rig.call_at(when)
+    assert rig.loop.delays == [5.0, 3.0]
+    ran = []
+    for now in (1003, 1004, 1005, 1007):
+        rig.now = now
+        rig.loop.fire()
+        ran.append(len(rig.ran))
+    assert ran == [2, 3, 4, 5]
+    assert rig.loop.delays[2:] == [1.0, 2.0]
+
+
+def test_an_earlier_one_again_and_again_arms_nothing_more_for_a_later_one(rig):
+    rig.call_at(1000 + A_DAY / 2, "last")
+    for _ in range(100):
+        rig.call_at(rig.now + 1)
+        rig.now += 1
+        rig.loop.fire()
+        assert len(rig.loop.armed) == 1
+    rig.now += A_DAY
+    rig.loop.fire()
+    assert rig.ran == ["it"] * 100 + ["last"]
+    assert rig.loop.armed == []
+
+
+def test_one_set_by_a_callback_for_now_runs_too(rig):
+    rig.timers.call_at(1001, lambda: rig.call_at(rig.now, "inner"), rig.loop)
+    rig.now = 1001.0
+    rig.loop.fire()
+    while rig.loop.armed:
+        rig.loop.fire()
+    assert rig.ran == ["inner"]
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_an_error_of_a_callback_goes_to_the_loop_and_the_others_run(rig, error):
+    def fail():
+        raise error
+
+    rig.timers.call_at(1000, fail, rig.loop)
+    rig.call_at(1000, "after")
+    with pytest.raises(error):
+        rig.loop.fire()
+    assert rig.ran == []
+    rig.loop.fire()
+    assert rig.ran == ["after"]
+    rig.drain()
+    assert rig.ran == ["after"]
+
+
+def test_an_interrupt_while_it_is_armed_again_leaves_it_armed(rig):
+    rig.call_at(1001)
+    rig.call_at(1002, "after")
+    arm, interrupts = rig.loop.call_later, [KeyboardInterrupt]
+
+    def interrupted(*args, **options):
+        if interrupts:
+            raise interrupts.pop()
+        return arm(*args, **options)
+
+    rig.loop.call_later = interrupted
+    rig.now = 1001.0
+    with pytest.raises(KeyboardInterrupt):
+        rig.loop.fire()
+    rig.now = 1002.0
+    rig.loop.fire()
+    assert rig.ran == ["it", "after"]
+
+
+def test_cancelled_ones_are_swept_out(rig):
+    rig.call_at(1000 + A_DAY / 2, "kept")
+    alive = []
+    for _ in range(1000):
+        timer = rig.call_at(1000 + A_DAY / 4)
+        alive.append(weakref.ref(timer._context))
+        timer.cancel()
+    del timer
+    assert [ref() for ref in alive if ref() is not None] == []
+    assert len(rig.loop.delays) == 2
+    rig.now += A_DAY
+    rig.loop.fire()
+    assert rig.ran == ["kept"]
+
+
+def test_it_runs_in_the_context_it_was_set_in(rig):
+    who = contextvars.ContextVar("who", default="nobody")
+    seen = []
+    for name in ("first", "second"):
+        who.set(name)
+        rig.timers.call_at(1000, lambda: seen.append(who.get()), rig.loop)
+    who.set("third")
+    rig.loop.fire()
+    assert seen == ["first", "second"]
+
+
+def test_a_loop_keeps_its_timers_while_another_runs_in_the_same_thread(auto):
+    timers = LoopTimers(auto.monotonic)
+    loops = [asyncio.new_event_loop() for _ in range(2)]
+    ran = []
+
+    async def begin(number):
+        loop = asyncio.get_running_loop()
+        timers.call_at(auto.monotonic() + 1, lambda: ran.append(number), loop)
+
+    for _ in range(3):
+        for number, loop in enumerate(loops):
+            loop.run_until_complete(begin(number))
+    for number, loop in enumerate(loops):
+        loop.run_until_complete(asyncio.sleep(1))
+        assert ran == [0] * 3 + [1] * 3 * number
+        loop.close()
+
+
+def test_a_loop_may_move_to_another_thread_and_back(auto):
+    timers = LoopTimers(auto.monotonic)
+    loop = asyncio.new_event_loop()
+
+    async def wait():
+        done = loop.create_future()
+        timers.call_at(auto.monotonic() + 1, lambda: done.set_result(None), loop)
+        await done
+
+    for _ in range(3):
+        loop.run_until_complete(wait())
+        thread = threading.Thread(target=lambda: loop.run_until_complete(wait()))
+        thread.start()
+        thread.join()
+    assert auto.monotonic() == 6.0
+    loop.close()
+
+
+def test_a_new_loop_does_not_inherit_the_timers_of_a_dead_one(rig):
+    """Even if it lies at the same address, and the handle of the dead one is kept somewhere."""
+    rig.call_at(1001)
+    kept, dead = rig.loop.armed, id(rig.loop)
+    rig.loop = None
+    others = []
+    while id(loop := FakeLoop()) != dead and len(others) < 1000:
+        others.append(loop)
+    rig.loop = loop
+    rig.call_at(1002, "new")
+    rig.now = 1002.0
+    assert len(loop.armed) == 1
+    loop.fire()
+    assert rig.ran == ["new"]
+    assert len(kept) == 1
+
+
+def test_neither_a_loop_nor_a_task_that_was_left_waiting_in_it_is_kept_alive():
+    class Big:
+        pass
+
+    def run():
+        loop, big, token = asyncio.new_event_loop(), Big(), CancellationToken()
+
+        async def wait(_big):
+            await token.wait_async(1000)
+
+        async def main():
+            task = loop.create_task(wait(big))
+            task._log_destroy_pending = False
+            await asyncio.sleep(0)
+
+        loop.run_until_complete(main())
+        loop.close()
+        return weakref.ref(loop), weakref.ref(big)
+
+    loop, big = run()
+    gc.collect()
+    assert (loop(), big()) == (None, None)
+
+
+def test_the_context_of_a_cancelled_timer_is_not_kept_alive():
+    variable = contextvars.ContextVar("variable")
+
+    class Big:
+        pass
+
+    def run():
+        big = Big()
+
+        async def main():
+            variable.set(big)
+            task = asyncio.create_task(CancellationToken().wait_async(1000))
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(main())
+        return weakref.ref(big)
+
+    big = run()
+    gc.collect()
+    assert big() is None
+
+
+def test_on_a_closed_loop_nothing_is_set_although_a_timer_is_armed_there(rig):
+    rig.call_at(1001)
+    rig.loop.closed = True
+    with pytest.raises(RuntimeError, match="is closed"):
+        rig.call_at(1002)
+
+
+def test_the_first_of_what_is_left_comes_in_time_and_not_a_millisecond_later(rig):
+    rig.call_at(1001)
+    rig.call_at(1001.0001)
+    rig.now = 1001.0
+    rig.loop.fire()
+    assert rig.loop.delays == [1.0, pytest.approx(0.0001)]
+
+
+def test_many_overdue_ones_do_not_need_a_timer_of_the_loop_each(rig):
+    for _ in range(100):
+        rig.call_at(999)
+        rig.now += 0.0001
+    assert len(rig.loop.armed) == 2
+    rig.loop.fire()
+    assert len(rig.ran) == 100
+
+
+def test_timers_of_the_loop_may_fire_in_any_order(rig):
+    for when in (1004, 1003, 1002, 1001):
+        rig.call_at(when, when)
+    rig.now = 1002.5
+    rig.loop.fire(0)
+    assert rig.ran == [1001, 1002]
+    rig.now = 1004.0
+    while rig.loop.armed:
+        rig.loop.fire(0)
+    assert rig.ran == [1001, 1002, 1003, 1004]
+
+
+def test_a_timer_that_the_loop_lost_is_replaced_when_the_next_is_set(rig):
+    rig.call_at(1001, "lost")
+    rig.loop.lose()
+    rig.now = 1001.01
+    rig.call_at(1009, "later")
+    assert rig.loop.delays[1:] == [0.0, pytest.approx(7.99)]
+    rig.loop.fire(0)
+    assert rig.ran == ["lost"]
+
+
+def test_no_new_timer_depends_on_one_that_the_loop_may_have_lost(rig):
+    rig.call_at(1001, "lost")
+    rig.loop.lose()
+    rig.now = 1001.01
+    rig.call_at(1009, "later")
+    rig.loop.lose()  # the one for 1009 as well: an interrupt in each
+    rig.loop.lose()
+    rig.now = 1009.5
+    for number, when in enumerate((1009.8, 1009.7, 1000)):
+        rig.call_at(when, number)
+        for _ in range(number):
+            rig.loop.lose()
+    rig.now = 1010.0
+    while rig.loop.armed:
+        rig.loop.fire()
+    assert rig.ran == [2, "lost", "later", 1, 0]
+
+
+def test_a_loop_that_is_very_late_does_not_get_one_more_timer_for_each(rig):
+    rig.call_at(1001)
+    rig.now = 2000.0
+    for _ in range(100):
+        rig.call_at(2001)
+        rig.now += 0.0001
+    assert len(rig.loop.armed) == 3
+    rig.loop.fire(0)
+    assert rig.ran == ["it"]
+    rig.drain()
+    assert len(rig.ran) == 101
+
+
+def test_a_callback_that_sets_itself_for_now_starves_nobody(rig):
+    turns = []
+
+    def again():
+        turns.append(len(turns))
+        if len(turns) < 5:
+            rig.timers.call_at(0, again, rig.loop)
+
+    rig.timers.call_at(1000, again, rig.loop)
+    for turn in range(1, 6):
+        rig.loop.fire()
+        assert len(turns) == turn
+    rig.drain()
+    assert len(turns) == 5
+
+
+def test_what_could_not_be_set_is_not_run(rig):
+    rig.call_at(1002, "set")
+
+    def refuse(*_, **__):
+        raise RuntimeError("no more")
+
+    arm, rig.loop.call_later = rig.loop.call_later, refuse
+    with pytest.raises(RuntimeError, match="no more"):
+        rig.call_at(1001, "refused")
+    rig.loop.call_later = arm
+    rig.now = 1002.0
+    rig.loop.fire()
+    assert rig.ran == ["set"]
+
+
+def test_timers_of_the_loop_for_what_was_cancelled_do_not_pile_up(rig):
+    for number in range(1000):
+        rig.call_at(5000 - number).cancel()
+    assert len(rig.loop.armed) < 50
+
+
+def test_a_timer_of_the_loop_holds_no_context_of_those_who_set_one(rig):
+    variable = contextvars.ContextVar("variable", default="nobody")
+    variable.set("somebody")
+    seen = []
+    fire = rig.loop.call_later
+
+    def call_later(delay, callback, *args, context):
+        seen.append(context.get(variable))
+        return fire(delay, callback, *args, context=context)
+
+    rig.loop.call_later = call_later
+    rig.call_at(1001)
+    assert seen == [None]
+
+
+def test_the_loop_may_be_run_again_inside_a_callback(rig):
+    def nested():
+        rig.call_at(rig.now, "inner")
+        while rig.loop.armed:
+            rig.loop.fire()
+        rig.ran.append("outer")
+
+    rig.timers.call_at(1000, nested, rig.loop)
+    rig.loop.fire()
+    assert rig.ran == ["inner", "outer"]

@@ -1,0 +1,172 @@
+"""System time: what is a clock, and no wait handed to the system for longer than a day."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import pickle
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from backoff_ticker import Clock, SystemClock
+from backoff_ticker.clock import _system
+from backoff_ticker.clock._system import SystemParker, resolve_clock
+from backoff_ticker.testing import VirtualClock
+from tests.helpers import readable_id
+
+A_DAY = 86_400.0
+
+
+@pytest.fixture
+def now(monkeypatch):
+    """The time that the room reads, as ``now.value``."""
+    now = SimpleNamespace(value=1000.0)
+    monkeypatch.setattr(_system, "time", SimpleNamespace(monotonic=lambda: now.value))
+    return now
+
+
+# The clock
+
+
+def test_there_is_one_system_clock():
+    clock = SystemClock()
+    assert SystemClock() is clock
+    assert copy.copy(clock) is clock
+    assert copy.deepcopy(clock) is clock
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(clock, protocol)) is clock
+    assert repr(clock) == "SystemClock()"
+
+
+def test_it_tells_the_time_of_the_machine():
+    clock = SystemClock()
+    before = time.monotonic(), time.time()
+    told = clock.monotonic(), clock.time()
+    after = time.monotonic(), time.time()
+    assert before[0] <= told[0] <= after[0]
+    assert before[1] - 1 <= told[1] <= after[1] + 1
+
+
+def test_it_keeps_the_contract_of_a_clock():
+    assert isinstance(SystemClock(), Clock)
+
+
+def test_no_clock_means_the_current_clock():
+    assert resolve_clock(None) is SystemClock()
+
+
+def test_any_object_with_the_methods_is_a_clock(clock):
+    assert resolve_clock(clock) is clock
+
+
+@pytest.mark.parametrize("missing", ["monotonic", "time", "call_at", "parker"])
+def test_what_lacks_a_method_is_no_clock(missing):
+    methods = dict.fromkeys(("monotonic", "time", "call_at", "parker"), print)
+    half = SimpleNamespace(**{**methods, missing: 1.0})
+    with pytest.raises(TypeError) as caught:
+        resolve_clock(half)
+    assert str(caught.value).startswith("clock must be a Clock, not namespace(")
+    assert str(caught.value).endswith(f": it has no method {missing}()")
+
+
+@pytest.mark.parametrize("value", [time, 0, 1.5, "clock", time.monotonic, False], ids=readable_id)
+def test_what_is_no_clock_is_refused(value):
+    with pytest.raises(TypeError) as caught:
+        resolve_clock(value)
+    assert str(caught.value).startswith(f"clock must be a Clock, not {value!r}")
+
+
+@pytest.mark.parametrize("kind", [SystemClock, VirtualClock])
+def test_a_class_is_no_clock(kind):
+    with pytest.raises(TypeError) as caught:
+        resolve_clock(kind)
+    assert str(caught.value).startswith("clock must be a Clock")
+
+
+# Callbacks at a time
+
+
+def test_on_a_closed_loop_no_callback_can_be_set():
+    loop = asyncio.new_event_loop()
+    loop.close()
+    with pytest.raises(RuntimeError):
+        SystemClock().call_at(time.monotonic(), print, loop=loop)
+
+
+# Where a thread waits
+
+
+def test_an_unpark_before_the_wait_ends_it_at_once_and_once():
+    parker = SystemClock().parker()
+    parker.unpark()
+    parker.unpark()
+    assert parker.park(None) is True
+    assert parker.park(time.monotonic()) is False
+
+
+def test_an_unpark_counts_also_if_the_deadline_has_passed():
+    parker = SystemClock().parker()
+    parker.unpark()
+    assert parker.park(time.monotonic() - 1) is True
+    assert parker.park(time.monotonic() - 1) is False
+
+
+class FakeLock:
+    """Never had in time: moves the clock on by a part of each wait and notes how long it was."""
+
+    def __init__(self, now, shares=(1.0,)):
+        self.waits = []
+        self.opens_after = 1000
+        self._now = now
+        self._shares = list(shares)
+
+    def acquire(self, blocking=True, timeout=-1):
+        if not blocking:
+            return False
+        self.waits.append(timeout)
+        share = self._shares.pop(0) if len(self._shares) > 1 else self._shares[0]
+        self._now.value += timeout * share
+        return len(self.waits) >= self.opens_after
+
+
+def parker_with(lock):
+    parker = SystemParker()
+    parker._lock = lock
+    return parker
+
+
+def test_a_lock_that_gives_up_early_is_waited_for_again(now):
+    lock = FakeLock(now, [0.5, 0.5, 1.0])
+    assert parker_with(lock).park(1008.0) is False
+    assert lock.waits == [8.0, 4.0, 2.0]
+    assert now.value == 1008.0
+
+
+def test_a_lock_is_never_waited_for_longer_than_a_day(now):
+    lock = FakeLock(now)
+    assert parker_with(lock).park(1000.0 + 2.5 * A_DAY) is False
+    assert lock.waits == [A_DAY, A_DAY, 0.5 * A_DAY]
+
+
+@pytest.mark.parametrize("deadline", [1e300, 1.7976931348623157e308])
+def test_without_a_near_deadline_a_lock_is_waited_for_day_by_day(now, deadline):
+    lock = FakeLock(now)
+    lock.opens_after = 5
+    assert parker_with(lock).park(deadline) is True
+    assert lock.waits == [A_DAY] * 5
+
+
+def test_without_a_deadline_a_lock_is_waited_for_once_and_without_a_limit(now):
+    lock = FakeLock(now, [0.0])
+    lock.opens_after = 1
+    assert parker_with(lock).park(None) is True
+    assert lock.waits == [-1]
+
+
+def test_no_wait_for_a_deadline_that_has_passed(now):
+    lock = FakeLock(now)
+    assert parker_with(lock).park(1000.0) is False
+    assert parker_with(lock).park(-1e300) is False
+    assert lock.waits == []

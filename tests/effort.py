@@ -1,0 +1,29 @@
+"""How much work the tests do; the one place that says so.
+
+``pytest`` runs what one waits for. ``pytest --all`` also runs the tests marked ``slow`` (explored
+schedules, storms of signals, real processes, thousands of rounds) and repeats the others more often.
+"""
+
+from __future__ import annotations
+
+from hypothesis import HealthCheck, settings
+
+everything = False
+"""Whether ``--all`` was given; set before any test module is imported."""
+
+settings.register_profile("default", max_examples=25, deadline=None)
+settings.register_profile(
+    "all", max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+
+
+def choose(*, all: bool) -> None:  # noqa: A002 - the option's name
+    """Set the effort of this run of the tests."""
+    global everything  # noqa: PLW0603 - one setting for the process
+    everything = all
+    settings.load_profile("all" if all else "default")
+
+
+def rounds(default: int, everything_: int) -> int:
+    """Return how often to repeat: ``default`` times, or ``everything_`` with ``--all``."""
+    return everything_ if everything else default

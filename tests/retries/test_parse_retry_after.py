@@ -1,0 +1,273 @@
+"""The value of Retry-After: seconds, and the three forms of a date in RFC 9110."""
+
+from __future__ import annotations
+
+import locale
+import math
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import example, given, strategies as st
+
+from backoff_ticker.retries._retry_after import parse_retry_after
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp()
+THE_EXAMPLE = 784111777
+"""1994-11-06 08:49:37, the date of which RFC 9110 shows each form."""
+
+FIRST = datetime(1, 1, 1, tzinfo=UTC)
+MOMENTS = st.datetimes(timezones=st.just(UTC)).map(lambda moment: moment.replace(microsecond=0))
+
+DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+
+def rfc850(moment):
+    """Return the date in the form with the two-digit year."""
+    day, month = DAYS[moment.weekday()], MONTHS[moment.month - 1]
+    return f"{day}, {moment.day:02}-{month}-{moment.year % 100:02} {moment:%H:%M:%S} GMT"
+
+
+def asctime(moment):
+    """Return the date in the form of C's asctime()."""
+    day, month = DAYS[moment.weekday()][:3], MONTHS[moment.month - 1]
+    return f"{day} {month} {moment.day:2} {moment:%H:%M:%S} {moment.year:04}"
+
+
+# Seconds
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("0", 0.0),
+        ("120", 120.0),
+        ("007", 7.0),
+        ("  120", 120.0),
+        ("120\t ", 120.0),
+        ("9" * 400, 1.7976931348623157e308),
+        ("9" * 100_000, 1.7976931348623157e308),
+        ("0" * 100_000 + "5", 5.0),
+    ],
+)
+def test_digits_are_seconds_from_now(value, seconds):
+    found = parse_retry_after(value, NOW)
+    assert found == seconds
+    assert type(found) is float
+
+
+@given(st.integers(0, 10**9), st.floats(0.0, 4e9))
+def test_seconds_do_not_depend_on_now(seconds, now):
+    assert parse_retry_after(str(seconds), now) == seconds
+
+
+# The present
+
+
+@pytest.mark.parametrize("value", ["5", "Sunday, 06-Nov-94 08:49:37 GMT", "soon"])
+@pytest.mark.parametrize(
+    ("now", "error"),
+    [
+        (math.nan, ValueError),
+        (math.inf, ValueError),
+        (1e18, ValueError),
+        (10**400, ValueError),
+        (-62135596800.001, ValueError),
+        (253402300800, ValueError),
+        ("0", TypeError),
+        (None, TypeError),
+        (True, TypeError),
+    ],
+)
+def test_a_present_that_is_none_is_refused_by_name(value, now, error):
+    with pytest.raises(error, match="^now must be Unix seconds within the years 1 to 9999, not "):
+        parse_retry_after(value, now)
+
+
+def test_the_present_may_be_any_moment_of_the_years_1_to_9999():
+    first, last = FIRST.timestamp(), math.nextafter(253402300800.0, 0.0)
+    assert parse_retry_after("Mon, 01 Jan 0001 00:00:05 GMT", first) == 5.0
+    assert parse_retry_after("Monday, 01-Jan-01 00:00:05 GMT", first) == 5.0
+    assert parse_retry_after("Fri, 31 Dec 9999 23:59:60 GMT", last) == 253402300800.0 - last
+    assert parse_retry_after("Friday, 31-Dec-99 23:59:60 GMT", last) == 253402300800.0 - last
+    assert type(parse_retry_after("Mon, 01 Jan 0001 00:00:05 GMT", first)) is float
+
+
+# Dates
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sunday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov  6 08:49:37 1994",
+        "Sun Nov 06 08:49:37 1994",
+        " \tSun, 06 Nov 1994 08:49:37 GMT\t ",
+    ],
+)
+def test_the_three_forms_of_the_rfc(value):
+    assert parse_retry_after(value, THE_EXAMPLE - 37.5) == 37.5
+    assert parse_retry_after(value, THE_EXAMPLE) == 0.0
+
+
+def test_a_date_that_has_passed_asks_for_no_wait():
+    assert parse_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", NOW) == 0.0
+
+
+@given(MOMENTS, st.integers(0, 10**9))
+@example(FIRST + timedelta(days=1), 10**9)
+def test_the_two_forms_with_a_whole_year_tell_any_moment(moment, ahead):
+    now = max(moment.timestamp() - ahead, FIRST.timestamp())
+    for value in (format_datetime(moment, usegmt=True), asctime(moment)):
+        assert parse_retry_after(value, now) == moment.timestamp() - now
+
+
+@pytest.mark.parametrize(
+    ("value", "now", "moment"),
+    [
+        # up to 50 years ahead it is the future, beyond that the past
+        ("Friday, 02-Jan-76 03:04:05 GMT", NOW, (2076, 1, 2, 3, 4, 5)),
+        ("Friday, 02-Jan-76 03:04:06 GMT", NOW, None),
+        ("Friday, 01-Jan-77 00:00:00 GMT", NOW, None),
+        ("Tuesday, 31-Dec-75 23:59:59 GMT", NOW, (2075, 12, 31, 23, 59, 59)),
+        ("Friday, 31-Dec-99 00:00:00 GMT", NOW, None),
+        ("Friday, 02-Jan-26 03:04:06 GMT", NOW, (2026, 1, 2, 3, 4, 6)),
+        # also across the end of a century
+        ("Saturday, 01-Jan-00 00:00:00 GMT", 946684799.0, (2000, 1, 1)),
+        ("Wednesday, 01-Jan-10 00:00:00 GMT", 3786912000.0, (2110, 1, 1)),
+    ],
+)
+def test_a_year_of_two_digits_is_within_fifty_years(value, now, moment):
+    ahead = 0.0 if moment is None else datetime(*moment, tzinfo=UTC).timestamp() - now
+    assert parse_retry_after(value, now) == ahead
+
+
+@given(MOMENTS.filter(lambda moment: moment.year > 60), st.integers(0, 49 * 365 * 86400))
+def test_a_year_of_two_digits_is_told_right_up_to_49_years_ahead(moment, ahead):
+    now = moment.timestamp() - ahead
+    assert parse_retry_after(rfc850(moment), now) == ahead
+
+
+def test_a_leap_second_is_the_second_before_midnight_ends():
+    at = datetime(2016, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
+    for value in (
+        "Sat, 31 Dec 2016 23:59:60 GMT",
+        "Saturday, 31-Dec-16 23:59:60 GMT",
+        "Sat Dec 31 23:59:60 2016",
+    ):
+        assert parse_retry_after(value, at) == 1.0
+
+
+def test_a_leap_day_is_a_day_in_leap_years_alone():
+    at = datetime(2000, 2, 28, tzinfo=UTC).timestamp()
+    assert parse_retry_after("Tue, 29 Feb 2000 00:00:00 GMT", at) == 86400.0
+    assert parse_retry_after("Mon, 29 Feb 1900 00:00:00 GMT", at) is None
+    assert parse_retry_after("Tuesday, 29-Feb-00 00:00:00 GMT", at) == 86400.0
+    assert parse_retry_after("Tuesday, 29-Feb-01 00:00:00 GMT", at) is None
+
+
+def test_the_name_of_the_day_is_not_compared_with_the_date():
+    assert parse_retry_after("Mon, 06 Nov 1994 08:49:37 GMT", THE_EXAMPLE - 1) == 1.0
+
+
+def test_the_locale_plays_no_part():
+    before = locale.setlocale(locale.LC_ALL)
+    for name in ("de_DE.UTF-8", "tr_TR.UTF-8", "C"):
+        try:
+            locale.setlocale(locale.LC_ALL, name)
+        except locale.Error:
+            continue  # not on this machine
+        try:
+            value = "Wed, 05 Mar 2025 00:00:01 GMT"
+            assert parse_retry_after(value, 1741132800.0) == 1.0
+        finally:
+            locale.setlocale(locale.LC_ALL, before)
+
+
+# What is neither
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        " ",
+        "-1",
+        "+1",
+        "1.5",
+        "1e3",
+        "1_000",
+        "0x10",
+        "1 2",
+        "120 s",
+        "soon",
+        "nan",
+        "\u0661\u0662",
+        "\uff11",
+        "\u00b2",
+        "120\n",
+        "\x0b120",
+        "\u00a0120",
+        "120\x00",
+        "Sun, 06 Nov 1994 08:49:37",
+        "Sun, 06 Nov 1994 08:49:37 UTC",
+        "Sun, 06 Nov 1994 08:49:37 gmt",
+        "Sun, 06 Nov 1994 08:49:37 +0000",
+        "Sun, 06 Nov 1994 08:49:37 EST",
+        "Sun, 6 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 94 08:49:37 GMT",
+        "Sun, 06 Nov 1994 8:49:37 GMT",
+        "Sun, 06 Nov 1994 08:49 GMT",
+        "Sun, 06 Nov 1994 08:49:37.5 GMT",
+        "Sun, 06  Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 08:49:37 GMT;",
+        "sun, 06 nov 1994 08:49:37 GMT",
+        "Xyz, 06 Nov 1994 08:49:37 GMT",
+        "06 Nov 1994 08:49:37 GMT",
+        "Sunday, 06 Nov 1994 08:49:37 GMT",
+        "Sun, 06-Nov-94 08:49:37 GMT",
+        "Sunday, 06-Nov-1994 08:49:37 GMT",
+        "Sun Nov 6 08:49:37 1994",
+        "Sun Nov  6 08:49:37 1994 GMT",
+        "Sun Nov  6 08:49:37 94",
+        "1994-11-06T08:49:37Z",
+        "Sun, 00 Nov 1994 08:49:37 GMT",
+        "Sun, 31 Nov 1994 08:49:37 GMT",
+        "Sun, 32 Dec 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 24:00:00 GMT",
+        "Sun, 06 Nov 1994 08:60:00 GMT",
+        "Sun, 06 Nov 1994 08:49:61 GMT",
+        "Sun, 06 Nov 0000 08:49:37 GMT",
+        "Sun Nov  0 08:49:37 1994",
+        "\u0661\u0662, 06 Nov 1994 08:49:37 GMT",
+        "Sun, 0\u0666 Nov 1994 08:49:37 GMT",
+    ],
+)
+def test_anything_else_is_neither_seconds_nor_a_date(value):
+    assert parse_retry_after(value, NOW) is None
+
+
+PIECES = st.sampled_from(
+    [*DAYS, *MONTHS, *(day[:3] for day in DAYS), "GMT", ", ", " ", "  ", "-", ":", "94", "1994"]
+)
+NEARLY_DATES = st.lists(PIECES | st.from_regex("[0-9]{1,5}", fullmatch=True), max_size=14)
+
+
+@given(st.text() | NEARLY_DATES.map("".join), st.floats(-6e10, 2.5e11))
+@example("\ud800", 0.0)
+@example("Saturday, 31-Dec-99 23:59:60 GMT", 2.5e11)
+@example("Monday, 01-Jan-00 00:00:00 GMT", -6e10)
+def test_no_text_raises_and_every_answer_is_finite(value, now):
+    found = parse_retry_after(value, now)
+    assert found is None or (math.isfinite(found) and found >= 0.0)
+
+
+@given(MOMENTS, st.sampled_from([asctime, rfc850]), st.data())
+def test_no_date_with_one_letter_changed_raises(moment, form, data):
+    value = form(moment)
+    at = data.draw(st.integers(0, len(value) - 1))
+    changed = value[:at] + data.draw(st.characters()) + value[at + 1 :]
+    found = parse_retry_after(changed, NOW)
+    assert found is None or (math.isfinite(found) and found >= 0.0)

@@ -1,0 +1,287 @@
+"""One reader asks a policy that takes its time: what the others can do meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import (
+    STOP,
+    AsyncTicker,
+    CancellationToken,
+    CloseReason,
+    ConstantBackOff,
+    Pace,
+    WouldBlock,
+    with_token,
+)
+from tests.helpers import PATIENCE, LoopThread, in_thread
+from tests.tickers.made_policies import Blocking, first_done, reason_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
+
+    from backoff_ticker.testing import VirtualClock
+
+EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
+
+
+@pytest.fixture
+def asking(face: Any) -> Iterator[Callable[[Any], Future[Any]]]:
+    """Begin to receive elsewhere: in another thread, another loop."""
+    elsewhere = type(face)()
+
+    def ask(ticker: Any) -> Future[Any]:
+        taking = elsewhere.start_receive(ticker)
+        assert ticker.backoff.entered.wait()
+        return taking
+
+    yield ask
+    elsewhere.close()
+
+
+def test_the_others_wait_and_get_the_next_tick(face: Any, clock: VirtualClock, asking: Any) -> None:
+    policy = Blocking()
+    ticker = face.ticker(policy, clock=clock)
+    taking = asking(ticker)
+    waiting = [face.start_receive(ticker) for _ in range(3)]
+    clock.settle()
+    assert not taking.done()
+    policy.release.set()
+    assert taking.result(PATIENCE).number == 1
+    for number in (2, 3, 4):
+        clock.advance(10)
+        taken = first_done(waiting)
+        assert taken.result().number == number
+        waiting.remove(taken)
+
+
+def test_the_policy_is_asked_by_one_reader_at_a_time(
+    face: Any, clock: VirtualClock, asking: Any
+) -> None:
+    policy = Blocking()
+    ticker = face.ticker(policy, clock=clock)
+    taking = asking(ticker)
+    waiting = [face.start_receive(ticker) for _ in range(5)]
+    clock.advance(100)
+    assert policy.asked == 0
+    policy.release.set()
+    assert taking.result(PATIENCE).number == 1
+    clock.settle()
+    first_done(waiting)
+    ticker.stop()
+    assert sum(future.exception(PATIENCE) is None for future in waiting) == 1
+    assert policy.asked == 2
+
+
+@EVERY_PACE
+def test_receive_nowait_would_block(
+    face: Any, clock: VirtualClock, asking: Any, pace: Pace
+) -> None:
+    policy = Blocking()
+    ticker = face.ticker(policy, clock=clock, pace=pace)
+    taking = asking(ticker)
+    for _ in range(3):
+        with pytest.raises(WouldBlock):
+            ticker.receive_nowait()
+    policy.release.set()
+    assert taking.result(PATIENCE).number == 1
+
+
+@EVERY_PACE
+def test_another_reader_can_time_out(
+    face: Any, clock: VirtualClock, asking: Any, pace: Pace
+) -> None:
+    policy = Blocking()
+    ticker = face.ticker(policy, clock=clock, pace=pace)
+    taking = asking(ticker)
+    assert type(face.start_receive(ticker, 0).exception(PATIENCE)) is TimeoutError
+    waiting = face.start_receive(ticker, 5)
+    clock.advance(5)
+    assert type(waiting.exception(PATIENCE)) is TimeoutError
+    policy.release.set()
+    assert taking.result(PATIENCE).number == 1
+
+
+def test_another_reader_can_be_cancelled(clock: VirtualClock) -> None:
+    policy = Blocking()
+    ticker = AsyncTicker(policy, clock=clock)
+    holder, other = LoopThread(), LoopThread()
+    taking = holder.submit(ticker.receive())
+    assert policy.entered.wait()
+
+    async def cancel_a_reader() -> bool:
+        task = asyncio.create_task(ticker.receive())
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert other.run(cancel_a_reader())
+    policy.release.set()
+    assert taking.result(PATIENCE).number == 1
+    clock.advance(10)
+    assert other.run(ticker.receive()).number == 2
+    for loop in (holder, other):
+        loop.close()
+        assert loop.errors == []
+
+
+@EVERY_PACE
+@pytest.mark.parametrize("first", [False, True])
+def test_stop_does_not_wait_for_the_policy(
+    face: Any, clock: VirtualClock, asking: Any, pace: Pace, first: bool
+) -> None:
+    policy = Blocking(then=0.0)
+    ticker = face.ticker(policy, clock=clock, pace=pace)
+    if not first:
+        policy.release.set()
+        face.receive(ticker)
+        policy.block()
+    taking = asking(ticker)
+    waiting = [face.start_receive(ticker) for _ in range(3)]
+    clock.settle()
+    in_thread(ticker.stop).result(PATIENCE)
+    assert [reason_of(future) for future in waiting] == [CloseReason.STOPPED] * 3
+    assert not taking.done()
+    policy.release.set()
+    assert reason_of(taking) is CloseReason.STOPPED
+
+
+def test_a_cancel_does_not_wait_for_the_policy(face: Any, clock: VirtualClock, asking: Any) -> None:
+    token = CancellationToken()
+    policy = Blocking(then=0.0)
+    ticker = face.ticker(policy, token=token, clock=clock)
+    policy.release.set()
+    face.receive(ticker)
+    policy.block()
+    taking = asking(ticker)
+    waiting = [face.start_receive(ticker) for _ in range(3)]
+    clock.settle()
+    in_thread(token.cancel).result(PATIENCE)
+    assert [reason_of(future) for future in waiting] == [CloseReason.CANCELLED] * 3
+    policy.release.set()
+    assert reason_of(taking) is CloseReason.CANCELLED
+
+
+def test_a_cancel_while_the_policy_is_asked_for_the_first_time_spares_the_first_tick(
+    face: Any, clock: VirtualClock, asking: Any
+) -> None:
+    token = CancellationToken()
+    policy = Blocking(then=0.0)
+    ticker = face.ticker(policy, token=token, clock=clock)
+    taking = asking(ticker)
+    waiting = face.start_receive(ticker)
+    clock.settle()
+    in_thread(token.cancel).result(PATIENCE)
+    policy.release.set()
+    assert taking.result(PATIENCE).number == 1
+    assert reason_of(waiting) is CloseReason.CANCELLED
+
+
+def test_a_deadline_passes_while_the_policy_is_asked(
+    face: Any, clock: VirtualClock, asking: Any
+) -> None:
+    policy = Blocking(0.0, then=0.0)
+    ticker = face.ticker(policy, token=CancellationToken(clock).child(timeout=5), clock=clock)
+    policy.release.set()
+    face.receive(ticker)
+    policy.block()
+    taking = asking(ticker)
+    waiting = face.start_receive(ticker)
+    clock.settle()
+    clock.advance(5)
+    assert reason_of(waiting) is CloseReason.CANCELLED
+    policy.release.set()
+    assert reason_of(taking) is CloseReason.CANCELLED
+
+
+@pytest.mark.parametrize("answer", [STOP, ValueError("oh"), "1", SystemExit(), 10.0])
+def test_the_others_learn_how_the_question_ended(
+    face: Any, clock: VirtualClock, asking: Any, answer: Any
+) -> None:
+    policy = Blocking(answer, then=STOP)
+    ticker = face.ticker(policy, clock=clock)
+    if isinstance(answer, SystemExit):
+        taking = in_thread(ticker.receive_nowait)
+        assert policy.entered.wait()
+    else:
+        taking = asking(ticker)
+    waiting = face.start_receive(ticker)
+    clock.settle()
+    policy.release.set()
+    if isinstance(answer, SystemExit):
+        assert isinstance(taking.exception(PATIENCE), SystemExit)
+        assert waiting.result(PATIENCE).number == 1
+        return
+    assert taking.result(PATIENCE).number == 1
+    clock.advance(10)
+    if answer is STOP:
+        assert reason_of(waiting) is CloseReason.EXHAUSTED
+    elif answer == 10.0:
+        assert waiting.result(PATIENCE).number == 2
+    else:
+        assert type(waiting.exception(PATIENCE)) in (ValueError, TypeError)
+
+
+@pytest.mark.parametrize("what", ["success", "failure", "reset", "stop"])
+def test_nothing_that_is_said_meanwhile_waits_for_the_policy(
+    face: Any, clock: VirtualClock, asking: Any, what: str
+) -> None:
+    policy = Blocking(50.0, then=10.0)
+    ticker = face.ticker(policy, clock=clock)
+    taking = asking(ticker)
+    in_thread(getattr(ticker, what)).result(PATIENCE)
+    policy.release.set()
+    if what == "stop":
+        assert reason_of(taking) is CloseReason.STOPPED
+        return
+    if what == "reset":
+        clock.advance(10)
+        tick = taking.result(PATIENCE)
+        assert (tick.number, tick.delay) == (1, 10)
+        return
+    assert taking.result(PATIENCE).number == 1
+    delay = 50 if what == "failure" else 10
+    clock.advance(delay - 1)
+    with pytest.raises(WouldBlock):
+        ticker.receive_nowait()
+    clock.advance(1)
+    assert ticker.receive_nowait().delay == delay
+
+
+def test_waiting_readers_follow_a_success_said_meanwhile(
+    face: Any, clock: VirtualClock, asking: Any
+) -> None:
+    policy = Blocking(50.0, then=10.0)
+    ticker = face.ticker(policy, clock=clock)
+    taking = asking(ticker)
+    waiting = [face.start_receive(ticker) for _ in range(2)]
+    clock.settle()
+    ticker.success()
+    policy.release.set()
+    assert taking.result(PATIENCE).number == 1
+    clock.advance(10)
+    assert first_done(waiting).result().due == 1010
+    ticker.stop()
+
+
+def test_waiting_readers_hear_of_a_token_that_the_policy_announces_meanwhile(
+    face: Any, clock: VirtualClock, asking: Any
+) -> None:
+    token = CancellationToken()
+    guarded = with_token(ConstantBackOff(300), token)
+    policy = Blocking(guarded.next_backoff)
+    ticker = face.ticker(policy, clock=clock)
+    taking = asking(ticker)
+    waiting = [face.start_receive(ticker) for _ in range(3)]
+    clock.settle()
+    policy.release.set()
+    assert taking.result(PATIENCE).number == 1
+    clock.settle()
+    assert [timer.when for timer in clock.pending()] == [1300]
+    token.cancel()
+    assert [reason_of(future) for future in waiting] == [CloseReason.CANCELLED] * 3

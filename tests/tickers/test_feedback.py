@@ -1,0 +1,385 @@
+"""``success()`` and ``failure()``: what they do to the delay that is pending."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import (
+    STOP,
+    CancellationToken,
+    CloseReason,
+    ConstantBackOff,
+    ExponentialBackOff,
+    LIMDBackOff,
+    Pace,
+    StopBackOff,
+    WouldBlock,
+    with_max_retries,
+    with_token,
+)
+from tests.helpers import PATIENCE, SetClock
+from tests.tickers.made_policies import Scripted, reason_of
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
+
+
+class Feedback:
+    """A feedback policy: 10 s, 20 s, ... after failures in a row, 1 s after a success."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.failures = 0
+
+    def __copy__(self) -> Feedback:
+        return self
+
+    def failure(self, timestamp: float | None = None) -> Any:
+        self.calls.append("failure")
+        self.failures += 1
+        return 10.0 * self.failures
+
+    def success(self, timestamp: float | None = None) -> Any:
+        self.calls.append("success")
+        self.failures = 0
+        return 1.0
+
+    def next_backoff(self) -> Any:
+        return self.failure()
+
+    def reset(self) -> None:
+        self.failures = 0
+
+
+def plain() -> ExponentialBackOff:
+    """1 s, 2 s, 4 s, ..."""
+    return ExponentialBackOff(1, 0, 2, max_interval=1000, max_elapsed_time=None)
+
+
+def dues(ticker: Any, clock: VirtualClock, *moves: float) -> list[float]:
+    """Take the tick that is due after each move; its due time counts from 1000."""
+    taken = []
+    for move in moves:
+        clock.advance(move)
+        taken.append(ticker.receive_nowait().due - 1000)
+        with pytest.raises(WouldBlock):
+            ticker.receive_nowait()
+    return taken
+
+
+# Any other policy: success() begins anew
+
+
+def test_success_begins_the_back_off_anew(face: Any, clock: VirtualClock) -> None:
+    ticker = face.ticker(plain(), clock=clock)
+    assert dues(ticker, clock, 0, 1, 2) == [0, 1, 3]
+    ticker.success()
+    assert dues(ticker, clock, 1, 2) == [4, 6]
+
+
+def test_success_counts_from_the_moment_the_tick_was_taken(face: Any, clock: VirtualClock) -> None:
+    ticker = face.ticker(plain(), clock=clock)
+    assert dues(ticker, clock, 0, 1, 2) == [0, 1, 3]
+    clock.advance(0.75)
+    ticker.success()
+    clock.advance(0.25)
+    tick = ticker.receive_nowait()
+    assert (tick.due, tick.delay, tick.number) == (1004, 1, 4)
+
+
+def test_success_that_moves_the_due_time_into_the_past_makes_the_tick_due(
+    face: Any, clock: VirtualClock
+) -> None:
+    ticker = face.ticker(plain(), clock=clock)
+    dues(ticker, clock, 0, 1, 2)
+    clock.advance(3)
+    ticker.success()
+    tick = ticker.receive_nowait()
+    assert (tick.due, tick.lateness) == (1004, 2)
+
+
+def test_a_waiting_reader_follows_a_success(face: Any, clock: VirtualClock) -> None:
+    ticker = face.ticker(plain(), clock=clock)
+    dues(ticker, clock, 0, 1, 2)
+    waiting = face.start_receive(ticker)
+    clock.settle()
+    clock.advance(3)
+    ticker.success()
+    assert waiting.result(PATIENCE).due == 1004
+
+
+def test_a_waiting_reader_waits_for_the_new_due_time(face: Any, clock: VirtualClock) -> None:
+    """Also where it comes later than the old one: here 10 s in place of 3 s."""
+    policy = Scripted(3.0, 10.0)
+    ticker = face.ticker(policy, clock=clock)
+    face.receive(ticker)
+    waiting = face.start_receive(ticker)
+    clock.settle()
+    ticker.success()
+    assert policy.asked == 2
+    clock.advance(9.5)
+    assert not waiting.done()
+    clock.advance(0.5)
+    tick = waiting.result(PATIENCE)
+    assert (tick.due, tick.delay) == (1010, 10)
+
+
+def test_success_where_the_policy_stops_ends_the_ticker(face: Any, clock: VirtualClock) -> None:
+    ticker = face.ticker(Scripted(5.0, STOP), clock=clock)
+    face.receive(ticker)
+    waiting = face.start_receive(ticker)
+    clock.settle()
+    ticker.success()
+    assert reason_of(waiting) is CloseReason.EXHAUSTED
+
+
+@pytest.mark.parametrize("feedback", [False, True])
+@pytest.mark.parametrize("call", ["success", "failure"])
+@pytest.mark.parametrize("pace", list(Pace))
+def test_before_the_first_tick_it_leaves_the_first_tick_alone(
+    face: Any, clock: VirtualClock, call: str, pace: Pace, feedback: bool
+) -> None:
+    policy = Feedback() if feedback else Scripted(then=7.0)
+    ticker = face.ticker(policy, clock=clock, pace=pace)
+    getattr(ticker, call)()
+    tick = face.receive(ticker)
+    assert (tick.number, tick.due, tick.delay) == (1, 1000, 0)
+    assert getattr(policy, "calls", []) == []
+
+
+class MeddlingClock(SetClock):
+    """Calls the next of ``meddlers`` each time somebody reads it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meddlers: list[Any] = []
+
+    def monotonic(self) -> float:
+        if self.meddlers:
+            self.meddlers.pop(0)()
+        return super().monotonic()
+
+
+@pytest.mark.parametrize("readings", [0, 1, 2])
+@pytest.mark.parametrize("pace", list(Pace))
+def test_a_success_that_meets_the_first_ask_leaves_the_first_tick_alone(
+    face: Any, pace: Pace, readings: int
+) -> None:
+    """It comes from elsewhere while a reader has asked for the first tick and not got it yet."""
+    clock = MeddlingClock()
+    ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=pace)
+    clock.meddlers = [int] * readings + [ticker.success]
+    tick = ticker.receive_nowait()
+    assert (tick.number, tick.due, tick.delay) == (1, 1000, 0)
+
+
+@pytest.mark.parametrize("feedback", [False, True])
+def test_after_the_end_it_does_nothing(face: Any, clock: VirtualClock, feedback: bool) -> None:
+    policy = Feedback() if feedback else Scripted(then=7.0)
+    ticker = face.ticker(policy, clock=clock)
+    face.receive(ticker)
+    ticker.stop()
+    ticker.success()
+    ticker.failure()
+    assert ticker.close_reason is CloseReason.STOPPED
+    assert reason_of(face.start_receive(ticker)) is CloseReason.STOPPED
+
+
+def test_failure_does_nothing_to_other_policies(face: Any, clock: VirtualClock) -> None:
+    policy = Scripted(then=7.0)
+    ticker = face.ticker(policy, clock=clock)
+    face.receive(ticker)
+    ticker.failure()
+    ticker.failure()
+    assert policy.asked == 1
+    assert dues(ticker, clock, 7) == [7]
+
+
+# Feedback policies
+
+
+def test_a_feedback_policy_is_asked_when_the_outcome_is_known(
+    face: Any, clock: VirtualClock
+) -> None:
+    policy = Feedback()
+    ticker = face.ticker(policy, clock=clock)
+    face.receive(ticker)
+    assert policy.calls == []
+    ticker.failure()
+    assert policy.calls == ["failure"]
+    assert dues(ticker, clock, 10) == [10]
+
+
+def test_the_next_ask_counts_as_a_failure(face: Any, clock: VirtualClock) -> None:
+    policy = Feedback()
+    ticker = face.ticker(policy, clock=clock)
+    face.receive(ticker)
+    clock.advance(4)
+    waiting = face.start_receive(ticker)
+    clock.settle()
+    assert policy.calls == ["failure"]
+    clock.advance(6)
+    assert waiting.result(PATIENCE).due == 1010
+
+
+def test_failures_are_counted_once_a_tick(face: Any, clock: VirtualClock) -> None:
+    policy = Feedback()
+    ticker = face.ticker(policy, clock=clock)
+    face.receive(ticker)
+    ticker.failure()
+    ticker.failure()
+    with pytest.raises(WouldBlock):
+        ticker.receive_nowait()
+    assert policy.calls == ["failure"]
+
+
+def test_success_of_a_feedback_policy_gives_its_delay(face: Any, clock: VirtualClock) -> None:
+    policy = Feedback()
+    ticker = face.ticker(policy, clock=clock)
+    face.receive(ticker)
+    ticker.success()
+    assert policy.calls == ["success"]
+    assert dues(ticker, clock, 1, 10, 20) == [1, 11, 31]
+    assert policy.calls == ["success", "failure", "failure", "failure"]
+
+
+def test_success_after_an_ask_replaces_the_failure(face: Any, clock: VirtualClock) -> None:
+    policy = Feedback()
+    ticker = face.ticker(policy, clock=clock)
+    face.receive(ticker)
+    waiting = face.start_receive(ticker)
+    clock.settle()
+    ticker.success()
+    clock.advance(1)
+    assert waiting.result(PATIENCE).due == 1001
+
+
+def test_an_outcome_that_ends_it_wakes_readers(face: Any, clock: VirtualClock) -> None:
+    policy = Feedback()
+    policy.success = lambda timestamp=None: STOP  # type: ignore[method-assign]
+    ticker = face.ticker(policy, clock=clock)
+    face.receive(ticker)
+    waiting = face.start_receive(ticker)
+    clock.settle()
+    ticker.success()
+    assert reason_of(waiting) is CloseReason.EXHAUSTED
+
+
+@pytest.mark.parametrize("call", ["success", "failure"])
+def test_an_outcome_whose_delay_is_bad_fails_the_ticker(face: Any, call: str) -> None:
+    policy = Feedback()
+    setattr(policy, call, lambda timestamp=None: None)
+    ticker = face.ticker(policy)
+    face.receive(ticker)
+    getattr(ticker, call)()
+    assert ticker.close_reason is CloseReason.FAILED
+    error = face.start_receive(ticker).exception(PATIENCE)
+    assert isinstance(error, TypeError)
+    assert "Feedback" in str(error)
+    assert reason_of(face.start_receive(ticker)) is CloseReason.FAILED
+
+
+class UserWrapper:
+    """A user's wrapper that hands feedback on."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def next_backoff(self) -> Any:
+        return self.inner.next_backoff()
+
+    def reset(self) -> None:
+        self.inner.reset()
+
+
+WRAPPERS = {
+    "max_retries": lambda inner: with_max_retries(inner, 100),
+    "token": lambda inner: with_token(inner, CancellationToken()),
+    "user": UserWrapper,
+    "all": lambda inner: with_token(
+        UserWrapper(with_max_retries(with_token(inner, CancellationToken()), 9)),
+        CancellationToken(),
+    ),
+}
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_feedback_reaches_the_policy_through_wrappers(
+    face: Any, clock: VirtualClock, wrapper: str
+) -> None:
+    policy = Feedback()
+    ticker = face.ticker(WRAPPERS[wrapper](policy), clock=clock)
+    face.receive(ticker)
+    ticker.success()
+    assert dues(ticker, clock, 1) == [1]
+    ticker.failure()
+    assert dues(ticker, clock, 10, 20) == [11, 31]
+    assert policy.calls == ["success", "failure", "failure", "failure"]
+
+
+@pytest.mark.parametrize("wrapper", ["max_retries", "token"])
+def test_success_begins_anew_through_wrappers(face: Any, clock: VirtualClock, wrapper: str) -> None:
+    ticker = face.ticker(WRAPPERS[wrapper](plain()), clock=clock)
+    dues(ticker, clock, 0, 1, 2)
+    ticker.success()
+    assert dues(ticker, clock, 1) == [4]
+
+
+def test_a_success_gives_back_the_retries(face: Any, clock: VirtualClock) -> None:
+    ticker = face.ticker(with_max_retries(Feedback(), 2), clock=clock)
+    assert dues(ticker, clock, 0, 10) == [0, 10]
+    ticker.success()
+    assert dues(ticker, clock, 1, 10) == [11, 21]
+    clock.advance(20)
+    assert ticker.receive_nowait().due == 1041
+    assert reason_of(face.start_receive(ticker)) is CloseReason.EXHAUSTED
+
+
+def test_a_token_in_a_feedback_policy_is_heard_after_a_success(
+    face: Any, clock: VirtualClock
+) -> None:
+    token = CancellationToken()
+    ticker = face.ticker(with_token(Feedback(), token), clock=clock)
+    face.receive(ticker)
+    ticker.success()
+    waiting = face.start_receive(ticker)
+    clock.settle()
+    token.cancel()
+    assert reason_of(waiting) is CloseReason.CANCELLED
+
+
+# The delay to come
+
+
+def test_the_next_delay_is_told_once_it_is_known(face: Any, clock: VirtualClock) -> None:
+    ticker = face.ticker(ConstantBackOff(5), clock=clock)
+    assert ticker.next_delay == 0.0
+    face.receive(ticker)
+    assert ticker.next_delay == 5.0
+    ticker.stop()
+    assert ticker.next_delay is None
+
+
+def test_the_next_delay_of_a_feedback_policy_is_known_when_it_was_told(
+    face: Any, clock: VirtualClock
+) -> None:
+    ticker = face.ticker(LIMDBackOff(2, 4, 0.5), clock=clock)
+    face.receive(ticker)
+    assert ticker.next_delay is None
+    ticker.failure()
+    assert ticker.next_delay == 2.0
+    ticker.success()
+    assert ticker.next_delay == 1.0
+
+
+def test_after_the_last_tick_there_is_no_next_delay(face: Any, clock: VirtualClock) -> None:
+    ticker = face.ticker(StopBackOff(), clock=clock)
+    face.receive(ticker)
+    assert ticker.next_delay is None

@@ -1,0 +1,182 @@
+"""Ticks between two readers: given back, or dropped by a ``reset()``, in the middle of a taking."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    CloseReason,
+    ConstantBackOff,
+    Ticker,
+    TickerClosed,
+    WouldBlock,
+    ZeroBackOff,
+)
+from tests.helpers import PATIENCE, Flag, in_thread
+from tests.tickers.made_policies import Blocking, Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from backoff_ticker import Parker
+    from backoff_ticker.testing import VirtualClock
+    from backoff_ticker.tickers._forwarding import Forwarding
+
+
+class MeddlingParker:
+    """A parker that calls its clock's ``meddle`` once, after it woke its thread."""
+
+    def __init__(self, clock: MeddlingClock, parker: Parker) -> None:
+        self.park = parker.park
+        self._clock = clock
+        self._unpark = parker.unpark
+
+    def unpark(self) -> None:
+        self._unpark()
+        meddle, self._clock.meddle = self._clock.meddle, None
+        if meddle is not None:
+            meddle()
+
+
+class MeddlingClock:
+    """A virtual clock as a ticker sees it: wake-ups meddle, and due calls come in a new thread."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.monotonic = clock.monotonic
+        self.time = clock.time
+        self.meddle: Callable[[], object] | None = None
+        self._clock = clock
+
+    def call_at(self, when: float, callback: Callable[[], object], *, loop: Any = None) -> Any:
+        return self._clock.call_at(when, lambda: self._clock.spawn(callback), loop=loop)
+
+    def parker(self, what: str = "") -> MeddlingParker:
+        return MeddlingParker(self, self._clock.parker(what))
+
+
+class StoppingSink:
+    """Stops its own sender when it is looked at, which the policy does while it is asked."""
+
+    def __init__(self) -> None:
+        self.handle: Forwarding | None = None
+        self.items: list[Any] = []
+
+    def put_nowait(self, item: Any) -> None:
+        self.items.append(item)
+
+
+def test_a_tick_whose_sender_is_stopped_meanwhile_comes_to_the_next_reader(
+    clock: VirtualClock,
+) -> None:
+    sink = StoppingSink()
+
+    def stop_sending() -> float:
+        assert sink.handle is not None
+        sink.handle.stop()
+        return 10.0
+
+    ticker = Ticker(Scripted(10.0, stop_sending, then=10.0), clock=clock)
+    sink.handle = ticker.send_to(sink)
+    clock.advance(10)
+    assert [tick.number for tick in sink.items] == [1]
+    assert ticker.receive_nowait().number == 2
+    with pytest.raises(WouldBlock):
+        ticker.receive_nowait()
+
+
+def test_a_tick_that_a_sender_gives_back_wakes_a_reader_that_found_it_taken(
+    clock: VirtualClock,
+) -> None:
+    """The reader looks again as soon as the claim is let go, and finds nothing yet."""
+    meddling = MeddlingClock(clock)
+    policy = Blocking()
+    policy.release.set()
+    sink = StoppingSink()
+    ticker = Ticker(policy, clock=meddling)
+    sink.handle = ticker.send_to(sink)
+    clock.settle()
+    policy.block()
+    clock.advance(10)
+    assert policy.entered.is_set()
+    waiting = in_thread(ticker.receive)
+    clock.settle()
+    sink.handle.stop()
+    looked = Flag()
+    meddling.meddle = looked.wait
+    policy.release.set()
+    clock.settle()
+    assert [timer.when for timer in clock.pending()] == [1020]
+    looked.set()
+    assert waiting.result(PATIENCE).number == 2
+    assert [tick.number for tick in sink.items] == [1]
+
+
+def test_a_reset_drops_a_tick_that_was_given_back(clock: VirtualClock) -> None:
+    """Also if another one is given back afterwards."""
+    sinks = [StoppingSink(), StoppingSink()]
+
+    def stop_sending() -> float:
+        for sink in sinks:
+            if sink.handle is not None:
+                sink.handle.stop()
+        return 10.0
+
+    ticker = Ticker(Scripted(10.0, stop_sending, 10.0, stop_sending, then=10.0), clock=clock)
+    for sink in sinks:
+        sink.handle = ticker.send_to(sink)
+        clock.advance(10)
+        if sink is sinks[0]:
+            ticker.reset()
+    assert [tick.number for sink in sinks for tick in sink.items] == [1]
+    tick = ticker.receive_nowait()
+    assert (tick.due, tick.lateness) == (1020, 0)
+    with pytest.raises(WouldBlock):
+        ticker.receive_nowait()
+
+
+def test_a_reset_that_drops_a_tick_just_taken_leaves_no_gap_in_the_numbers(
+    clock: VirtualClock,
+) -> None:
+    """It comes after the taking, while the next reader is being woken."""
+    meddling = MeddlingClock(clock)
+    ticker = Ticker(ConstantBackOff(10), clock=meddling)
+    assert ticker.receive_nowait().number == 1
+    waiting = in_thread(ticker.receive)
+    clock.settle()
+    with clock.trap("monotonic") as trap:
+        ticker.failure()  # changes nothing, but has the reader look again
+        trap.wait()
+        clock.advance(10)
+        meddling.meddle = ticker.reset
+        with pytest.raises(WouldBlock):
+            ticker.receive_nowait()
+    clock.settle()
+    assert not waiting.done()
+    clock.advance(10)
+    tick = waiting.result(PATIENCE)
+    assert (tick.number, tick.due) == (2, 1020)
+
+
+@pytest.mark.parametrize(
+    ("resets", "comes"),
+    [((), True), ((False,), False), ((True,), True), ((False, True), True), ((True, False), False)],
+)
+@pytest.mark.parametrize("given_back", [False, True])
+def test_a_first_tick_that_was_given_back_comes_in_spite_of_a_cancel_as_one_that_waits(
+    clock: VirtualClock, resets: tuple[bool, ...], comes: bool, given_back: bool
+) -> None:
+    token = CancellationToken(clock)
+    ticker = Ticker(ZeroBackOff(), token=token, clock=clock)
+    for immediately in resets:
+        ticker.reset(immediately=immediately)
+    if given_back:
+        ticker._give_back(ticker.receive(), ticker._reset_epoch)
+    token.cancel()
+    if comes:
+        assert ticker.receive().number == 1
+    with pytest.raises(TickerClosed) as caught:
+        ticker.receive()
+    assert caught.value.reason is CloseReason.CANCELLED

@@ -1,0 +1,348 @@
+"""``send_to(sink)``: what is sent, what is dropped, how it ends."""
+
+from __future__ import annotations
+
+import queue
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import (
+    AsyncTicker,
+    CancellationToken,
+    CloseReason,
+    ConstantBackOff,
+    Pace,
+    Ticker,
+    ZeroBackOff,
+    with_max_retries,
+)
+from tests.tickers.made_policies import Counting, Scripted
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
+
+EITHER = pytest.mark.parametrize("kind", [Ticker, AsyncTicker])
+
+
+class Sink:
+    """A user's sink, with what it is told to raise."""
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+        self.error: Exception | None = None
+
+    def put_nowait(self, item: Any) -> None:
+        if self.error is not None:
+            raise self.error
+        self.items.append(item)
+
+    @property
+    def numbers(self) -> list[int]:
+        return [item.number for item in self.items]
+
+
+class ShutdownSink(Sink):
+    """Counts its endings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended: list[str] = []
+
+    def shutdown(self) -> None:
+        self.ended.append("shutdown")
+
+    def close(self) -> None:
+        self.ended.append("close")
+
+
+class CloseSink(Sink):
+    """Has ``close()`` only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended: list[str] = []
+
+    def close(self) -> None:
+        self.ended.append("close")
+
+
+@pytest.fixture
+def unraisable(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What goes to ``sys.unraisablehook`` meanwhile."""
+    shown: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", shown.append)
+    return shown
+
+
+class LateClock:
+    """Another clock whose calls come later than they are due, by ``late`` seconds."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.late = 0.0
+        self._clock = clock
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._clock, name)
+
+    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Any:
+        return self._clock.call_at(when + self.late, callback, loop=loop)
+
+
+def items(sink: Any) -> list[Any]:
+    return [sink.get_nowait() for _ in range(sink.qsize())]
+
+
+@EITHER
+@pytest.mark.parametrize("make", [queue.Queue, queue.SimpleQueue, queue.LifoQueue, Sink])
+def test_ticks_are_sent_as_they_fall_due(clock: VirtualClock, kind: Any, make: Any) -> None:
+    sink = make()
+    ticker = kind(Counting(), clock=clock)
+    ticker.send_to(sink)
+    for _ in range(4):
+        clock.advance(0.75)
+    clock.advance(3)
+    ticks = sorted(sink.items if make is Sink else items(sink))
+    assert [(tick.number, tick.due, tick.delay, tick.lateness) for tick in ticks] == [
+        (1, 1000, 0, 0),
+        (2, 1001, 1, 0),
+        (3, 1003, 2, 0),
+        (4, 1006, 3, 0),
+    ]
+    ticker.stop()
+    clock.settle()
+    assert len(clock.pending()) == 0
+
+
+def test_many_ticks_without_a_delay_are_all_sent(clock: VirtualClock) -> None:
+    sink = Sink()
+    ticker = Ticker(with_max_retries(ZeroBackOff(), 1000), clock=clock)
+    ticker.send_to(sink)
+    clock.settle()
+    assert sink.numbers == list(range(1, 1002))
+    assert ticker.close_reason is CloseReason.EXHAUSTED
+
+
+@EITHER
+@pytest.mark.parametrize("pace", list(Pace))
+def test_every_pace_is_sent_on_time(clock: VirtualClock, kind: Any, pace: Pace) -> None:
+    sink = Sink()
+    kind(ConstantBackOff(10), clock=clock, pace=pace).send_to(sink)
+    clock.advance(35)
+    assert [tick.due for tick in sink.items] == [1000, 1010, 1020, 1030]
+
+
+# No room
+
+
+def test_a_tick_that_finds_the_sink_full_is_dropped_and_counted(clock: VirtualClock) -> None:
+    sink: queue.Queue[Any] = queue.Queue(1)
+    policy = Scripted(then=10.0)
+    ticker = Ticker(policy, clock=clock)
+    handle = ticker.send_to(sink)
+    assert handle.dropped == 0
+    for dropped in (1, 2, 3):
+        clock.advance(10.0 if dropped == 1 else 10.001)
+        assert handle.dropped == dropped
+    assert policy.asked == 4
+    assert sink.get_nowait().number == 1
+    clock.advance(10.001)
+    tick = sink.get_nowait()
+    assert (tick.number, tick.missed, handle.dropped) == (5, 3, 3)
+    clock.advance(10.001)
+    tick = sink.get_nowait()
+    assert (tick.number, tick.missed, handle.dropped) == (6, 0, 3)
+
+
+@pytest.mark.parametrize("delay", [0.0, 1e-9, 1e-4])
+def test_a_short_delay_onto_a_full_sink_waits_a_millisecond(
+    clock: VirtualClock, delay: float
+) -> None:
+    sink: queue.Queue[Any] = queue.Queue(1)
+    handle = Ticker(ConstantBackOff(delay), clock=clock).send_to(sink)
+    clock.advance(delay)
+    assert handle.dropped == 1
+    first = clock.monotonic()
+    for pauses in range(1, 11):
+        clock.advance_to(first + 0.001 * pauses - 0.0002)
+        assert handle.dropped == pauses
+        clock.advance_to(first + 0.001 * pauses + 0.0002)
+        assert handle.dropped == pauses + 1
+
+
+def test_other_readers_see_no_drops_of_a_sink(clock: VirtualClock) -> None:
+    sink: queue.Queue[Any] = queue.Queue(1)
+    ticker = Ticker(ConstantBackOff(10), clock=clock)
+    handle = ticker.send_to(sink)
+    clock.advance(10)
+    assert handle.dropped == 1
+    handle.stop()
+    clock.advance(10)
+    assert ticker.receive_nowait().number == 3
+
+
+@pytest.mark.parametrize("name", ["Full", "QueueFull", "WouldBlock"])
+def test_a_sink_of_any_kind_may_say_that_it_is_full(clock: VirtualClock, name: str) -> None:
+    sink = ShutdownSink()
+    sink.error = type(name, (Exception,), {})()
+    handle = Ticker(ConstantBackOff(10), clock=clock).send_to(sink)
+    clock.settle()
+    assert (handle.dropped, sink.ended) == (1, [])
+    sink.error = None
+    clock.advance(10)
+    assert [(tick.number, tick.missed) for tick in sink.items] == [(2, 1)]
+
+
+def test_what_pace_skip_dropped_and_what_found_no_room_add_up(clock: VirtualClock) -> None:
+    sink = Sink()
+    sink.error = queue.Full()
+    sending = LateClock(clock)
+    ticker = Ticker(ConstantBackOff(10), clock=sending, pace=Pace.SKIP)
+    handle = ticker.send_to(sink)
+    sending.late = 35.0
+    clock.settle()
+    assert handle.dropped == 1
+    sending.late = 0.0
+    clock.advance_to(1036)
+    assert handle.dropped == 2
+    clock.advance_to(1041)
+    assert handle.dropped == 3
+    sink.error = None
+    clock.advance_to(1050)
+    assert [(tick.due, tick.missed) for tick in sink.items] == [(1050, 2 + 3)]
+
+
+# Endings
+
+
+@pytest.mark.parametrize("ending", ["stop", "cancel", "exhaust"])
+@pytest.mark.parametrize(("make", "told"), [(ShutdownSink, "shutdown"), (CloseSink, "close")])
+def test_the_sink_is_told_once_that_nothing_more_comes(
+    clock: VirtualClock, ending: str, make: Any, told: str
+) -> None:
+    token = CancellationToken()
+    sink = make()
+    policy = Scripted(10.0) if ending == "exhaust" else ConstantBackOff(10)
+    ticker = Ticker(policy, token=token, clock=clock)
+    ticker.send_to(sink)
+    clock.settle()
+    assert sink.ended == []
+    if ending == "exhaust":
+        clock.advance(10)
+    else:
+        token.cancel() if ending == "cancel" else ticker.stop()
+        clock.settle()
+    assert sink.ended == [told]
+    clock.advance(100)
+    ticker.stop()
+    assert sink.ended == [told]
+    assert len(clock.pending()) == 0
+
+
+def test_a_sink_without_an_ending_needs_none(clock: VirtualClock) -> None:
+    sink = Sink()
+    ticker = Ticker(Scripted(), clock=clock)
+    ticker.send_to(sink)
+    clock.settle()
+    assert (sink.numbers, ticker.close_reason) == ([1], CloseReason.EXHAUSTED)
+
+
+def test_a_closed_ticker_shuts_the_sink_down_at_once(clock: VirtualClock) -> None:
+    ticker = Ticker(ConstantBackOff(10), clock=clock)
+    ticker.stop()
+    sink = ShutdownSink()
+    ticker.send_to(sink)
+    clock.settle()
+    assert (sink.items, sink.ended) == ([], ["shutdown"])
+
+
+def test_a_ticker_with_a_cancelled_token_sends_its_one_tick(clock: VirtualClock) -> None:
+    token = CancellationToken()
+    token.cancel()
+    sink = ShutdownSink()
+    Ticker(ConstantBackOff(10), token=token, clock=clock).send_to(sink)
+    clock.settle()
+    assert (sink.numbers, sink.ended) == ([1], ["shutdown"])
+
+
+@pytest.mark.parametrize("answer", [ValueError("oh"), SystemExit(3), KeyboardInterrupt(), "10"])
+def test_an_error_of_the_policy_is_shown_and_shuts_the_sink_down(
+    clock: VirtualClock, unraisable: list[Any], answer: Any
+) -> None:
+    sink = ShutdownSink()
+    ticker = Ticker(Scripted(10.0, answer), clock=clock)
+    ticker.send_to(sink)
+    other = Sink()
+    Ticker(ConstantBackOff(10), clock=clock).send_to(other)
+    clock.advance(10)
+    assert len(unraisable) == 1
+    assert isinstance(unraisable[0].exc_value, TypeError if answer == "10" else type(answer))
+    assert unraisable[0].exc_type is type(unraisable[0].exc_value)
+    assert sink.ended == ["shutdown"]
+    assert ticker.closed
+    clock.advance(20)
+    assert other.numbers == [1, 2, 3, 4]
+    assert len(unraisable) == 1
+
+
+def test_an_error_of_the_sink_is_shown_and_others_go_on(
+    clock: VirtualClock, unraisable: list[Any]
+) -> None:
+    sink, other = ShutdownSink(), Sink()
+    sink.error = LookupError("oh")
+    Ticker(ConstantBackOff(10), clock=clock).send_to(sink)
+    Ticker(ConstantBackOff(10), clock=clock).send_to(other)
+    clock.advance(30)
+    assert [shown.exc_value for shown in unraisable] == [sink.error]
+    assert other.numbers == [1, 2, 3, 4]
+
+
+def test_an_error_of_the_shutdown_is_shown(clock: VirtualClock, unraisable: list[Any]) -> None:
+    sink = ShutdownSink()
+    sink.shutdown = lambda: 1 / 0  # type: ignore[method-assign,assignment,return-value]
+    Ticker(Scripted(), clock=clock).send_to(sink)
+    clock.settle()
+    assert [shown.exc_type for shown in unraisable] == [ZeroDivisionError]
+
+
+def test_a_standard_queue_is_shut_down_where_it_can_be(clock: VirtualClock) -> None:
+    """From Python 3.13 on."""
+    sink: queue.Queue[Any] = queue.Queue()
+    Ticker(Scripted(), clock=clock).send_to(sink)
+    clock.settle()
+    assert sink.get_nowait().number == 1
+    with pytest.raises(getattr(queue, "ShutDown", queue.Empty)):
+        sink.get_nowait()
+
+
+@pytest.mark.parametrize("name", ["ShutDown", "QueueShutDown", "SyncQueueShutDown"])
+def test_a_sink_that_was_shut_down_ends_the_sending_quietly(
+    clock: VirtualClock, unraisable: list[Any], name: str
+) -> None:
+    sink = ShutdownSink()
+    ticker = Ticker(ConstantBackOff(10), clock=clock)
+    ticker.send_to(sink)
+    clock.settle()
+    sink.error = type(name, (Exception,), {})()
+    clock.advance(15)
+    assert (unraisable, ticker.closed) == ([], False)
+    clock.advance_to(1020)
+    assert ticker.receive_nowait().number == 3
+
+
+# The handle
+
+
+def test_stopping_the_handle_leaves_ticker_and_sink_as_they_are(clock: VirtualClock) -> None:
+    sink = ShutdownSink()
+    ticker = Ticker(ConstantBackOff(10), clock=clock)
+    handle = ticker.send_to(sink)
+    clock.advance(10)
+    handle.stop()
+    handle.stop()
+    clock.advance(20)
+    assert (sink.numbers, sink.ended) == ([1, 2], [])
+    assert not ticker.closed
+    assert ticker.receive_nowait().number == 3
+    assert len(clock.pending()) == 0

@@ -1,0 +1,260 @@
+"""``reset()`` of a ticker: what becomes of the pending tick, of readers and policies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import (
+    STOP,
+    CancellationToken,
+    CloseReason,
+    ConstantBackOff,
+    Pace,
+    StopBackOff,
+    TickerClosed,
+    WouldBlock,
+    ZeroBackOff,
+    with_token,
+)
+from tests.helpers import PATIENCE, in_thread
+from tests.tickers.made_policies import Blocking, Counting, Scripted, reason_of
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
+
+EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
+
+
+@EVERY_PACE
+def test_the_next_tick_comes_after_a_full_first_delay(
+    face: Any, clock: VirtualClock, pace: Pace
+) -> None:
+    ticker = face.ticker(Counting(), clock=clock, pace=pace)
+    for delay in (0, 1, 2):
+        clock.advance(delay)
+        face.receive(ticker)
+        with pytest.raises(WouldBlock):
+            ticker.receive_nowait()
+    clock.advance(0.5)
+    ticker.reset()
+    clock.advance(0.75)
+    with pytest.raises(WouldBlock):
+        ticker.receive_nowait()
+    clock.advance(0.25)
+    tick = ticker.receive_nowait()
+    assert (tick.number, tick.due, tick.delay, tick.missed) == (4, 1004.5, 1, 0)
+
+
+@EVERY_PACE
+def test_a_tick_that_was_due_is_dropped(face: Any, clock: VirtualClock, pace: Pace) -> None:
+    ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=pace)
+    face.receive(ticker)
+    with pytest.raises(WouldBlock):
+        ticker.receive_nowait()
+    clock.advance(35)
+    ticker.reset()
+    with pytest.raises(WouldBlock):
+        ticker.receive_nowait()
+    clock.advance(10)
+    tick = ticker.receive_nowait()
+    assert (tick.number, tick.due, tick.missed) == (2, 1045, 0)
+
+
+@EVERY_PACE
+def test_immediately_lets_the_next_tick_come_at_once(
+    face: Any, clock: VirtualClock, pace: Pace
+) -> None:
+    ticker = face.ticker(Counting(), clock=clock, pace=pace)
+    face.receive(ticker)
+    clock.advance(0.5)
+    ticker.reset(immediately=True)
+    tick = ticker.receive_nowait()
+    assert (tick.number, tick.due, tick.delay) == (2, 1000.5, 0)
+    with pytest.raises(WouldBlock):
+        ticker.receive_nowait()
+    clock.advance(1)
+    assert ticker.receive_nowait().delay == 1
+
+
+@EVERY_PACE
+def test_a_first_tick_that_nobody_took_is_dropped_too(
+    face: Any, clock: VirtualClock, pace: Pace
+) -> None:
+    ticker = face.ticker(ConstantBackOff(10), clock=clock, pace=pace)
+    ticker.reset()
+    with pytest.raises(WouldBlock):
+        ticker.receive_nowait()
+    clock.advance(10)
+    tick = ticker.receive_nowait()
+    assert (tick.number, tick.due, tick.delay) == (1, 1010, 10)
+
+
+def test_a_reader_that_waits_goes_on_waiting_for_the_new_time(
+    face: Any, clock: VirtualClock
+) -> None:
+    ticker = face.ticker(ConstantBackOff(10), clock=clock)
+    face.receive(ticker)
+    waiting = face.start_receive(ticker)
+    clock.settle()
+    clock.advance(9)
+    ticker.reset()
+    clock.advance(9)
+    assert not waiting.done()
+    clock.advance(1)
+    tick = waiting.result(PATIENCE)
+    assert (tick.number, tick.due) == (2, 1019)
+
+
+@pytest.mark.parametrize("how", ["policy", "immediately"])
+def test_a_reader_that_waits_wakes_for_an_earlier_tick(
+    face: Any, clock: VirtualClock, how: str
+) -> None:
+    ticker = face.ticker(ConstantBackOff(100), clock=clock)
+    face.receive(ticker)
+    waiting = [face.start_receive(ticker) for _ in range(3)]
+    clock.settle()
+    clock.advance(1)
+    if how == "policy":
+        ticker.reset(ZeroBackOff())
+    else:
+        ticker.reset(ZeroBackOff(), immediately=True)
+    ticks = [future.result(PATIENCE) for future in waiting]
+    assert sorted(tick.number for tick in ticks) == [2, 3, 4]
+    assert {tick.due for tick in ticks} == {1001}
+
+
+def test_another_policy_runs_as_a_copy_that_was_reset(face: Any, clock: VirtualClock) -> None:
+    spent = Counting()
+    spent.last = 50
+    ticker = face.ticker(ConstantBackOff(10), clock=clock)
+    face.receive(ticker)
+    ticker.reset(spent)
+    clock.advance(1)
+    assert ticker.receive_nowait().delay == 1
+    assert ticker.backoff is not spent
+    assert (ticker.backoff.last, spent.last) == (2, 50)
+
+
+def test_the_policy_that_runs_begins_anew(face: Any, clock: VirtualClock) -> None:
+    policy = Scripted(then=1.0)
+    ticker = face.ticker(policy, clock=clock)
+    assert (policy.resets, policy.asked) == (1, 0)
+    face.receive(ticker)
+    ticker.reset()
+    assert (policy.resets, policy.asked) == (2, 2)
+    ticker.reset(immediately=True)
+    assert (policy.resets, policy.asked) == (3, 2)
+
+
+def test_a_policy_that_stops_at_a_reset_ends_the_ticker(face: Any, clock: VirtualClock) -> None:
+    ticker = face.ticker(ConstantBackOff(10), clock=clock)
+    face.receive(ticker)
+    waiting = face.start_receive(ticker)
+    clock.settle()
+    ticker.reset(StopBackOff())
+    assert reason_of(waiting) is CloseReason.EXHAUSTED
+
+
+@pytest.mark.parametrize("ending", ["stop", "cancel", "exhaust", "fail"])
+def test_a_closed_ticker_refuses(face: Any, ending: str) -> None:
+    token = CancellationToken()
+    policy = {"exhaust": StopBackOff(), "fail": Scripted(ValueError())}.get(ending, ZeroBackOff())
+    ticker = face.ticker(policy, token=token)
+    face.receive(ticker)
+    if ending == "stop":
+        ticker.stop()
+    if ending == "cancel":
+        token.cancel()
+    reason = ticker.close_reason
+    for arguments in ({}, {"immediately": True}, {"backoff": ZeroBackOff()}):
+        with pytest.raises(TickerClosed) as caught:
+            ticker.reset(**arguments)
+        assert caught.value.reason is reason is ticker.close_reason
+
+
+@pytest.mark.parametrize("arguments", [{"backoff": 1}, {"immediately": 1}])
+def test_a_wrong_parameter_is_refused_and_changes_nothing(
+    face: Any, clock: VirtualClock, arguments: dict[str, Any]
+) -> None:
+    ticker = face.ticker(ConstantBackOff(10), clock=clock)
+    face.receive(ticker)
+    with pytest.raises(TypeError, match=next(iter(arguments))):
+        ticker.reset(**arguments)
+    clock.advance(10)
+    assert ticker.receive_nowait().due == 1010
+
+
+def test_the_token_of_the_old_policy_counts_no_more(face: Any, clock: VirtualClock) -> None:
+    old, own, new = CancellationToken(), CancellationToken(), CancellationToken()
+    ticker = face.ticker(with_token(ConstantBackOff(10), old), token=own, clock=clock)
+    face.receive(ticker)
+    ticker.reset(with_token(ConstantBackOff(10), new))
+    old.cancel()
+    assert not ticker.closed
+    waiting = face.start_receive(ticker)
+    clock.settle()
+    new.cancel()
+    assert reason_of(waiting) is CloseReason.CANCELLED
+
+
+def test_the_token_of_the_ticker_goes_on_counting(face: Any, clock: VirtualClock) -> None:
+    token = CancellationToken()
+    ticker = face.ticker(ConstantBackOff(10), token=token, clock=clock)
+    face.receive(ticker)
+    ticker.reset(ConstantBackOff(5))
+    waiting = face.start_receive(ticker)
+    clock.settle()
+    token.cancel()
+    assert reason_of(waiting) is CloseReason.CANCELLED
+
+
+@pytest.mark.parametrize("immediately", [False, True])
+def test_a_failing_reset_of_the_policy_fails_the_ticker(
+    face: Any, clock: VirtualClock, immediately: bool
+) -> None:
+    class OnceResettable(Counting):
+        def reset(self) -> None:
+            super().reset()
+            if hasattr(self, "was_reset"):
+                raise LookupError("no reset today")
+            self.was_reset = True
+
+        def __repr__(self) -> str:
+            return "OnceResettable()"
+
+    ticker = face.ticker(OnceResettable(), clock=clock)
+    face.receive(ticker)
+    waiting = face.start_receive(ticker)
+    clock.settle()
+    ticker.reset(immediately=immediately)
+    error = waiting.exception(PATIENCE)
+    assert isinstance(error, LookupError)
+    assert "OnceResettable()" in "".join(error.__notes__)
+    assert ticker.close_reason is CloseReason.FAILED
+
+
+def test_a_reset_while_the_policy_is_asked_drops_the_tick_that_is_being_taken(
+    face: Any, clock: VirtualClock
+) -> None:
+    policy = Blocking(50.0, then=10.0)
+    ticker = face.ticker(policy, clock=clock)
+    taking = face.start_receive(ticker)
+    assert policy.entered.wait()
+    in_thread(ticker.reset).result(PATIENCE)
+    clock.advance(1)
+    policy.release.set()
+    clock.settle()
+    clock.advance(8.999)
+    assert not taking.done()
+    clock.advance(0.001)
+    tick = taking.result(PATIENCE)
+    assert (tick.number, tick.due, tick.delay) == (1, 1010, 10)
+
+
+def test_a_stop_answer_before_the_reset_has_ended_the_ticker(face: Any) -> None:
+    ticker = face.ticker(Scripted(STOP, then=0.0))
+    face.receive(ticker)
+    with pytest.raises(TickerClosed):
+        ticker.reset()
