@@ -1,7 +1,7 @@
 """How much work the tests do; the one place that says so.
 
 ``pytest`` runs what one waits for. ``pytest --all`` also runs the tests marked ``slow`` (explored
-schedules, storms of signals, real processes, thousands of rounds) and repeats the others more often.
+schedules, storms of signals, real processes, thousands of rounds) and repeats others more often.
 """
 
 from __future__ import annotations

@@ -128,8 +128,7 @@ def _decorated(function: Any, rules: Rules) -> Any:
         below = " (a property or the like goes above it)" if hasattr(function, "__get__") else ""
         raise TypeError(
             f"retry() takes a BackOff as backoff, or decorates a function, "
-            f"not {safe_repr(function)}"
-            + below
+            f"not {safe_repr(function)}" + below
         )
     return _wrapper_for(function)(function, name_of(function), rules)
 

@@ -11,8 +11,8 @@ import threading
 import pytest
 
 from backoff_ticker import CancellationToken, Cancelled, cancel_on_signals
+from tests.cancellation.test_signals import handlers  # noqa: F401 - a fixture
 from tests.helpers import PATIENCE, eventually, in_thread
-from tests.cancellation.test_signals import handlers  # noqa: F401 - each test leaves them as they were
 
 
 def send_once_asleep(number: int, function: str) -> None:
