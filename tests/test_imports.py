@@ -149,8 +149,9 @@ NAMES = """
     ExponentialBackOff ExponentialFeedbackBackOff FeedbackBackOff FibonacciBackOff
     FullJitterBackOff HedgeOptions LILDBackOff LIMDBackOff MILDBackOff MIMDBackOff Outcome
     POLICIES Pace Parker Permanent RejectedResult RetryAfter RetryBudget RetryOptions STOP SendSink
-    Sink Stop StopBackOff StopReason SystemClock Tick Ticker TickerClosed Timer TimerHandle TimerLike
-    TruncatedExponentialBackOff WouldBlock ZeroBackOff any_of attempts cancel_on_signals chain
+    Sink Stop StopBackOff StopReason SystemClock Tick Ticker TickerClosed Timer TimerHandle
+    TimerLike TruncatedExponentialBackOff WouldBlock ZeroBackOff any_of attempts
+    cancel_on_signals chain
     delays hedge_call_async merge named_policy parse_retry_after retry retry_call
     retry_call_async select select_async with_added_jitter with_jitter with_max_elapsed_time
     with_max_interval with_max_retries with_token
