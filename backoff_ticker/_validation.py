@@ -1,6 +1,6 @@
-"""The one place where numbers from outside are checked: durations, moments, counts, fractions.
+"""Checks of numbers that users give: durations, times, counts, factors, fractions.
 
-A bad number raises where it enters and the message names the parameter and the value.
+A bad number raises where it enters; the message names the parameter and the value.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ LARGEST = 1.7976931348623157e308
 """The largest finite float: where a delay without a cap saturates."""
 
 LONGEST_WAIT = 86_400.0
-"""Seconds: no wait is handed to the system for longer; a longer one is begun again."""
+"""Seconds: the longest wait that is handed to the system; a longer one is split."""
 
-_LONGEST_SHOWN = 200
+_LONGEST_REPR = 200
 
 
 def safe_repr(value: object) -> str:
-    """Return the ``repr`` of ``value``, or what can be said where that fails or is endless."""
+    """Return the ``repr`` of ``value``, cut if it is long; if it fails, the type instead."""
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - such as an int of more digits than the interpreter converts
         return f"one of type {type(value).__name__}"
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+    return text if len(text) <= _LONGEST_REPR else f"{text[:_LONGEST_REPR]}..."
 
 
 def as_number(name: str, value: object, expected: str = "a finite number") -> float:
@@ -79,7 +79,7 @@ def as_flag(name: str, value: object) -> bool:
     """Return ``value`` if it is True or False.
 
     Raises:
-        TypeError: It is something else.
+        TypeError: It is anything else.
     """
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be a bool, not {safe_repr(value)}")
@@ -91,13 +91,14 @@ def as_difference(
     value: float | timedelta,
     expected: str = "a finite number of seconds or a timedelta",
 ) -> float:
-    """Return a difference of times, of either sign, as finite seconds.
+    """Return a difference of times, positive or negative, as finite seconds.
 
     Raises:
         TypeError: It is neither an int, a float nor a timedelta, or is a bool.
         ValueError: It is NaN, infinite or too big for a float.
     """
-    total_seconds = getattr(type(value), "total_seconds", None)  # so datetime is not imported
+    # A timedelta is recognised by its method, so that datetime need not be imported.
+    total_seconds = getattr(type(value), "total_seconds", None)
     return as_number(name, total_seconds(value) if total_seconds else value, expected)
 
 
@@ -119,7 +120,13 @@ def as_seconds(
 
 
 def as_count(name: str, value: object, least: int = 0, *, also: str = "") -> int:
-    """Return ``value`` as an int of at least ``least``; ``also`` is what else errors say may be.
+    """Return ``value`` as an int of at least ``least``.
+
+    Args:
+        name: The parameter, for error messages.
+        value: What was given for it.
+        least: The least value that is accepted.
+        also: Another value that the caller accepts, to be named in error messages.
 
     Raises:
         TypeError: It is not an int, or is a bool.

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
     from ..clock import Clock
-    from ._wait_set import Waiter, WaitSet
+    from ._parking import LoopWaiter, ThreadWaiter
+    from ._wait_set import WaitSet
 
 
 class Source:
@@ -39,7 +40,7 @@ class Source:
         raise NotImplementedError
 
     @abstractmethod
-    def _recheck(self, waiter: Waiter) -> float | None:
+    def _recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
         """Return until when a registered waiter has to wait; None: it need not wait."""
         raise NotImplementedError
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import _thread
 import gc
 import os
 import queue
 import signal
-import sys
 import threading
 import time
 import weakref
@@ -26,9 +24,8 @@ from backoff_ticker import (
     with_token,
 )
 from backoff_ticker.cancellation._tree import CallbackHandle
-from backoff_ticker.clock._scheduler import Scheduler
 from tests.helpers import PATIENCE, eventually, in_thread
-from tests.stress.tools import Gate, start_threads
+from tests.stress.tools import start_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -235,103 +232,5 @@ def test_a_callback_added_while_its_token_is_cancelled_is_kept_by_nothing(
     alive = weakref.ref(token)
     del token, handle
     gc.collect()
-    assert len(root._table("pins")) == 0
+    assert len(root._cells["pins"]) == 0
     assert alive() is None
-
-
-def test_an_error_hook_that_raises_does_not_end_the_scheduler(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def fail(_: object) -> None:
-        raise SystemExit
-
-    def raise_error() -> None:
-        raise ValueError
-
-    monkeypatch.setattr(sys, "unraisablehook", fail)
-    monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    scheduler = Scheduler(time.monotonic, idle_seconds=0.2)
-    scheduler.call_at(0.0, raise_error)
-    ran = threading.Event()
-    scheduler.call_at(time.monotonic() + 0.05, ran.set)
-    assert ran.wait(PATIENCE)
-
-
-def test_a_failed_start_of_the_thread_leaves_no_other_callback_behind(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Another thread posts while the start fails: it is refused too, or its callback runs."""
-    gate = Gate()
-    start = threading.Thread.start
-
-    def fail_once(thread: threading.Thread) -> None:
-        if thread.name == "backoff_ticker-scheduler" and not gate.reached.is_set():
-            gate.stand()
-            raise RuntimeError("can't start new thread")
-        start(thread)
-
-    scheduler = Scheduler(time.monotonic, idle_seconds=0.2)
-    monkeypatch.setattr(threading.Thread, "start", fail_once)
-    ran = threading.Event()
-    first = in_thread(scheduler.call_at, 0.0, lambda: None)
-    gate.wait_until_reached()
-    second = in_thread(scheduler.call_at, 0.0, ran.set)
-    eventually(lambda: second.done() or scheduler._mailbox.qsize() == 2, "both are posted")
-    gate.open()
-    assert isinstance(first.exception(PATIENCE), RuntimeError)
-    if second.exception(PATIENCE) is None:
-        assert ran.wait(PATIENCE)
-    third = threading.Event()
-    scheduler.call_at(0.0, third.set)
-    assert third.wait(PATIENCE)
-
-
-def test_an_interrupted_start_never_makes_two_scheduler_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The interrupt hits ``Thread.start`` after the thread began and before it is known."""
-    start = threading.Thread.start
-    receive = Scheduler._receive
-    threads = []
-    late = Gate()
-
-    def interrupt_once(thread: threading.Thread) -> None:
-        if thread.name != "backoff_ticker-scheduler" or threads:
-            start(thread)
-            return
-        threads.append(thread)
-
-        def begin_late() -> None:
-            late.stand()
-            threading.Thread._bootstrap_inner(thread)  # type: ignore[attr-defined]
-
-        threading._limbo[thread] = thread  # type: ignore[attr-defined]
-        _thread.start_new_thread(begin_late, ())
-        late.wait_until_reached()
-        raise KeyboardInterrupt
-
-    inside: list[int] = []
-    most: list[int] = []
-
-    def count(scheduler: Scheduler) -> None:
-        inside.append(1)
-        most.append(len(inside))
-        receive(scheduler)
-        inside.pop()
-
-    monkeypatch.setattr(threading.Thread, "start", interrupt_once)
-    monkeypatch.setattr(Scheduler, "_receive", count)
-    scheduler = Scheduler(time.monotonic, idle_seconds=0.3)
-    with pytest.raises(KeyboardInterrupt):
-        scheduler.call_at(time.monotonic() + 0.3, lambda: None)
-    ran = threading.Event()
-    scheduler.call_at(time.monotonic() + 0.3, ran.set)
-    late.open()
-    assert ran.wait(PATIENCE)
-    assert max(most) == 1
-
-
-def test_the_scheduler_thread_ends_when_only_cancelled_entries_are_left() -> None:
-    scheduler = Scheduler(time.monotonic, idle_seconds=0.05)
-    scheduler.call_at(time.monotonic() + HOUR, lambda: None).cancel()
-    eventually(lambda: scheduler.thread is None, "the thread has ended")
