@@ -136,7 +136,7 @@ import os, signal
 from importlib import import_module
 for name in ["fcntl", "termios", "pty", "resource", "grp", "pwd"]:
     sys.modules[name] = None
-del os.register_at_fork, signal.SIGUSR1
+del os.fork, os.register_at_fork, signal.SIGUSR1
 for name in {core!r}:
     import_module(name)
 print(json.dumps({len(core)}))
