@@ -1,4 +1,4 @@
-"""Interleavings of tokens, signal handlers and the scheduler that chance seldom makes, forced."""
+"""Races of tokens: by chance, and interleavings that chance seldom makes, forced."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from backoff_ticker import (
     any_of,
     with_token,
 )
-from backoff_ticker.cancellation._tree import CallbackHandle
+from tests.cancellation.test_scope import cancelling, run, turns
+from tests.effort import rounds
 from tests.helpers import PATIENCE, eventually, in_thread
 from tests.stress.tools import start_threads
 
@@ -31,6 +32,63 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 HOUR = 3600.0
+
+
+def test_of_many_threads_that_cancel_at_once_one_wins_and_its_cause_stays() -> None:
+    for _ in range(rounds(10, 50)):
+        token = CancellationToken()
+        start = threading.Barrier(8)
+
+        def cancel(name: str, token: Any = token, start: Any = start) -> tuple[bool, str]:
+            start.wait(PATIENCE)
+            return token.cancel(name), name
+
+        outcomes = [in_thread(cancel, f"cause {number}") for number in range(8)]
+        winners = [name for won, name in (each.result(PATIENCE) for each in outcomes) if won]
+        assert winners == [token.cause]
+
+
+def test_of_a_removal_and_a_cancel_at_once_exactly_one_gets_the_callback() -> None:
+    for _ in range(rounds(30, 300)):
+        token = CancellationToken()
+        runs: list[str] = []
+        handle = token.on_cancel(lambda runs=runs: runs.append("ran"))
+        start = threading.Barrier(3)
+
+        def remove(handle: Any = handle, start: Any = start) -> bool:
+            start.wait(PATIENCE)
+            return handle.remove()
+
+        removals = [in_thread(remove) for _ in range(2)]
+        start.wait(PATIENCE)
+        token.cancel()
+        prevented = [removal.result(PATIENCE) for removal in removals]
+        assert prevented.count(True) + len(runs) == 1
+
+
+def test_a_thread_that_cancels_while_the_body_is_leaving_leaves_no_cancel_behind() -> None:
+    async def main() -> None:
+        for _ in range(rounds(20, 200)):
+            token = CancellationToken()
+            start = threading.Barrier(2)
+
+            def cancel(token: Any = token, start: Any = start) -> None:
+                start.wait(PATIENCE)
+                token.cancel()
+
+            thread = threading.Thread(target=cancel)
+            thread.start()
+            async with token.scope():
+                start.wait(PATIENCE)
+            thread.join(PATIENCE)
+            assert cancelling() == 0
+            await turns(3)
+            assert token.wait_set().waiters == {}
+
+    run(main)
+
+
+# Forced
 
 
 @pytest.fixture
@@ -95,16 +153,17 @@ def test_no_tick_comes_once_a_token_with_a_deadline_was_cancelled(make: Any) -> 
     assert late == []
 
 
-def test_a_cancel_in_a_handler_wakes_the_others_though_the_main_thread_waits_too(
-    on_usr1: Any,
+@pytest.mark.parametrize("where", ["in the handler", "in another thread meanwhile"])
+def test_a_signal_handler_that_holds_up_the_main_thread_holds_up_no_other_waiter(
+    on_usr1: Any, where: str
 ) -> None:
-    """Who was there first is the main thread, which cannot leave before its handler ends."""
+    """The main thread waits first, and cannot leave before its handler ends."""
     token = CancellationToken()
     workers: list[threading.Thread] = []
     ended = []
 
     def cancel_and_join() -> None:
-        token.cancel()
+        token.cancel() if where == "in the handler" else in_thread(token.cancel)
         for worker in workers:
             worker.join(2)
         ended.append([worker.is_alive() for worker in workers])
@@ -114,30 +173,6 @@ def test_a_cancel_in_a_handler_wakes_the_others_though_the_main_thread_waits_too
         workers.extend(start_threads(3, lambda _: token.wait()))
 
     on_usr1(cancel_and_join)
-    threading.Thread(target=join_the_line, daemon=True).start()
-    _signal_when(lambda: len(workers) == 3 and len(token.wait_set().waiters) == 4)
-    assert token.wait(PATIENCE)
-    assert ended == [[False, False, False]]
-
-
-def test_a_cancel_from_a_thread_wakes_the_others_though_a_handler_holds_up_the_main_thread(
-    on_usr1: Any,
-) -> None:
-    token = CancellationToken()
-    workers: list[threading.Thread] = []
-    ended = []
-
-    def join_workers() -> None:
-        in_thread(token.cancel)
-        for worker in workers:
-            worker.join(2)
-        ended.append([worker.is_alive() for worker in workers])
-
-    def join_the_line() -> None:
-        eventually(lambda: len(token.wait_set().waiters) == 1, "the main thread waits")
-        workers.extend(start_threads(3, lambda _: token.wait()))
-
-    on_usr1(join_workers)
     threading.Thread(target=join_the_line, daemon=True).start()
     _signal_when(lambda: len(workers) == 3 and len(token.wait_set().waiters) == 4)
     assert token.wait(PATIENCE)
@@ -210,27 +245,3 @@ def test_a_sender_that_ended_is_kept_by_no_token_it_ever_waited_for() -> None:
 
     eventually(collected, "the ticker is collected")
     assert len(token.wait_set().waiters) == 0
-
-
-def test_a_callback_added_while_its_token_is_cancelled_is_kept_by_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The cancel runs the callback between its registration and its pinning to the root."""
-    root = CancellationToken()
-    token = root.child(timeout=HOUR)
-    called = []
-    pin = CallbackHandle.pin
-
-    def cancel_first(handle: CallbackHandle) -> None:
-        in_thread(token.cancel).result(PATIENCE)  # noqa: F821 - deleted further down
-        pin(handle)
-
-    monkeypatch.setattr(CallbackHandle, "pin", cancel_first)
-    handle = token.on_cancel(lambda: called.append(1))
-    assert called == [1]
-    assert not handle.remove()
-    alive = weakref.ref(token)
-    del token, handle
-    gc.collect()
-    assert len(root._cells["pins"]) == 0
-    assert alive() is None
