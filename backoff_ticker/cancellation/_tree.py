@@ -173,6 +173,8 @@ class CallbackHandle:
         begun = False
         try:
             if self._claim.setdefault(0, mark) is mark:
+                # ATOMIC: no call but the callback's follows this store, so that an interrupt comes
+                # either before it, and the claim is given up, or in the callback.
                 begun = True
                 self._context.run(self._callback)
         except Exception as error:  # noqa: BLE001 - no callback stops the others
