@@ -302,7 +302,7 @@ class CancellationToken(Source, ProcessBound):
 
 
 class _DeadlineToken(CancellationToken):
-    """A token with a deadline: whoever looks after the deadline finds it cancelled."""
+    """A token with a deadline: every look after the deadline finds it cancelled."""
 
     __slots__ = ("_marked",)
 

@@ -1,11 +1,11 @@
 """The tree of tokens: who is cancelled with whom, why, and what is called.
 
 Invariants:
-    * The first cause stays: it is the one that ``setdefault`` stored, whoever called it.
+    * The first cause stays: it is the one that ``setdefault`` stored.
     * Mark first, wake later: when ``cancel_tree()`` returns to anybody, every descendant is marked.
       All its steps may be repeated, by several callers at once.
-    * A callback runs once: whoever stores its mark in the handle's claim runs it, or has removed
-      it. It stays registered until it has run, so that another cancel finds it.
+    * A callback runs once: a caller that stores its mark in the handle's claim runs the callback,
+      or has removed it. It stays registered until it has run, so that another cancel finds it.
     * No lock: each step is a single operation of a dict, so a cancel may interrupt another one, in
       a signal handler or a finalizer.
 

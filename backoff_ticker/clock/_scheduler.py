@@ -9,7 +9,7 @@ Invariants:
     * Of several threads started at once one becomes the runner. A runner that gives up checks for
       posted calls after that; a caller posts first and looks for a runner after that. So one of
       the two sees the other.
-    * A callback belongs to whoever pops it from its call: the runner, or ``cancel()``.
+    * A callback belongs to the runner or to ``cancel()``, whichever pops it from its call.
     * The runner stays while the heap holds a call.
 """
 

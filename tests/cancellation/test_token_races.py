@@ -236,12 +236,12 @@ def test_a_sender_that_ended_is_kept_by_no_token_it_ever_waited_for() -> None:
     eventually(lambda: push._timer is not None, "the sender waits")  # noqa: F821 - deleted further down
     ticker.reset(with_token(ConstantBackOff(HOUR), CancellationToken()))
     push.stop()
-    gone = weakref.ref(ticker)
+    link = weakref.ref(ticker)
     del ticker, push
 
     def collected() -> bool:
         gc.collect()
-        return gone() is None
+        return link() is None
 
     eventually(collected, "the ticker is collected")
     assert len(token.wait_set().waiters) == 0
