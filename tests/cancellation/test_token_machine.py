@@ -224,9 +224,7 @@ class TokenTree(RuleBasedStateMachine):
 
 
 TokenTree.TestCase.settings = settings(
-    max_examples=120,
     stateful_step_count=40,
-    deadline=None,
     derandomize=True,
     phases=[Phase.generate],  # shrinking takes longer than a test may
     suppress_health_check=[HealthCheck.too_slow],

@@ -27,7 +27,7 @@ HOUR = 3600.0
 
 def live_entries() -> int:
     """How many entries the scheduler thread will still run."""
-    entries = [*list(scheduler._heap), *[(0, 0, posted) for posted in scheduler._mailbox._items]]
+    entries = [*list(scheduler._heap), *[(0, 0, posted) for posted in scheduler._posted]]
     return sum(timer is not None and not timer.spent for _, _, timer in entries)
 
 

@@ -1,4 +1,4 @@
-"""The one way to wait: registering, the baton between threads, one call a loop, forked waiters."""
+"""Wait sets: who is woken by what, how wake-ups are passed on, and waiters of a forked parent."""
 
 from __future__ import annotations
 
@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import _process
-from backoff_ticker.waiting._parking import NO_DEADLINE, ThreadWaiter, park_thread
-from backoff_ticker.waiting._wait_set import Waiter, WaitLine, WaitSet
-from tests.helpers import PATIENCE, in_thread
+from backoff_ticker.waiting import Waiter, WaitLine, WaitQueue, WaitSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    from backoff_ticker.testing import VirtualClock
 
 
 class FakeLoop:
@@ -50,11 +46,11 @@ class Probe(Waiter):
         self.loop = loop
         self.chains_wakeups = chains_wakeups
 
-    def wake(self) -> None:
-        if self.loop is None:
-            self.log.append(self.name)
-        else:
-            super().wake()
+    def wake(self) -> bool:
+        if self.loop is not None:
+            return super().wake()
+        self.log.append(self.name)
+        return True
 
     def fire(self) -> None:
         self.log.append(self.name)
@@ -81,7 +77,7 @@ def test_closing_wakes_the_first_thread_and_each_that_leaves_wakes_the_next() ->
     assert list(source.waiters) == []
 
 
-def test_the_baton_passes_whoever_leaves_first() -> None:
+def test_wake_ups_are_passed_on_in_whatever_order_waiters_leave() -> None:
     log: list[str] = []
     source = WaitSet()
     a, b, c = probes("abc", log, source)
@@ -103,7 +99,7 @@ def test_leaving_an_open_set_wakes_nobody() -> None:
     assert [waiter.name for waiter in source.waiters] == ["b"]  # type: ignore[attr-defined]
 
 
-def test_those_who_do_not_relay_are_all_woken_at_once() -> None:
+def test_waiters_that_do_not_chain_wake_ups_are_all_woken_at_once() -> None:
     log: list[str] = []
     source = WaitSet()
     probes("ab", log, source)
@@ -142,7 +138,7 @@ def test_a_closed_loop_stops_nobody_from_waking() -> None:
     assert [waiter.name for waiter in source.waiters] == ["t"]  # type: ignore[attr-defined]
 
 
-def test_closing_again_helps_those_who_came_late() -> None:
+def test_closing_again_wakes_those_who_registered_late() -> None:
     log: list[str] = []
     source = WaitSet()
     source.close()
@@ -156,7 +152,7 @@ def test_closing_again_helps_those_who_came_late() -> None:
     assert source.waiters == {}
 
 
-def test_a_set_that_changes_while_the_first_is_sought_is_looked_at_again() -> None:
+def test_a_set_that_changes_while_the_first_is_looked_up_is_looked_up_again() -> None:
     class Changing(dict[Waiter, None]):
         changes = 2
 
@@ -175,7 +171,7 @@ def test_a_set_that_changes_while_the_first_is_sought_is_looked_at_again() -> No
     assert log == ["b"]
 
 
-def test_in_a_forked_child_the_baton_skips_the_threads_of_the_parent(
+def test_in_a_forked_child_wake_ups_skip_the_threads_of_the_parent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log: list[str] = []
@@ -189,7 +185,7 @@ def test_in_a_forked_child_the_baton_skips_the_threads_of_the_parent(
     assert log == ["c", "d"]
 
 
-def test_the_first_of_each_world_leads_it() -> None:
+def test_the_first_waiter_of_each_wake_domain_leads_it() -> None:
     log: list[str] = []
     line = WaitLine()
     one, two = FakeLoop(), FakeLoop()
@@ -201,7 +197,7 @@ def test_the_first_of_each_world_leads_it() -> None:
     assert [line.leads(waiter) for waiter in (a, b, d, e, f)] == [True, False, True, True, False]
 
 
-def test_waking_a_line_wakes_one_of_each_world() -> None:
+def test_waking_a_line_wakes_one_waiter_of_each_domain() -> None:
     log: list[str] = []
     line = WaitLine()
     one, two = FakeLoop(), FakeLoop()
@@ -214,7 +210,7 @@ def test_waking_a_line_wakes_one_of_each_world() -> None:
     assert log == ["a", "c", "e"]
 
 
-def test_a_closed_loop_in_a_line_holds_up_nobody_but_itself() -> None:
+def test_a_closed_loop_in_a_line_delays_no_other_domain() -> None:
     log: list[str] = []
     line = WaitLine()
     closed, open_ = FakeLoop(), FakeLoop()
@@ -232,7 +228,7 @@ def test_a_closed_loop_in_a_line_holds_up_nobody_but_itself() -> None:
     assert log == ["a", "c", "b", "d"]
 
 
-def test_whoever_leaves_a_line_wakes_the_first_of_its_own_world_only() -> None:
+def test_a_waiter_that_leaves_a_line_wakes_the_first_of_its_own_domain_only() -> None:
     log: list[str] = []
     line = WaitLine()
     loop = FakeLoop()
@@ -262,7 +258,7 @@ def test_in_a_forked_child_a_line_forgets_the_waiters_of_the_parent(
     assert list(line.waiters) == [c, d]
 
 
-def test_a_leader_that_left_the_parent_process_does_not_take_the_wake_up(
+def test_a_leader_of_the_parent_process_does_not_take_the_wake_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     log: list[str] = []
@@ -274,107 +270,44 @@ def test_a_leader_that_left_the_parent_process_does_not_take_the_wake_up(
     assert log == ["d"]
 
 
-def test_a_thread_registers_everywhere_before_it_looks_and_then_leaves(clock: VirtualClock) -> None:
-    sources = WaitSet(), WaitLine()
-    seen: list[list[bool]] = []
-
-    def look(waiter: Waiter) -> None:
-        seen.append([waiter in source.waiters for source in sources])
-
-    park_thread(clock, "test", sources, look)
-    assert seen == [[True, True]]
-    assert [len(source.waiters) for source in sources] == [0, 0]
+def test_each_wake_up_of_a_queue_goes_to_the_next_waiter() -> None:
+    log: list[str] = []
+    queue = WaitQueue()
+    probes("ab", log, queue)
+    for _ in range(3):
+        queue.wake_next()
+    assert log == ["a", "b"]
+    assert queue.waiters == {}
 
 
-def test_a_wake_up_between_the_last_look_and_the_park_is_not_lost(clock: VirtualClock) -> None:
-    source = WaitSet()
-
-    def look(_: Waiter) -> float | None:
-        if source.closed:
-            return None
-        source.close()
-        return NO_DEADLINE
-
-    in_thread(park_thread, clock, "test", (source,), look).result(PATIENCE)
-
-
-def test_a_parked_thread_wakes_at_its_deadline(clock: VirtualClock) -> None:
-    source = WaitSet()
-    done = in_thread(park_thread, clock, "test", (source,), lambda _: clock.monotonic() + 5)
-    clock.settle()
-    clock.advance(4.999)
-    assert not done.done()
-    clock.advance(0.001)
-    done.result(PATIENCE)
-    assert (len(source.waiters), len(clock.pending())) == (0, 0)
-
-
-def test_a_thread_that_is_woken_looks_again_and_keeps_its_place_in_line(
-    clock: VirtualClock,
+def test_a_queue_passes_over_waiters_that_cannot_be_reached(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    line = WaitLine()
-    looks: list[Waiter] = []
-
-    def look(waiter: Waiter) -> float | None:
-        looks.append(waiter)
-        return NO_DEADLINE if len(looks) < 3 else None
-
-    done = in_thread(park_thread, clock, "test", (line,), look)
-    for turn in (1, 2):
-        clock.settle()
-        assert (len(looks), list(line.waiters)) == (turn, looks[:1])
-        line.wake_firsts()
-    done.result(PATIENCE)
-    assert looks == looks[:1] * 3
-    assert line.waiters == {}
+    log: list[str] = []
+    queue = WaitQueue()
+    probes("p", log, queue)
+    monkeypatch.setattr(_process, "generation", _process.generation + 1)
+    closed = FakeLoop()
+    closed.closed = True
+    probes("x", log, queue, loop=closed)
+    probes("ab", log, queue)
+    queue.wake_next()
+    assert log == ["a"]
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_an_interrupted_thread_leaves_everything(
-    clock: VirtualClock, error: type[BaseException]
-) -> None:
-    sources = WaitSet(), WaitSet()
-
-    def look(_: Waiter) -> float:
-        raise error
-
-    with pytest.raises(error):
-        park_thread(clock, "test", sources, look)
-    assert [len(source.waiters) for source in sources] == [0, 0]
-
-
-def test_an_interrupt_while_leaving_is_raised_once_all_is_left(clock: VirtualClock) -> None:
-    class Interrupted(WaitSet):
+def test_an_interrupted_wake_up_of_a_queue_still_wakes() -> None:
+    class Interrupted(Probe):
         interrupts = 1
 
-        def leave(self, waiter: Waiter) -> None:
+        def wake(self) -> bool:
             if self.interrupts:
                 self.interrupts -= 1
                 raise KeyboardInterrupt
-            super().leave(waiter)
+            return super().wake()
 
-    sources = WaitSet(), Interrupted(), WaitSet()
+    log: list[str] = []
+    queue = WaitQueue()
+    queue.add(Interrupted("a", log))
     with pytest.raises(KeyboardInterrupt):
-        park_thread(clock, "test", sources, lambda _: None)
-    assert [len(source.waiters) for source in sources] == [0, 0, 0]
-
-
-def test_ten_parked_threads_wake_each_other(clock: VirtualClock) -> None:
-    source = WaitSet()
-
-    def look(_: Waiter) -> float | None:
-        return None if source.closed else NO_DEADLINE
-
-    done = [in_thread(park_thread, clock, "t", (source,), look) for _ in range(10)]
-    clock.settle()
-    source.close()
-    for future in done:
-        future.result(PATIENCE)
-    assert source.waiters == {}
-
-
-def test_a_thread_waiter_may_be_woken_any_number_of_times(clock: VirtualClock) -> None:
-    waiter = ThreadWaiter(clock, "test")
-    waiter.wake()
-    waiter.wake()
-    in_thread(waiter.park, NO_DEADLINE).result(PATIENCE)
+        queue.wake_next()
+    assert log == ["a"]

@@ -1,13 +1,11 @@
-"""Interleavings of tokens, signal handlers and the scheduler that chance seldom makes, forced."""
+"""Races of tokens: by chance, and interleavings that chance seldom makes, forced."""
 
 from __future__ import annotations
 
-import _thread
 import gc
 import os
 import queue
 import signal
-import sys
 import threading
 import time
 import weakref
@@ -25,15 +23,72 @@ from backoff_ticker import (
     any_of,
     with_token,
 )
-from backoff_ticker.cancellation._tree import CallbackHandle
-from backoff_ticker.clock._scheduler import Scheduler
+from tests.cancellation.test_scope import cancelling, run, turns
+from tests.effort import rounds
 from tests.helpers import PATIENCE, eventually, in_thread
-from tests.stress.tools import Gate, start_threads
+from tests.stress.tools import start_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 HOUR = 3600.0
+
+
+def test_of_many_threads_that_cancel_at_once_one_wins_and_its_cause_stays() -> None:
+    for _ in range(rounds(10, 50)):
+        token = CancellationToken()
+        start = threading.Barrier(8)
+
+        def cancel(name: str, token: Any = token, start: Any = start) -> tuple[bool, str]:
+            start.wait(PATIENCE)
+            return token.cancel(name), name
+
+        outcomes = [in_thread(cancel, f"cause {number}") for number in range(8)]
+        winners = [name for won, name in (each.result(PATIENCE) for each in outcomes) if won]
+        assert winners == [token.cause]
+
+
+def test_of_a_removal_and_a_cancel_at_once_exactly_one_gets_the_callback() -> None:
+    for _ in range(rounds(30, 300)):
+        token = CancellationToken()
+        runs: list[str] = []
+        handle = token.on_cancel(lambda runs=runs: runs.append("ran"))
+        start = threading.Barrier(3)
+
+        def remove(handle: Any = handle, start: Any = start) -> bool:
+            start.wait(PATIENCE)
+            return handle.remove()
+
+        removals = [in_thread(remove) for _ in range(2)]
+        start.wait(PATIENCE)
+        token.cancel()
+        prevented = [removal.result(PATIENCE) for removal in removals]
+        assert prevented.count(True) + len(runs) == 1
+
+
+def test_a_thread_that_cancels_while_the_body_is_leaving_leaves_no_cancel_behind() -> None:
+    async def main() -> None:
+        for _ in range(rounds(20, 200)):
+            token = CancellationToken()
+            start = threading.Barrier(2)
+
+            def cancel(token: Any = token, start: Any = start) -> None:
+                start.wait(PATIENCE)
+                token.cancel()
+
+            thread = threading.Thread(target=cancel)
+            thread.start()
+            async with token.scope():
+                start.wait(PATIENCE)
+            thread.join(PATIENCE)
+            assert cancelling() == 0
+            await turns(3)
+            assert token.wait_set().waiters == {}
+
+    run(main)
+
+
+# Forced
 
 
 @pytest.fixture
@@ -98,16 +153,17 @@ def test_no_tick_comes_once_a_token_with_a_deadline_was_cancelled(make: Any) -> 
     assert late == []
 
 
-def test_a_cancel_in_a_handler_wakes_the_others_though_the_main_thread_waits_too(
-    on_usr1: Any,
+@pytest.mark.parametrize("where", ["in the handler", "in another thread meanwhile"])
+def test_a_signal_handler_that_holds_up_the_main_thread_holds_up_no_other_waiter(
+    on_usr1: Any, where: str
 ) -> None:
-    """Who was there first is the main thread, which cannot leave before its handler ends."""
+    """The main thread waits first, and cannot leave before its handler ends."""
     token = CancellationToken()
     workers: list[threading.Thread] = []
     ended = []
 
     def cancel_and_join() -> None:
-        token.cancel()
+        token.cancel() if where == "in the handler" else in_thread(token.cancel)
         for worker in workers:
             worker.join(2)
         ended.append([worker.is_alive() for worker in workers])
@@ -117,30 +173,6 @@ def test_a_cancel_in_a_handler_wakes_the_others_though_the_main_thread_waits_too
         workers.extend(start_threads(3, lambda _: token.wait()))
 
     on_usr1(cancel_and_join)
-    threading.Thread(target=join_the_line, daemon=True).start()
-    _signal_when(lambda: len(workers) == 3 and len(token.wait_set().waiters) == 4)
-    assert token.wait(PATIENCE)
-    assert ended == [[False, False, False]]
-
-
-def test_a_cancel_from_a_thread_wakes_the_others_though_a_handler_holds_up_the_main_thread(
-    on_usr1: Any,
-) -> None:
-    token = CancellationToken()
-    workers: list[threading.Thread] = []
-    ended = []
-
-    def join_workers() -> None:
-        in_thread(token.cancel)
-        for worker in workers:
-            worker.join(2)
-        ended.append([worker.is_alive() for worker in workers])
-
-    def join_the_line() -> None:
-        eventually(lambda: len(token.wait_set().waiters) == 1, "the main thread waits")
-        workers.extend(start_threads(3, lambda _: token.wait()))
-
-    on_usr1(join_workers)
     threading.Thread(target=join_the_line, daemon=True).start()
     _signal_when(lambda: len(workers) == 3 and len(token.wait_set().waiters) == 4)
     assert token.wait(PATIENCE)
@@ -213,125 +245,3 @@ def test_a_sender_that_ended_is_kept_by_no_token_it_ever_waited_for() -> None:
 
     eventually(collected, "the ticker is collected")
     assert len(token.wait_set().waiters) == 0
-
-
-def test_a_callback_added_while_its_token_is_cancelled_is_kept_by_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The cancel runs the callback between its registration and its pinning to the root."""
-    root = CancellationToken()
-    token = root.child(timeout=HOUR)
-    called = []
-    pin = CallbackHandle.pin
-
-    def cancel_first(handle: CallbackHandle) -> None:
-        in_thread(token.cancel).result(PATIENCE)  # noqa: F821 - deleted further down
-        pin(handle)
-
-    monkeypatch.setattr(CallbackHandle, "pin", cancel_first)
-    handle = token.on_cancel(lambda: called.append(1))
-    assert called == [1]
-    assert not handle.remove()
-    alive = weakref.ref(token)
-    del token, handle
-    gc.collect()
-    assert len(root._table("pins")) == 0
-    assert alive() is None
-
-
-def test_an_error_hook_that_raises_does_not_end_the_scheduler(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def fail(_: object) -> None:
-        raise SystemExit
-
-    def raise_error() -> None:
-        raise ValueError
-
-    monkeypatch.setattr(sys, "unraisablehook", fail)
-    monkeypatch.setattr(threading, "excepthook", lambda _: None)
-    scheduler = Scheduler(time.monotonic, idle_seconds=0.2)
-    scheduler.call_at(0.0, raise_error)
-    ran = threading.Event()
-    scheduler.call_at(time.monotonic() + 0.05, ran.set)
-    assert ran.wait(PATIENCE)
-
-
-def test_a_failed_start_of_the_thread_leaves_no_other_callback_behind(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Another thread posts while the start fails: it is refused too, or its callback runs."""
-    gate = Gate()
-    start = threading.Thread.start
-
-    def fail_once(thread: threading.Thread) -> None:
-        if thread.name == "backoff_ticker-scheduler" and not gate.reached.is_set():
-            gate.stand()
-            raise RuntimeError("can't start new thread")
-        start(thread)
-
-    scheduler = Scheduler(time.monotonic, idle_seconds=0.2)
-    monkeypatch.setattr(threading.Thread, "start", fail_once)
-    ran = threading.Event()
-    first = in_thread(scheduler.call_at, 0.0, lambda: None)
-    gate.wait_until_reached()
-    second = in_thread(scheduler.call_at, 0.0, ran.set)
-    eventually(lambda: second.done() or scheduler._mailbox.qsize() == 2, "both are posted")
-    gate.open()
-    assert isinstance(first.exception(PATIENCE), RuntimeError)
-    if second.exception(PATIENCE) is None:
-        assert ran.wait(PATIENCE)
-    third = threading.Event()
-    scheduler.call_at(0.0, third.set)
-    assert third.wait(PATIENCE)
-
-
-def test_an_interrupted_start_never_makes_two_scheduler_threads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The interrupt hits ``Thread.start`` after the thread began and before it is known."""
-    start = threading.Thread.start
-    receive = Scheduler._receive
-    threads = []
-    late = Gate()
-
-    def interrupt_once(thread: threading.Thread) -> None:
-        if thread.name != "backoff_ticker-scheduler" or threads:
-            start(thread)
-            return
-        threads.append(thread)
-
-        def begin_late() -> None:
-            late.stand()
-            threading.Thread._bootstrap_inner(thread)  # type: ignore[attr-defined]
-
-        threading._limbo[thread] = thread  # type: ignore[attr-defined]
-        _thread.start_new_thread(begin_late, ())
-        late.wait_until_reached()
-        raise KeyboardInterrupt
-
-    inside: list[int] = []
-    most: list[int] = []
-
-    def count(scheduler: Scheduler) -> None:
-        inside.append(1)
-        most.append(len(inside))
-        receive(scheduler)
-        inside.pop()
-
-    monkeypatch.setattr(threading.Thread, "start", interrupt_once)
-    monkeypatch.setattr(Scheduler, "_receive", count)
-    scheduler = Scheduler(time.monotonic, idle_seconds=0.3)
-    with pytest.raises(KeyboardInterrupt):
-        scheduler.call_at(time.monotonic() + 0.3, lambda: None)
-    ran = threading.Event()
-    scheduler.call_at(time.monotonic() + 0.3, ran.set)
-    late.open()
-    assert ran.wait(PATIENCE)
-    assert max(most) == 1
-
-
-def test_the_scheduler_thread_ends_when_only_cancelled_entries_are_left() -> None:
-    scheduler = Scheduler(time.monotonic, idle_seconds=0.05)
-    scheduler.call_at(time.monotonic() + HOUR, lambda: None).cancel()
-    eventually(lambda: scheduler.thread is None, "the thread has ended")

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from tests.effort import rounds
 from tests.stress.tools import run_script
 
 IMPORTS = """
@@ -85,10 +86,12 @@ def _silent(body: str, *options: str, timeout: float = 25.0) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_60_forks_under_churn_leave_children_that_work() -> None:
-    _silent(CHURN + "for _ in range(60): assert collect(fork(in_child)) == 0\n")
+def test_forks_under_churn_leave_children_that_work() -> None:
+    count = rounds(3, 60)
+    _silent(CHURN + f"for _ in range({count}): assert collect(fork(in_child)) == 0\n")
 
 
+@pytest.mark.slow
 def test_a_child_of_a_child_works() -> None:
     _silent(
         CHURN
@@ -132,6 +135,7 @@ assert sorted(taken) == [1, 2, 3], taken
     )
 
 
+@pytest.mark.slow
 def test_a_fork_inside_a_policy_leaves_both_processes_working() -> None:
     _silent(
         """
@@ -151,6 +155,7 @@ assert collect(children[0]) == 0
     )
 
 
+@pytest.mark.slow
 def test_a_cancel_in_the_child_is_not_seen_by_the_parent_and_wakes_the_childs_waiters() -> None:
     _silent(
         """
@@ -182,6 +187,7 @@ for thread in dead:
     )
 
 
+@pytest.mark.slow
 def test_a_deadline_callback_registered_before_the_fork_runs_in_the_parent_alone() -> None:
     _silent(
         """
@@ -199,6 +205,7 @@ assert called.wait(2)
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_children_of_multiprocessing_tick(method: str) -> None:
     if method not in multiprocessing.get_all_start_methods():
@@ -207,7 +214,7 @@ def test_children_of_multiprocessing_tick(method: str) -> None:
         IMPORTS
         + f"""
 import multiprocessing
-from tests.stress.children import tick_and_report
+from tests.spawned import tick_and_report
 if __name__ == "__main__":
     token = CancellationToken()
     threads(3, lambda: list(Ticker(ConstantBackOff(0.001), token=token)))
@@ -284,6 +291,7 @@ ENDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("body", EXITS)
 def test_an_exit_with_running_tickers_is_quick_and_silent(body: str, end: str) -> None:

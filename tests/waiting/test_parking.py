@@ -1,4 +1,4 @@
-"""The one way to wait, in event loops: parking a coroutine, and what a loop is asked."""
+"""Parking a thread and a coroutine: register, check, park, and always leave."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from backoff_ticker.waiting._parking import (
+from backoff_ticker.waiting import (
     NO_DEADLINE,
     LoopWaiter,
+    ThreadWaiter,
+    Waiter,
+    WaitLine,
+    WaitSet,
     checkpoint,
     current_loop,
     current_task,
     park_coroutine,
+    park_thread,
 )
-from backoff_ticker.waiting._wait_set import Waiter, WaitLine, WaitSet
-from tests.helpers import PATIENCE, LoopThread
+from tests.helpers import PATIENCE, LoopThread, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +37,107 @@ def loop(clock: VirtualClock) -> Iterator[LoopThread]:
     assert made.errors == []
 
 
-def test_a_coroutine_registers_everywhere_before_it_looks_and_then_leaves(
+# Threads
+
+
+def test_a_thread_registers_everywhere_before_it_checks_and_then_leaves(
+    clock: VirtualClock,
+) -> None:
+    sources = WaitSet(), WaitLine()
+    seen: list[list[bool]] = []
+
+    def look(waiter: Waiter) -> None:
+        seen.append([waiter in source.waiters for source in sources])
+
+    park_thread(clock, "test", sources, look)
+    assert seen == [[True, True]]
+    assert [len(source.waiters) for source in sources] == [0, 0]
+
+
+def test_a_wake_up_between_the_last_check_and_the_park_is_not_lost(clock: VirtualClock) -> None:
+    source = WaitSet()
+
+    def look(_: Waiter) -> float | None:
+        if source.closed:
+            return None
+        source.close()
+        return NO_DEADLINE
+
+    in_thread(park_thread, clock, "test", (source,), look).result(PATIENCE)
+
+
+def test_a_parked_thread_wakes_at_its_deadline(clock: VirtualClock) -> None:
+    source = WaitSet()
+    done = in_thread(park_thread, clock, "test", (source,), lambda _: clock.monotonic() + 5)
+    clock.settle()
+    clock.advance(4.999)
+    assert not done.done()
+    clock.advance(0.001)
+    done.result(PATIENCE)
+    assert (len(source.waiters), len(clock.pending())) == (0, 0)
+
+
+def test_a_thread_that_is_woken_checks_again_and_keeps_its_place_in_line(
+    clock: VirtualClock,
+) -> None:
+    line = WaitLine()
+    looks: list[Waiter] = []
+
+    def look(waiter: Waiter) -> float | None:
+        looks.append(waiter)
+        return NO_DEADLINE if len(looks) < 3 else None
+
+    done = in_thread(park_thread, clock, "test", (line,), look)
+    for turn in (1, 2):
+        clock.settle()
+        assert (len(looks), list(line.waiters)) == (turn, looks[:1])
+        line.wake_firsts()
+    done.result(PATIENCE)
+    assert looks == looks[:1] * 3
+    assert line.waiters == {}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_an_interrupted_thread_leaves_everything(
+    clock: VirtualClock, error: type[BaseException]
+) -> None:
+    sources = WaitSet(), WaitSet()
+
+    def look(_: Waiter) -> float:
+        raise error
+
+    with pytest.raises(error):
+        park_thread(clock, "test", sources, look)
+    assert [len(source.waiters) for source in sources] == [0, 0]
+
+
+def test_an_interrupt_while_leaving_is_raised_once_all_is_left(clock: VirtualClock) -> None:
+    class Interrupted(WaitSet):
+        interrupts = 1
+
+        def leave(self, waiter: Waiter) -> None:
+            if self.interrupts:
+                self.interrupts -= 1
+                raise KeyboardInterrupt
+            super().leave(waiter)
+
+    sources = WaitSet(), Interrupted(), WaitSet()
+    with pytest.raises(KeyboardInterrupt):
+        park_thread(clock, "test", sources, lambda _: None)
+    assert [len(source.waiters) for source in sources] == [0, 0, 0]
+
+
+def test_a_thread_waiter_may_be_woken_any_number_of_times(clock: VirtualClock) -> None:
+    waiter = ThreadWaiter(clock, "test")
+    waiter.wake()
+    waiter.wake()
+    in_thread(waiter.park, NO_DEADLINE).result(PATIENCE)
+
+
+# Coroutines
+
+
+def test_a_coroutine_registers_everywhere_before_it_checks_and_then_leaves(
     loop: LoopThread, clock: VirtualClock
 ) -> None:
     sources = WaitSet(), WaitLine()
@@ -126,7 +230,7 @@ def test_firing_a_waiter_whose_coroutine_was_cancelled_does_nothing(
     loop.run(main())
 
 
-def test_an_error_of_the_look_leaves_everything(loop: LoopThread, clock: VirtualClock) -> None:
+def test_an_error_of_the_check_leaves_everything(loop: LoopThread, clock: VirtualClock) -> None:
     source = WaitSet()
 
     def look(_: Waiter) -> float:
@@ -178,7 +282,7 @@ def test_in_a_callback_of_a_loop_there_is_a_loop_but_no_task() -> None:
     assert text == "no task is running"
 
 
-def test_giving_way_lets_everything_else_that_is_ready_run_once() -> None:
+def test_a_checkpoint_lets_everything_else_that_is_ready_run_once() -> None:
     async def main() -> list[str]:
         log: list[str] = []
 
