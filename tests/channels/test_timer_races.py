@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from backoff_ticker import WouldBlock
-from backoff_ticker.channels._timer import Timer, _Fires
+from backoff_ticker.channels._timer import Timer, _Start
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,15 +32,17 @@ class Interrupted:
         return handle
 
 
-def once_before_drop(patch: pytest.MonkeyPatch, others: Callable[[], object]) -> None:
-    drop, left = _Fires.drop, [others]
+def once_decided(patch: pytest.MonkeyPatch, others: Callable[[], object]) -> None:
+    """Have others come in the midst of the next stop, after it has decided."""
+    decide = _Start.decide
 
-    def drop_late(self: _Fires, start: Any) -> None:
-        if left:
-            left.pop()()
-        drop(self, start)
+    def decide_slowly(self: _Start) -> bool:
+        patch.undo()
+        first = decide(self)
+        others()
+        return first
 
-    patch.setattr(_Fires, "drop", drop_late)
+    patch.setattr(_Start, "decide", decide_slowly)
 
 
 def test_of_two_who_stop_it_as_it_starts_one_prevents_it(
@@ -48,7 +50,7 @@ def test_of_two_who_stop_it_as_it_starts_one_prevents_it(
 ) -> None:
     stopped: list[bool] = []
     timer = Timer(clock=Interrupted(clock, lambda: stopped.append(timer.stop())))
-    once_before_drop(monkeypatch, lambda: stopped.append(timer.stop()))
+    once_decided(monkeypatch, lambda: stopped.append(timer.stop()))
     timer.start(5)
     assert sorted(stopped) == [False, True]
     assert clock.pending() == []
@@ -68,7 +70,7 @@ def test_what_fires_as_it_is_stopped_while_it_starts_fires_or_is_stopped(
 
     interrupted = Interrupted(clock, lambda: seen.append(timer.stop()))
     timer = Timer(clock=interrupted)
-    once_before_drop(monkeypatch, fire_and_receive)
+    once_decided(monkeypatch, fire_and_receive)
     timer.start(5)
     assert seen == [True]
 

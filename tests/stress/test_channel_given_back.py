@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import Channel, Timer, WouldBlock, select
-from backoff_ticker.channels._pending_send import Offer
+from backoff_ticker.channels._buffer import PendingSend
 from backoff_ticker.channels._select import _Selection
 from tests.channels.ends import drained
 from tests.helpers import in_thread
@@ -42,7 +42,7 @@ def interrupted(
         with pytest.raises(KeyboardInterrupt):
             select(*sources)
 
-    patch.setattr(_Selection, "hand_on", interrupt)
+    patch.setattr(_Selection, "pass_on_wakeups", interrupt)
     selecting = in_thread(run)
     clock.settle()
     news()
@@ -108,14 +108,14 @@ def test_no_room_is_lost_between_two_senders_that_are_let_in() -> None:
     channel.send_nowait("taken")
     channel.send_nowait("taken")
     for item in ("a", "b"):
-        channel._line_up(Offer(item))
+        channel._buffer.line_up(PendingSend(item))
     # As two receivers leave it that are about to let somebody in.
-    channel._items.clear()
-    channel._room += [None]
+    channel._buffer.items.clear()
+    channel._buffer.room += [None]
     raise_in_c = ctypes.PyDLL(None)["raise"]
-    channel._unused = map(raise_in_c, [signal.SIGINT])  # type: ignore[assignment]
+    channel._buffer._unused = map(raise_in_c, [signal.SIGINT])  # type: ignore[assignment]
     with pytest.raises(KeyboardInterrupt):
-        channel._let_in()
+        channel._buffer.admit_pending()
     assert drained(channel) == ["a", "b"]
     channel.send_nowait("c")
     channel.send_nowait("d")
@@ -131,14 +131,14 @@ def test_a_sender_let_in_before_a_handler_closed_the_channel_was_let_in(
     channel.send_nowait("a")
     sending = in_thread(channel.send, "b")
     clock.settle()
-    append = channel._accept
+    append = channel._buffer.accept
 
     def interrupt_after(item: str) -> None:
         append(item)
         channel.close()
         raise KeyboardInterrupt
 
-    channel._accept = interrupt_after
+    channel._buffer.accept = interrupt_after
     with pytest.raises(KeyboardInterrupt):
         channel.receive_nowait()
     assert sending.result(20) is None
