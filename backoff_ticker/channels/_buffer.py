@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 PERMIT = (None,)
 """``room += PERMIT`` adds a permit without a call."""
 
-_EMPTY_BOX: list[Any] = []
+GONE: list[Any] = []
+"""The box of a sender that a fork left in the parent."""
 
 
 class PendingSend(WaitSet):
@@ -164,7 +165,7 @@ class Buffer:
 
     # Receiving
 
-    def take(self) -> Any:  # noqa: ANN401 - an item of any type
+    def take(self) -> Any:  # noqa: ANN401, C901, PLR0912 - any item; one step
         """Receive the first item; ``EMPTY`` if there is none yet, ``ENDED`` if none will come."""
         closed = self.closed
         while self.items or (self.pending and not self.closed):
@@ -173,9 +174,26 @@ class Buffer:
                 for item in self.next_item:  # noqa: B007 - used after the loop
                     break
             except IndexError:
-                item = self._take_pending()
-                if item is EMPTY:
+                if not self.pending or self.closed:
                     continue
+                try:
+                    # ATOMIC: no call since the pop failed, so that an item accepted meanwhile is
+                    # not overtaken by the next of its sender; and none until it is decided.
+                    for pending in self._next_pending:
+                        box = pending.box if pending.generation == _process.generation else GONE
+                        item = box[0]
+                        del box[0]
+                        pending.accepted = True
+                        break
+                except IndexError:
+                    continue  # its sender withdrew it
+                try:
+                    self._tell(pending)
+                except BaseException:
+                    self.items.appendleft(item)  # not put_back(): a second interrupt could hit it
+                    self._retract_permit()
+                    self._tell(pending)
+                    raise
                 return item
             room = self.room
             if room is None:
@@ -192,34 +210,11 @@ class Buffer:
                 try:
                     self.admit_pending()
                 except BaseException:
-                    self.items.appendleft(item)  # not put_back(): a second interrupt could hit it
+                    self.items.appendleft(item)
                     self._retract_permit()
                     raise
             return item
         return ENDED if closed else EMPTY
-
-    def _take_pending(self) -> Any:  # noqa: ANN401 - an item of any type
-        """Receive from the first blocked sender; ``EMPTY`` if it is gone, or there is none."""
-        if self.closed:
-            return EMPTY
-        try:
-            # ATOMIC: no call until it is decided, so that no interrupt loses the item.
-            for pending in self._next_pending:
-                box = pending.box if pending.generation == _process.generation else _EMPTY_BOX
-                item = box[0]
-                del box[0]
-                pending.accepted = True
-                break
-        except IndexError:
-            return EMPTY
-        try:
-            self._tell(pending)
-        except BaseException:
-            self.items.appendleft(item)
-            self._retract_permit()
-            self._tell(pending)
-            raise
-        return item
 
     def put_back(self, item: object) -> None:
         """Make an item whose receiver was interrupted the first one again."""
@@ -314,7 +309,7 @@ class Buffer:
             try:
                 # ATOMIC: no call until the item is accepted, so that no interrupt loses it.
                 for pending in self._next_pending:
-                    box = pending.box if pending.generation == _process.generation else _EMPTY_BOX
+                    box = pending.box if pending.generation == _process.generation else GONE
                     item = box[0]
                     del box[0]
                     break

@@ -18,9 +18,9 @@ from backoff_ticker import (
     select,
     select_async,
 )
+from tests.channels.traffic import NO_DEADLINE, Traffic
 from tests.helpers import PATIENCE, eventually, in_thread
 from tests.stress.places import InterruptAt, Interrupted, each_place
-from tests.stress.traffic import NO_DEADLINE, Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable

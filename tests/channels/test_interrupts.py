@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backoff_ticker import ChannelClosed, WouldBlock
+from tests.channels.traffic import NO_DEADLINE, Traffic
 from tests.helpers import PATIENCE
 from tests.stress.places import InterruptAt, Interrupted, each_place
-from tests.stress.traffic import NO_DEADLINE, Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
