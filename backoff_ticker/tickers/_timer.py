@@ -18,7 +18,7 @@ from __future__ import annotations
 import weakref
 
 from .. import _process
-from .._sentinels import EMPTY
+from .._sentinels import EMPTY, ENDED
 from .._unraisable import report
 from .._validation import as_number
 from ..channels import require_timer
@@ -116,16 +116,17 @@ class TimerRun:
         if self._runs_for is None or _delay_of(turn) != self._runs_for:
             return False
         channel = self._heard()
-        return not (channel._items or channel._offers or channel.closed)
+        return not channel._is_ready()
 
     def _heard(self) -> Channel[float]:
         """Return the timer's channel, with the relay in its line; in a forked child, anew."""
         relay = self._relay
         relay.generation = _process.generation
         channel = self._timer.c
-        channel._line().add(relay)
+        (receivers,) = channel._wait_sets()
+        receivers.add(relay)
         if self._stopping:
-            channel._line().leave(relay)  # stop() may have done so before
+            receivers.leave(relay)  # stop() may have done so before
         return channel
 
     def renew(self) -> None:
@@ -159,8 +160,7 @@ class TimerRun:
         self._runs_for = None
         self._has_fired = False
         self._sent = EMPTY
-        while self._timer.c._take() is not EMPTY:
-            pass
+        self._timer.c._drop_items()
         if due is None:
             due = origin + delay
         if self.skips or self.pace is Pace.BURST:
@@ -178,11 +178,11 @@ class TimerRun:
     def _receive(self, now: float) -> None:
         channel = self._heard()
         if self._sent is EMPTY:
-            closed = channel.closed
-            self._sent = channel._take()
-            if self._sent is EMPTY:
-                if closed:
-                    raise RuntimeError(f"the channel of {self._timer!r} is closed")
+            sent = channel._try(fresh=False)
+            if sent is ENDED:
+                raise RuntimeError(f"the channel of {self._timer!r} is closed")
+            self._sent = sent
+            if sent is EMPTY:
                 return
         time = as_number("what the timer sent", self._sent, "a time in Unix seconds")
         self._due = min(self._slot, now)
@@ -200,7 +200,8 @@ class TimerRun:
         self._stopping = True
         if not self._stopped:
             self.halt()
-            self._timer.c._line().leave(self._relay)
+            (receivers,) = self._timer.c._wait_sets()
+            receivers.leave(self._relay)
             self._stopped = True
 
     def halt(self) -> None:

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import Channel, select
-from tests.stress.channel_history import History
-from tests.stress.channel_models import (
+from tests import effort
+from tests.channels.explorer import explore
+from tests.channels.explorer_points import PACKAGE_FILES
+from tests.channels.history import History
+from tests.channels.models import (
     blocked_senders_and_close,
     cancelled_receiver,
     cancelled_sender,
@@ -17,37 +20,35 @@ from tests.stress.channel_models import (
     impatient_receiver,
     impatient_sender,
     receiver_behind_a_cancelled_one,
+    select_and_close,
+    select_send_and_cancel,
     send_and_receive,
     send_receive_and_close,
     sender_behind_an_impatient_one,
     senders_that_wait_for_room,
+    two_selects,
     without_waiting,
 )
-from tests.stress.explorer import explore
-from tests.stress.explorer_points import PACKAGE_FILES
-from tests.stress.select_models import select_and_close, select_send_and_cancel, two_selects
 
 if TYPE_CHECKING:
-    from tests.stress.explorer import Model
-    from tests.stress.explorer_points import Grain
+    from tests.channels.explorer import Model
 
 CAPACITIES = [0, 1, inf]
 BOUNDED = [0, 1]
 CROWDS = [(1, 1), (1, 2), (2, 1), (2, 2)]
 
-GRAINS: list[Grain] = ["call", "line"]
-LIMIT = 150
+LIMIT = effort.rounds(5, 150)
 """Schedules of one model and grain, and as many random ones where it has more."""
 
 
-@pytest.fixture(params=GRAINS)
+@pytest.fixture(params=["call", pytest.param("line", marks=pytest.mark.slow)])
 def hunt(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     if request.param == "line":
         # A receiver looks for items, then for senders that wait: one step for CPython, two lines.
         monkeypatch.setattr(History, "check_order", lambda self: None)
 
     def explore_model(model: Model) -> None:
-        assert explore(model, PACKAGE_FILES, grain=request.param, limit=LIMIT) > 100
+        assert explore(model, PACKAGE_FILES, grain=request.param, limit=LIMIT) >= min(LIMIT, 100)
 
     return explore_model
 

@@ -7,15 +7,15 @@ from math import inf
 
 import pytest
 
-from tests.stress import toy_channels
-from tests.stress.channel_models import (
+from tests.channels import toy_channels
+from tests.channels.explorer import ScheduleFailure, explore, replay
+from tests.channels.models import (
     cancelled_receiver,
     impatient_receiver,
     send_and_receive,
     send_receive_and_close,
 )
-from tests.stress.explorer import ScheduleFailure, explore, replay
-from tests.stress.toy_channels import (
+from tests.channels.toy_channels import (
     CountsThenAppends,
     ForgetsToPassOn,
     HandsOver,
@@ -52,7 +52,8 @@ FAULTS = {
         "2 items accepted where 1 could be",
     ),
 }
-GRAINS = ["line", "call", "opcode"]
+SLOW = pytest.mark.slow
+GRAINS = ["call", pytest.param("line", marks=SLOW), pytest.param("opcode", marks=SLOW)]
 
 
 @pytest.mark.parametrize("grain", GRAINS)
@@ -69,7 +70,8 @@ def test_a_planted_fault_is_found_and_found_again_by_its_choices(fault, grain):
     assert re.search(r"\n    sender( a)? +toy_channels\.py:\d+ +\S", told)
 
 
-@pytest.mark.parametrize("grain", GRAINS)
+@SLOW
+@pytest.mark.parametrize("grain", ["call", "line", "opcode"])
 @pytest.mark.parametrize("model", [send_and_receive(Toy, inf, 1, 2), impatient_receiver(Toy, inf)])
 def test_nothing_is_found_where_nothing_is_wrong(model, grain):
     assert explore(model, TOYS, grain=grain) > 100

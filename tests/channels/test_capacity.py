@@ -1,9 +1,9 @@
-"""Capacity 0: sender and receiver meet."""
+"""Room for a number of items, or for none: who waits for it, and in which order."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +14,118 @@ from tests.channels.ends import drained, ended, error, in_turn, still_waits, val
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
     from tests.helpers import LoopThread
+
+CAPACITY = pytest.mark.parametrize("capacity", [1, 2, 7])
+
+
+def full(capacity: int) -> Channel[int]:
+    """Return a channel with items -capacity to -1, and no more room."""
+    channel: Channel[int] = Channel(capacity)
+    for number in range(-capacity, 0):
+        channel.send_nowait(number)
+    return channel
+
+
+@CAPACITY
+def test_senders_wait_only_when_there_is_no_room(
+    senders: Any, clock: VirtualClock, capacity: int
+) -> None:
+    channel: Channel[int] = Channel(capacity)
+    for number in range(capacity):
+        assert value(senders.send(channel, number)) is None
+        assert len(channel) == number + 1
+    blocked = senders.send(channel, capacity)
+    still_waits(clock, blocked)
+    assert len(channel) == capacity
+    assert channel.receive_nowait() == 0
+    assert value(blocked) is None
+    assert len(channel) == capacity
+    assert drained(channel) == list(range(1, capacity + 1))
+
+
+def test_without_a_bound_nobody_waits(senders: Any, receivers: Any, clock: VirtualClock) -> None:
+    channel: Channel[int] = Channel(math.inf)
+    assert value(senders.send_all(channel, range(2000))) is None
+    for number in range(2000, 4000):
+        channel.send_nowait(number)
+    assert len(channel) == 4000
+    channel.close()
+    assert value(receivers.collect(channel)) == list(range(4000))
+
+
+@CAPACITY
+def test_blocked_senders_are_let_in_in_the_order_they_came(
+    senders: Any, clock: VirtualClock, capacity: int
+) -> None:
+    channel = full(capacity)
+    sending = in_turn(clock, senders.send, channel, *range(6))
+    for number in range(6):
+        assert channel.receive_nowait() == number - capacity
+        assert ended(clock, sending) == sending[: number + 1]
+        assert len(channel) == capacity
+    assert drained(channel) == list(range(6 - capacity, 6))
+
+
+@CAPACITY
+def test_nobody_overtakes_a_blocked_sender(
+    senders: Any, clock: VirtualClock, capacity: int
+) -> None:
+    """The room that a received item leaves is the blocked sender's, before it has run."""
+    channel = full(capacity)
+    blocked = senders.send(channel, 0)
+    still_waits(clock, blocked)
+    channel.receive_nowait()
+    with pytest.raises(WouldBlock):
+        channel.send_nowait(99)
+    assert value(blocked) is None
+    with pytest.raises(WouldBlock):
+        channel.send_nowait(99)
+    assert drained(channel) == list(range(1 - capacity, 1))
+
+
+@CAPACITY
+def test_items_of_blocked_senders_are_taken_before_any_of_them_runs(
+    senders: Any, clock: VirtualClock, capacity: int
+) -> None:
+    channel = full(capacity)
+    sending = in_turn(clock, senders.send, channel, *range(4))
+    taken = [channel.receive_nowait() for _ in range(4 + capacity)]
+    assert taken == list(range(-capacity, 4))
+    with pytest.raises(WouldBlock):
+        channel.receive_nowait()
+    assert values(sending) == [None] * 4
+    assert len(channel) == 0
+
+
+@CAPACITY
+def test_a_sender_whose_time_is_up_leaves_the_line(
+    senders: Any, clock: VirtualClock, capacity: int
+) -> None:
+    channel = full(capacity)
+    first = senders.send(channel, 1, 5)
+    still_waits(clock, first)
+    second = senders.send(channel, 2)
+    still_waits(clock, first, second)
+    clock.advance(5)
+    assert type(error(first)) is TimeoutError
+    still_waits(clock, second)
+    channel.receive_nowait()
+    assert value(second) is None
+    assert drained(channel) == [*range(1 - capacity, 0), 2]
+
+
+@pytest.mark.parametrize("capacity", [1, 3, math.inf])
+def test_each_of_those_who_wait_gets_one(
+    receivers: Any, clock: VirtualClock, capacity: float
+) -> None:
+    channel: Channel[int] = Channel(capacity)
+    receiving = [receivers.receive(channel) for _ in range(5)]
+    still_waits(clock, *receiving)
+    for number in range(5):
+        channel.send_nowait(number)
+        done = ended(clock, receiving)
+        assert sorted(values(done)) == list(range(number + 1))
+    assert len(channel) == 0
 
 
 def test_a_sender_waits_for_a_receiver(senders: Any, receivers: Any, clock: VirtualClock) -> None:
@@ -70,25 +182,6 @@ def test_nobody_there_nothing_moves(senders: Any, clock: VirtualClock) -> None:
         channel.receive_nowait()
 
 
-def test_blocked_senders_are_met_in_the_order_they_came(senders: Any, clock: VirtualClock) -> None:
-    channel: Channel[int] = Channel()
-    sending = in_turn(clock, senders.send, channel, *range(6))
-    for number in range(6):
-        assert channel.receive_nowait() == number
-        assert ended(clock, sending) == sending[: number + 1]
-
-
-def test_several_are_taken_before_any_of_their_senders_runs(
-    senders: Any, clock: VirtualClock
-) -> None:
-    channel: Channel[int] = Channel()
-    sending = in_turn(clock, senders.send, channel, *range(4))
-    assert [channel.receive_nowait() for _ in range(4)] == [0, 1, 2, 3]
-    with pytest.raises(WouldBlock):
-        channel.receive_nowait()
-    assert values(sending) == [None] * 4
-
-
 def test_a_receiver_whose_time_is_up_is_no_receiver(receivers: Any, clock: VirtualClock) -> None:
     channel: Channel[int] = Channel()
     receiving = receivers.receive(channel, 3)
@@ -119,41 +212,6 @@ def test_a_receiver_with_a_time_limit_is_one_to_meet(
     clock.advance(9)
     assert value(senders.send(channel, 4, 0)) is None
     assert value(receiving) == 4
-    assert clock.pending() == []
-
-
-def test_two_talk_in_both_directions(senders: Any, receivers: Any, clock: VirtualClock) -> None:
-    channel: Channel[int] = Channel()
-    for number in range(20):
-        listening = receivers.receive(channel)
-        value(senders.send(channel, number))
-        assert value(listening) == number
-        answering = receivers.send(channel, -number)
-        assert value(senders.receive(channel)) == -number
-        assert value(answering) is None
-    assert clock.pending() == []
-
-
-@pytest.mark.parametrize(("sending", "receiving"), [(1, 4), (4, 1), (3, 3), (5, 2)])
-def test_a_crowd_meets_and_each_item_is_received_once(
-    senders: Any, receivers: Any, clock: VirtualClock, sending: int, receiving: int
-) -> None:
-    channel: Channel[Any] = Channel()
-    collecting = [receivers.collect(channel) for _ in range(receiving)]
-    sent = [
-        senders.send_all(channel, [(number, each) for each in range(8)])
-        for number in range(sending)
-    ]
-    values(sent)
-    channel.close()
-    lists = values(collecting)
-    assert Counter(sum(lists, [])) == Counter(
-        (number, each) for number in range(sending) for each in range(8)
-    )
-    for items in lists:
-        for number in range(sending):
-            mine = [each for sender, each in items if sender == number]
-            assert mine == sorted(mine)
     assert clock.pending() == []
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from tests.stress.explorer_schedule import Schedule
+    from tests.channels.explorer_schedule import Schedule
 
     Gate = threading.Lock
 

@@ -17,10 +17,10 @@ from backoff_ticker import (
     select,
     select_async,
 )
+from tests.channels.traffic import NO_DEADLINE, Traffic
 from tests.helpers import PATIENCE
 from tests.stress.places import each_place
 from tests.stress.tools import run_loop
-from tests.stress.traffic import NO_DEADLINE, Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,25 +1,34 @@
-"""Channels outlive loops: those that end, those that stand still, many at once."""
+"""Channels outlive loops: those that end, those that stand still; and they let loops run."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import math
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backoff_ticker import CLOSED, Channel, ChannelClosed, WouldBlock, select_async
+from backoff_ticker import (
+    CLOSED,
+    Channel,
+    ChannelClosed,
+    ConstantBackOff,
+    Ticker,
+    WouldBlock,
+    select_async,
+)
 from tests.channels.ends import LoopEnd, ThreadEnd, drained, still_waits, value, values
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Callable, Coroutine, Iterator
 
     from backoff_ticker.testing import VirtualClock
     from tests.helpers import LoopThread
 
 GONE = pytest.mark.parametrize("how", ["stopped", "closed"])
+
+
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, math.inf])
 
 
@@ -166,23 +175,6 @@ def test_a_channel_lives_through_one_loop_after_another(clock: VirtualClock) -> 
     assert drained(channel) == [9]
 
 
-def test_asyncio_run_sends_what_another_asyncio_run_receives() -> None:
-    channel: Channel[int] = Channel(2)
-
-    async def send() -> None:
-        for number in range(2):
-            await channel.send_async(number)
-        with pytest.raises(TimeoutError):
-            await channel.send_async(2, 0)
-
-    async def receive() -> list[int]:
-        return [await channel.receive_async() for _ in range(2)]
-
-    for _ in range(3):
-        asyncio.run(send(), debug=True)
-        assert asyncio.run(receive(), debug=True) == [0, 1]
-
-
 @pytest.fixture
 def crowd(clock: VirtualClock) -> Iterator[list[Any]]:
     """Three loops and threads; nothing may go wrong in a loop."""
@@ -190,37 +182,6 @@ def crowd(clock: VirtualClock) -> Iterator[list[Any]]:
     yield [*loops, ThreadEnd()]
     for loop in loops:
         loop.close()
-
-
-@CAPACITY
-def test_many_loops_and_threads_share_one_channel(
-    crowd: list[Any], clock: VirtualClock, capacity: float
-) -> None:
-    channel: Channel[Any] = Channel(capacity)
-    collecting = [end.collect(channel) for end in crowd]
-    values(
-        end.send_all(channel, [(number, each) for each in range(12)])
-        for number, end in enumerate(crowd)
-    )
-    channel.close()
-    lists = values(collecting)
-    assert Counter(sum(lists, [])) == Counter((n, each) for n in range(4) for each in range(12))
-    for items in lists:
-        for number in range(4):
-            mine = [each for sender, each in items if sender == number]
-            assert mine == sorted(mine)
-    assert clock.pending() == []
-
-
-@CAPACITY
-def test_all_loops_and_threads_wake_at_the_end(
-    crowd: list[Any], clock: VirtualClock, capacity: float
-) -> None:
-    channel: Channel[Any] = Channel(capacity)
-    collecting = [end.collect(channel) for end in crowd * 3]
-    still_waits(clock, *collecting)
-    channel.close()
-    assert values(collecting) == [[]] * 12
 
 
 @pytest.mark.parametrize("blocked", ["receive", "select"])
@@ -245,3 +206,60 @@ def test_a_blocked_loop_holds_up_nobody_else(
         assert sorted(values(others)) == ["a", "b", "c"]
         assert not first.done()
     assert value(first) == ("d" if blocked == "receive" else (channel, "d"))
+
+
+MANY = 200
+
+
+def gives_way(coroutine: Coroutine[Any, Any, Any]) -> bool:
+    """Run ``coroutine``, which need not wait; whether it gave way, once, on the way."""
+    try:
+        assert coroutine.send(None) is None
+    except StopIteration:
+        return False
+    with pytest.raises(StopIteration):
+        coroutine.send(None)
+    return True
+
+
+def times(step: Callable[[], Coroutine[Any, Any, Any]], between: Callable[[], object]) -> list[int]:
+    """Return which of so many steps give way."""
+    given = []
+    for number in range(1, MANY + 1):
+        if gives_way(step()):
+            given.append(number)
+        between()
+    return given
+
+
+def holding_many(capacity: float) -> Channel[int]:
+    channel: Channel[int] = Channel(capacity)
+    for number in range(MANY):
+        channel.send_nowait(number)
+    return channel
+
+
+@pytest.mark.parametrize("capacity", [MANY, math.inf])
+def test_a_channel_gives_way_at_each_64th(clock: VirtualClock, capacity: float) -> None:
+    """Whatever goes on on other channels meanwhile."""
+    other: Channel[int] = Channel(math.inf)
+
+    def use_another() -> None:
+        for wait in (other.send_async(0), other.send_async(0)):
+            gives_way(wait)
+        gives_way(other.__anext__())
+
+    for between in (lambda: None, use_another):
+        receiving, sending = holding_many(capacity), Channel[int](capacity)
+        assert times(receiving.receive_async, between) == [64, 128, 192]
+        assert times(lambda: sending.send_async(1), between) == [64, 128, 192]
+        iterating = holding_many(capacity)
+        assert times(iterating.__anext__, between) == [64, 128, 192]
+
+
+def test_select_gives_way_each_time(clock: VirtualClock) -> None:
+    channel = holding_many(MANY)
+    ticker = Ticker(ConstantBackOff(0))
+    for sources in ([channel], [Channel(), channel], [ticker, Channel()]):
+        for _ in range(10):
+            assert gives_way(select_async(*sources))

@@ -93,7 +93,7 @@ class Traffic:
         return other
 
     def _waiting(self) -> int:
-        return len(self.channel._offers) + len(self.channel._waiting)
+        return len(self.channel._buffer.pending) + len(self.channel._buffer.waiting)
 
     def once_waiting(self, count: int, act: Callable[..., object], *arguments: Any) -> None:
         """Have another thread ``act`` once so many wait, unless it never comes to that."""
@@ -117,7 +117,8 @@ class Traffic:
         """Say what is wrong, once the others are done; ends with a closed channel."""
         self._ended.set()
         channel = self.channel
-        eventually(lambda: not (len(channel) and channel._waiting), "waiting receivers get items")
+        buffer = channel._buffer
+        eventually(lambda: not (len(channel) and buffer.waiting), "waiting receivers get items")
         faults = self._serve()
         faults += [("left behind", self._waiting())] if self._waiting() else []
         self._drain()
@@ -146,10 +147,10 @@ class Traffic:
             nonlocal served
             if not self._live_others():
                 return True
-            if channel._waiting and not channel._items and not channel.closed:
+            if channel._buffer.waiting and not channel._buffer.items and not channel.closed:
                 served += 1
                 self.send_nowait(f"served {served}")
-            elif channel._offers:
+            elif channel._buffer.pending:
                 self._drain()
             return False
 
@@ -178,7 +179,7 @@ class Traffic:
         self.received, kept = [], self.received
         self._drain()
         drained, self.received = len(self.received), kept
-        right = accepted == drained == capacity and not channel._offers and not channel._waiting
+        right = accepted == drained == capacity and not self._waiting()
         return [] if right else [("room", accepted, drained, capacity)]
 
     def _waiters_wake(self) -> list[Any]:

@@ -14,15 +14,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from backoff_ticker._random import shared_random
-from tests.stress.explorer_points import switch_points
-from tests.stress.explorer_schedule import Abandoned, Schedule
-from tests.stress.explorer_waits import gate
+from tests.channels.explorer_points import switch_points
+from tests.channels.explorer_schedule import Abandoned, Schedule
+from tests.channels.explorer_waits import gate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
     from types import CodeType, FrameType
 
-    from tests.stress.explorer_points import Grain
+    from tests.channels.explorer_points import Grain
 
     Model = Callable[[Schedule], Callable[[], object] | None]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from backoff_ticker import ChannelClosed, WouldBlock
 
 if TYPE_CHECKING:
-    from tests.stress.explorer_waits import ScheduledClock, ScheduledParker
+    from tests.channels.explorer_waits import ScheduledClock, ScheduledParker
 
 NOTHING = object()
 

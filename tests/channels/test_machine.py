@@ -6,11 +6,11 @@ import asyncio
 from math import inf
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, settings, strategies as st
+from hypothesis import Phase, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from backoff_ticker import CLOSED, Channel, ChannelClosed, WouldBlock, select, select_async
-from tests.stress.turned_loop import TurnedClock, TurnedLoop, Waiting, still_waiting
+from tests.channels.turned_loop import TurnedClock, TurnedLoop, Waiting, still_waiting
 
 PICK = st.integers(0, 10**6)
 TIMEOUT = st.none() | st.integers(1, 4)
@@ -240,11 +240,8 @@ class ChannelMachine(RuleBasedStateMachine):
 
 
 ChannelMachine.TestCase.settings = settings(
-    max_examples=400,
     stateful_step_count=50,
-    deadline=None,
     derandomize=True,
     phases=[Phase.generate],  # shrinking takes longer than a test may
-    suppress_health_check=[HealthCheck.too_slow],
 )
 TestChannelMachine = ChannelMachine.TestCase

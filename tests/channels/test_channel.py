@@ -13,19 +13,18 @@ import pytest
 
 from backoff_ticker import (
     CLOSED,
-    BackoffTickerError,
     Channel,
     ChannelClosed,
-    Closed,
-    TickerClosed,
     WouldBlock,
 )
-from tests.channels.ends import drained, error, still_waits, value
+from tests.channels.ends import BAD_TIMEOUTS, drained, error, still_waits, value
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
 
 CAPACITIES = [0, 1, 2, 7, math.inf]
+
+
 ROOMY = [1, 2, 7, math.inf]
 
 
@@ -103,20 +102,6 @@ def test_channels_with_the_same_items_are_two() -> None:
     assert repr(first) != ""
 
 
-def test_there_is_one_closed_value() -> None:
-    assert type(CLOSED) is Closed
-    assert repr(CLOSED) == "CLOSED"
-    assert bool(CLOSED)
-    assert copy.copy(CLOSED) is copy.deepcopy(CLOSED) is CLOSED
-    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-        assert pickle.loads(pickle.dumps(CLOSED, protocol)) is CLOSED
-
-
-def test_a_closed_channel_has_an_error_of_its_own() -> None:
-    assert issubclass(ChannelClosed, BackoffTickerError)
-    assert not issubclass(ChannelClosed, (TickerClosed, WouldBlock, StopIteration, TimeoutError))
-
-
 # Items
 
 
@@ -157,18 +142,6 @@ def test_without_waiting_items_go_through_in_order(clock: VirtualClock, capacity
         channel.receive_nowait()
 
 
-@pytest.mark.parametrize("capacity", [1, 2, 7])
-def test_a_full_channel_refuses_what_will_not_wait(clock: VirtualClock, capacity: int) -> None:
-    channel: Channel[int] = Channel(capacity)
-    for number in range(capacity):
-        channel.send_nowait(number)
-    for _ in range(3):
-        with pytest.raises(WouldBlock):
-            channel.send_nowait(-1)
-    assert len(channel) == capacity
-    assert drained(channel) == list(range(capacity))
-
-
 def test_an_item_is_let_go_of_once_it_is_received(clock: VirtualClock) -> None:
     class Item:
         pass
@@ -197,19 +170,6 @@ def test_iteration_gives_all_and_ends_when_closed_and_drained(
     assert value(receivers.collect(channel)) == []
 
 
-def test_who_iterates_at_once_shares_the_items(
-    senders: Any, receivers: Any, clock: VirtualClock
-) -> None:
-    channel: Channel[int] = Channel()
-    collecting = [receivers.collect(channel) for _ in range(3)]
-    clock.settle()
-    value(senders.send_all(channel, range(30)))
-    channel.close()
-    lists = [value(each) for each in collecting]
-    assert sorted(sum(lists, [])) == list(range(30))
-    assert all(each == sorted(each) for each in lists)
-
-
 def test_leaving_an_iteration_leaves_the_rest(clock: VirtualClock) -> None:
     channel: Channel[int] = Channel(5)
     for number in range(5):
@@ -218,21 +178,6 @@ def test_leaving_an_iteration_leaves_the_rest(clock: VirtualClock) -> None:
         if item == 2:
             break
     assert drained(channel) == [3, 4]
-
-
-# Bad time-outs
-
-BAD_TIMEOUTS = [
-    ("1", TypeError),
-    (True, TypeError),
-    ([], TypeError),
-    (-1, ValueError),
-    (-0.001, ValueError),
-    (math.nan, ValueError),
-    (math.inf, ValueError),
-    (timedelta(seconds=-1), ValueError),
-    (10**400, ValueError),
-]
 
 
 @pytest.mark.parametrize(("timeout", "expected"), BAD_TIMEOUTS)
@@ -247,3 +192,11 @@ def test_a_bad_timeout_is_named_and_nothing_is_moved(
         assert type(error(failing)) is expected
         assert "timeout" in str(error(failing))
     assert drained(channel) == [7] * full
+
+
+def test_a_channel_is_shown_whatever_its_capacity(clock: VirtualClock) -> None:
+    for capacity, shown in [(0, "0"), (math.inf, "inf"), (10**5000, "one of type int")]:
+        channel: Channel[int] = Channel(capacity)
+        assert repr(channel) == f"<Channel open, capacity={shown}, 0 items>"
+        channel.close()
+        assert repr(channel) == f"<Channel closed, capacity={shown}, 0 items>"

@@ -8,13 +8,13 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.stress.explorer_waits import ScheduledClock, gate
+from tests.channels.explorer_waits import ScheduledClock, gate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from tests.stress.explorer_waits import Gate, ScheduledParker
+    from tests.channels.explorer_waits import Gate, ScheduledParker
 
 LONGEST = 20_000
 """Steps after which a schedule counts as endless."""
