@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import contextvars
 import gc
 import os
 import queue
@@ -300,6 +301,7 @@ def test_an_interrupted_start_never_makes_two_scheduler_threads(
             start(thread)
             return
         threads.append(thread)
+        thread._context = contextvars.Context()  # type: ignore[attr-defined] # Python 3.14
 
         def begin_late() -> None:
             late.stand()
