@@ -13,15 +13,14 @@ import pytest
 
 import backoff_ticker
 
-ROOT = Path(__file__).parents[1]
-FACADE = ROOT / "backoff_ticker" / "__init__.py"
+FACADE = Path(backoff_ticker.__file__)
 HEAVY = {"asyncio", "dataclasses", "inspect", "janus", "logging", "typing"}
 PROTOCOLS = {"BackOff", "Clock", "FeedbackBackOff", "Parker", "Sink", "TimerHandle"}
 PROTOCOLS |= {"HedgeOptions", "RetryOptions", "SendSink", "TimerLike"}
 
 PRELUDE = f"""
 import json, sys
-sys.path.insert(0, {str(ROOT)!r})
+sys.path.insert(0, {str(FACADE.parents[1])!r})
 def heavy():
     return sorted({HEAVY!r} & set(sys.modules))
 assert heavy() == [], heavy()

@@ -67,13 +67,14 @@ class AsyncTicker(TickerFace):
         return step if step.__class__ is Tick else await self._receive(step, limit, seconds)
 
     async def _receive(self, step: Tick | float, limit: float, seconds: float) -> Tick:
-        while step.__class__ is not Tick:
+        while True:
             if step != POLL_AGAIN:
                 if limit != NO_DEADLINE and self._monotonic() >= limit:
                     raise TimeoutError(f"no tick within {seconds} s")
                 await park_coroutine(self._clock, self._wait_sets(), self._recheck, limit)
             step = self._poll(fresh=False)
-        return step
+            if step.__class__ is Tick:  # ATOMIC: no jump back between taking it and its return
+                return step
 
     def __aiter__(self) -> Self:
         return self

@@ -68,12 +68,13 @@ class TickerFace(TickerCore):
 
     def _take_if_due(self, *, fresh: bool) -> Tick:
         """Take the next tick, or return ``EMPTY``."""
-        step = self._poll(fresh=fresh)
-        while step.__class__ is not Tick:
+        while True:
+            step = self._poll(fresh=fresh)
+            if step.__class__ is Tick:  # ATOMIC: no jump back between taking it and its return
+                return step
             if step != POLL_AGAIN:
                 return EMPTY  # type: ignore[no-any-return]
-            step = self._poll(fresh=False)
-        return step
+            fresh = False
 
     def _try(self, *, fresh: bool) -> object:
         try:

@@ -64,14 +64,15 @@ class Ticker(TickerFace):
         return step if step.__class__ is Tick else self._receive(step, limit, seconds)
 
     def _receive(self, step: Tick | float, limit: float, seconds: float) -> Tick:
-        while step.__class__ is not Tick:
+        while True:
             if step != POLL_AGAIN:
                 if limit != NO_DEADLINE and self._monotonic() >= limit:
                     raise TimeoutError(f"no tick within {seconds} s")
                 what = "Ticker.receive()"
                 park_thread(self._clock, what, self._wait_sets(), self._recheck, limit)
             step = self._poll(fresh=False)
-        return step
+            if step.__class__ is Tick:  # ATOMIC: no jump back between taking it and its return
+                return step
 
     def __iter__(self) -> Self:
         return self
