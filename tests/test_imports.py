@@ -146,7 +146,7 @@ NAMES = """
     AlgorithmBackOff AsyncTicker Attempt Attempts BackOff BackoffTickerError CLOSED
     CancellationToken Cancelled Channel ChannelClosed Clock CloseReason Closed ConstantBackOff
     ConstantFeedbackBackOff DeadlineExceeded DecorrelatedJitterBackOff EqualJitterBackOff
-    ExponentialBackOff ExponentialFeedbackBackOff FeedbackBackOff FibonacciBackOff
+    ExponentialBackOff ExponentialFeedbackBackOff FeedbackBackOff FibonacciBackOff Forwarding
     FullJitterBackOff HedgeOptions LILDBackOff LIMDBackOff MILDBackOff MIMDBackOff Outcome
     POLICIES Pace Parker Permanent RejectedResult RetryAfter RetryBudget RetryOptions STOP SendSink
     Sink Stop StopBackOff StopReason SystemClock Tick Ticker TickerClosed Timer TimerHandle
