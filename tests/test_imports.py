@@ -182,7 +182,7 @@ NAMES = """
     CallbackHandle CancellationToken Cancelled Channel ChannelClosed Clock CloseReason Closed
     ConstantBackOff ConstantFeedbackBackOff DeadlineExceeded DecorrelatedJitterBackOff
     EqualJitterBackOff ExponentialBackOff ExponentialFeedbackBackOff FeedbackBackOff
-    FibonacciBackOff FullJitterBackOff HedgeOptions LILDBackOff LIMDBackOff MILDBackOff
+    FibonacciBackOff Forwarding FullJitterBackOff HedgeOptions LILDBackOff LIMDBackOff MILDBackOff
     MIMDBackOff Outcome POLICIES Pace Parker Permanent RejectedResult RetryAfter RetryBudget
     RetryOptions STOP Scope SendSink Sink Stop StopBackOff StopReason SystemClock Tick Ticker
     TickerClosed Timer TimerHandle TimerLike TruncatedExponentialBackOff WouldBlock ZeroBackOff
