@@ -109,6 +109,7 @@ if TYPE_CHECKING:
     )
     from .tickers import (
         AsyncTicker as AsyncTicker,
+        Forwarding as Forwarding,
         Pace as Pace,
         SendSink as SendSink,
         Sink as Sink,
@@ -118,7 +119,7 @@ if TYPE_CHECKING:
 
 _MODULE_OF = {
     "AlgorithmBackOff": "policies._algorithm",
-    "AsyncTicker": "tickers._async_ticker",
+    "AsyncTicker": "tickers._ticker",
     "Attempt": "retries._attempt",
     "Attempts": "retries._loop",
     "BackOff": "policies._protocol",
@@ -141,6 +142,7 @@ _MODULE_OF = {
     "ExponentialFeedbackBackOff": "policies._algorithm_fixed",
     "FeedbackBackOff": "policies._protocol",
     "FibonacciBackOff": "policies._algorithm_fixed",
+    "Forwarding": "tickers._forwarding",
     "FullJitterBackOff": "policies._aws_jitter",
     "HedgeOptions": "retries._options",
     "LILDBackOff": "policies._algorithm_adaptive",

@@ -13,15 +13,14 @@ import pytest
 
 import backoff_ticker
 
-ROOT = Path(__file__).parents[1]
-FACADE = ROOT / "backoff_ticker" / "__init__.py"
+FACADE = Path(backoff_ticker.__file__)
 HEAVY = {"asyncio", "dataclasses", "inspect", "janus", "logging", "typing"}
 PROTOCOLS = {"BackOff", "Clock", "FeedbackBackOff", "Parker", "Sink", "TimerHandle"}
 PROTOCOLS |= {"HedgeOptions", "RetryOptions", "SendSink", "TimerLike"}
 
 PRELUDE = f"""
 import json, sys
-sys.path.insert(0, {str(ROOT)!r})
+sys.path.insert(0, {str(FACADE.parents[1])!r})
 def heavy():
     return sorted({HEAVY!r} & set(sys.modules))
 assert heavy() == [], heavy()
@@ -183,7 +182,7 @@ NAMES = """
     CallbackHandle CancellationToken Cancelled Channel ChannelClosed Clock CloseReason Closed
     ConstantBackOff ConstantFeedbackBackOff DeadlineExceeded DecorrelatedJitterBackOff
     EqualJitterBackOff ExponentialBackOff ExponentialFeedbackBackOff FeedbackBackOff
-    FibonacciBackOff FullJitterBackOff HedgeOptions LILDBackOff LIMDBackOff MILDBackOff
+    FibonacciBackOff Forwarding FullJitterBackOff HedgeOptions LILDBackOff LIMDBackOff MILDBackOff
     MIMDBackOff Outcome POLICIES Pace Parker Permanent RejectedResult RetryAfter RetryBudget
     RetryOptions STOP Scope SendSink Sink Stop StopBackOff StopReason SystemClock Tick Ticker
     TickerClosed Timer TimerHandle TimerLike TruncatedExponentialBackOff WouldBlock ZeroBackOff

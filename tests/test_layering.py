@@ -181,7 +181,7 @@ def test_the_test_sees_the_imports_there_are():
     """Each kind once, so that a blind spot shows."""
     assert Import("waiting._parking", "clock", "Clock", True, True, False) in OWN
     assert Import("waiting._wait_set", "_process", "", True, False, False) in OWN
-    assert Import("tickers._base", "tickers._forwarding", "Forwarding", True, False, True) in OWN
+    assert Import("tickers._core", "tickers._timer", "TickerTimer", True, False, True) in OWN
     assert Import("waiting._parking", "asyncio", "", False, False, True) in OUTSIDE
 
 

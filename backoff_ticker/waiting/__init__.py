@@ -17,7 +17,7 @@ What always holds:
 
 from __future__ import annotations
 
-from ._atomic_state import Claimable as Claimable
+from ._atomic_state import CLAIMED as CLAIMED, AtomicState as AtomicState
 from ._parking import (
     CHECKPOINT_EVERY as CHECKPOINT_EVERY,
     LoopWaiter as LoopWaiter,
@@ -40,4 +40,4 @@ from ._wait_set import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._atomic_state import Claim as Claim, State as State
+    from ._atomic_state import Claim as Claim
