@@ -41,7 +41,7 @@ def run(script):
 
 
 def declared():
-    """Return name -> room, as the type checkers are told it."""
+    """Return name -> folder or leaf module, as type checkers are told."""
     tree = ast.parse(FACADE.read_text())
     (block,) = [
         node
@@ -66,7 +66,7 @@ def test_importing_the_package_imports_nothing_heavy():
     assert run("import backoff_ticker; print(json.dumps(heavy()))") == []
 
 
-def test_importing_the_package_imports_no_room_of_it():
+def test_importing_the_package_imports_no_module_of_it():
     script = """
 before = set(sys.modules)
 import backoff_ticker
@@ -85,7 +85,7 @@ for name in sorted(backoff_ticker.__all__, key=lambda name: name in %r):
 print(json.dumps(found))
 """
     found = run(script % PROTOCOLS)
-    assert {name: rooms for name, rooms in found.items() if name not in PROTOCOLS} == {
+    assert {name: modules for name, modules in found.items() if name not in PROTOCOLS} == {
         name: [] for name in set(backoff_ticker.__all__) - PROTOCOLS
     }
     assert {name: found[name] for name in PROTOCOLS} == {name: ["typing"] for name in PROTOCOLS}
@@ -167,14 +167,14 @@ def test_all_names_are_what_type_checkers_are_told():
     assert len(set(backoff_ticker.__all__)) == len(backoff_ticker.__all__)
 
 
-@pytest.mark.parametrize(("name", "room"), declared().items())
-def test_each_name_comes_from_the_folder_that_type_checkers_are_told(name, room):
+@pytest.mark.parametrize(("name", "folder"), declared().items())
+def test_each_name_comes_from_the_folder_that_type_checkers_are_told(name, folder):
     value = getattr(backoff_ticker, name)
-    module = sys.modules[f"backoff_ticker.{room}"]
+    module = sys.modules[f"backoff_ticker.{folder}"]
     if name in PROTOCOLS:  # a folder loads its protocols for type checkers only
         module = import_module(f"backoff_ticker.{backoff_ticker._MODULE_OF[name]}")
     assert value is getattr(module, name)
-    assert backoff_ticker._MODULE_OF[name].split(".")[0] == room
+    assert backoff_ticker._MODULE_OF[name].split(".")[0] == folder
 
 
 NAMES = """

@@ -46,7 +46,7 @@ from backoff_ticker._validation import (
 from backoff_ticker.clock import _system
 from backoff_ticker.clock._scheduler import Scheduler
 from backoff_ticker.testing import VirtualClock
-from tests.helpers import SetClock
+from tests.helpers import SetClock, readable_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +69,16 @@ class Celsius(float):
 NO_NUMBERS = ["1", True, Decimal(1)]
 NOT_FINITE = [math.nan, -math.inf, HUGE]
 NEGATIVE = [-5e-324, timedelta(microseconds=-1)]
+
+DURATIONS = [0, -0.0, 1.5, Celsius(2), Weight.HEAVY, LARGEST, timedelta.max]
+
+
+def show(value):
+    """Return the id of a case: ints that cannot be printed, or not well, as a power of ten."""
+    if isinstance(value, int) and abs(value) >= HUGE:
+        return f"{'-' if value < 0 else ''}10**{400 if abs(value) == HUGE else 5000}"
+    return readable_id(value)
+
 
 # By rule: what raises a TypeError, what raises a ValueError, what is accepted.
 RULES = {
@@ -393,7 +403,7 @@ CHECKS = {
     as_seconds: (
         [*OTHER_TYPES, None, timedelta],
         [*OUT_OF_FLOATS, -1, -5e-324, timedelta(microseconds=-1), timedelta.min],
-        [0, -0.0, 1.5, Celsius(2), Weight.HEAVY, LARGEST, timedelta.max],
+        DURATIONS,
     ),
     as_fraction: ([*OTHER_TYPES, None], [*OUT_OF_FLOATS, -5e-324, 1, 2], [0, -0.0, 0.5, 1 - 1e-16]),
     as_count: (

@@ -1,9 +1,9 @@
 """``async with token.scope()``: a block whose body a token cancels through asyncio.
 
-asyncio has one way to end a coroutine, ``task.cancel()``, and counts these requests so that
-whoever made one can take it back. A scope follows that protocol as ``asyncio.timeout()`` does: it
-counts relative to its entry, takes back its own request, and turns the ``CancelledError`` into
-``Cancelled`` only if nobody else cancelled the task.
+asyncio has one way to end a coroutine, ``task.cancel()``, and counts these requests so that each
+can be taken back. A scope follows that protocol as ``asyncio.timeout()`` does: it counts relative
+to its entry, takes back its own request, and turns the ``CancelledError`` into ``Cancelled`` only
+if nobody else cancelled the task.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ class CancellationToken(Source, ProcessBound):
             if limit != NO_DEADLINE and self._clock.monotonic() >= limit:
                 return False
             what = "CancellationToken.wait()"
-            park_thread(self._clock, what, self._wait_sets(), self._recheck, limit)
+            park_thread(self._clock, what, (self.wait_set(),), self._recheck, limit)
         return True
 
     async def wait_async(self, timeout: float | timedelta | None = None) -> bool:
@@ -182,7 +182,7 @@ class CancellationToken(Source, ProcessBound):
         while not self.cancelled:
             if limit != NO_DEADLINE and self._clock.monotonic() >= limit:
                 return False
-            await park_coroutine(self._clock, self._wait_sets(), self._recheck, limit)
+            await park_coroutine(self._clock, (self.wait_set(),), self._recheck, limit)
         return True
 
     def _limit(self, timeout: float | timedelta | None) -> float:
@@ -302,7 +302,7 @@ class CancellationToken(Source, ProcessBound):
 
 
 class _DeadlineToken(CancellationToken):
-    """A token with a deadline: whoever looks after the deadline finds it cancelled."""
+    """A token with a deadline: every look after the deadline finds it cancelled."""
 
     __slots__ = ("_marked",)
 

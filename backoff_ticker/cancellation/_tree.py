@@ -1,11 +1,11 @@
 """The tree of tokens: who is cancelled with whom, why, and what is called.
 
 Invariants:
-    * The first cause stays: it is the one that ``setdefault`` stored, whoever called it.
+    * The first cause stays: it is the one that ``setdefault`` stored.
     * Mark first, wake later: when ``cancel_tree()`` returns to anybody, every descendant is marked.
       All its steps may be repeated, by several callers at once.
-    * A callback runs once: whoever stores its mark in the handle's claim runs it, or has removed
-      it. It stays registered until it has run, so that another cancel finds it.
+    * A callback runs once: a caller that stores its mark in the handle's claim runs the callback,
+      or has removed it. It stays registered until it has run, so that another cancel finds it.
     * No lock: each step is a single operation of a dict, so a cancel may interrupt another one, in
       a signal handler or a finalizer.
 
@@ -173,6 +173,8 @@ class CallbackHandle:
         begun = False
         try:
             if self._claim.setdefault(0, mark) is mark:
+                # ATOMIC: no call but the callback's follows this store, so that an interrupt comes
+                # either before it, and the claim is given up, or in the callback.
                 begun = True
                 self._context.run(self._callback)
         except Exception as error:  # noqa: BLE001 - no callback stops the others

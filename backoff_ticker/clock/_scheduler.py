@@ -9,7 +9,7 @@ Invariants:
     * Of several threads started at once one becomes the runner. A runner that gives up checks for
       posted calls after that; a caller posts first and looks for a runner after that. So one of
       the two sees the other.
-    * A callback belongs to whoever pops it from its call: the runner, or ``cancel()``.
+    * A callback belongs to the runner or to ``cancel()``, whichever pops it from its call.
     * The runner stays while the heap holds a call.
 """
 
@@ -115,6 +115,7 @@ class Scheduler:
         self._heap: list[tuple[float, int, ScheduledCall]] = []
         self._added = 0
         self._cancelled: deque[None] = deque()  # a counter whose increments are atomic
+        self._sweep_wanted = False
         self._runner: dict[str, threading.Thread] = {}
 
     @property
@@ -146,7 +147,8 @@ class Scheduler:
         """Count a cancelled call; wake the thread for a sweep when over half are cancelled."""
         self._cancelled.append(None)
         cancelled, held = len(self._cancelled), len(self)
-        if cancelled >= min(_SWEEP_FROM, held) and cancelled * 2 > held:
+        if not self._sweep_wanted and cancelled >= min(_SWEEP_FROM, held) and cancelled * 2 > held:
+            self._sweep_wanted = True
             self._parker.unpark()
 
     def _ensure_thread(self) -> None:
@@ -181,7 +183,8 @@ class Scheduler:
 
     def _sweep(self) -> None:
         """Remove cancelled calls from the heap if they are over half of it."""
-        if len(self._cancelled) * 2 > len(self._heap):
+        if self._sweep_wanted or len(self._cancelled) * 2 > len(self._heap):
+            self._sweep_wanted = False
             self._cancelled.clear()
             self._heap = [entry for entry in self._heap if not entry[2].spent]
             heapq.heapify(self._heap)

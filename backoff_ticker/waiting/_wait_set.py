@@ -109,10 +109,11 @@ class WaitSet:
             self._wake_first()
 
     def close(self) -> None:
-        """Wake everybody, and whoever registers later; calling it again completes a call cut short.
+        """Wake all waiters; calling it again completes a call that was cut short.
 
-        Coroutines are woken by one call into each loop. Of the threads that chain wake-ups only
-        the first is woken; each wakes the next as it leaves.
+        Waiters that register later find out by their check. Coroutines are woken by one call into
+        each loop. Of the threads that chain wake-ups only the first is woken; each wakes the next
+        as it leaves.
         """
         self.closed = True
         generation, forget = _process.generation, self.waiters.pop

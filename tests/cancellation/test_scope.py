@@ -311,28 +311,3 @@ def test_a_scope_is_entered_in_a_task_or_not_at_all() -> None:
     enter()
     run(main)
     assert token.wait_set().waiters == {}
-
-
-def test_one_token_ends_the_scopes_of_many_tasks_and_no_other_task() -> None:
-    async def main() -> list[Any]:
-        token = CancellationToken()
-
-        async def scoped() -> str:
-            async with token.scope():
-                await forever()
-            return "not reached"
-
-        async def free() -> str:
-            async with token.child().child().scope():
-                pass
-            await turns(20)
-            return "free"
-
-        tasks = [asyncio.create_task(scoped()) for _ in range(100)]
-        other = asyncio.create_task(free())
-        await turns()
-        token.cancel("all")
-        outcomes = await asyncio.gather(*tasks, other, return_exceptions=True)
-        return [str(outcome) for outcome in outcomes]
-
-    assert run(main) == ["cancelled: all"] * 100 + ["free"]

@@ -83,7 +83,7 @@ def expected(order: tuple[str, ...], outer: str) -> tuple[str, int, bool]:
 @pytest.mark.parametrize("order", ORDERS, ids=" ".join)
 @pytest.mark.parametrize("together", [True, False], ids=["together", "one by one"])
 @pytest.mark.parametrize("outer", ["token", "timeout"])
-def test_the_outermost_that_asked_tells_it_and_a_real_cancel_always_wins(
+def test_the_outermost_canceller_decides_the_error_and_a_real_cancel_always_wins(
     order: tuple[str, ...], together: bool, outer: str
 ) -> None:
     async def main() -> tuple[str, int, bool]:
@@ -189,7 +189,7 @@ def test_a_real_cancel_in_the_moment_of_leaving_wins(error: Exception | None) ->
     assert run(main) == ("CancelledError", 1, False)
 
 
-def test_a_scope_of_the_same_token_inside_a_handler_of_its_cancel_is_cancelled_anew() -> None:
+def test_a_scope_of_the_same_token_inside_a_handler_of_its_cancel_is_cancelled_again() -> None:
     async def main() -> tuple[str, int, bool]:
         token = CancellationToken()
         log: list[Any] = []

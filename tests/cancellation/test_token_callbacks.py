@@ -51,19 +51,6 @@ def test_callbacks_run_in_the_order_of_registration() -> None:
     assert runs == list(range(100))
 
 
-def test_the_same_callable_registered_twice_runs_twice() -> None:
-    token = CancellationToken()
-    runs: list[int] = []
-
-    def callback() -> None:
-        runs.append(len(runs))
-
-    first = token.on_cancel(callback)
-    assert first is not token.on_cancel(callback)
-    token.cancel()
-    assert runs == [0, 1]
-
-
 def test_every_descendant_is_cancelled_before_the_first_callback_runs() -> None:
     root = CancellationToken()
     tree = [root.child(), root.child()]
@@ -174,31 +161,12 @@ def test_the_error_of_a_callback_is_reported_and_stops_nothing(reports: list[Any
         token.on_cancel(fail)
         token.on_cancel(lambda: runs.append("ran"))
     assert root.cancel() is True
+    root.on_cancel(fail)  # too late to be registered: it runs at once
     assert runs == ["ran", "ran"]
-    assert [(report.exc_value, report.object) for report in reports] == [(error, fail)] * 2
+    assert [(report.exc_value, report.object) for report in reports] == [(error, fail)] * 3
     assert reports[0].exc_type is ValueError
     assert reports[0].exc_traceback is not None
     assert "callback" in reports[0].err_msg
-
-
-def test_the_error_of_a_late_callback_is_reported_too(reports: list[Any]) -> None:
-    token = CancellationToken()
-    token.cancel()
-    token.on_cancel(lambda: 1 / 0)
-    assert [report.exc_type for report in reports] == [ZeroDivisionError]
-
-
-def test_a_hook_that_fails_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def hook(_: object) -> None:
-        raise ValueError("hook")
-
-    monkeypatch.setattr(sys, "unraisablehook", hook)
-    token = CancellationToken()
-    runs: list[str] = []
-    token.on_cancel(lambda: 1 / 0)
-    token.on_cancel(lambda: runs.append("ran"))
-    assert token.cancel() is True
-    assert runs == ["ran"]
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit, asyncio.CancelledError])
@@ -219,17 +187,8 @@ def test_an_interrupt_in_a_callback_is_raised_once_all_callbacks_ran(
         root.cancel("why")
     assert (root.cause, child.cause, runs, reports) == ("why", "why", ["root", "child"], [])
     assert root.cancel() is False
-
-
-def test_an_interrupt_in_a_late_callback_is_raised() -> None:
-    token = CancellationToken()
-    token.cancel()
-
-    def fail() -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        token.on_cancel(fail)
+    with pytest.raises(interrupt):
+        root.on_cancel(fail)
 
 
 def test_a_callback_runs_in_the_context_in_which_it_was_registered(clock: VirtualClock) -> None:

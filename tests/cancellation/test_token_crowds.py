@@ -74,22 +74,22 @@ async def all_of(tasks: list[asyncio.Task[Any]]) -> list[Any]:
 def test_one_cancel_wakes_100_threads_and_100_coroutines_though_a_loop_was_closed_under_them(
     clock: VirtualClock, loops: list[LoopThread]
 ) -> None:
-    gone = 1
+    closed = 1
     token = CancellationToken(clock)
     tasks = [loop.run(start(token, count)) for loop, count in zip(loops, (34, 33, 33), strict=True)]
     threads = [in_thread(token.wait) for _ in range(50)]
     threads += [in_thread(token.child().wait, 3600) for _ in range(50)]
     clock.settle()
-    stop(clock, loops[gone])
-    loops[gone].loop.close()
+    stop(clock, loops[closed])
+    loops[closed].loop.close()
 
     assert token.cancel("all") is True
 
     assert [thread.result(PATIENCE) for thread in threads] == [True] * 100
-    for number in {0, 1, 2} - {gone}:
+    for number in {0, 1, 2} - {closed}:
         assert set(loops[number].run(all_of(tasks[number]))) == {True}
-    assert [task.done() for task in tasks[gone]] == [False] * len(tasks[gone])
-    abandon(tasks[gone])
+    assert [task.done() for task in tasks[closed]] == [False] * len(tasks[closed])
+    abandon(tasks[closed])
     tasks.clear()
     gc.collect()
     assert token.wait_set().waiters == {}

@@ -7,7 +7,7 @@ import gc
 import threading
 import weakref
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,16 +15,11 @@ from backoff_ticker import CancellationToken, DeadlineExceeded, any_of
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, LoopThread, in_thread
 
-
-def cancelled_by_looking(token: CancellationToken) -> bool:
-    return token.cancelled
-
-
-def cancelled_by_its_cause(token: CancellationToken) -> bool:
-    return isinstance(token.cause, DeadlineExceeded)
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
-def cancelled_by_raising(token: CancellationToken) -> bool:
+def raises(token: CancellationToken) -> bool:
     try:
         token.raise_if_cancelled()
     except DeadlineExceeded:
@@ -32,47 +27,26 @@ def cancelled_by_raising(token: CancellationToken) -> bool:
     return False
 
 
-def cancelled_by_waiting(token: CancellationToken) -> bool:
-    return token.wait(0)
-
-
-def cancelled_by_awaiting(token: CancellationToken) -> bool:
-    return asyncio.run(token.wait_async(0))
-
-
-def cancelled_by_its_child(token: CancellationToken) -> bool:
-    return isinstance(token.child().cause, DeadlineExceeded)
-
-
-def cancelled_by_any_of(token: CancellationToken) -> bool:
-    return isinstance(any_of(CancellationToken(), token).cause, DeadlineExceeded)
-
-
-def cancelled_by_its_callback(token: CancellationToken) -> bool:
+def calls_back(token: CancellationToken) -> bool:
     runs: list[str] = []
-    handle = token.on_cancel(lambda: runs.append("ran"))
-    handle.remove()
+    token.on_cancel(lambda: runs.append("ran")).remove()
     return runs == ["ran"]
 
 
-def cancelled_by_its_repr(token: CancellationToken) -> bool:
-    return repr(token) == "<CancellationToken cancelled (DeadlineExceeded)>"
+LOOKS: dict[str, Callable[[CancellationToken], bool]] = {
+    "cancelled": lambda token: token.cancelled,
+    "cause": lambda token: isinstance(token.cause, DeadlineExceeded),
+    "raise_if_cancelled": raises,
+    "wait": lambda token: token.wait(0),
+    "wait_async": lambda token: asyncio.run(token.wait_async(0)),
+    "child": lambda token: isinstance(token.child().cause, DeadlineExceeded),
+    "any_of": lambda token: isinstance(any_of(CancellationToken(), token).cause, DeadlineExceeded),
+    "on_cancel": calls_back,
+    "repr": lambda token: repr(token) == "<CancellationToken cancelled (DeadlineExceeded)>",
+}
 
 
-LOOKS = [
-    cancelled_by_looking,
-    cancelled_by_its_cause,
-    cancelled_by_raising,
-    cancelled_by_waiting,
-    cancelled_by_awaiting,
-    cancelled_by_its_child,
-    cancelled_by_any_of,
-    cancelled_by_its_callback,
-    cancelled_by_its_repr,
-]
-
-
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
 @pytest.mark.parametrize("depth", [0, 2])
 def test_every_look_sees_a_deadline_that_has_passed(
     clock: VirtualClock, look: Any, depth: int

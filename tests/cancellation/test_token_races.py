@@ -26,6 +26,7 @@ from backoff_ticker import (
 from tests.cancellation.test_scope import cancelling, run, turns
 from tests.effort import rounds
 from tests.helpers import PATIENCE, eventually, in_thread
+from tests.stress.places import InterruptAt, Interrupted, each_place
 from tests.stress.tools import start_threads
 
 if TYPE_CHECKING:
@@ -123,6 +124,28 @@ class _LookedAtClock:
         if self.hook is not None:
             self.hook()
         return now
+
+
+def test_an_interrupt_anywhere_in_a_cancel_loses_no_callback_and_repeats_none() -> None:
+    """The next cancel completes the one that was interrupted."""
+    wrong: list[object] = []
+
+    def cancel_twice(interrupt: InterruptAt) -> None:
+        token = CancellationToken()
+        child = token.child()
+        runs: list[int] = []
+        child.on_cancel(lambda: runs.append(1))
+        try:
+            with interrupt:
+                token.cancel("first")
+        except Interrupted:
+            pass
+        token.cancel("second")
+        if (runs, child.cause) != ([1], token.cause):
+            wrong.append((interrupt.where, runs, child.cause))
+
+    assert each_place(cancel_twice) > 10
+    assert wrong == []
 
 
 @pytest.mark.parametrize("make", [lambda token: token, any_of], ids=["child", "any_of"])
@@ -236,12 +259,12 @@ def test_a_sender_that_ended_is_kept_by_no_token_it_ever_waited_for() -> None:
     eventually(lambda: push._timer is not None, "the sender waits")  # noqa: F821 - deleted further down
     ticker.reset(with_token(ConstantBackOff(HOUR), CancellationToken()))
     push.stop()
-    gone = weakref.ref(ticker)
+    link = weakref.ref(ticker)
     del ticker, push
 
     def collected() -> bool:
         gc.collect()
-        return gone() is None
+        return link() is None
 
     eventually(collected, "the ticker is collected")
     assert len(token.wait_set().waiters) == 0

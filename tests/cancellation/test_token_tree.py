@@ -87,14 +87,6 @@ def test_a_chain_lives_as_long_as_its_leaf() -> None:
     assert leaf.cancelled is True
 
 
-def test_a_wide_tree_is_cancelled_whole() -> None:
-    root = CancellationToken()
-    wide = [root.child() for _ in range(2_000)]
-    deep = [token.child() for token in wide[::100]]
-    assert root.cancel("root") is True
-    assert {token.cause for token in wide + deep} == {"root"}
-
-
 def allocated_by(run: Callable[[], object]) -> int:
     """Return the bytes that ``run`` leaves behind."""
     gc.collect()
@@ -288,7 +280,7 @@ def test_any_of_holds_its_sources_and_they_do_not_hold_it() -> None:
     assert (children(first), children(second)) == (0, 0)
 
 
-def test_any_of_nothing_and_any_of_what_is_no_token_are_type_errors() -> None:
+def test_any_of_nothing_and_any_of_something_else_are_type_errors() -> None:
     with pytest.raises(TypeError, match="at least one"):
         any_of()
     wrong: list[Any] = [None, "token", [CancellationToken()], threading.Event()]

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from backoff_ticker import CancellationToken, Channel, ChannelClosed, WouldBlock, select
+from tests.cancellation.test_signals_and_finalizers import _Finalized, gc_threshold
 from tests.channels.traffic import NO_DEADLINE, Traffic
 from tests.helpers import PATIENCE, eventually, in_thread
-from tests.stress.test_fork_and_exit import _silent
-from tests.stress.test_signals_and_finalizers import _Finalized, gc_threshold
 from tests.stress.tools import fast_switching, join_all, start_threads
+from tests.test_process import _silent
 
 CAPACITIES = pytest.mark.parametrize("capacity", [NO_DEADLINE, 2, 0])
 

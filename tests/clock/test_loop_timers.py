@@ -1,4 +1,4 @@
-"""The timers of a loop: under one of the loop's own, never early, each run or prevented."""
+"""The timers of a loop: under few handles of the loop, never early, each run or prevented."""
 
 from __future__ import annotations
 
@@ -81,7 +81,9 @@ def test_a_loop_that_fires_early_is_armed_again_for_what_is_left(rig):
     rig.call_at(1002.0)
     rig.now = 1001.5
     rig.loop.fire()
-    assert rig.loop.delays == [2.0, 0.5]
+    rig.now = 1001.9999
+    rig.loop.fire()
+    assert rig.loop.delays == [2.0, 0.5, 0.001]  # the last one not so short that it spins
     assert rig.ran == []
     rig.now = 1002.0
     rig.loop.fire()
@@ -89,16 +91,8 @@ def test_a_loop_that_fires_early_is_armed_again_for_what_is_left(rig):
     assert rig.loop.armed == []
 
 
-def test_a_loop_that_fires_a_little_early_does_not_spin(rig):
-    rig.call_at(1002.0)
-    rig.now = 1001.9999
-    rig.loop.fire()
-    assert rig.loop.delays == [2.0, 0.001]
-    assert rig.ran == []
-
-
 @pytest.mark.parametrize("when", [1000.0, 999.0, -1e300])
-def test_the_past_is_now_but_not_at_once(rig, when):
+def test_a_time_in_the_past_fires_in_the_next_turn_of_the_loop(rig, when):
     rig.call_at(when)
     assert rig.loop.delays == [0.0]
     assert rig.ran == []
@@ -116,17 +110,6 @@ def test_a_loop_is_never_asked_for_more_than_a_day(rig):
     assert rig.ran == ["it"]
 
 
-def test_a_far_deadline_waits_day_by_day_until_it_is_cancelled(rig):
-    timer = rig.call_at(1e300)
-    for _ in range(100):
-        rig.now += A_DAY
-        rig.loop.fire()
-    assert set(rig.loop.delays) == {A_DAY}
-    assert timer.cancel() is True
-    rig.loop.fire()
-    assert rig.loop.armed == []
-
-
 def test_a_callback_is_prevented_or_runs_exactly_once(rig):
     prevented = rig.call_at(1001.0)
     assert prevented.cancel() is True
@@ -142,7 +125,7 @@ def test_a_callback_is_prevented_or_runs_exactly_once(rig):
     assert rig.ran == []
 
 
-def test_what_is_due_runs_in_the_order_of_time_then_of_setting(rig):
+def test_due_callbacks_run_in_the_order_of_time_then_of_setting(rig):
     for when, name in [(1002, "c"), (1001, "a"), (1003, "e"), (1001, "b"), (1002, "d")]:
         rig.call_at(when, name)
     rig.now = 1002.0
@@ -151,7 +134,7 @@ def test_what_is_due_runs_in_the_order_of_time_then_of_setting(rig):
     assert rig.loop.delays[-1] == 1.0
 
 
-def test_only_an_earlier_one_arms_the_loop_anew(rig):
+def test_only_an_earlier_timer_arms_the_loop_again(rig):
     for when in (1005, 1007, 1003, 1004, 1003):
         rig.call_at(when)
     assert rig.loop.delays == [5.0, 3.0]
@@ -164,7 +147,7 @@ def test_only_an_earlier_one_arms_the_loop_anew(rig):
     assert rig.loop.delays[2:] == [1.0, 2.0]
 
 
-def test_an_earlier_one_again_and_again_arms_nothing_more_for_a_later_one(rig):
+def test_earlier_timers_again_and_again_arm_nothing_more_for_a_later_one(rig):
     rig.call_at(1000 + A_DAY / 2, "last")
     for _ in range(100):
         rig.call_at(rig.now + 1)
@@ -177,7 +160,7 @@ def test_an_earlier_one_again_and_again_arms_nothing_more_for_a_later_one(rig):
     assert rig.loop.armed == []
 
 
-def test_one_set_by_a_callback_for_now_runs_too(rig):
+def test_a_timer_set_by_a_callback_for_now_runs_too(rig):
     rig.timers.call_at(1001, lambda: rig.call_at(rig.now, "inner"), rig.loop)
     rig.now = 1001.0
     rig.loop.fire()
@@ -221,7 +204,7 @@ def test_an_interrupt_while_it_is_armed_again_leaves_it_armed(rig):
     assert rig.ran == ["it", "after"]
 
 
-def test_cancelled_ones_are_swept_out(rig):
+def test_cancelled_timers_are_swept_out(rig):
     rig.call_at(1000 + A_DAY / 2, "kept")
     alive = []
     for _ in range(1000):
@@ -349,28 +332,19 @@ def test_the_context_of_a_cancelled_timer_is_not_kept_alive():
     assert big() is None
 
 
-def test_on_a_closed_loop_nothing_is_set_although_a_timer_is_armed_there(rig):
+def test_no_timer_can_be_set_in_a_closed_loop_although_one_is_armed_there(rig):
     rig.call_at(1001)
     rig.loop.closed = True
     with pytest.raises(RuntimeError, match="is closed"):
         rig.call_at(1002)
 
 
-def test_the_first_of_what_is_left_comes_in_time_and_not_a_millisecond_later(rig):
+def test_the_next_timer_fires_in_time_and_not_a_millisecond_later(rig):
     rig.call_at(1001)
     rig.call_at(1001.0001)
     rig.now = 1001.0
     rig.loop.fire()
     assert rig.loop.delays == [1.0, pytest.approx(0.0001)]
-
-
-def test_many_overdue_ones_do_not_need_a_timer_of_the_loop_each(rig):
-    for _ in range(100):
-        rig.call_at(999)
-        rig.now += 0.0001
-    assert len(rig.loop.armed) == 2
-    rig.loop.fire()
-    assert len(rig.ran) == 100
 
 
 def test_timers_of_the_loop_may_fire_in_any_order(rig):
@@ -383,16 +357,6 @@ def test_timers_of_the_loop_may_fire_in_any_order(rig):
     while rig.loop.armed:
         rig.loop.fire(0)
     assert rig.ran == [1001, 1002, 1003, 1004]
-
-
-def test_a_timer_that_the_loop_lost_is_replaced_when_the_next_is_set(rig):
-    rig.call_at(1001, "lost")
-    rig.loop.lose()
-    rig.now = 1001.01
-    rig.call_at(1009, "later")
-    assert rig.loop.delays[1:] == [0.0, pytest.approx(7.99)]
-    rig.loop.fire(0)
-    assert rig.ran == ["lost"]
 
 
 def test_no_new_timer_depends_on_one_that_the_loop_may_have_lost(rig):
@@ -442,7 +406,7 @@ def test_a_callback_that_sets_itself_for_now_starves_nobody(rig):
     assert len(turns) == 5
 
 
-def test_what_could_not_be_set_is_not_run(rig):
+def test_a_timer_that_could_not_be_set_does_not_run(rig):
     rig.call_at(1002, "set")
 
     def refuse(*_, **__):
@@ -457,13 +421,13 @@ def test_what_could_not_be_set_is_not_run(rig):
     assert rig.ran == ["set"]
 
 
-def test_timers_of_the_loop_for_what_was_cancelled_do_not_pile_up(rig):
+def test_handles_for_cancelled_timers_do_not_pile_up(rig):
     for number in range(1000):
         rig.call_at(5000 - number).cancel()
     assert len(rig.loop.armed) < 50
 
 
-def test_a_timer_of_the_loop_holds_no_context_of_those_who_set_one(rig):
+def test_a_handle_of_the_loop_holds_no_context_of_a_task(rig):
     variable = contextvars.ContextVar("variable", default="nobody")
     variable.set("somebody")
     seen = []

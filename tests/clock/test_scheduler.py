@@ -316,24 +316,19 @@ def test_nothing_is_lost_between_the_end_of_one_thread_and_the_start_of_the_next
         flush(scheduler)
 
 
-def test_a_call_posted_in_the_moment_of_the_end_is_not_lost():
+def test_a_call_posted_in_the_moment_of_the_end_is_not_lost(monkeypatch):
     """The poster sees the thread still there, and the thread has given up waiting already."""
     scheduler = Scheduler(time.monotonic, idle_seconds=0.01)
-    ran = threading.Event()
-
-    park = scheduler._parker.park
+    ran, wait = threading.Event(), scheduler._wait
     late = [ran.set]
 
-    class Parker:
-        unpark = scheduler._parker.unpark
+    def give_up_late():
+        woken = wait()
+        while not woken and late:
+            scheduler.call_at(soon(), late.pop())
+        return woken
 
-        def park(self, deadline):
-            woken = park(deadline)
-            while not woken and late:
-                scheduler.call_at(soon(), late.pop())
-            return woken
-
-    scheduler._parker = Parker()
+    monkeypatch.setattr(scheduler, "_wait", give_up_late)
     flush(scheduler)
     assert ran.wait(PATIENCE)
 

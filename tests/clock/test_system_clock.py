@@ -54,16 +54,12 @@ def test_it_keeps_the_contract_of_a_clock():
     assert isinstance(SystemClock(), Clock)
 
 
-def test_no_clock_means_the_current_clock():
+def test_none_means_the_current_clock():
     assert resolve_clock(None) is SystemClock()
 
 
-def test_any_object_with_the_methods_is_a_clock(clock):
-    assert resolve_clock(clock) is clock
-
-
 @pytest.mark.parametrize("missing", ["monotonic", "time", "call_at", "parker"])
-def test_what_lacks_a_method_is_no_clock(missing):
+def test_an_object_that_lacks_a_method_is_refused(missing):
     methods = dict.fromkeys(("monotonic", "time", "call_at", "parker"), print)
     half = SimpleNamespace(**{**methods, missing: 1.0})
     with pytest.raises(TypeError) as caught:
@@ -73,14 +69,14 @@ def test_what_lacks_a_method_is_no_clock(missing):
 
 
 @pytest.mark.parametrize("value", [time, 0, 1.5, "clock", time.monotonic, False], ids=readable_id)
-def test_what_is_no_clock_is_refused(value):
+def test_another_object_is_refused(value):
     with pytest.raises(TypeError) as caught:
         resolve_clock(value)
     assert str(caught.value).startswith(f"clock must be a Clock, not {value!r}")
 
 
 @pytest.mark.parametrize("kind", [SystemClock, VirtualClock])
-def test_a_class_is_no_clock(kind):
+def test_a_class_is_refused(kind):
     with pytest.raises(TypeError) as caught:
         resolve_clock(kind)
     assert str(caught.value).startswith("clock must be a Clock")

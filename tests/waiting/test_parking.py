@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def loop(clock: VirtualClock) -> Iterator[LoopThread]:
-    """A loop in a thread, in which nothing may have gone wrong at the end."""
+    """A loop in a thread, in which nothing may go wrong."""
     made = LoopThread()
     yield made
     made.close()
