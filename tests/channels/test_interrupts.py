@@ -41,7 +41,9 @@ CAPACITIES = pytest.mark.parametrize("capacity", [NO_DEADLINE, 2, 0])
 LIMITED = pytest.mark.parametrize("capacity", [2, 0])
 
 
-def check_channel(capacity: float, scenario: Scenario, *, full: bool = False) -> None:
+def check_channel(
+    capacity: float, scenario: Scenario, *, full: bool = False, everywhere: bool = False
+) -> None:
     """Interrupt the scenario's act at each place, and look at the sum of what went in and out."""
     prepare, act = scenario
     faults: list[object] = []
@@ -56,7 +58,7 @@ def check_channel(capacity: float, scenario: Scenario, *, full: bool = False) ->
             pass
         faults.extend((interrupt.where, fault) for fault in traffic.faults())
 
-    places = each_place(run)
+    places = each_place(run, all_of_them=everywhere)
     assert faults == []
     assert places >= 1
 
@@ -145,6 +147,10 @@ def test_an_interrupt_on_an_empty_channel(capacity: float, scenario: Scenario) -
     if capacity == 0 and scenario is ON_AN_EMPTY_CHANNEL["receive what is there"]:
         return
     check_channel(capacity, scenario)
+
+
+def test_an_interrupted_receiver_passes_its_wake_up_on() -> None:
+    check_channel(2, ON_AN_EMPTY_CHANNEL["receive beside others"], everywhere=True)
 
 
 # The end

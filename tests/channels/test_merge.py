@@ -208,3 +208,22 @@ def test_what_is_always_ready_does_not_starve_the_loop(
 
     assert loop.run(main(channel.receive_async)) >= 4
     assert loop.run(main(lambda: select_async(Channel(), channel))) >= 4
+
+
+def test_an_end_that_another_thread_has_given_meanwhile_is_not_given_again(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel: Channel[int] = Channel()
+    channel.close()
+    merging = merge(channel)
+    given: list[Any] = []
+
+    def draw() -> float:
+        """Stand for another thread that takes a step between two of ours."""
+        monkeypatch.undo()
+        given.append(next(merging))
+        return 0.0
+
+    monkeypatch.setattr("backoff_ticker.channels._select.shared_random", draw)
+    assert list(merging) == []
+    assert given == [(channel, CLOSED)]

@@ -14,7 +14,7 @@ import pytest
 
 from backoff_ticker import Channel, SystemClock, Timer, WouldBlock
 from backoff_ticker.channels._timer import _Start
-from tests.channels.ends import error, still_waits, value
+from tests.channels.ends import drained, error, still_waits, value
 from tests.conftest import EPOCH
 from tests.helpers import PATIENCE, in_thread
 from tests.tickers.made_timers import Fake
@@ -359,3 +359,29 @@ def test_a_start_in_the_midst_of_a_stop_counts(clock: VirtualClock) -> None:
     assert nothing_comes(timer)
     clock.advance(15)
     assert timer.c.receive_nowait() == clock.time()
+
+
+@pytest.mark.parametrize("act", ["stop", "start"])
+def test_a_time_is_dropped_if_its_start_is_over_before_it_is_sent(
+    clock: VirtualClock, act: str
+) -> None:
+    """A fire reads the time; in the midst of that the timer is stopped, or started again."""
+
+    class LateClock(MeddlingClock):
+        def __init__(self) -> None:
+            super().__init__(clock)
+            self.time = self.slow_time
+
+        def slow_time(self) -> float:
+            del self.time
+            self.time = clock.time
+            assert not timer.stop() if act == "stop" else timer.start(60) is None
+            return clock.time()
+
+    timer = Timer(clock=LateClock())
+    timer.start(5)
+    clock.advance(5)
+    with pytest.raises(WouldBlock):
+        timer.c.receive_nowait()
+    clock.advance(60)
+    assert drained(timer.c) == ([clock.time()] if act == "start" else [])
