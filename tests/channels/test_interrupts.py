@@ -98,6 +98,17 @@ def receivers_wait_and_all_get_items(traffic: Traffic) -> None:
     traffic.once_waiting(3, send_all)
 
 
+def send_behind_it(traffic: Traffic, *_: Traffic) -> None:
+    """Another receiver comes, then an item, which it gets if the first is interrupted."""
+
+    def send() -> None:
+        receiver = traffic.other(traffic.receive)
+        eventually(lambda: traffic._waiting() == 2 or receiver.done(), "it waits")
+        traffic.send_nowait("item")
+
+    traffic.once_waiting(1, send)
+
+
 def twice(act: Callable[[Traffic], object]) -> Callable[[Traffic], object]:
     return lambda traffic: (act(traffic), act(traffic))
 
@@ -130,6 +141,7 @@ ON_AN_EMPTY_CHANNEL: dict[str, Scenario] = {
         lambda t: t.receive(PATIENCE),
     ),
     "receive beside others": (receivers_wait_and_all_get_items, Traffic.receive),
+    "receive before another": (send_behind_it, lambda t: t.receive(0.005)),
     "receive runs out of time": (nothing, lambda t: t.receive(0.0005)),
     "iteration meets the end": (lambda t: t.once_waiting(1, t.channel.close), Traffic.next),
 }
@@ -150,7 +162,7 @@ def test_an_interrupt_on_an_empty_channel(capacity: float, scenario: Scenario) -
 
 
 def test_an_interrupted_receiver_passes_its_wake_up_on() -> None:
-    check_channel(2, ON_AN_EMPTY_CHANNEL["receive beside others"], everywhere=True)
+    check_channel(2, ON_AN_EMPTY_CHANNEL["receive before another"], everywhere=True)
 
 
 # The end
@@ -237,17 +249,6 @@ def send_to_both(one: Traffic, two: Traffic) -> None:
                 traffic.send_nowait("item")
             except WouldBlock:
                 pass  # the rendezvous is over
-
-    one.once_waiting(1, send)
-
-
-def send_behind_it(one: Traffic, _: Traffic) -> None:
-    """Whoever comes after an interrupted ``select`` gets the item that it was woken for."""
-
-    def send() -> None:
-        receiver = one.other(one.receive)
-        eventually(lambda: one._waiting() == 2 or receiver.done(), "it waits")
-        one.send_nowait("item")
 
     one.once_waiting(1, send)
 
