@@ -303,3 +303,24 @@ def test_a_handler_that_wakes_a_coroutine_as_it_is_being_woken_does_no_harm(
     clock.settle()
     loop.run(wake())
     assert waiting.result(PATIENCE) == (channel, "a")
+
+
+@pytest.mark.parametrize("capacity", [0, 1])
+def test_a_select_passes_on_the_wake_up_of_the_channel_it_does_not_choose(
+    loop: LoopThread, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, capacity: int
+) -> None:
+    first, second = Channel[str](capacity), Channel[str](capacity)
+    monkeypatch.setattr("backoff_ticker.channels._select.shared_random", lambda: 0.99)
+
+    async def main() -> None:
+        selecting = asyncio.ensure_future(select_async(first, second))
+        await turns(3)
+        receiving = asyncio.ensure_future(first.receive_async())
+        await turns(3)
+        first.send_nowait("a")
+        second.send_nowait("b")
+        await turns(6)
+        assert selecting.result() == (second, "b")
+        assert receiving.result() == "a"
+
+    loop.run(main())

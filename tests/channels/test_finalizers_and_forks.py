@@ -10,11 +10,16 @@ from typing import Any
 import pytest
 
 from backoff_ticker import CancellationToken, Channel, ChannelClosed, WouldBlock, select
-from tests.cancellation.test_signals_and_finalizers import _Finalized, gc_threshold
 from tests.channels.traffic import NO_DEADLINE, Traffic
 from tests.helpers import PATIENCE, eventually, in_thread
-from tests.stress.tools import fast_switching, join_all, start_threads
-from tests.test_process import _silent
+from tests.stress.tools import (
+    Finalized,
+    fast_switching,
+    gc_threshold,
+    join_all,
+    run_silently,
+    start_threads,
+)
 
 CAPACITIES = pytest.mark.parametrize("capacity", [NO_DEADLINE, 2, 0])
 
@@ -22,7 +27,7 @@ CAPACITIES = pytest.mark.parametrize("capacity", [NO_DEADLINE, 2, 0])
 # Finalizers and callbacks
 
 
-@pytest.mark.parametrize("threshold", [1, 2, 3, 5])
+@pytest.mark.parametrize("threshold", [1, 5])
 @CAPACITIES
 def test_finalizers_send_receive_and_close_wherever_a_collection_runs(
     capacity: float, threshold: int
@@ -32,8 +37,8 @@ def test_finalizers_send_receive_and_close_wherever_a_collection_runs(
     def one_round() -> None:
         traffic = Traffic(capacity)
         closing: Channel[int] = Channel(1)
-        _Finalized(traffic.handler("send"))
-        weakref.finalize(_Finalized(traffic.handler("receive")), closing.close)
+        Finalized(traffic.handler("send"))
+        weakref.finalize(Finalized(traffic.handler("receive")), closing.close)
         for number in range(3):
             try:
                 traffic.send(number, 0)
@@ -59,7 +64,7 @@ def test_finalizers_meet_other_threads_that_send_and_receive() -> None:
     def work(index: int) -> None:
         for number in range(200):
             value = index * 1000 + number
-            _Finalized(lambda value=value: extra.send_nowait(value))
+            Finalized(lambda value=value: extra.send_nowait(value))
             channel.send(value, PATIENCE)
             made.append(value)
 
@@ -128,7 +133,7 @@ def in_child():
 
 
 def test_a_child_uses_its_copy_of_channels_on_which_threads_wait() -> None:
-    _silent(
+    run_silently(
         WAITING
         + """
 for _ in range(5): assert collect(fork(in_child)) == 0
@@ -141,9 +146,10 @@ assert set(heard) <= set(range(12)) and len(heard) >= 11, heard
     )
 
 
+@pytest.mark.slow
 def test_a_child_has_no_receivers_that_are_only_in_its_parent() -> None:
     """Those at a rendezvous made room in the parent; in the child nobody is there."""
-    _silent(
+    run_silently(
         WAITING
         + """
 def child():
@@ -159,8 +165,9 @@ assert collect(fork(child)) == 0
     )
 
 
+@pytest.mark.slow
 def test_a_child_may_use_a_channel_on_which_senders_wait_in_its_parent() -> None:
-    _silent(
+    run_silently(
         WAITING
         + """
 def child():
@@ -176,8 +183,9 @@ assert collect(fork(child)) == 0
     )
 
 
+@pytest.mark.slow
 def test_timers_of_a_child_fire() -> None:
-    _silent(
+    run_silently(
         """
 old = Timer(clock=SystemClock()); old.start(0.2)
 inside = Ticker(ConstantBackOff(0.001), timer=Timer(clock=SystemClock()))
@@ -200,9 +208,10 @@ assert inside.receive(2).number == 4
     )
 
 
+@pytest.mark.slow
 def test_tickers_with_a_timer_tick_in_a_child() -> None:
     """Made before the fork, and not used, or with a delay that runs. No reader has a time limit."""
-    _silent(
+    run_silently(
         """
 class Fake:
     def __init__(self): self.c = Channel(1)

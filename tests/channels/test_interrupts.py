@@ -35,25 +35,21 @@ if TYPE_CHECKING:
 
     from backoff_ticker.testing import VirtualClock
 
+    Scenario = tuple[Callable[[Traffic], object], Callable[[Traffic], object]]
+
 CAPACITIES = pytest.mark.parametrize("capacity", [NO_DEADLINE, 2, 0])
-
-
 LIMITED = pytest.mark.parametrize("capacity", [2, 0])
 
 
 def check_channel(
-    capacity: float,
-    prepare: Callable[[Traffic], object],
-    act: Callable[[Traffic], object],
-    *,
-    ready: int = 0,
-    least: int = 1,
+    capacity: float, scenario: Scenario, *, full: bool = False, everywhere: bool = False
 ) -> None:
-    """Interrupt ``act`` at each place, and look at the sum of what went in and came out."""
+    """Interrupt the scenario's act at each place, and look at the sum of what went in and out."""
+    prepare, act = scenario
     faults: list[object] = []
 
     def run(interrupt: InterruptAt) -> None:
-        traffic = Traffic(capacity, ready)
+        traffic = Traffic(capacity, int(capacity) if full else 0)
         prepare(traffic)
         try:
             with interrupt:
@@ -62,9 +58,9 @@ def check_channel(
             pass
         faults.extend((interrupt.where, fault) for fault in traffic.faults())
 
-    places = each_place(run)
+    places = each_place(run, all_of_them=everywhere)
     assert faults == []
-    assert places >= least
+    assert places >= 1
 
 
 nothing = Traffic._waiting
@@ -82,128 +78,91 @@ def senders_wait(traffic: Traffic) -> None:
         traffic.wait_for(count)
 
 
-# Sending
+def senders_wait_and_all_is_taken(traffic: Traffic) -> None:
+    senders_wait(traffic)
+
+    def take_all() -> None:
+        for _ in range(3 + int(traffic.channel.capacity)):
+            traffic.receive(0.02)
+
+    traffic.once_waiting(3, take_all)
 
 
-@CAPACITIES
-def test_sending_without_a_wait_to_nobody(capacity: float) -> None:
-    check_channel(capacity, nothing, lambda traffic: traffic.send_nowait("item"))
+def receivers_wait_and_all_get_items(traffic: Traffic) -> None:
+    receivers_wait(traffic)
+
+    def send_all() -> None:
+        for number in range(4):
+            traffic.send(f"item {number}")
+
+    traffic.once_waiting(3, send_all)
 
 
-@CAPACITIES
-def test_sending_without_a_wait_to_those_who_wait(capacity: float) -> None:
-    check_channel(capacity, receivers_wait, lambda traffic: traffic.send_nowait("item"), least=3)
+def send_behind_it(traffic: Traffic, *_: Traffic) -> None:
+    """Another receiver comes, then an item, which it gets if the first is interrupted."""
+
+    def send() -> None:
+        receiver = traffic.other(traffic.receive)
+        eventually(lambda: traffic._waiting() == 2 or receiver.done(), "it waits")
+        traffic.send_nowait("item")
+
+    traffic.once_waiting(1, send)
 
 
-def test_sending_without_a_wait_behind_those_who_wait_for_room() -> None:
-    check_channel(2, senders_wait, lambda traffic: traffic.send_nowait("item"), ready=2)
+def twice(act: Callable[[Traffic], object]) -> Callable[[Traffic], object]:
+    return lambda traffic: (act(traffic), act(traffic))
 
 
-@CAPACITIES
-@pytest.mark.parametrize("timeout", [None, PATIENCE])
-def test_sending_to_those_who_wait(capacity: float, timeout: float | None) -> None:
-    check_channel(capacity, receivers_wait, lambda traffic: traffic.send("item", timeout), least=3)
+ON_A_FULL_CHANNEL: dict[str, Scenario] = {
+    "send_nowait behind blocked senders": (senders_wait, lambda t: t.send_nowait("item")),
+    "send waits for a receiver": (
+        lambda t: t.once_waiting(1, t.receive, PATIENCE),
+        lambda t: t.send("item"),
+    ),
+    "send waits behind others": (senders_wait_and_all_is_taken, lambda t: t.send("item")),
+    "send runs out of time": (nothing, lambda t: t.send("item", 0.0005)),
+    "send meets the end": (
+        lambda t: t.once_waiting(1, t.channel.close),
+        lambda t: t.send("item"),
+    ),
+    "receive from blocked senders": (senders_wait, twice(Traffic.receive)),
+    "receive_nowait from blocked senders": (senders_wait, twice(Traffic.receive_nowait)),
+    "iterate over blocked senders": (senders_wait, twice(Traffic.next)),
+}
+
+ON_AN_EMPTY_CHANNEL: dict[str, Scenario] = {
+    "send_nowait to receivers": (receivers_wait, lambda t: t.send_nowait("item")),
+    "send to receivers": (receivers_wait, lambda t: t.send("item")),
+    "send to receivers in time": (receivers_wait, lambda t: t.send("item", PATIENCE)),
+    "receive what is there": (lambda t: t.send_nowait("item"), Traffic.receive),
+    "receive waits for send": (lambda t: t.once_waiting(1, t.send, "item"), Traffic.receive),
+    "receive in time waits for send_nowait": (
+        lambda t: t.once_waiting(1, t.send_nowait, "item"),
+        lambda t: t.receive(PATIENCE),
+    ),
+    "receive beside others": (receivers_wait_and_all_get_items, Traffic.receive),
+    "receive before another": (send_behind_it, lambda t: t.receive(0.005)),
+    "receive runs out of time": (nothing, lambda t: t.receive(0.0005)),
+    "iteration meets the end": (lambda t: t.once_waiting(1, t.channel.close), Traffic.next),
+}
 
 
 @LIMITED
-def test_sending_that_waits_until_somebody_takes_it(capacity: int) -> None:
-    def prepare(traffic: Traffic) -> None:
-        traffic.once_waiting(1, traffic.receive, PATIENCE)
-
-    check_channel(capacity, prepare, lambda traffic: traffic.send("item"), ready=capacity, least=20)
-
-
-@LIMITED
-def test_sending_that_waits_behind_others(capacity: int) -> None:
-    def prepare(traffic: Traffic) -> None:
-        senders_wait(traffic)
-
-        def take_all() -> None:
-            for _ in range(3 + capacity):
-                traffic.receive(0.02)
-
-        traffic.once_waiting(3, take_all)
-
-    check_channel(capacity, prepare, lambda traffic: traffic.send("item"), ready=capacity, least=20)
-
-
-@LIMITED
-def test_sending_that_runs_out_of_time(capacity: int) -> None:
-    check_channel(
-        capacity, nothing, lambda traffic: traffic.send("item", 0.0005), ready=capacity, least=20
-    )
-
-
-@LIMITED
-def test_sending_that_meets_the_end(capacity: int) -> None:
-    def prepare(traffic: Traffic) -> None:
-        traffic.once_waiting(1, traffic.channel.close)
-
-    check_channel(capacity, prepare, lambda traffic: traffic.send("item"), ready=capacity, least=20)
-
-
-# Receiving
-
-
-WAYS = pytest.mark.parametrize("way", ["receive", "receive_nowait", "next"])
-
-
-@WAYS
-@pytest.mark.parametrize("capacity", [NO_DEADLINE, 2])
-def test_receiving_what_is_there(capacity: float, way: str) -> None:
-    def act(traffic: Traffic) -> None:
-        getattr(traffic, way)()
-        getattr(traffic, way)()
-
-    check_channel(capacity, nothing, act, ready=2, least=0)
-
-
-@WAYS
-@LIMITED
-def test_receiving_from_senders_who_wait(capacity: int, way: str) -> None:
-    def act(traffic: Traffic) -> None:
-        getattr(traffic, way)()
-        getattr(traffic, way)()
-
-    check_channel(capacity, senders_wait, act, ready=capacity, least=5)
+@pytest.mark.parametrize("scenario", ON_A_FULL_CHANNEL.values(), ids=ON_A_FULL_CHANNEL)
+def test_an_interrupt_on_a_full_channel(capacity: float, scenario: Scenario) -> None:
+    check_channel(capacity, scenario, full=True)
 
 
 @CAPACITIES
-@pytest.mark.parametrize("way", ["next", "receive in time"])
-@pytest.mark.parametrize("blocking", [False, True])
-def test_receiving_that_waits_for_a_sender(capacity: float, way: str, *, blocking: bool) -> None:
-    def prepare(traffic: Traffic) -> None:
-        send = traffic.send if blocking else traffic.send_nowait
-        traffic.once_waiting(1, send, "item")
-
-    def act(traffic: Traffic) -> None:
-        traffic.next() if way == "next" else traffic.receive(PATIENCE)
-
-    check_channel(capacity, prepare, act, least=10)
+@pytest.mark.parametrize("scenario", ON_AN_EMPTY_CHANNEL.values(), ids=ON_AN_EMPTY_CHANNEL)
+def test_an_interrupt_on_an_empty_channel(capacity: float, scenario: Scenario) -> None:
+    if capacity == 0 and scenario is ON_AN_EMPTY_CHANNEL["receive what is there"]:
+        return
+    check_channel(capacity, scenario)
 
 
-@CAPACITIES
-def test_receiving_beside_others_who_wait(capacity: float) -> None:
-    def prepare(traffic: Traffic) -> None:
-        receivers_wait(traffic)
-
-        def send_all() -> None:
-            for number in range(4):
-                traffic.send(f"item {number}")
-
-        traffic.once_waiting(3, send_all)
-
-    check_channel(capacity, prepare, lambda traffic: traffic.receive(), least=3)
-
-
-@CAPACITIES
-def test_receiving_that_runs_out_of_time_or_meets_the_end(capacity: float) -> None:
-    check_channel(capacity, nothing, lambda traffic: traffic.receive(0.0005), least=10)
-
-    def prepare(traffic: Traffic) -> None:
-        traffic.once_waiting(1, traffic.channel.close)
-
-    check_channel(capacity, prepare, Traffic.next, least=10)
+def test_an_interrupted_receiver_passes_its_wake_up_on() -> None:
+    check_channel(2, ON_AN_EMPTY_CHANNEL["receive before another"], everywhere=True)
 
 
 # The end
@@ -274,7 +233,7 @@ def test_sending_and_receiving_in_a_loop(capacity: float) -> None:
     assert faults == []
 
 
-HOUR = 3600.0
+# select
 
 
 def select_from(traffics: list[Traffic], timeout: float | None = None) -> None:
@@ -283,20 +242,43 @@ def select_from(traffics: list[Traffic], timeout: float | None = None) -> None:
         next(t for t in traffics if t.channel is source).received.append(item)
 
 
-def check_select(
-    capacity: float,
-    prepare: Callable[[list[Traffic]], object],
-    *,
-    ready: int = 0,
-    timeout: float | None = PATIENCE,
-    least: int = 10,
-) -> None:
-    """Interrupt a ``select`` from two channels at each place, and look at the sum of both."""
+def send_to_both(one: Traffic, two: Traffic) -> None:
+    def send() -> None:
+        for traffic in (one, two):
+            try:
+                traffic.send_nowait("item")
+            except WouldBlock:
+                pass  # the rendezvous is over
+
+    one.once_waiting(1, send)
+
+
+def send_waits(one: Traffic, _: Traffic) -> None:
+    one.other(one.send, "waiting")
+    one.wait_for(1)
+
+
+SELECTS: dict[str, tuple[Callable[[Traffic, Traffic], object], float]] = {
+    "an item comes": (lambda _, two: two.once_waiting(1, two.send_nowait, "item"), PATIENCE),
+    "a sender waits": (send_waits, PATIENCE),
+    "both get items": (send_to_both, PATIENCE),
+    "another receiver comes": (send_behind_it, 0.005),
+    "time is up": (lambda *_: None, 0.0005),
+    "an end comes": (lambda one, _: one.once_waiting(1, one.channel.close), PATIENCE),
+}
+
+
+@LIMITED
+@pytest.mark.parametrize("case", SELECTS)
+def test_an_interrupt_of_a_select(capacity: int, case: str) -> None:
+    """The wake-ups of the channels that are not chosen, or of all, go on to others who wait."""
+    prepare, timeout = SELECTS[case]
     faults: list[object] = []
 
     def run(interrupt: InterruptAt) -> None:
-        traffics = [Traffic(capacity, ready), Traffic(capacity)]
-        prepare(traffics)
+        traffics = [Traffic(capacity, capacity if case == "a sender waits" else 0)]
+        traffics.append(Traffic(capacity))
+        prepare(*traffics)
         try:
             with interrupt:
                 select_from(traffics, timeout)
@@ -305,78 +287,8 @@ def check_select(
         for traffic in traffics:
             faults.extend((interrupt.where, fault) for fault in traffic.faults())
 
-    assert each_place(run) >= least
-    assert faults == []
-
-
-@pytest.mark.parametrize("capacity", [NO_DEADLINE, 2])
-def test_selecting_what_is_there(capacity: float) -> None:
-    check_select(capacity, lambda _: None, ready=2)
-
-
-@pytest.mark.parametrize("capacity", [2, 0])
-def test_selecting_from_senders_who_wait(capacity: int) -> None:
-    def prepare(traffics: list[Traffic]) -> None:
-        traffics[0].other(traffics[0].send, "waiting")
-        traffics[0].wait_for(1)
-
-    check_select(capacity, prepare, ready=capacity)
-
-
-@LIMITED
-def test_selecting_from_one_that_gets_an_item(capacity: float) -> None:
-    check_select(capacity, lambda ts: ts[1].once_waiting(1, ts[1].send_nowait, "item"))
-
-
-@LIMITED
-def test_selecting_when_all_get_items_at_once(capacity: float) -> None:
-    """The wake-ups of those that are not chosen, or of all, go on to the others who wait."""
-
-    def prepare(traffics: list[Traffic]) -> None:
-        def send_to_all() -> None:
-            for traffic in traffics:
-                try:
-                    traffic.send_nowait("item")
-                except WouldBlock:
-                    pass  # the rendezvous is over
-
-        traffics[0].once_waiting(1, send_to_all)
-
-    check_select(capacity, prepare)
-
-
-@LIMITED
-def test_selecting_before_another_receiver(capacity: float) -> None:
-    """Whoever comes after an interrupted ``select`` gets the item that it was woken for."""
-
-    def prepare(traffics: list[Traffic]) -> None:
-        def send_behind() -> None:
-            receiver = traffics[0].other(traffics[0].receive)
-            eventually(lambda: traffics[0]._waiting() == 2 or receiver.done(), "it waits")
-            traffics[0].send_nowait("item")
-
-        traffics[0].once_waiting(1, send_behind)
-
-    def run(interrupt: InterruptAt) -> None:
-        traffics = [Traffic(capacity), Traffic(capacity)]
-        prepare(traffics)
-        try:
-            with interrupt:
-                select_from(traffics, 0.005)
-        except (Interrupted, TimeoutError):
-            pass
-        for traffic in traffics:
-            faults.extend((interrupt.where, fault) for fault in traffic.faults())
-
-    faults: list[object] = []
     assert each_place(run) >= 10
     assert faults == []
-
-
-@LIMITED
-def test_selecting_that_runs_out_of_time_or_meets_an_end(capacity: float) -> None:
-    check_select(capacity, lambda _: None, timeout=0.0005)
-    check_select(capacity, lambda ts: ts[0].once_waiting(1, ts[0].channel.close))
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.001])
@@ -429,25 +341,6 @@ def test_merging_gives_each_item_and_each_end_once() -> None:
     assert wrong == []
 
 
-def test_merging_gives_the_one_end_that_there_is() -> None:
-    lost: list[object] = []
-
-    def run(interrupt: InterruptAt) -> None:
-        channel: Channel[int] = Channel()
-        channel.close()
-        merged = merge(channel)
-        try:
-            with interrupt:
-                assert next(merged) == (channel, CLOSED)
-        except Interrupted:
-            if next(merged, None) != (channel, CLOSED):
-                lost.append(interrupt.where)
-        assert list(merged) == []
-
-    assert each_place(run) >= 5
-    assert lost == []
-
-
 def test_selecting_in_a_loop() -> None:
     faults: list[object] = []
 
@@ -482,6 +375,9 @@ def test_selecting_in_a_loop() -> None:
     assert faults == []
 
 
+# After select has taken something, and between two senders that are let in
+
+
 def interrupted_once_taken(
     *sources: Any,
     news: Any,
@@ -489,7 +385,7 @@ def interrupted_once_taken(
     patch: pytest.MonkeyPatch,
     meanwhile: Callable[[], object] = int,
 ) -> None:
-    """Select in a thread; it is interrupted_once_taken once it has taken what ``news`` brings.
+    """Select in a thread; it is interrupted once it has taken what ``news`` brings.
 
     In between, ``meanwhile`` is called.
     """

@@ -260,7 +260,7 @@ def test_channels_in_a_list_are_no_source(receivers: Any, clock: VirtualClock) -
 
 
 @pytest.mark.parametrize("capacity", [0, 1, math.inf])
-def test_it_gives_one_item_at_a_time(
+def test_a_source_given_twice_gives_one_item_at_a_time(
     senders: Any, receivers: Any, clock: VirtualClock, capacity: float
 ) -> None:
     channel: Channel[int] = Channel(capacity)
@@ -274,7 +274,9 @@ def test_it_gives_one_item_at_a_time(
 
 
 @pytest.mark.parametrize("kind", [Ticker, AsyncTicker])
-def test_it_gives_one_tick_at_a_time(receivers: Any, clock: VirtualClock, kind: Any) -> None:
+def test_a_ticker_given_twice_gives_one_tick_at_a_time(
+    receivers: Any, clock: VirtualClock, kind: Any
+) -> None:
     ticker = kind(ConstantBackOff(10))
     numbers = []
     for _ in range(3):
@@ -286,7 +288,7 @@ def test_it_gives_one_tick_at_a_time(receivers: Any, clock: VirtualClock, kind: 
     assert numbers == [(1, 1000), (2, 1010), (3, 1020)]
 
 
-def test_its_end_is_told_once(receivers: Any, clock: VirtualClock) -> None:
+def test_the_end_of_a_source_given_twice_is_told_once(receivers: Any, clock: VirtualClock) -> None:
     channel: Channel[int] = Channel(1)
     channel.send_nowait(1)
     channel.close()

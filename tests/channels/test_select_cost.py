@@ -141,32 +141,6 @@ def test_a_cancel_of_the_token_of_all_is_one_wake_up(
 
 
 @EITHER
-def test_several_who_wait_for_the_same_tickers_do_not_wake_each_other_all_the_time(
-    receivers: Any, clock: VirtualClock, counting: CountingClock, kind: Any
-) -> None:
-    tickers = idle(kind, counting)[:100]
-    channel: Channel[int] = Channel(10)
-    selecting = [receivers.select(*tickers, channel) for _ in range(4)]
-    still_waits(clock, *selecting)
-    clock.settle()
-    before = Watched.looks
-    channel.send_nowait(1)
-    clock.settle()
-    assert sum(each.done() for each in selecting) == 1
-    # Whoever leaves wakes the next in line at each ticker, who looks at all of them: a few times,
-    # not once for each.
-    assert Watched.looks - before <= 25 * len(tickers)
-    looked = Watched.looks
-    clock.advance(60)
-    clock.settle()
-    assert Watched.looks == looked
-    for _ in range(3):
-        channel.send_nowait(1)
-        clock.settle()
-    assert all(each.done() for each in selecting)
-
-
-@EITHER
 @pytest.mark.parametrize("ending", ["exhaust", "stop", "cancel"])
 def test_a_merge_of_tickers_that_end_tells_each_end_once(
     receivers: Any, clock: VirtualClock, counting: CountingClock, kind: Any, ending: str
@@ -191,21 +165,3 @@ def test_a_merge_of_tickers_that_end_tells_each_end_once(
     assert Watched.tries <= count * (count + 2) * 2
     assert Watched.looks <= 4 * count
     assert clock.pending() == []
-
-
-def test_a_merge_waits_on_after_ends_without_looking(
-    receivers: Any, clock: VirtualClock, counting: CountingClock
-) -> None:
-    policy = with_max_retries(ConstantBackOff(1), 0)
-    ended = [WatchedTicker(policy, clock=counting) for _ in range(2)]
-    channel: Channel[int] = Channel()
-    merging = receivers.merge(*ended, channel)
-    still_waits(clock, merging)
-    looks, tries, read = Watched.looks, Watched.tries, counting.read
-    clock.advance(HOUR)
-    still_waits(clock, merging)
-    assert (Watched.looks, Watched.tries, counting.read) == (looks, tries, read)
-    channel.close()
-    pairs = value(merging)
-    assert [got for _, got in pairs].count(CLOSED) == 3
-    assert len(pairs) == 5

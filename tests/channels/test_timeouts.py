@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
     from tests.helpers import LoopThread
 
-TIMEOUT = pytest.mark.parametrize("timeout", [5, 0.25, timedelta(minutes=90), 1e6])
+TIMEOUT = pytest.mark.parametrize("timeout", [0.25, timedelta(minutes=90)])
 
 
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, 3])

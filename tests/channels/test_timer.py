@@ -246,152 +246,142 @@ def test_the_class_of_a_timer_is_none(receivers: Any, clock: VirtualClock) -> No
     assert len(Shared.c) == 1
 
 
-class MeddlingClock:
-    """A clock in whose ``call_at`` others come before it returns."""
+# Others act in the midst of a start or a stop
 
-    def __init__(self, clock: VirtualClock, others: Callable[[], object]) -> None:
-        self.monotonic = clock.monotonic
-        self.time = clock.time
-        self.parker = clock.parker
+
+class MeddlingHandle:
+    """The callback of a clock; somebody else acts in the midst of the first cancel."""
+
+    def __init__(self, handle: Any, stopping: Callable[[], object]) -> None:
+        self._handle = handle
+        self._stopping = stopping
+
+    def cancel(self) -> Any:
+        stopping, self._stopping = self._stopping, int
+        stopping()
+        return self._handle.cancel()
+
+
+class MeddlingClock:
+    """A clock; somebody else acts in the midst of the first start, and of the stop of that."""
+
+    def __init__(
+        self,
+        clock: VirtualClock,
+        starting: Callable[[Callable[[], object]], object] = lambda _: None,
+        stopping: Callable[[], object] = int,
+    ) -> None:
+        self.monotonic, self.time, self.parker = clock.monotonic, clock.time, clock.parker
         self._call_at = clock.call_at
-        self._others = others
+        self._starting = starting
+        self._stopping = stopping
 
     def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Any:
-        handle = self._call_at(when, callback, loop=loop)
-        self.fire = callback
-        self._others()
+        handle = MeddlingHandle(self._call_at(when, callback, loop=loop), self._stopping)
+        starting, self._starting = self._starting, lambda _: None
+        starting(callback)
         return handle
 
 
-def once_decided(patch: pytest.MonkeyPatch, others: Callable[[], object]) -> None:
-    """Have others come in the midst of the next stop, after it has decided."""
+def once_decided(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Have somebody else act in the midst of the next stop, after it has decided."""
     decide = _Start.decide
 
     def decide_slowly(self: _Start) -> bool:
         patch.undo()
         first = decide(self)
-        others()
+        act()
         return first
 
     patch.setattr(_Start, "decide", decide_slowly)
 
 
-def test_of_two_who_stop_it_as_it_starts_one_prevents_it(
-    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stopped: list[bool] = []
-    timer = Timer(clock=MeddlingClock(clock, lambda: stopped.append(timer.stop())))
-    once_decided(monkeypatch, lambda: stopped.append(timer.stop()))
-    timer.start(5)
-    assert sorted(stopped) == [False, True]
-    assert clock.pending() == []
-
-
-def test_what_fires_as_it_is_stopped_while_it_starts_fires_or_is_stopped(
-    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[object] = []
-
-    def fire_and_receive() -> None:
-        meddling.fire()
-        try:
-            seen.append(timer.c.receive_nowait())
-        except WouldBlock:
-            pass
-
-    meddling = MeddlingClock(clock, lambda: seen.append(timer.stop()))
-    timer = Timer(clock=meddling)
-    once_decided(monkeypatch, fire_and_receive)
-    timer.start(5)
-    assert seen == [True]
-
-
-class Handle:
-    """What a clock gives for a callback; the first cancel does something else before."""
-
-    def __init__(self, handle: Any, before: Callable[[], object]) -> None:
-        self._handle = handle
-        self._before = before
-
-    def cancel(self) -> Any:
-        before, self._before = self._before, int
-        before()
-        return self._handle.cancel()
-
-
-def once(
-    clock: VirtualClock,
-    patch: pytest.MonkeyPatch,
-    *,
-    starting: Callable[[Callable[[], object]], object] = lambda _: None,
-    stopping: Callable[[], object] = int,
-) -> None:
-    """Do something in the midst of the next start, and of the stop of what it starts."""
-    call_at = clock.call_at
-
-    def patched(when: float, callback: Any, **options: Any) -> Any:
-        patch.undo()
-        handle = call_at(when, callback, **options)
-        starting(callback)
-        return Handle(handle, stopping)
-
-    patch.setattr(clock, "call_at", patched, raising=True)
-
-
-def test_a_stop_in_the_midst_of_a_start_prevents_it(
-    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    timer = Timer(clock=clock)
+def test_a_stop_in_the_midst_of_a_start_prevents_it(clock: VirtualClock) -> None:
     stopped = []
-    once(clock, monkeypatch, starting=lambda _: stopped.append(timer.stop()))
+    timer = Timer(clock=MeddlingClock(clock, lambda _: stopped.append(timer.stop())))
     timer.start(5)
     assert stopped == [True]
     assert clock.pending() == []
     clock.advance(5)
-    assert drained(timer.c) == []
+    assert nothing_comes(timer)
     assert not timer.stop()
 
 
-def test_a_stop_in_the_midst_of_a_start_that_fired_prevents_nothing(
-    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    timer = Timer(clock=clock)
+def test_a_stop_in_the_midst_of_a_start_that_fired_prevents_nothing(clock: VirtualClock) -> None:
     stopped = []
 
     def fire_and_stop(fire: Callable[[], object]) -> None:
         fire()
         stopped.append(timer.stop())
 
-    once(clock, monkeypatch, starting=fire_and_stop)
+    timer = Timer(clock=MeddlingClock(clock, fire_and_stop))
     timer.start(0)
     assert stopped == [False]
-    assert drained(timer.c) == []
+    assert nothing_comes(timer)
 
 
-def test_of_two_starts_at_once_one_counts(
+def test_of_two_stops_in_the_midst_of_a_start_one_prevents_it(
     clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    timer = Timer(clock=clock)
-    once(clock, monkeypatch, starting=lambda _: timer.start(20))
+    stopped: list[bool] = []
+    timer = Timer(clock=MeddlingClock(clock, lambda _: stopped.append(timer.stop())))
+    once_decided(monkeypatch, lambda: stopped.append(timer.stop()))
+    timer.start(5)
+    assert sorted(stopped) == [False, True]
+    assert clock.pending() == []
+
+
+def test_a_timer_that_is_due_as_it_is_stopped_fires_or_is_stopped(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timer = Timer(clock=MeddlingClock(clock, lambda fire: once_decided(monkeypatch, fire)))
+    timer.start(5)
+    assert timer.stop()
+    assert nothing_comes(timer)
+
+
+def test_of_two_starts_at_once_one_counts(clock: VirtualClock) -> None:
+    timer = Timer(clock=MeddlingClock(clock, lambda _: timer.start(20)))
     timer.start(5)
     assert len(clock.pending()) == 1
     clock.advance(5)
-    with pytest.raises(WouldBlock):
-        timer.c.receive_nowait()
+    assert nothing_comes(timer)
     clock.advance(15)
     assert timer.c.receive_nowait() == clock.time()
     assert not timer.stop()
 
 
-def test_a_start_in_the_midst_of_a_stop_counts(
-    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    timer = Timer(clock=clock)
-    once(clock, monkeypatch, stopping=lambda: timer.start(20))
+def test_a_start_in_the_midst_of_a_stop_counts(clock: VirtualClock) -> None:
+    timer = Timer(clock=MeddlingClock(clock, stopping=lambda: timer.start(20)))
     timer.start(5)
     timer.stop()
     clock.advance(5)
-    with pytest.raises(WouldBlock):
-        timer.c.receive_nowait()
+    assert nothing_comes(timer)
     clock.advance(15)
     assert timer.c.receive_nowait() == clock.time()
+
+
+@pytest.mark.parametrize("act", ["stop", "start"])
+def test_a_time_is_dropped_if_its_start_is_over_before_it_is_sent(
+    clock: VirtualClock, act: str
+) -> None:
+    """A fire reads the time; in the midst of that the timer is stopped, or started again."""
+
+    class LateClock(MeddlingClock):
+        def __init__(self) -> None:
+            super().__init__(clock)
+            self.time = self.slow_time
+
+        def slow_time(self) -> float:
+            del self.time
+            self.time = clock.time
+            assert not timer.stop() if act == "stop" else timer.start(60) is None
+            return clock.time()
+
+    timer = Timer(clock=LateClock())
+    timer.start(5)
+    clock.advance(5)
+    with pytest.raises(WouldBlock):
+        timer.c.receive_nowait()
+    clock.advance(60)
+    assert drained(timer.c) == ([clock.time()] if act == "start" else [])

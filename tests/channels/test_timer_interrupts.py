@@ -16,13 +16,17 @@ from backoff_ticker import (
     Timer,
     WouldBlock,
     select,
+    with_max_retries,
 )
 from backoff_ticker.clock._system import scheduler
+from tests import effort
 from tests.helpers import PATIENCE, eventually, in_thread
 from tests.stress.places import InterruptAt, Interrupted, each_place
-from tests.tickers.made_timers import Fake
+from tests.stress.tools import fast_switching
+from tests.tickers.made_timers import Fake, Instant
 
 HOUR = 3600.0
+TICKS = effort.rounds(300, 3000)
 
 
 def live_entries() -> int:
@@ -196,3 +200,13 @@ def test_a_select_interrupted_at_the_end_of_a_ticker_with_a_timer_leaves_it_ende
         assert timer.stops == 1
 
     assert each_place(run) >= 5
+
+
+def test_several_readers_get_the_time_that_the_timer_sent_for_their_tick() -> None:
+    """The timer fires inside its start, and threads switch all the time."""
+    with fast_switching():
+        ticker = Ticker(with_max_retries(ConstantBackOff(1), TICKS - 1), timer=Instant())
+        readers = [in_thread(list, ticker) for _ in range(4)]
+        ticks = sorted(tick for reader in readers for tick in reader.result(PATIENCE))
+    assert [tick.number for tick in ticks] == list(range(1, TICKS + 1))
+    assert [tick for tick in ticks if tick.number > 1 and tick.time != tick.number - 1] == []

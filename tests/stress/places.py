@@ -122,12 +122,14 @@ def each_place(
     run: Callable[[InterruptAt], object],
     handler: Callable[[], object] | None = None,
     but: tuple[str, ...] = (),
+    *,
+    all_of_them: bool = False,
 ) -> int:
     """Run with an interrupt at the first place, at the second, until there is none.
 
-    Without ``--all`` only some of the places are tried.
+    Without ``--all``, or ``all_of_them``, only some of the places are tried.
     """
-    step = effort.rounds(7, 1)
+    step = 1 if all_of_them else effort.rounds(7, 1)
     place = 1 - step
     try:
         while True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import queue
 import signal
@@ -142,6 +143,64 @@ def run_script(
         timeout=timeout,
         check=False,
     )
+
+
+FORKS = """
+import asyncio, faulthandler, os, signal, sys, threading, time, warnings
+warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
+faulthandler.dump_traceback_later(15, exit=True)
+from backoff_ticker import *
+def collect(child):
+    pid, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+def fork(body):
+    child = os.fork()
+    if child:
+        return child
+    code = 99
+    try:
+        signal.alarm(8)
+        body()
+        code = 0
+    except BaseException:
+        import traceback; traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+def threads(count, run):
+    started = [threading.Thread(target=run, daemon=True) for _ in range(count)]
+    for thread in started: thread.start()
+    return started
+"""
+"""What scripts that fork begin with."""
+
+
+def run_silently(script: str, timeout: float = 25.0) -> None:
+    """Run a script that forks; it must end well and write nothing."""
+    done = run_script(FORKS + script, timeout=timeout)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+class Finalized:
+    """In a cycle, so that only a collection ends it, wherever that happens to run."""
+
+    def __init__(self, run: Callable[[], object]) -> None:
+        self.run = run
+        self.me = self
+
+    def __del__(self) -> None:
+        self.run()
+
+
+@contextmanager
+def gc_threshold(threshold: int) -> Iterator[None]:
+    """Have the garbage collector run after so few allocations."""
+    before = gc.get_threshold()
+    gc.set_threshold(threshold)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def run_loop(coroutine: Any, *, debug: bool = False, eager: bool = False) -> Any:
