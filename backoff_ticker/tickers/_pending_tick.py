@@ -6,14 +6,13 @@ The methods are pure: they are given the time and the policy's answer, and retur
 from __future__ import annotations
 
 import enum
-from collections import namedtuple
 
 from ..policies import End
 from ._tick import Pace, catch_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NamedTuple
+    from typing import Any
 
     from ..waiting import Claim
     from ._tick import Tick
@@ -38,30 +37,11 @@ class Kind(enum.Enum):
 # An enum is slow to search.
 _IMMEDIATE = Kind.IMMEDIATE
 _SCHEDULED = Kind.SCHEDULED
-_AWAITING_FEEDBACK = Kind.AWAITING_FEEDBACK
 _ENDED = Kind.ENDED
 
-if TYPE_CHECKING:
 
-    class _Fields(NamedTuple):
-        claim: Claim
-        kind: Kind
-        number: int
-        due: float | None
-        delay: float
-        origin: float | None
-        missed: int
-        returned: tuple[Tick, ...]
-        end: End | None
-
-else:
-    _Fields = namedtuple(  # noqa: PYI024 - typing is not imported at run time
-        "_Fields", "claim kind number due delay origin missed returned end"
-    )
-
-
-class PendingTick(_Fields):
-    """The state of a ticker.
+class PendingTick:
+    """The state of a ticker. An instance is never changed once others can see it.
 
     Attributes:
         claim: See ``AtomicState``.
@@ -75,7 +55,51 @@ class PendingTick(_Fields):
         end: How the policy has ended, if it has.
     """
 
-    __slots__ = ()
+    __slots__ = ("claim", "delay", "due", "end", "kind", "missed", "number", "origin", "returned")
+
+    claim: Claim
+    kind: Kind
+    number: int
+    due: float | None
+    delay: float
+    origin: float | None
+    missed: int
+    returned: tuple[Tick, ...]
+    end: End | None
+
+    @classmethod
+    def make(  # noqa: PLR0913 - the attributes
+        cls,
+        kind: Kind,
+        number: int,
+        *,
+        due: float | None = None,
+        delay: float = 0.0,
+        origin: float | None = None,
+        missed: int = 0,
+        returned: tuple[Tick, ...] = (),
+        end: End | None = None,
+    ) -> PendingTick:
+        """Return a state that nobody has claimed."""
+        made = cls()
+        made.claim = {}
+        made.kind = kind
+        made.number = number
+        made.due = due
+        made.delay = delay
+        made.origin = origin
+        made.missed = missed
+        made.returned = returned
+        made.end = end
+        return made
+
+    def replace(self, **changes: Any) -> PendingTick:  # noqa: ANN401 - the attributes
+        """Return a copy with other values, and a claim of its own."""
+        copy = PendingTick()
+        for name in PendingTick.__slots__:
+            setattr(copy, name, changes[name] if name in changes else getattr(self, name))
+        copy.claim = {}
+        return copy
 
     @property
     def ignores_cancel(self) -> bool:
@@ -88,23 +112,21 @@ class PendingTick(_Fields):
     def with_delay(self, delay: float | End) -> PendingTick:
         """Return it with another delay, counted from the same origin."""
         if isinstance(delay, End):
-            return self._replace(
-                claim={}, kind=_ENDED, due=None, delay=0.0, origin=None, missed=0, end=delay
-            )
+            return PendingTick.make(_ENDED, self.number, end=delay, returned=self.returned)
         due = None if self.origin is None else self.origin + delay
-        return self._replace(claim={}, kind=_SCHEDULED, due=due, delay=delay, missed=0)
+        return self.replace(kind=_SCHEDULED, due=due, delay=delay, missed=0)
 
     def with_due(self, pace: Pace, now: float) -> PendingTick:
-        """Return it as a reader who polls now finds it: with a due time, past slots dropped."""
+        """Return it as a reader that polls now finds it: with a due time, past slots dropped."""
         if self.kind is _IMMEDIATE:
-            return self if self.due is not None else self._replace(claim={}, due=now)
+            return self if self.due is not None else self.replace(due=now)
         if self.kind is not _SCHEDULED:
             return self
         origin = now if self.origin is None else self.origin
         due, missed = origin + self.delay, self.missed
         if pace is Pace.SKIP:
             due, missed = catch_up(due, self.delay, now)
-        return self._replace(claim={}, due=due, origin=origin, missed=missed)
+        return self.replace(due=due, origin=origin, missed=missed)
 
     def restarted(self, now: float, delay: float | End | None) -> PendingTick:
         """Return the tick of a back-off that restarts now; None: it is due now, without a delay.
@@ -116,13 +138,12 @@ class PendingTick(_Fields):
             if tick.number == number - 1:
                 number -= 1
         if delay is None:
-            return PendingTick({}, _IMMEDIATE, number, now, 0.0, None, 0, (), None)
-        started = PendingTick({}, _SCHEDULED, number, None, 0.0, now, 0, (), None)
-        return started.with_delay(delay)
+            return PendingTick.make(_IMMEDIATE, number, due=now)
+        return PendingTick.make(_SCHEDULED, number, origin=now).with_delay(delay)
 
     def rolled_back(self, number: int) -> PendingTick:
         """Return it as if tick ``number`` had not been taken, if that was the last one taken."""
-        return self._replace(claim={}, number=number) if self.number == number + 1 else self
+        return self.replace(number=number) if self.number == number + 1 else self
 
 
 def first_tick(pace: Pace, now: float) -> PendingTick:
@@ -130,5 +151,4 @@ def first_tick(pace: Pace, now: float) -> PendingTick:
 
     With ``Pace.RECEIPT`` it falls due right now, else when a reader first polls.
     """
-    due = now if pace is Pace.RECEIPT else None
-    return PendingTick({}, _IMMEDIATE, 1, due, 0.0, None, 0, (), None)
+    return PendingTick.make(_IMMEDIATE, 1, due=now if pace is Pace.RECEIPT else None)

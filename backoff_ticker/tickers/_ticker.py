@@ -70,7 +70,7 @@ class Ticker(BaseTicker):
         """
         seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
         limit = self._monotonic() + seconds
-        tick: Tick = self._poll(first_poll=True)
+        tick: Tick = self._poll()
         return self._wait_for_tick(limit, seconds) if tick is EMPTY else tick
 
     def _wait_for_tick(self, limit: float, seconds: float) -> Tick:
@@ -87,7 +87,7 @@ class Ticker(BaseTicker):
 
     def __next__(self) -> Tick:
         try:
-            tick: Tick = self._poll(first_poll=True)
+            tick: Tick = self._poll()
             return self._wait_for_tick(NO_DEADLINE, NO_DEADLINE) if tick is EMPTY else tick
         except TickerClosed:
             raise StopIteration from None
@@ -148,9 +148,9 @@ class AsyncTicker(BaseTicker):
         """
         seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
         limit = self._monotonic() + seconds
-        if self._state.current[2] % CHECKPOINT_EVERY == 0:
+        if self._state.current.number % CHECKPOINT_EVERY == 0:
             await checkpoint
-        tick: Tick = self._poll(first_poll=True)
+        tick: Tick = self._poll()
         return await self._wait_for_tick(limit, seconds) if tick is EMPTY else tick
 
     async def _wait_for_tick(self, limit: float, seconds: float) -> Tick:
@@ -167,9 +167,9 @@ class AsyncTicker(BaseTicker):
 
     async def __anext__(self) -> Tick:
         try:
-            if self._state.current[2] % CHECKPOINT_EVERY == 0:
+            if self._state.current.number % CHECKPOINT_EVERY == 0:
                 await checkpoint
-            tick: Tick = self._poll(first_poll=True)
+            tick: Tick = self._poll()
             if tick is not EMPTY:
                 return tick
             return await self._wait_for_tick(NO_DEADLINE, NO_DEADLINE)
