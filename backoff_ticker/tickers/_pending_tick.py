@@ -41,57 +41,19 @@ _ENDED = Kind.ENDED
 
 
 class PendingTick:
-    """The state of a ticker. An instance is never changed once others can see it.
-
-    Attributes:
-        claim: See ``AtomicState``.
-        kind: What is known of the tick to come.
-        number: Its number, from 1.
-        due: When it falls due; None: unknown, or not fixed before a reader polls.
-        delay: The back-off before it; 0.0 unless it is scheduled.
-        origin: The moment from which the delay counts; None: from the next poll, or no delay.
-        missed: Ticks dropped before it.
-        returned: Ticks that were taken and given back; they come first.
-        end: How the policy has ended, if it has.
-    """
+    """The state of a ticker. An instance is never changed once other threads can see it."""
 
     __slots__ = ("claim", "delay", "due", "end", "kind", "missed", "number", "origin", "returned")
 
-    claim: Claim
+    claim: Claim  # see AtomicState
     kind: Kind
-    number: int
-    due: float | None
-    delay: float
-    origin: float | None
-    missed: int
-    returned: tuple[Tick, ...]
-    end: End | None
-
-    @classmethod
-    def make(  # noqa: PLR0913 - the attributes
-        cls,
-        kind: Kind,
-        number: int,
-        *,
-        due: float | None = None,
-        delay: float = 0.0,
-        origin: float | None = None,
-        missed: int = 0,
-        returned: tuple[Tick, ...] = (),
-        end: End | None = None,
-    ) -> PendingTick:
-        """Return a state that nobody has claimed."""
-        made = cls()
-        made.claim = {}
-        made.kind = kind
-        made.number = number
-        made.due = due
-        made.delay = delay
-        made.origin = origin
-        made.missed = missed
-        made.returned = returned
-        made.end = end
-        return made
+    number: int  # of the tick to come, from 1
+    due: float | None  # None: unknown, or not fixed before a reader polls
+    delay: float  # the back-off before it; 0.0 unless it is scheduled
+    origin: float | None  # from when the delay counts; None: from the next poll, or no delay
+    missed: int  # ticks dropped before it
+    returned: tuple[Tick, ...]  # ticks that were taken and given back; they come first
+    end: End | None  # how the policy has ended, if it has
 
     def replace(self, **changes: Any) -> PendingTick:  # noqa: ANN401 - the attributes
         """Return a copy with other values, and a claim of its own."""
@@ -112,7 +74,7 @@ class PendingTick:
     def with_delay(self, delay: float | End) -> PendingTick:
         """Return it with another delay, counted from the same origin."""
         if isinstance(delay, End):
-            return PendingTick.make(_ENDED, self.number, end=delay, returned=self.returned)
+            return self.replace(kind=_ENDED, due=None, delay=0.0, origin=None, missed=0, end=delay)
         due = None if self.origin is None else self.origin + delay
         return self.replace(kind=_SCHEDULED, due=due, delay=delay, missed=0)
 
@@ -137,9 +99,10 @@ class PendingTick:
         for tick in sorted(self.returned, reverse=True):
             if tick.number == number - 1:
                 number -= 1
-        if delay is None:
-            return PendingTick.make(_IMMEDIATE, number, due=now)
-        return PendingTick.make(_SCHEDULED, number, origin=now).with_delay(delay)
+        begun = self.replace(
+            kind=_IMMEDIATE, number=number, due=now, delay=0.0, origin=None, missed=0, returned=()
+        )
+        return begun if delay is None else begun.replace(origin=now).with_delay(delay)
 
     def rolled_back(self, number: int) -> PendingTick:
         """Return it as if tick ``number`` had not been taken, if that was the last one taken."""
@@ -151,4 +114,14 @@ def first_tick(pace: Pace, now: float) -> PendingTick:
 
     With ``Pace.RECEIPT`` it falls due right now, else when a reader first polls.
     """
-    return PendingTick.make(_IMMEDIATE, 1, due=now if pace is Pace.RECEIPT else None)
+    first = PendingTick()
+    first.claim = {}
+    first.kind = _IMMEDIATE
+    first.number = 1
+    first.due = now if pace is Pace.RECEIPT else None
+    first.delay = 0.0
+    first.origin = None
+    first.missed = 0
+    first.returned = ()
+    first.end = None
+    return first

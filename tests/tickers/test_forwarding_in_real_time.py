@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from backoff_ticker import CloseReason, ConstantBackOff, Ticker, with_max_retries
 from tests.helpers import PATIENCE
 from tests.tickers.made_policies import Scripted
-from tests.tickers.test_push import ShutdownSink
+from tests.tickers.test_forwarding import ShutdownSink
 
 if TYPE_CHECKING:
     import pytest
