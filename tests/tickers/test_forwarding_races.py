@@ -1,17 +1,19 @@
-"""Ticks sent to sinks while readers, resets and stops come and go: none is lost or sent twice."""
+"""Ticks sent to sinks in real time, while readers, resets and stops come and go."""
 
 from __future__ import annotations
 
 import asyncio
 import queue
+import sys
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import (
     CancellationToken,
+    CloseReason,
     ConstantBackOff,
     ExponentialBackOff,
     Ticker,
@@ -23,6 +25,37 @@ from backoff_ticker.waiting._wait_set import WaitLine
 from tests import effort
 from tests.helpers import PATIENCE, eventually, in_thread
 from tests.stress.tools import fast_switching, join_all, run_loop, start_threads
+from tests.tickers.made_policies import Scripted
+from tests.tickers.test_forwarding import ShutdownSink
+
+
+def test_ticks_are_sent_in_real_time_too() -> None:
+    class Ending(queue.Queue[Any]):
+        def shutdown(self, immediate: bool = False) -> None:
+            self.put("shutdown")
+
+    sink = Ending()
+    ticker = Ticker(with_max_retries(ConstantBackOff(0.001), 20))
+    ticker.send_to(sink)
+    assert [sink.get(timeout=PATIENCE).number for _ in range(21)] == list(range(1, 22))
+    assert sink.get(timeout=PATIENCE) == "shutdown"
+    assert ticker.close_reason is CloseReason.EXHAUSTED
+
+
+def test_an_error_of_the_policy_ends_not_the_thread_that_sends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", shown.append)
+    sink = ShutdownSink()
+    for error in (SystemExit(), ValueError(), KeyboardInterrupt()):
+        Ticker(Scripted(error)).send_to(sink)
+    good: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    Ticker(with_max_retries(ConstantBackOff(0.001), 5)).send_to(good)
+    assert [good.get(timeout=PATIENCE).number for _ in range(6)] == [1, 2, 3, 4, 5, 6]
+    assert len(sink.ended) == 3
+    assert len(shown) == 3
+
 
 EMPTY = (queue.Empty, getattr(queue, "ShutDown", queue.Empty))
 
