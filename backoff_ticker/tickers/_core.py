@@ -480,7 +480,7 @@ class TickerCore(Source):
                 return None
             if token.deadline is not None:
                 until = min(until, token.deadline)
-        if self._state.is_claimed(pending):
+        if pending.claim and self._state.is_claimed(pending):
             return until  # its holder wakes those who lead
         due = pending.due
         if due is None and self._timer is not None and self._timer.awaits(pending):

@@ -107,18 +107,7 @@ class AsyncTicker(BaseTicker):
     Thread safety: every method may be called from any thread; ``stop()`` also from signal
     handlers, finalizers and callbacks. Ticks are awaited in event loops only.
 
-    Args:
-        backoff: The policy; the ticker runs a copy of it, reset.
-        token: Cancelled, it ends the ticker and wakes its readers; the first tick still comes.
-        pace: From when delays run, and what happens to late ticks.
-        clock: None: the current clock.
-        timer: Measures the delays instead of the clock: started once for each, never for the first
-            tick, and stopped at the end. A tick comes when it fires, and has the time it sent.
-
-    Raises:
-        TypeError: A parameter is not what it should be.
-        ValueError: The token has a deadline on another clock.
-        Exception: What the policy's ``reset()`` raised.
+    Parameters and errors are those of ``Ticker``.
 
     Example:
         >>> import asyncio
@@ -134,18 +123,7 @@ class AsyncTicker(BaseTicker):
     __slots__ = ()
 
     async def receive(self, timeout: float | timedelta | None = None) -> Tick:
-        """Wait for the next tick and take it.
-
-        Args:
-            timeout: Seconds >= 0 or a timedelta; 0 does not wait; None: no limit.
-
-        Raises:
-            TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
-            TimeoutError: No tick fell due in time; it stays for the next reader.
-            TickerClosed: No tick comes any more.
-            RuntimeError: Called by the ticker's own policy.
-            Exception: What the policy failed with; once, to one reader.
-        """
+        """Wait for the next tick and take it; parameters and errors as of ``Ticker.receive()``."""
         seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
         limit = self._monotonic() + seconds
         if self._state.current.number % CHECKPOINT_EVERY == 0:

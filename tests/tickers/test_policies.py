@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import pytest
-from backoff_ticker import CancellationToken, CloseReason, ConstantBackOff, Pace, TickerClosed, WouldBlock, ZeroBackOff, with_max_retries
 from datetime import timedelta
 from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    CloseReason,
+    ConstantBackOff,
+    Pace,
+    TickerClosed,
+    WouldBlock,
+    ZeroBackOff,
+    with_max_retries,
+)
 from tests.helpers import PATIENCE, SetClock, readable_id
 from tests.tickers.made_policies import Blocking, Scripted, reason_of
-from typing import Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
