@@ -17,7 +17,7 @@ from __future__ import annotations
 import weakref
 
 from .. import _process
-from .._sentinels import EMPTY
+from .._sentinels import EMPTY, ENDED
 from .._unraisable import report
 from .._validation import as_number
 from ..channels import require_timer
@@ -100,17 +100,17 @@ class TickerTimer:
             return False
         if self._measured is None or _delay_of(pending) != self._measured:
             return False
-        channel = self._watched_channel()
-        return not (channel._items or channel._offers or channel.closed)
+        return not self._watched_channel()._is_ready()
 
     def _watched_channel(self) -> Channel[float]:
         """Return the timer's channel, with the waiter in its line, also in a forked child."""
         waiter = self._waiter
         waiter.generation = _process.generation
         channel = self._timer.c
-        channel._line().add(waiter)
+        (receivers,) = channel._wait_sets()
+        receivers.add(waiter)
         if self._stopping:
-            channel._line().leave(waiter)  # stop() may have done so before
+            receivers.leave(waiter)  # stop() may have done so before
         return channel
 
     def restart_next(self) -> None:
@@ -152,8 +152,7 @@ class TickerTimer:
         self._measured = None
         self._has_fired = False
         self._sent = EMPTY
-        while self._timer.c._take() is not EMPTY:
-            pass
+        self._timer.c._drop_items()
         if due is None:
             due = origin + delay
         if self._pace is Pace.SKIP or self._pace is Pace.BURST:
@@ -169,11 +168,11 @@ class TickerTimer:
     def _receive(self, now: float) -> None:
         channel = self._watched_channel()
         if self._sent is EMPTY:
-            closed = channel.closed
-            self._sent = channel._take()  # ATOMIC: no call between the take and the store
-            if self._sent is EMPTY:
-                if closed:
-                    raise RuntimeError(f"the channel of {self._timer!r} is closed")
+            sent = channel._try(fresh=False)
+            if sent is ENDED:
+                raise RuntimeError(f"the channel of {self._timer!r} is closed")
+            self._sent = sent
+            if sent is EMPTY:
                 return
         time = as_number("what the timer sent", self._sent, "a time in Unix seconds")
         self._due = min(self._slot, now)
@@ -191,7 +190,8 @@ class TickerTimer:
         self._stopping = True
         if not self._stopped:
             self._halt()
-            self._timer.c._line().leave(self._waiter)
+            (receivers,) = self._timer.c._wait_sets()
+            receivers.leave(self._waiter)
             self._stopped = True
 
     def _halt(self) -> None:
