@@ -113,8 +113,10 @@ class Tick(_TickFields):
         >>> tick = Ticker(ConstantBackOff(1)).receive()
         >>> tick.number, tick.delay, tick.missed
         (1, 0.0, 0)
-        >>> float(tick) == tick.time == tick.datetime.timestamp()
+        >>> float(tick) == tick.time
         True
+        >>> tick.datetime.tzname()
+        'UTC'
     """
 
     __slots__ = ()

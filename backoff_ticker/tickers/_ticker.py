@@ -79,7 +79,7 @@ class Ticker(BaseTicker):
                 raise TimeoutError(f"no tick within {seconds} s")
             park_thread(self._clock, "Ticker.receive()", self._wait_sets(), self._recheck, limit)
             tick: Tick = self._poll(first_poll=False)
-            if tick is not EMPTY:
+            if tick is not EMPTY:  # ATOMIC: no jump back between taking a tick and its return
                 return tick
 
     def __iter__(self) -> Self:
@@ -107,7 +107,18 @@ class AsyncTicker(BaseTicker):
     Thread safety: every method may be called from any thread; ``stop()`` also from signal
     handlers, finalizers and callbacks. Ticks are awaited in event loops only.
 
-    Parameters and errors are those of ``Ticker``.
+    Args:
+        backoff: The policy; the ticker runs a copy of it, reset.
+        token: Cancelled, it ends the ticker and wakes its readers; the first tick still comes.
+        pace: From when delays run, and what happens to late ticks.
+        clock: None: the current clock.
+        timer: Measures the delays instead of the clock: started once for each, never for the first
+            tick, and stopped at the end. A tick comes when it fires, and has the time it sent.
+
+    Raises:
+        TypeError: A parameter is not what it should be.
+        ValueError: The token has a deadline on another clock.
+        Exception: What the policy's ``reset()`` raised.
 
     Example:
         >>> import asyncio
@@ -137,7 +148,7 @@ class AsyncTicker(BaseTicker):
                 raise TimeoutError(f"no tick within {seconds} s")
             await park_coroutine(self._clock, self._wait_sets(), self._recheck, limit)
             tick: Tick = self._poll(first_poll=False)
-            if tick is not EMPTY:
+            if tick is not EMPTY:  # ATOMIC: no jump back between taking a tick and its return
                 return tick
 
     def __aiter__(self) -> Self:

@@ -171,7 +171,7 @@ class TickerTimer:
             sent = channel._try(fresh=False)
             if sent is ENDED:
                 raise RuntimeError(f"the channel of {self._timer!r} is closed")
-            self._sent = sent
+            self._sent = sent  # ATOMIC: no call between the take and this store
             if sent is EMPTY:
                 return
         time = as_number("what the timer sent", self._sent, "a time in Unix seconds")
