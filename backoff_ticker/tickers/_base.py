@@ -63,7 +63,7 @@ class BaseTicker(TickerCore):
             WouldBlock: It is not due, or another reader is just taking it.
             TickerClosed, RuntimeError, Exception: As ``receive()``.
         """
-        tick: Tick = self._poll(first_poll=True)
+        tick: Tick = self._poll()
         if tick is EMPTY:
             raise WouldBlock("no tick is due")
         return tick

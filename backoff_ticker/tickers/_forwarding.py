@@ -168,6 +168,7 @@ class Forwarding(Waiter):
             self._must_look_again = False
             self._leave()
             return
+        self._register()
         try:
             self._set_timer(self._send_due())
         except TickerClosed:
@@ -184,17 +185,18 @@ class Forwarding(Waiter):
             epoch = ticker._reset_epoch
             tick = ticker._poll(first_poll=False)
             if tick is EMPTY:
-                self._register()
-                # A poll that changes something wakes the whole line, this waiter included; only a
-                # wake-up after this last look counts.
+                # A poll that changes something wakes the whole line, this waiter included: a
+                # wake-up counts only if it comes after this last look.
                 self._must_look_again = False
                 until = ticker._wait_until(self, self._sources, NO_DEADLINE)
                 if until is not None:
                     return until
-            elif self._stopped:
+                self._must_look_again = True
+                return ticker._clock.monotonic()
+            if self._stopped:
                 ticker._give_back(tick, epoch)
                 break
-            elif not self._put(tick):
+            if not self._put(tick):
                 self._must_look_again = False
                 return ticker._clock.monotonic() + _PAUSE_WHEN_FULL
         self._must_look_again = False

@@ -6,14 +6,13 @@ The methods are pure: they are given the time and the policy's answer, and retur
 from __future__ import annotations
 
 import enum
-from collections import namedtuple
 
 from ..policies import End
 from ._tick import Pace, catch_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NamedTuple
+    from typing import Any
 
     from ..waiting import Claim
     from ._tick import Tick
@@ -38,44 +37,31 @@ class Kind(enum.Enum):
 # An enum is slow to search.
 _IMMEDIATE = Kind.IMMEDIATE
 _SCHEDULED = Kind.SCHEDULED
-_AWAITING_FEEDBACK = Kind.AWAITING_FEEDBACK
 _ENDED = Kind.ENDED
 
-if TYPE_CHECKING:
 
-    class _Fields(NamedTuple):
-        claim: Claim
-        kind: Kind
-        number: int
-        due: float | None
-        delay: float
-        origin: float | None
-        missed: int
-        returned: tuple[Tick, ...]
-        end: End | None
+class PendingTick:
+    """The state of a ticker. An instance is never changed once other threads can see it."""
 
-else:
-    _Fields = namedtuple(  # noqa: PYI024 - typing is not imported at run time
-        "_Fields", "claim kind number due delay origin missed returned end"
-    )
+    __slots__ = ("claim", "delay", "due", "end", "kind", "missed", "number", "origin", "returned")
 
+    claim: Claim  # see AtomicState
+    kind: Kind
+    number: int  # of the tick to come, from 1
+    due: float | None  # None: unknown, or not fixed before a reader polls
+    delay: float  # the back-off before it; 0.0 unless it is scheduled
+    origin: float | None  # from when the delay counts; None: from the next poll, or no delay
+    missed: int  # ticks dropped before it
+    returned: tuple[Tick, ...]  # ticks that were taken and given back; they come first
+    end: End | None  # how the policy has ended, if it has
 
-class PendingTick(_Fields):
-    """The state of a ticker.
-
-    Attributes:
-        claim: See ``AtomicState``.
-        kind: What is known of the tick to come.
-        number: Its number, from 1.
-        due: When it falls due; None: unknown, or not fixed before a reader polls.
-        delay: The back-off before it; 0.0 unless it is scheduled.
-        origin: The moment from which the delay counts; None: from the next poll, or no delay.
-        missed: Ticks dropped before it.
-        returned: Ticks that were taken and given back; they come first.
-        end: How the policy has ended, if it has.
-    """
-
-    __slots__ = ()
+    def replace(self, **changes: Any) -> PendingTick:  # noqa: ANN401 - the attributes
+        """Return a copy with other values, and a claim of its own."""
+        copy = PendingTick()
+        for name in PendingTick.__slots__:
+            setattr(copy, name, changes[name] if name in changes else getattr(self, name))
+        copy.claim = {}
+        return copy
 
     @property
     def ignores_cancel(self) -> bool:
@@ -88,23 +74,21 @@ class PendingTick(_Fields):
     def with_delay(self, delay: float | End) -> PendingTick:
         """Return it with another delay, counted from the same origin."""
         if isinstance(delay, End):
-            return self._replace(
-                claim={}, kind=_ENDED, due=None, delay=0.0, origin=None, missed=0, end=delay
-            )
+            return self.replace(kind=_ENDED, due=None, delay=0.0, origin=None, missed=0, end=delay)
         due = None if self.origin is None else self.origin + delay
-        return self._replace(claim={}, kind=_SCHEDULED, due=due, delay=delay, missed=0)
+        return self.replace(kind=_SCHEDULED, due=due, delay=delay, missed=0)
 
     def with_due(self, pace: Pace, now: float) -> PendingTick:
-        """Return it as a reader who polls now finds it: with a due time, past slots dropped."""
+        """Return it as a reader that polls now finds it: with a due time, past slots dropped."""
         if self.kind is _IMMEDIATE:
-            return self if self.due is not None else self._replace(claim={}, due=now)
+            return self if self.due is not None else self.replace(due=now)
         if self.kind is not _SCHEDULED:
             return self
         origin = now if self.origin is None else self.origin
         due, missed = origin + self.delay, self.missed
         if pace is Pace.SKIP:
             due, missed = catch_up(due, self.delay, now)
-        return self._replace(claim={}, due=due, origin=origin, missed=missed)
+        return self.replace(due=due, origin=origin, missed=missed)
 
     def restarted(self, now: float, delay: float | End | None) -> PendingTick:
         """Return the tick of a back-off that restarts now; None: it is due now, without a delay.
@@ -115,14 +99,14 @@ class PendingTick(_Fields):
         for tick in sorted(self.returned, reverse=True):
             if tick.number == number - 1:
                 number -= 1
-        if delay is None:
-            return PendingTick({}, _IMMEDIATE, number, now, 0.0, None, 0, (), None)
-        started = PendingTick({}, _SCHEDULED, number, None, 0.0, now, 0, (), None)
-        return started.with_delay(delay)
+        begun = self.replace(
+            kind=_IMMEDIATE, number=number, due=now, delay=0.0, origin=None, missed=0, returned=()
+        )
+        return begun if delay is None else begun.replace(origin=now).with_delay(delay)
 
     def rolled_back(self, number: int) -> PendingTick:
         """Return it as if tick ``number`` had not been taken, if that was the last one taken."""
-        return self._replace(claim={}, number=number) if self.number == number + 1 else self
+        return self.replace(number=number) if self.number == number + 1 else self
 
 
 def first_tick(pace: Pace, now: float) -> PendingTick:
@@ -130,5 +114,14 @@ def first_tick(pace: Pace, now: float) -> PendingTick:
 
     With ``Pace.RECEIPT`` it falls due right now, else when a reader first polls.
     """
-    due = now if pace is Pace.RECEIPT else None
-    return PendingTick({}, _IMMEDIATE, 1, due, 0.0, None, 0, (), None)
+    first = PendingTick()
+    first.claim = {}
+    first.kind = _IMMEDIATE
+    first.number = 1
+    first.due = now if pace is Pace.RECEIPT else None
+    first.delay = 0.0
+    first.origin = None
+    first.missed = 0
+    first.returned = ()
+    first.end = None
+    return first

@@ -1,4 +1,4 @@
-"""When the next tick falls due: pure functions of numbers, one for each pace.
+"""The tick, and the paces: pure rules of when the next tick falls due.
 
 Nothing here waits, locks, reads a clock or calls user code.
 """
@@ -17,10 +17,17 @@ if TYPE_CHECKING:
 
 
 class Pace(enum.Enum):
-    """From when a delay runs, and what becomes of ticks that nobody took in time.
+    """When a delay starts to run, and what happens to ticks that no reader took in time.
 
-    In the pictures a policy of constant 10 s meets a reader that works (``=``) from 0 s to 25 s
-    and not at all afterwards. ``T`` marks when it gets a tick, the number below is the ``due``.
+    In the pictures the policy always says 10 s. A reader works (``=``) from 0 s to 25 s, then only
+    reads. ``T`` marks when it gets a tick; the number below is the ``due`` of that tick.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, Pace, Ticker
+        >>> with Ticker(ConstantBackOff(0.001), pace=Pace.BURST) as ticker:
+        ...     first, second = ticker.receive(), ticker.receive()
+        >>> second.due == first.due + 0.001
+        True
     """
 
     due_after: Callable[[float, float, float], tuple[float | None, float | None, int]]
@@ -28,7 +35,7 @@ class Pace(enum.Enum):
 
     ``slot`` is when the tick just taken was due, ``taken`` when it was taken, ``delay`` what the
     policy says. The next tick is due at ``due``, counted from ``origin``; both are None where
-    only the reader's next ask fixes them.
+    the reader's next poll fixes them.
     """
 
     RECEIPT = "receipt"
@@ -42,7 +49,7 @@ class Pace(enum.Enum):
     """
 
     RETURN = "return"
-    """The delay runs from when the reader asks for the tick: it rests after each piece of work.
+    """The delay runs from when the reader asks for the tick: a rest follows each piece of work.
 
     .. code-block:: text
 
@@ -62,7 +69,7 @@ class Pace(enum.Enum):
     """
 
     SKIP = "skip"
-    """The same schedule; ticks whose time has passed when the reader asks are dropped, counted.
+    """The same schedule; ticks whose time has passed when the reader asks are dropped and counted.
 
     .. code-block:: text
 
@@ -100,6 +107,16 @@ class Tick(_TickFields):
         lateness: Seconds from ``due`` until it was taken, >= 0.
         missed: Ticks dropped since the one before: those that ``Pace.SKIP`` left out, and those
             for which the sink of ``send_to`` had no room.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, Ticker
+        >>> tick = Ticker(ConstantBackOff(1)).receive()
+        >>> tick.number, tick.delay, tick.missed
+        (1, 0.0, 0)
+        >>> float(tick) == tick.time
+        True
+        >>> tick.datetime.tzname()
+        'UTC'
     """
 
     __slots__ = ()

@@ -70,7 +70,7 @@ class Ticker(BaseTicker):
         """
         seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
         limit = self._monotonic() + seconds
-        tick: Tick = self._poll(first_poll=True)
+        tick: Tick = self._poll()
         return self._wait_for_tick(limit, seconds) if tick is EMPTY else tick
 
     def _wait_for_tick(self, limit: float, seconds: float) -> Tick:
@@ -79,7 +79,7 @@ class Ticker(BaseTicker):
                 raise TimeoutError(f"no tick within {seconds} s")
             park_thread(self._clock, "Ticker.receive()", self._wait_sets(), self._recheck, limit)
             tick: Tick = self._poll(first_poll=False)
-            if tick is not EMPTY:
+            if tick is not EMPTY:  # ATOMIC: no jump back between taking a tick and its return
                 return tick
 
     def __iter__(self) -> Self:
@@ -87,7 +87,7 @@ class Ticker(BaseTicker):
 
     def __next__(self) -> Tick:
         try:
-            tick: Tick = self._poll(first_poll=True)
+            tick: Tick = self._poll()
             return self._wait_for_tick(NO_DEADLINE, NO_DEADLINE) if tick is EMPTY else tick
         except TickerClosed:
             raise StopIteration from None
@@ -134,23 +134,12 @@ class AsyncTicker(BaseTicker):
     __slots__ = ()
 
     async def receive(self, timeout: float | timedelta | None = None) -> Tick:
-        """Wait for the next tick and take it.
-
-        Args:
-            timeout: Seconds >= 0 or a timedelta; 0 does not wait; None: no limit.
-
-        Raises:
-            TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
-            TimeoutError: No tick fell due in time; it stays for the next reader.
-            TickerClosed: No tick comes any more.
-            RuntimeError: Called by the ticker's own policy.
-            Exception: What the policy failed with; once, to one reader.
-        """
+        """Wait for the next tick and take it; parameters and errors as of ``Ticker.receive()``."""
         seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
         limit = self._monotonic() + seconds
-        if self._state.current[2] % CHECKPOINT_EVERY == 0:
+        if self._state.current.number % CHECKPOINT_EVERY == 0:
             await checkpoint
-        tick: Tick = self._poll(first_poll=True)
+        tick: Tick = self._poll()
         return await self._wait_for_tick(limit, seconds) if tick is EMPTY else tick
 
     async def _wait_for_tick(self, limit: float, seconds: float) -> Tick:
@@ -159,7 +148,7 @@ class AsyncTicker(BaseTicker):
                 raise TimeoutError(f"no tick within {seconds} s")
             await park_coroutine(self._clock, self._wait_sets(), self._recheck, limit)
             tick: Tick = self._poll(first_poll=False)
-            if tick is not EMPTY:
+            if tick is not EMPTY:  # ATOMIC: no jump back between taking a tick and its return
                 return tick
 
     def __aiter__(self) -> Self:
@@ -167,9 +156,9 @@ class AsyncTicker(BaseTicker):
 
     async def __anext__(self) -> Tick:
         try:
-            if self._state.current[2] % CHECKPOINT_EVERY == 0:
+            if self._state.current.number % CHECKPOINT_EVERY == 0:
                 await checkpoint
-            tick: Tick = self._poll(first_poll=True)
+            tick: Tick = self._poll()
             if tick is not EMPTY:
                 return tick
             return await self._wait_for_tick(NO_DEADLINE, NO_DEADLINE)

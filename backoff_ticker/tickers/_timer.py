@@ -144,7 +144,7 @@ class TickerTimer:
                 self._receive(now)
         except Exception as error:  # noqa: BLE001 - as of a policy: raised to the next reader
             return pending.with_delay(failed_with(error, "the timer", self._timer))
-        return pending._replace(claim={}, due=self._due if self._has_fired else None)
+        return pending.replace(due=self._due if self._has_fired else None)
 
     def _start(self, pending: PendingTick, now: float) -> None:
         delay, due = pending.delay, pending.due
@@ -171,7 +171,7 @@ class TickerTimer:
             sent = channel._try(fresh=False)
             if sent is ENDED:
                 raise RuntimeError(f"the channel of {self._timer!r} is closed")
-            self._sent = sent
+            self._sent = sent  # ATOMIC: no call between the take and this store
             if sent is EMPTY:
                 return
         time = as_number("what the timer sent", self._sent, "a time in Unix seconds")

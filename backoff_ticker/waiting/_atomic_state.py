@@ -1,9 +1,8 @@
 """A state that one thread at a time may replace, without a lock.
 
-A state is a tuple whose first item is its *claim*, an empty dict. The thread that stores its mark
-there first (``dict.setdefault`` is atomic) has claimed the state and may replace it. A lock would
-do the same, but a signal handler or a finalizer can meet it again in the thread that holds it, and
-an interrupt can leave it locked.
+A state has a ``claim``, an empty dict. The thread that stores its mark there first (``setdefault``
+is atomic) has claimed the state and may replace it. A lock would do the same, but a signal handler
+or a finalizer can meet it again in the thread that holds it, and an interrupt can leave it locked.
 
 Invariants:
     * A state is never changed, only replaced by another with a claim of its own. A thread that
@@ -24,10 +23,12 @@ from .. import _process
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Final
+    from typing import Any, Final, Protocol
 
     Claim = dict[int, tuple[int]]
-    State = tuple[Any, ...]
+
+    class State(Protocol):
+        claim: Claim
 
 
 class _Claimed:
@@ -53,15 +54,20 @@ class AtomicState:
         self.deferred: list[Callable[[Any], State]] = []
 
     def replace(
-        self, state: State, rule: Callable[[Any, Any], tuple[State, Any]], argument: object
+        self,
+        state: State,
+        rule: Callable[[Any, Any, Any], tuple[State, Any]],
+        owner: object,
+        argument: object,
     ) -> Any:  # noqa: ANN401 - what the rule returns
         """Replace ``state`` by what ``rule`` makes of it.
 
         Args:
             state: What ``current`` was when the caller looked.
-            rule: Called as ``rule(state, argument)`` by the one thread that has claimed the state;
-                returns the next state, or the same for no change, and a result.
-            argument: Handed to the rule; spares the hot path a closure.
+            rule: Called as ``rule(owner, state, argument)`` by the one thread that has claimed the
+                state; returns the next state, or the same for no change, and a result.
+            owner: Handed to the rule. A bound method or a closure would cost the hot path more.
+            argument: Handed to the rule.
 
         Returns:
             The result of the rule; ``CLAIMED`` if the state is claimed, or was replaced before.
@@ -70,13 +76,13 @@ class AtomicState:
             BaseException: What the rule raised. Threads that found the state claimed have to be
                 woken then.
         """
+        claim = state.claim
         generation = _process.generation
-        claim: Claim = state[0]
         mark = (get_ident(),)
         try:
             if claim.setdefault(generation, mark) is not mark:
                 return CLAIMED
-            after, result = rule(state, argument)
+            after, result = rule(owner, state, argument)
             # ATOMIC: no call from the last look of the rule to the return of its result.
             if after is state:
                 del claim[generation]
@@ -89,10 +95,10 @@ class AtomicState:
             raise
         return result
 
-    def holder(self, state: State) -> int | None:
+    @staticmethod
+    def holder(state: State) -> int | None:
         """Return the identifier of the thread that has claimed ``state``; None if none has."""
-        claim: Claim = state[0]
-        mark = claim.get(_process.generation)
+        mark = state.claim.get(_process.generation)
         return None if mark is None else mark[0]
 
     def is_claimed(self, state: State) -> bool:
@@ -103,7 +109,7 @@ class AtomicState:
         """Apply the deferred rules, unless a thread that has claimed the state will."""
         while self.deferred:
             state = self.current
-            claimed = self.replace(state, self._apply_first, None) is CLAIMED
+            claimed = self.replace(state, AtomicState._apply_first, self, None) is CLAIMED
             if claimed and self.is_claimed(state):
                 return
 

@@ -12,10 +12,8 @@ from backoff_ticker import (
     AsyncTicker,
     CancellationToken,
     CloseReason,
-    ConstantBackOff,
     Pace,
     WouldBlock,
-    with_token,
 )
 from tests.helpers import PATIENCE, LoopThread, in_thread
 from tests.tickers.made_policies import Blocking, first_done, reason_of
@@ -267,21 +265,3 @@ def test_waiting_readers_follow_a_success_said_meanwhile(
     clock.advance(10)
     assert first_done(waiting).result().due == 1010
     ticker.stop()
-
-
-def test_waiting_readers_hear_of_a_token_that_the_policy_announces_meanwhile(
-    face: Any, clock: VirtualClock, asking: Any
-) -> None:
-    token = CancellationToken()
-    guarded = with_token(ConstantBackOff(300), token)
-    policy = Blocking(guarded.next_backoff)
-    ticker = face.ticker(policy, clock=clock)
-    taking = asking(ticker)
-    waiting = [face.start_receive(ticker) for _ in range(3)]
-    clock.settle()
-    policy.release.set()
-    assert taking.result(PATIENCE).number == 1
-    clock.settle()
-    assert [timer.when for timer in clock.pending()] == [1300]
-    token.cancel()
-    assert [reason_of(future) for future in waiting] == [CloseReason.CANCELLED] * 3

@@ -91,20 +91,6 @@ any_float = st.floats(allow_nan=False, allow_infinity=False)
 any_delay = st.floats(0, allow_nan=False, allow_infinity=False)
 
 
-@given(moments, waits, moments)
-def test_catch_up_finds_a_time_that_has_not_passed(due: float, delay: float, now: float) -> None:
-    caught, missed = catch_up(due, delay, now)
-    assert caught >= now
-    assert missed >= 0
-    assert type(missed) is int
-
-
-@given(moments, waits, moments)
-def test_catch_up_changes_nothing_that_has_not_passed(due: float, delay: float, now: float) -> None:
-    if due >= now:
-        assert catch_up(due, delay, now) == (due, 0)
-
-
 @given(st.floats(0, 1e9), st.floats(1e-6, 1e9), st.floats(0, 1e9))
 def test_catch_up_finds_the_first_slot_of_the_grid(due: float, delay: float, now: float) -> None:
     caught, missed = catch_up(due, delay, now)
@@ -187,20 +173,3 @@ def test_skip_stays_on_the_grid(start: float, delay: float, lates: list[float]) 
         place += missed + 1
         assert due == pytest.approx(start + place * delay, rel=1e-9)
         slot, taken = due, due + late
-
-
-@given(st.floats(0, 1e6), st.lists(st.floats(0, 1e3), max_size=30), st.floats(0, 1e6))
-def test_burst_does_not_care_when_ticks_are_taken(
-    start: float, delays: list[float], late: float
-) -> None:
-    rule = Pace.BURST.due_after
-    slot = start
-    for delay in delays:
-        due, _, missed = rule(slot, slot + late, delay)
-        assert (due, missed) == (slot + delay, 0)
-        slot = due  # type: ignore[assignment]
-
-
-@given(moments, moments, waits)
-def test_receipt_counts_from_the_taking(slot: float, taken: float, delay: float) -> None:
-    assert Pace.RECEIPT.due_after(slot, taken, delay) == (taken + delay, taken, 0)

@@ -1,34 +1,47 @@
-"""Tickers whose delays somebody else's timer measures: when it is started, stopped and heard."""
+"""Tickers whose delays a timer of the user's measures: when it is started, fires and is stopped."""
 
 from __future__ import annotations
 
+import math
+import signal
+import sys
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import (
+    CancellationToken,
+    Channel,
     CloseReason,
     ConstantBackOff,
     Pace,
     StopBackOff,
     Ticker,
+    TickerClosed,
     WouldBlock,
+    ZeroBackOff,
     with_max_retries,
 )
 from tests.channels.ends import still_waits
-from tests.helpers import PATIENCE
+from tests.helpers import PATIENCE, in_thread
 from tests.tickers.made_policies import Scripted, reason_of
-from tests.tickers.made_timers import Fake, Instant
+from tests.tickers.made_timers import Failing, Fake, Instant
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from backoff_ticker.testing import VirtualClock
 
 EVERY_PACE = pytest.mark.parametrize("pace", list(Pace))
 
 
 def nothing_is_due(ticker: Any) -> None:
-    with pytest.raises(WouldBlock):
+    try:
         ticker.receive_nowait()
+    except WouldBlock:
+        return  # the record of a ``pytest.raises`` would hold the ticker
+    raise AssertionError("a tick was due")
 
 
 @EVERY_PACE
@@ -175,3 +188,272 @@ def test_a_timer_may_fire_inside_its_start(face: Any, clock: VirtualClock, pace:
     assert times == [clock.time(), 1, 2, 3, 4]
     assert len(timer.delays) == 4
     assert timer.stops == 1
+
+
+BAD_TIMES = [("5", TypeError), (True, TypeError), (math.nan, ValueError), (10**400, ValueError)]
+
+
+@pytest.mark.parametrize("waiting", [False, True])
+@pytest.mark.parametrize(("sent", "expected"), BAD_TIMES)
+def test_what_is_no_time_is_named_once_and_ends_the_ticker(
+    face: Any, clock: VirtualClock, sent: Any, expected: type[Exception], waiting: bool
+) -> None:
+    timer = Fake()
+    ticker = face.ticker(ConstantBackOff(10), timer=timer)
+    face.receive(ticker)
+    asking = face.start_receive(ticker)
+    still_waits(clock, asking)
+    if not waiting:
+        timer.fire(1.0)
+        assert asking.result(PATIENCE).time == 1.0
+    timer.fire(sent)
+    if not waiting:
+        # Sent before its start, so it is dropped; what start() itself sends counts.
+        timer.start = lambda delay: timer.fire(sent)  # type: ignore[method-assign]
+        asking = face.start_receive(ticker)
+    failure = asking.exception(PATIENCE)
+    assert type(failure) is expected
+    assert "what the timer sent must be a time in Unix seconds" in str(failure)
+    assert reason_of(face.start_receive(ticker)) is CloseReason.FAILED
+    assert timer.stops == 1
+
+
+@pytest.mark.parametrize("sent", [0, -5, 7, 7.25])
+def test_any_finite_number_is_a_time(face: Any, clock: VirtualClock, sent: float) -> None:
+    timer = Fake()
+    ticker = face.ticker(ConstantBackOff(10), timer=timer)
+    face.receive(ticker)
+    asking = face.start_receive(ticker)
+    still_waits(clock, asking)
+    timer.fire(sent)
+    time = asking.result(PATIENCE).time
+    assert (time, type(time)) == (sent, float)
+    ticker.stop()
+
+
+@EVERY_PACE
+@pytest.mark.parametrize("late", [0, 0.25, 25])
+def test_however_late_it_fires_who_has_waited_gets_the_tick(
+    face: Any, clock: VirtualClock, pace: Pace, late: float
+) -> None:
+    """On a real clock each fire is late, if only just: none is passed by."""
+    timer = Fake()
+    ticker = face.ticker(ConstantBackOff(10), timer=timer, pace=pace)
+    face.receive(ticker)
+    asking = face.start_receive(ticker)
+    still_waits(clock, asking)
+    clock.advance(10 + late)
+    still_waits(clock, asking)
+    timer.fire(9.0)
+    tick = asking.result(PATIENCE)
+    assert (tick.number, tick.due, tick.lateness, tick.missed) == (2, 1010, late, 0)
+    assert tick.time == 9.0
+    next_delay = {Pace.RECEIPT: [10], Pace.BURST: [max(0, 10 - late)], Pace.SKIP: [10 - late % 10]}
+    assert timer.delays == [10, *next_delay.get(pace, [])]
+    ticker.stop()
+
+
+class Running(Fake):
+    """Knows whether it runs; ``meanwhile`` is called before its start has an effect."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: Callable[[], object] = int
+        self.runs = False
+
+    def start(self, delay: float) -> None:
+        super().start(delay)
+        self.meanwhile()
+        self.runs = True
+
+    def stop(self) -> None:
+        super().stop()
+        self.runs = False
+
+
+@EVERY_PACE
+@pytest.mark.parametrize("by", ["itself", "another thread", "a token"])
+def test_stopped_in_the_midst_of_its_start_it_does_not_run_on(
+    face: Any, clock: VirtualClock, pace: Pace, by: str
+) -> None:
+    timer, token = Running(), CancellationToken()
+    ticker = face.ticker(ConstantBackOff(10), timer=timer, token=token, pace=pace)
+    timer.meanwhile = {
+        "itself": ticker.stop,
+        "another thread": lambda: in_thread(ticker.stop).result(PATIENCE),
+        "a token": token.cancel,
+    }[by]
+    face.start_receive(ticker).exception(PATIENCE)  # the first tick, or the end, which came before
+    reason = CloseReason.CANCELLED if by == "a token" else CloseReason.STOPPED
+    assert reason_of(face.start_receive(ticker)) is reason
+    assert len(timer.delays) == 1
+    assert timer.stops >= 1
+    assert not timer.runs
+
+
+@EVERY_PACE
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_ticker_that_nobody_holds_is_gone_while_its_timer_lives(
+    face: Any, clock: VirtualClock, pace: Pace, begun: bool
+) -> None:
+    timer = Fake()
+    ticker = face.ticker(ConstantBackOff(10), timer=timer, pace=pace)
+    face.receive(ticker)
+    if begun:
+        nothing_is_due(ticker)
+        assert timer.delays == [10]
+    gone = weakref.ref(ticker)
+    del ticker
+    clock.settle()
+    assert gone() is None
+    timer.fire()
+    assert timer.c.receive_nowait() == 7.5
+
+
+def test_an_interrupt_in_the_stop_of_a_timer_leaves_no_reader_waiting(
+    face: Any, clock: VirtualClock
+) -> None:
+    timer = Fake()
+    ticker = face.ticker(ConstantBackOff(10), timer=timer)
+    face.receive(ticker)
+    asking = face.start_receive(ticker)
+    still_waits(clock, asking)
+    timer.stop = lambda: signal.raise_signal(signal.SIGINT)  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        ticker.stop()
+    timer.stop = int  # type: ignore[assignment]
+    assert reason_of(asking) is CloseReason.STOPPED
+    ticker.stop()
+
+
+@EVERY_PACE
+@pytest.mark.parametrize("ending", ["stop", "cancel", "with"])
+@pytest.mark.parametrize("waiting", [False, True])
+def test_it_is_stopped_with_the_ticker(
+    face: Any, clock: VirtualClock, pace: Pace, ending: str, *, waiting: bool
+) -> None:
+    timer, token = Fake(), CancellationToken()
+    ticker = face.ticker(ConstantBackOff(10), timer=timer, token=token, pace=pace)
+    with ticker:
+        face.receive(ticker)
+        nothing_is_due(ticker)
+        asking = face.start_receive(ticker) if waiting else None
+        clock.settle()
+        assert timer.stops == 0
+        if ending == "stop":
+            ticker.stop()
+        elif ending == "cancel":
+            token.cancel()
+            assert ticker.closed
+    if asking is not None:
+        reason_of(asking)
+    assert timer.stops == 1
+    ticker.stop()
+    assert timer.stops == 1
+    timer.fire()
+    with pytest.raises(TickerClosed):
+        ticker.receive_nowait()
+    assert len(timer.delays) == 1
+
+
+@pytest.fixture
+def reported(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What goes to ``sys.unraisablehook`` meanwhile."""
+    shown: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", shown.append)
+    return shown
+
+
+def test_a_failing_stop_is_reported_and_ends_the_ticker(
+    face: Any, clock: VirtualClock, reported: list[Any]
+) -> None:
+    timer = Failing(LookupError("no stop"), stop=True)
+    ticker = face.ticker(ConstantBackOff(10), timer=timer)
+    face.receive(ticker)
+    asking = face.start_receive(ticker)
+    still_waits(clock, asking)
+    ticker.stop()
+    assert reason_of(asking) is CloseReason.STOPPED
+    assert [report.exc_value for report in reported] == [timer.error]
+
+
+@EVERY_PACE
+@pytest.mark.parametrize("start", [1, 2])
+def test_a_failing_start_is_raised_once_and_ends_the_ticker(
+    face: Any, clock: VirtualClock, pace: Pace, start: int
+) -> None:
+    timer = Failing(LookupError("no start"), start=start)
+    ticker = face.ticker(ConstantBackOff(10), timer=timer, pace=pace)
+    face.receive(ticker)
+    if start == 2:
+        nothing_is_due(ticker)
+        timer.fire()
+        assert face.receive(ticker).number == 2
+    assert face.start_receive(ticker).exception(PATIENCE) is timer.error
+    assert reason_of(face.start_receive(ticker)) is CloseReason.FAILED
+
+
+@pytest.mark.parametrize("when", ["before", "while it waits", "with an item"])
+def test_a_closed_channel_ends_the_ticker(face: Any, clock: VirtualClock, when: str) -> None:
+    timer = Fake()
+    ticker = face.ticker(ConstantBackOff(10), timer=timer)
+    if when == "before":
+        timer.c.close()
+    face.receive(ticker)
+    asking = face.start_receive(ticker)
+    clock.settle()
+    if when == "with an item":
+        timer.fire()
+        timer.c.close()
+        assert asking.result(PATIENCE).number == 2
+        asking = face.start_receive(ticker)
+    timer.c.close()
+    assert "closed" in str(asking.exception(PATIENCE))
+    assert isinstance(asking.exception(), RuntimeError)
+    assert reason_of(face.start_receive(ticker)) is CloseReason.FAILED
+
+
+class WithoutStop:
+    c: Channel[float] = Channel(1)
+
+    def start(self, delay: float) -> None: ...
+
+
+class WithoutChannel(WithoutStop):
+    c: Any = None
+
+    def stop(self) -> None: ...
+
+
+class WithoutC:
+    def start(self, delay: float) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+@pytest.mark.parametrize("timer", [5, "timer", Fake, Channel(1), WithoutStop(), WithoutChannel()])
+def test_what_is_no_timer_is_refused(face: Any, timer: Any) -> None:
+    with pytest.raises(TypeError, match="timer must"):
+        face.ticker(ZeroBackOff(), timer=timer)
+
+
+def test_a_timer_without_a_c_is_refused(face: Any) -> None:
+    with pytest.raises(TypeError, match="timer must"):
+        face.ticker(ZeroBackOff(), timer=WithoutC())
+
+
+def test_stopped_in_the_midst_of_a_start_it_takes_nothing_from_the_next_ticker(
+    face: Any, clock: VirtualClock
+) -> None:
+    timer = Fake()
+    ticker = face.ticker(ConstantBackOff(10), timer=timer)
+    timer.start = lambda _: ticker.stop()
+    with pytest.raises(TickerClosed):
+        face.receive(ticker)
+    del timer.start
+    other = face.ticker(ConstantBackOff(10), timer=timer)
+    face.receive(other)
+    asking = face.start_receive(other)
+    still_waits(clock, asking)
+    timer.fire()
+    assert asking.result(PATIENCE).number == 2

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import AsyncTicker, ConstantBackOff, SystemClock, Ticker, TickerClosed
+from tests import effort
 from tests.helpers import PATIENCE, Flag, eventually, in_thread
 from tests.stress.tools import Gate, Hooked, run_loop, start_threads
 
@@ -175,7 +176,7 @@ def test_nothing_comes_when_a_collection_stops_the_ticker_at_the_last_moment() -
 
     late = 0
     thresholds = gc.get_threshold()
-    for threshold in range(1, 40):
+    for threshold in range(1, 40, effort.rounds(4, 1)):
         ticker = Ticker(ConstantBackOff(0.0))
         ticker.receive()
         stopped_at: list[int] = []
@@ -198,6 +199,7 @@ def test_nothing_comes_when_a_collection_stops_the_ticker_at_the_last_moment() -
     assert late == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("readers", [2, 8])
 def test_idle_threads_that_read_one_ticker_stay_idle_after_a_wake_up(readers: int) -> None:
     ticker = Ticker(ConstantBackOff(HOUR))
@@ -211,6 +213,7 @@ def test_idle_threads_that_read_one_ticker_stay_idle_after_a_wake_up(readers: in
         thread.join(PATIENCE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("readers", [2, 8])
 def test_idle_coroutines_that_read_one_ticker_stay_idle_after_a_wake_up(readers: int) -> None:
     async def main() -> float:
@@ -230,6 +233,7 @@ def test_idle_coroutines_that_read_one_ticker_stay_idle_after_a_wake_up(readers:
     assert run_loop(main()) < 0.1
 
 
+@pytest.mark.slow
 def test_threads_whose_leader_gives_up_stay_idle_and_one_watches_the_time() -> None:
     ticker = Ticker(ConstantBackOff(1.0))
     ticker.receive()

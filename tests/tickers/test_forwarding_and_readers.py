@@ -21,7 +21,7 @@ from backoff_ticker import (
 )
 from tests.helpers import PATIENCE, in_thread
 from tests.tickers.made_policies import Blocking, Scripted, first_done
-from tests.tickers.test_push import EITHER, ShutdownSink, Sink
+from tests.tickers.test_forwarding import EITHER, ShutdownSink, Sink
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock

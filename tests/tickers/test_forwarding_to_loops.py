@@ -13,7 +13,7 @@ import pytest
 from backoff_ticker import CloseReason, ConstantBackOff, Ticker, with_max_retries
 from tests.helpers import PATIENCE, LoopThread, in_thread
 from tests.tickers.made_policies import Scripted
-from tests.tickers.test_push import EITHER
+from tests.tickers.test_forwarding import EITHER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,9 +1,10 @@
-"""The scheduler starts and ends under fire, and senders meet readers, resets and stops."""
+"""Ticks sent to sinks in real time, while readers, resets and stops come and go."""
 
 from __future__ import annotations
 
 import asyncio
 import queue
+import sys
 import threading
 import time
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from backoff_ticker import (
     CancellationToken,
+    CloseReason,
     ConstantBackOff,
     ExponentialBackOff,
     Ticker,
@@ -19,79 +21,40 @@ from backoff_ticker import (
     ZeroBackOff,
     with_max_retries,
 )
-from backoff_ticker.clock._scheduler import Scheduler
 from backoff_ticker.waiting._wait_set import WaitLine
+from tests import effort
 from tests.helpers import PATIENCE, eventually, in_thread
 from tests.stress.tools import fast_switching, join_all, run_loop, start_threads
+from tests.tickers.made_policies import Scripted
+from tests.tickers.test_forwarding import ShutdownSink
 
 
-def test_an_entry_that_meets_the_end_of_an_idle_thread_runs_all_the_same() -> None:
-    scheduler = Scheduler(time.monotonic, idle_seconds=0.0002)
-    with fast_switching():
-        for number in range(2000):
-            ran = threading.Event()
-            scheduler.call_at(time.monotonic(), ran.set)
-            assert ran.wait(PATIENCE)
-            end = time.perf_counter() + 0.0001 * (number % 6)
-            while time.perf_counter() < end:
-                pass
-    eventually(lambda: scheduler.thread is None, "the thread has ended")
+def test_ticks_are_sent_in_real_time_too() -> None:
+    class Ending(queue.Queue[Any]):
+        def shutdown(self, immediate: bool = False) -> None:
+            self.put("shutdown")
+
+    sink = Ending()
+    ticker = Ticker(with_max_retries(ConstantBackOff(0.001), 20))
+    ticker.send_to(sink)
+    assert [sink.get(timeout=PATIENCE).number for _ in range(21)] == list(range(1, 22))
+    assert sink.get(timeout=PATIENCE) == "shutdown"
+    assert ticker.close_reason is CloseReason.EXHAUSTED
 
 
-def test_entries_of_eight_threads_that_meet_idle_ends_all_run_once() -> None:
-    scheduler = Scheduler(time.monotonic, idle_seconds=0.0001)
-    ran: list[tuple[int, int]] = []
-
-    def post(index: int) -> None:
-        for number in range(250):
-            done = threading.Event()
-
-            def run(number: int = number, done: threading.Event = done) -> None:
-                ran.append((index, number))
-                done.set()
-
-            scheduler.call_at(time.monotonic() + 0.0001 * (number % 3), run)
-            assert done.wait(PATIENCE)
-
-    with fast_switching():
-        join_all(start_threads(8, post))
-    assert sorted(ran) == [(index, number) for index in range(8) for number in range(250)]
-
-
-def test_cancel_meets_the_due_time_and_exactly_one_wins() -> None:
-    scheduler = Scheduler(time.monotonic, idle_seconds=0.5)
-    ran: list[int] = []
-    prevented: list[int] = []
-    timers = []
-    with fast_switching():
-        for number in range(3000):
-            timers.append(
-                scheduler.call_at(
-                    time.monotonic() + 0.0003, lambda number=number: ran.append(number)
-                )
-            )
-            if number >= 5 and timers[number - 5].cancel():
-                prevented.append(number - 5)
-    eventually(lambda: len(ran) + len(prevented) == 3000, "all are settled")
-    assert sorted(ran + prevented) == list(range(3000))
-
-
-def test_a_start_that_failed_leaves_the_scheduler_usable(monkeypatch: pytest.MonkeyPatch) -> None:
-    scheduler = Scheduler(time.monotonic, idle_seconds=0.05)
-    start = threading.Thread.start
-    ran: list[int] = []
-
-    def fail(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    for number in range(50):
-        monkeypatch.setattr(threading.Thread, "start", fail)
-        with pytest.raises(RuntimeError, match="can't start new thread"):
-            scheduler.call_at(0.0, lambda: ran.append(-1))
-        monkeypatch.setattr(threading.Thread, "start", start)
-        scheduler.call_at(0.0, lambda number=number: ran.append(number))
-        eventually(lambda: scheduler.thread is None, "the thread has ended")
-    assert ran == list(range(50))
+def test_an_error_of_the_policy_ends_not_the_thread_that_sends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", shown.append)
+    sink = ShutdownSink()
+    for error in (SystemExit(), ValueError(), KeyboardInterrupt()):
+        Ticker(Scripted(error)).send_to(sink)
+    good: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    Ticker(with_max_retries(ConstantBackOff(0.001), 5)).send_to(good)
+    assert [good.get(timeout=PATIENCE).number for _ in range(6)] == [1, 2, 3, 4, 5, 6]
+    assert len(sink.ended) == 3
+    assert len(shown) == 3
 
 
 EMPTY = (queue.Empty, getattr(queue, "ShutDown", queue.Empty))
@@ -113,7 +76,8 @@ def _drain(sink: Any) -> list[Any]:
 @pytest.mark.parametrize("size", [1, 3])
 def test_a_sender_under_a_slow_reader_accounts_for_each_tick(size: int) -> None:
     sink: queue.Queue[Any] = queue.Queue(size)
-    ticker = Ticker(with_max_retries(ConstantBackOff(0.0001), 1500))
+    count = effort.rounds(150, 1500)
+    ticker = Ticker(with_max_retries(ConstantBackOff(0.0001), count))
     push = ticker.send_to(sink)
     received: list[Any] = []
     with fast_switching(1e-5):
@@ -128,7 +92,7 @@ def test_a_sender_under_a_slow_reader_accounts_for_each_tick(size: int) -> None:
     received += _drain(sink)
     numbers = _numbers(received)
     assert numbers == sorted(set(numbers))
-    assert len(received) + push.dropped == 1501
+    assert len(received) + push.dropped == count + 1
     before = 0
     for tick in received:
         assert tick.missed == tick.number - before - 1
@@ -161,7 +125,7 @@ def test_a_sender_shares_its_ticks_with_readers_under_a_storm_of_calls() -> None
     with fast_switching(1e-5):
         threads = start_threads(3, read)
         caller = start_threads(1, call)
-        time.sleep(1.5)
+        time.sleep(effort.rounds(2, 15) / 10)
         over.set()
         join_all(caller)
         push.stop()
@@ -179,7 +143,7 @@ def test_senders_that_come_and_go_lose_no_tick() -> None:
     ticker = Ticker(ConstantBackOff(0.0))
     sink: queue.SimpleQueue[Any] = queue.SimpleQueue()
     with fast_switching():
-        for number in range(300):
+        for number in range(effort.rounds(60, 300)):
             push = ticker.send_to(sink)
             for _ in range(number * 10):
                 pass
@@ -197,7 +161,7 @@ def test_a_sender_to_a_loop_and_its_stop_from_threads_lose_no_tick() -> None:
         sink: asyncio.Queue[Any] = asyncio.Queue()
         ticker = Ticker(ConstantBackOff(0.0001))
         numbers: list[int] = []
-        for _ in range(100):
+        for _ in range(effort.rounds(20, 100)):
             push = ticker.send_to(sink)
             numbers.append((await asyncio.wait_for(sink.get(), 5)).number)
             await asyncio.to_thread(push.stop)
@@ -225,7 +189,7 @@ def test_20_senders_and_their_tokens_end_together() -> None:
             assert not self.ended.is_set()
             self.ended.set()
 
-    for _ in range(20):
+    for _ in range(effort.rounds(3, 20)):
         token = CancellationToken()
         sinks = [Sink() for _ in range(20)]
         policies = [ConstantBackOff(0.0005), ZeroBackOff(), ExponentialBackOff(0.001)]

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker, TickerClosed
+from tests import effort
 from tests.helpers import LoopThread
 from tests.stress.tools import fast_switching, join_all, run_loop, start_threads
 
-ROUNDS = 3000
+ROUNDS = effort.rounds(200, 3000)
 DELAY = 0.0002
 
 
@@ -123,6 +124,7 @@ def test_threads_that_leave_when_the_tick_is_due_lose_none() -> None:
     assert ticker._readers is None or len(ticker._readers.waiters) == 0
 
 
+@pytest.mark.slow
 def test_eight_threads_that_come_and_go_get_each_number_once_and_all_of_them_some() -> None:
     ticker = Ticker(ConstantBackOff(DELAY))
     taken: list[list[int]] = [[] for _ in range(8)]
@@ -149,6 +151,7 @@ def test_eight_threads_that_come_and_go_get_each_number_once_and_all_of_them_som
     assert min(len(mine) for mine in taken) > 0
 
 
+@pytest.mark.slow
 def test_24_coroutines_in_three_loops_that_come_and_go_get_each_number_once() -> None:
     ticker = AsyncTicker(ConstantBackOff(DELAY))
     taken: list[list[int]] = [[] for _ in range(24)]

@@ -1,0 +1,86 @@
+"""The scheduler starts and ends under fire: every entry runs, once."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from backoff_ticker.clock._scheduler import Scheduler
+from tests import effort
+from tests.helpers import PATIENCE, eventually
+from tests.stress.tools import fast_switching, join_all, start_threads
+
+
+def test_an_entry_that_meets_the_end_of_an_idle_thread_runs_all_the_same() -> None:
+    scheduler = Scheduler(time.monotonic, idle_seconds=0.0002)
+    with fast_switching():
+        for number in range(effort.rounds(100, 2000)):
+            ran = threading.Event()
+            scheduler.call_at(time.monotonic(), ran.set)
+            assert ran.wait(PATIENCE)
+            end = time.perf_counter() + 0.0001 * (number % 6)
+            while time.perf_counter() < end:
+                pass
+    eventually(lambda: scheduler.thread is None, "the thread has ended")
+
+
+def test_entries_of_eight_threads_that_meet_idle_ends_all_run_once() -> None:
+    scheduler = Scheduler(time.monotonic, idle_seconds=0.0001)
+    ran: list[tuple[int, int]] = []
+
+    count = effort.rounds(25, 250)
+
+    def post(index: int) -> None:
+        for number in range(count):
+            done = threading.Event()
+
+            def run(number: int = number, done: threading.Event = done) -> None:
+                ran.append((index, number))
+                done.set()
+
+            scheduler.call_at(time.monotonic() + 0.0001 * (number % 3), run)
+            assert done.wait(PATIENCE)
+
+    with fast_switching():
+        join_all(start_threads(8, post))
+    assert sorted(ran) == [(index, number) for index in range(8) for number in range(count)]
+
+
+def test_cancel_meets_the_due_time_and_exactly_one_wins() -> None:
+    scheduler = Scheduler(time.monotonic, idle_seconds=0.5)
+    ran: list[int] = []
+    prevented: list[int] = []
+    timers = []
+    count = effort.rounds(300, 3000)
+    with fast_switching():
+        for number in range(count):
+            timers.append(
+                scheduler.call_at(
+                    time.monotonic() + 0.0003, lambda number=number: ran.append(number)
+                )
+            )
+            if number >= 5 and timers[number - 5].cancel():
+                prevented.append(number - 5)
+    eventually(lambda: len(ran) + len(prevented) == count, "all are settled")
+    assert sorted(ran + prevented) == list(range(count))
+
+
+def test_a_start_that_failed_leaves_the_scheduler_usable(monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler = Scheduler(time.monotonic, idle_seconds=0.05)
+    start = threading.Thread.start
+    ran: list[int] = []
+    rounds = effort.rounds(5, 50)
+
+    def fail(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    for number in range(rounds):
+        monkeypatch.setattr(threading.Thread, "start", fail)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            scheduler.call_at(0.0, lambda: ran.append(-1))
+        monkeypatch.setattr(threading.Thread, "start", start)
+        scheduler.call_at(0.0, lambda number=number: ran.append(number))
+        eventually(lambda: scheduler.thread is None, "the thread has ended")
+    assert ran == list(range(rounds))
