@@ -114,7 +114,7 @@ def mixed_log():
 def test_many_runs_have_the_same_log():
     first = mixed_log()
     assert len(first) == 13 * 21  # the driver, who cancels at 20, is last at its time
-    for _ in range(effort.rounds(5, 500)):
+    for _ in range(effort.rounds(5, 200)):
         assert mixed_log() == first
 
 
@@ -127,7 +127,7 @@ def test_half_an_hour_of_retries_under_one_token_is_always_the_same():
     assert times == sorted(times)
     ends = [(entry[0], entry[2]) for entry in first if len(entry) == 3]
     assert ends == [(1800.0, "half an hour is over")] * (2 * WORKERS)
-    for run in range(effort.rounds(4, 400)):
+    for run in range(effort.rounds(4, 200)):
         sys.setswitchinterval(1e-6 if run % 2 else 5e-3)
         assert half_an_hour() == first
 
