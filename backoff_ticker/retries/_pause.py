@@ -6,7 +6,7 @@ import weakref
 from functools import partial
 
 from .. import _process
-from .._sentinels import CLOSED, EMPTY
+from .._sentinels import CLOSED
 from .._validation import LARGEST
 from ..channels import select, select_async
 from ..waiting import CHECKPOINT_EVERY, checkpoint, park_coroutine, park_thread
@@ -121,8 +121,7 @@ class _TimerWait:
         self._run.culprit = "the timer"
         try:
             self._take()
-            while self._timer.c._take() is not EMPTY:
-                pass  # sent for an earlier wait
+            self._timer.c._drop_items()  # sent for an earlier wait
             self._timer.start(self._run.delay)
         except BaseException:
             self._leave()

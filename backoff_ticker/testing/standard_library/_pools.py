@@ -187,18 +187,28 @@ def _submitting(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _wrap_initializer(executor: Any, kernel: Kernel) -> None:  # noqa: ANN401
-    """Make the clock the current one in the initializer of a pool, which runs before any job."""
-    initializer = getattr(executor, "_initializer", None)
-    if initializer is None:
-        return
+    """Make the clock current in the initializer of a pool, which runs before any job."""
 
-    def initialize(*args: object) -> object:
-        if kernel.closed:
-            return initializer(*args)
-        with as_current(kernel.clock):
-            return initializer(*args)
+    def on_clock(initialize: Callable[..., Any]) -> Callable[..., Any]:
+        def initialize_on_clock(*args: object) -> object:
+            if kernel.closed:
+                return initialize(*args)
+            with as_current(kernel.clock):
+                return initialize(*args)
 
-    executor._initializer = initialize
+        return initialize_on_clock
+
+    if getattr(executor, "_initializer", None) is not None:
+        executor._initializer = on_clock(executor._initializer)
+    elif hasattr(executor, "_create_worker_context"):  # Python 3.14 and later
+        create = executor._create_worker_context
+
+        def create_context() -> Any:  # noqa: ANN401
+            context = create()
+            context.initialize = on_clock(context.initialize)
+            return context
+
+        executor._create_worker_context = create_context
 
 
 def _running(original: Callable[..., Any]) -> Callable[..., Any]:
