@@ -125,6 +125,8 @@ class CommandQueue:
             callback = self._callbacks.pop()
         except IndexError:
             return  # another thread runs it
+        # ATOMIC: no interrupt from the pop to this `try`; else the clock waits for the end of a
+        # callback that has never begun.
         try:
             self._firing_thread = threading.get_ident()
             self._run_callback(callback)

@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 import threading
+import time
 
 import pytest
 
@@ -142,6 +143,28 @@ def test_participants_that_make_progress_have_more_time_together(stepping):
             clock.settle()
         for task in tasks:
             task.join()
+
+
+@pytest.mark.slow
+def test_a_driver_that_works_and_then_waits_has_the_whole_settle_timeout_for_that():
+    moment = threading.Event()
+    with VirtualClock(auto=True, settle_timeout=0.5) as clock:
+        sleeper = clock.spawn(clock.sleep, 1)
+        end = time.monotonic() + 0.7
+        while time.monotonic() < end:
+            pass
+        moment.wait(0.3)
+        sleeper.join()
+
+
+@pytest.mark.slow
+def test_the_settle_timeout_begins_when_somebody_waits():
+    moment, begun = threading.Event(), threading.Event()
+    with VirtualClock(settle_timeout=1) as clock:
+        task = clock.spawn(lambda: begun.set() or moment.wait(1.2))
+        begun.wait(10)
+        moment.wait(0.9)
+        task.join()
 
 
 # The thread that entered

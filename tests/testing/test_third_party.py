@@ -12,7 +12,7 @@ import anyio
 import pytest
 import tenacity
 
-from backoff_ticker.testing import SettleTimeout, VirtualClock
+from backoff_ticker.testing import VirtualClock
 from tests import effort
 
 from .real_threads import in_real_thread
@@ -74,34 +74,6 @@ def test_retries_of_tenacity_are_on_the_clock(auto):
     with pytest.raises(ConnectionError):
         asyncio.run(call())
     assert calls == [0.0, 60.0, 180.0, 420.0, 900.0]
-
-
-def test_a_queue_of_the_standard_library_is_waited_for_inside_idle(auto):
-    items, got = queue.Queue(), []
-
-    def consume():
-        for _ in range(3):
-            with auto.idle("an item"):
-                item = items.get()
-            got.append((item, auto.monotonic()))
-            auto.sleep(1)
-
-    consumer = threading.Thread(target=consume)
-    consumer.start()
-    for number in range(3):
-        items.put(number)
-    consumer.join()
-    assert [item for item, _ in got] == [0, 1, 2]
-
-
-def test_a_queue_of_the_standard_library_without_it_is_reported():
-    items = queue.Queue()
-    with VirtualClock(settle_timeout=0.2) as clock:
-        consumer = threading.Thread(target=items.get, name="consumer", daemon=True)
-        consumer.start()
-        with pytest.raises(SettleTimeout, match=r"thread 'consumer' in queue\.py"):
-            clock.advance(1)
-        items.put(None)
 
 
 @pytest.fixture
