@@ -81,7 +81,7 @@ def wait_for_turn(
         if begin is not None:
             kernel.commands.unlock()
             begin()
-        participant.turn.acquire()
+        participant.turn.acquire()  # at once if the wait was over before it began
     except BaseException:
         run_after_interrupt(kernel, participant)
         raise
