@@ -99,8 +99,10 @@ def test_close_ends_the_step_of_another_thread():
             clock.advance(10)
         except ClockUsageError as error:
             refused.put(str(error))
+        finally:
+            stop.set()
 
-    with pytest.raises(ClockLeakError), VirtualClock(settle_timeout=0.3) as clock:
+    with pytest.raises(ClockLeakError), VirtualClock() as clock:
         sleeper = clock.spawn(clock.sleep, 100)
         clock.settle()
         clock.spawn(stop.wait)
@@ -109,7 +111,6 @@ def test_close_ends_the_step_of_another_thread():
         assert kernel.commands.wait_for(lambda: kernel._step is not None, 10)
     foreign.join(10)
     assert (refused.get_nowait(), sleeper.done()) == ("the clock was closed meanwhile", True)
-    stop.set()
 
 
 # Errors that nobody has received

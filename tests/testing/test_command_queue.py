@@ -84,6 +84,18 @@ def test_a_lock_that_an_interrupt_left_is_released_before_a_wait(commands):
     assert in_thread(commands.query, lambda: "answered").result(PATIENCE) == "answered"
 
 
+def test_after_an_interrupt_in_a_command_the_state_is_repaired():
+    repaired = []
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    commands = CommandQueue(*[lambda *_: None] * 3, lambda: repaired.append(True))
+    with pytest.raises(KeyboardInterrupt):
+        commands.post(interrupt)
+    assert commands.query(lambda: list(repaired)) == [True]
+
+
 def test_a_condition_that_fails_leaves_nothing_behind(commands):
     with pytest.raises(ZeroDivisionError):
         commands.wait_for(fail, PATIENCE)
