@@ -121,11 +121,15 @@ class CommandQueue:
 
     def _fire_callback(self) -> None:
         error: BaseException | None = None
+        mine = True
         try:
-            callback = self._callbacks.pop()
-        except IndexError:
-            return  # another thread runs it
-        try:
+            try:
+                # ATOMIC: no call between the `try` and the pop, so that an interrupt comes before
+                # both or after the pop: then the callback counts as ended.
+                callback = self._callbacks.pop()
+            except IndexError:
+                mine = False  # another thread runs it
+                return
             self._firing_thread = threading.get_ident()
             self._run_callback(callback)
         except KeyboardInterrupt:
@@ -133,8 +137,9 @@ class CommandQueue:
         except BaseException as raised:  # noqa: BLE001 - the kernel raises it where it belongs
             error = raised
         finally:
-            self._firing_thread = None
-            self.commands.append((self._end_callback, (error,), 0))
+            if mine:
+                self._firing_thread = None
+                self.commands.append((self._end_callback, (error,), 0))
 
     def _end_callback(self, error: BaseException | None) -> None:
         self.firing = False

@@ -81,7 +81,7 @@ def wait_for_turn(
         if begin is not None:
             kernel.commands.unlock()
             begin()
-        participant.turn.acquire()
+        participant.turn.acquire()  # at once if the wait was over before it began
     except BaseException:
         run_after_interrupt(kernel, participant)
         raise
@@ -95,9 +95,8 @@ def run_after_interrupt(kernel: Kernel, participant: Participant) -> None:
     kernel.commands.unlock()
     kernel.post(kernel.parking.run_out_of_turn, participant)
     while participant.state is not State.RUNNING:
-        kernel.post(
-            kernel.parking.run_out_of_turn, participant
-        )  # another thread is about to run it
+        # Another thread runs commands and is about to run this one.
+        kernel.post(kernel.parking.run_out_of_turn, participant)
     participant.turn.acquire(blocking=False)  # the turn may have been granted before
 
 

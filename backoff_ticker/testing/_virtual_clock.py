@@ -36,6 +36,7 @@ from .standard_library._loops import HOW_TO_DRIVE, VirtualLoop, loop_kernel, loo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
+    from contextlib import AbstractContextManager
     from datetime import timedelta
     from types import TracebackType
     from typing import Self, Unpack
@@ -296,8 +297,7 @@ class VirtualClock:
 
     # Auto-advance
 
-    @contextmanager
-    def auto_advance(self) -> Iterator[None]:
+    def auto_advance(self) -> AbstractContextManager[None]:
         """Let time advance on its own inside the block, whenever every participant waits.
 
         This thread is a participant inside the block, so time stands still while it works.
@@ -307,8 +307,7 @@ class VirtualClock:
                 runs an event loop.
             Exception: The error of a timer's callback, as the block ends.
         """
-        with auto_advance(self._kernel):
-            yield
+        return auto_advance(self._kernel)
 
     def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function in a tracked thread with auto-advance, and return its result.

@@ -1,6 +1,8 @@
-"""The two clocks of these tests."""
+"""The two clocks of these tests, and hostile switching of threads."""
 
 from __future__ import annotations
+
+import sys
 
 import pytest
 
@@ -9,13 +11,22 @@ from backoff_ticker.testing import VirtualClock
 
 @pytest.fixture
 def clock():
-    """A clock that is driven by hand."""
+    """A clock that is driven manually."""
     with VirtualClock() as clock:
         yield clock
 
 
 @pytest.fixture
 def auto():
-    """A clock on which time advances by itself."""
+    """A clock with auto-advance."""
     with VirtualClock(auto=True) as clock:
         yield clock
+
+
+@pytest.fixture
+def hostile_switching():
+    """Let threads take the interpreter from each other as often as possible."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)

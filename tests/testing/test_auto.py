@@ -1,4 +1,4 @@
-"""Time that advances by itself: ``auto=True``, ``run()``, ``run_async()``."""
+"""Auto-advance: ``auto=True``, ``auto_advance()``, ``run()``, ``run_async()``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from backoff_ticker.clock._system import resolve_clock
+from backoff_ticker import CancellationToken
 from backoff_ticker.testing import ClockUsageError, VirtualClock
 
 from .real_threads import in_real_thread
@@ -29,18 +29,28 @@ def test_run_returns_and_raises_what_the_function_does():
     clock.close()
 
 
-def test_a_callback_that_raises_by_itself_is_raised_at_the_end():
-    with pytest.raises(ZeroDivisionError) as caught:  # noqa: SIM117
-        with VirtualClock(auto=True) as clock:
-            clock.call_at(1.0, lambda: 1 / 0)
-            clock.call_at(2.0, lambda: {}["missing"])
-            clock.sleep(3)
+def test_a_clock_can_change_between_manual_and_auto_advance(clock):
+    sleeper = clock.spawn(clock.sleep, 5)
+    clock.advance(2)
+    assert not sleeper.done()
+    with clock.auto_advance():
+        sleeper.join()
+        assert clock.monotonic() == 5.0
+    assert clock.advance(1) == 0
+    assert clock.monotonic() == 6.0
+
+
+def test_errors_of_callbacks_are_raised_at_the_end():
+    with pytest.raises(ZeroDivisionError) as caught, VirtualClock(auto=True) as clock:
+        clock.call_at(1.0, lambda: 1 / 0)
+        clock.call_at(2.0, lambda: {}["missing"])
+        clock.sleep(3)
     (note,) = caught.value.__notes__
     assert "KeyError" in note
 
 
 @pytest.mark.parametrize("target", [3.0, 0.0])
-def test_a_step_while_time_advances_by_itself_stops_at_its_target(auto, target):
+def test_a_step_with_auto_advance_stops_at_its_target(auto, target):
     sleeper = auto.spawn(auto.sleep, 10)
     assert auto.advance(target) == 0
     assert auto.monotonic() == target
@@ -50,18 +60,16 @@ def test_a_step_while_time_advances_by_itself_stops_at_its_target(auto, target):
     sleeper.join()
 
 
-def test_callbacks_have_their_clock_as_the_current_one_whoever_calls_them(auto):
+def test_the_clock_is_the_current_one_in_callbacks_whichever_thread_runs_them(clock):
     seen = []
 
     def callback():
-        seen.append(resolve_clock(None))
-        thread = threading.Thread(target=lambda: seen.append(auto.sleep(1) or resolve_clock(None)))
-        thread.start()
+        seen.append(CancellationToken().clock)
+        threading.Thread(target=lambda: seen.append(CancellationToken().clock)).start()
 
-    auto.call_at(1.0, callback)
-    auto.spawn(auto.sleep, 0.5).join()
-    auto.sleep(5)
-    assert seen == [auto, auto]
+    clock.call_at(1.0, callback)
+    in_real_thread(lambda: clock.advance(5)).join(10)
+    assert seen == [clock, clock]
 
 
 def test_only_the_thread_that_entered_drives(clock):
@@ -75,3 +83,12 @@ def test_only_the_thread_that_entered_drives(clock):
 
     in_real_thread(drive).join(10)
     assert "only the thread that entered" in refused.get(timeout=10)
+
+
+def test_a_time_out_that_is_lost_in_rounding_lets_others_run_first(auto):
+    auto.sleep(1e300)
+    assert auto.monotonic() + 10 == auto.monotonic()
+    assert auto.spawn(lambda: "done").result(10) == "done"
+    with pytest.raises(TimeoutError):
+        auto.spawn(auto.sleep, 1e301).result(10)
+    auto.sleep(1e302)

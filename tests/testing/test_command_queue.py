@@ -1,4 +1,4 @@
-"""Operations of a clock are carried out one after the other, by whoever is at it."""
+"""Commands run one at a time, by whichever thread is running them."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from tests.helpers import PATIENCE, in_thread
 
 
 @pytest.fixture
-def inbox():
-    return CommandQueue(*[lambda *_: None] * 4)  # nothing follows from its commands
+def commands():
+    """A queue whose commands change nothing else."""
+    return CommandQueue(*[lambda *_: None] * 4)
 
 
 @contextmanager
-def another_thread_at(inbox):
-    """Have another thread be carrying out an operation inside the block, and end after it."""
+def another_thread_runs(commands):
+    """Have another thread be running a command inside the block, and end after it."""
     entered, go = threading.Event(), threading.Event()
 
-    def operation():
+    def command():
         entered.set()
         assert go.wait(PATIENCE)
 
-    other = in_thread(inbox.post, operation)
+    other = in_thread(commands.post, command)
     assert entered.wait(PATIENCE)
     yield
     go.set()
@@ -37,55 +38,66 @@ def fail():
     raise ZeroDivisionError
 
 
-def test_an_operation_that_another_one_posts_comes_after_it(inbox):
+def test_a_command_that_another_one_posts_runs_after_it(commands):
     seen = []
 
     def first():
-        inbox.post(seen.append, "second")
+        commands.post(seen.append, "second")
         seen.append("first")
 
-    inbox.post(first)
+    commands.post(first)
     assert seen == ["first", "second"]
 
 
-def test_who_posts_while_another_thread_is_at_it_does_not_wait_for_it(inbox):
-    done_in = []
-    with another_thread_at(inbox):
-        inbox.post(lambda: done_in.append(threading.get_ident()))
-        assert done_in == []
-    assert done_in not in ([], [threading.get_ident()])
+def test_post_does_not_wait_for_the_thread_that_runs_commands(commands):
+    ran_in = []
+    with another_thread_runs(commands):
+        commands.post(lambda: ran_in.append(threading.get_ident()))
+        assert ran_in == []
+    assert ran_in not in ([], [threading.get_ident()])
 
 
-def test_an_operation_that_fails_fails_who_posted_it_or_is_kept(inbox):
+def test_an_error_is_raised_where_the_command_was_posted_or_kept(commands):
     with pytest.raises(ZeroDivisionError):
-        inbox.post(fail)
-    assert inbox.errors == []
-    with another_thread_at(inbox):
-        inbox.post(fail)
-    assert [type(error) for error in inbox.errors] == [ZeroDivisionError]
-    assert inbox.query(lambda: "goes on") == "goes on"
+        commands.post(fail)
+    assert commands.errors == []
+    with another_thread_runs(commands):
+        commands.post(fail)
+    assert [type(error) for error in commands.errors] == [ZeroDivisionError]
+    assert commands.query(lambda: "still works") == "still works"
 
 
-def test_a_question_in_the_middle_of_an_operation_is_refused(inbox):
-    """As a signal handler may ask one."""
+def test_a_query_in_the_middle_of_a_command_is_refused(commands):
+    """As a signal handler may make one."""
 
-    def ask():
+    def query():
         with pytest.raises(ClockUsageError, match="a signal handler cannot ask"):
-            inbox.query(int)
+            commands.query(int)
 
-    inbox.post(ask)
-
-
-def test_a_lock_that_an_interrupt_left_is_let_go_before_a_wait(inbox):
-    inbox._lock.acquire()
-    inbox._lock.acquire()
-    inbox.unlock()
-    assert in_thread(inbox.query, lambda: "answered").result(PATIENCE) == "answered"
+    commands.post(query)
 
 
-def test_a_condition_that_fails_leaves_nothing_behind(inbox):
+def test_a_lock_that_an_interrupt_left_is_released_before_a_wait(commands):
+    commands._lock.acquire()
+    commands._lock.acquire()
+    commands.unlock()
+    assert in_thread(commands.query, lambda: "answered").result(PATIENCE) == "answered"
+
+
+def test_after_an_interrupt_in_a_command_the_state_is_repaired():
+    repaired = []
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    commands = CommandQueue(*[lambda *_: None] * 3, lambda: repaired.append(True))
+    with pytest.raises(KeyboardInterrupt):
+        commands.post(interrupt)
+    assert commands.query(lambda: list(repaired)) == [True]
+
+
+def test_a_condition_that_fails_leaves_nothing_behind(commands):
     with pytest.raises(ZeroDivisionError):
-        inbox.wait_for(fail, PATIENCE)
-    assert inbox.query(lambda: "goes on") == "goes on"
-    assert inbox.wait_for(lambda: True, PATIENCE)
-    assert not inbox.wait_for(lambda: False, 0)
+        commands.wait_for(fail, PATIENCE)
+    assert commands.wait_for(lambda: True, PATIENCE)
+    assert not commands.wait_for(lambda: False, 0)

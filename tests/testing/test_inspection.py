@@ -1,4 +1,4 @@
-"""What a test can see of a clock: ``pending()``, ``block_until()``."""
+"""What a test can see of a clock, and hold: ``pending()``, ``block_until()``, ``trap()``."""
 
 from __future__ import annotations
 
@@ -12,69 +12,72 @@ from backoff_ticker.testing import SettleTimeout, VirtualClock
 from .real_threads import in_real_thread
 
 
-def test_pending_tells_what_is_due(clock):
+def test_pending_lists_the_timers(clock):
     clock.call_at(3.0, lambda: None).cancel()
     clock.call_at(2.0, int)
     clock.spawn(clock.sleep, 1)
     clock.settle()
-    first, second = clock.pending()
-    assert (first.when, first.what, first.owner) == (1.0, "sleep()", "sleep-1")
-    assert (second.when, second.what, second.owner) == (2.0, "call of int", None)
+    assert clock.pending() == [(1.0, "sleep()", "sleep-1"), (2.0, "call of int", None)]
     clock.advance(1)
 
 
 def test_pending_lists_the_timers_of_each_loop(clock):
+    def named_so():
+        pass
+
     async def sleep_twice():
-        gone = asyncio.create_task(asyncio.sleep(2))
+        cancelled = asyncio.create_task(asyncio.sleep(2))
         await asyncio.sleep(0)
-        gone.cancel()
-        await asyncio.gather(asyncio.sleep(3), asyncio.sleep(1), return_exceptions=True)
+        cancelled.cancel()
+        clock.call_at(3, named_so, loop=asyncio.get_running_loop())
+        await asyncio.gather(asyncio.sleep(5), asyncio.sleep(1), return_exceptions=True)
 
     clock.call_at(2, print)
-    loop = threading.Thread(target=asyncio.run, args=(sleep_twice(),), name="loop")
-    loop.start()
+    threading.Thread(target=asyncio.run, args=(sleep_twice(),), name="loop").start()
     thread = clock.spawn(clock.sleep, 4)
     clock.settle()
-    assert [(info.when, info.owner) for info in clock.pending()] == [
+    pending = clock.pending()
+    assert [(info.when, info.owner) for info in pending] == [
         (1, "loop"),
         (2, None),
         (3, "loop"),
         (4, thread.name),
+        (5, "loop"),
     ]
-    clock.block_until(timers=4)
-    clock.advance(4)
+    assert pending[2].what.endswith("named_so")
+    clock.block_until(timers=5)
+    clock.advance(5)
     assert clock.pending() == []
 
 
-def test_block_until_waits_for_threads_that_nobody_tracks():
+@pytest.mark.parametrize("condition", ["timers", "parked"])
+def test_block_until_waits_for_untracked_threads(condition):
     with VirtualClock(strict=False) as clock:
         thread = in_real_thread(lambda: clock.sleep(5))
-        clock.block_until(timers=1)
+        clock.block_until(**{condition: 1})
         clock.advance(5)
         thread.join(10)
-        with pytest.raises(SettleTimeout, match=r"block_until\(timers=1\): only 0 timers"):
-            clock.block_until(timers=1, timeout=0.05)
+        with pytest.raises(SettleTimeout, match=rf"block_until\({condition}=1\): only 0 timers"):
+            clock.block_until(**{condition: 1}, timeout=0.01)
 
 
-def test_threads_that_are_not_tracked_are_waited_for_too():
-    with VirtualClock(strict=False) as clock:
-        thread = in_real_thread(lambda: clock.sleep(3))
-        clock.block_until(parked=1)
-        clock.advance(3)
-        thread.join(10)
+def test_a_trap_holds_a_call_between_two_reads(clock):
+    with clock.trap("monotonic") as trap:
+        elapsed = clock.spawn(lambda: -clock.monotonic() + clock.monotonic())
+        trap.wait().release()
+        second = trap.wait()
+        clock.advance(5)
+        second.release()
+        second.release()
+        assert elapsed.result() == 5.0
+        with pytest.raises(SettleTimeout, match=r"no call of monotonic\(\) came"):
+            trap.wait()
 
 
-def test_timers_in_a_loop_are_named_after_what_they_call(clock):
-    async def main():
-        loop = asyncio.get_running_loop()
-        clock.call_at(5.0, named_so, loop=loop)
-        await asyncio.sleep(6)
-
-    def named_so():
-        pass
-
-    loop = clock.spawn(lambda: asyncio.run(main()))
+def test_a_trap_holds_calls_that_match_and_releases_them_when_it_is_closed(clock):
+    with clock.trap("call_at", lambda when, callback: when > 5) as trap:
+        clock.spawn(lambda: [clock.call_at(when, int) for when in (1, 9)])
+        call = trap.wait()
+        assert (call.args[0], [info.when for info in clock.pending()]) == (9, [1.0])
     clock.settle()
-    assert clock.pending()[0].what.endswith("named_so")
-    clock.advance(6)
-    loop.join()
+    assert [info.when for info in clock.pending()] == [1.0, 9.0]

@@ -1,4 +1,4 @@
-"""Who counts: ``tracked()``, ``external()``, ``idle()``."""
+"""Who counts, who runs: ``tracked()``, ``external()``, ``idle()``, one participant at a time."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from contextvars import ContextVar
 import pytest
 
 from backoff_ticker.testing import ClockUsageError, VirtualClock
+from backoff_ticker.testing.participants._run_queue import POLLS_PER_TURN
+from tests import effort
 
 from .real_threads import in_real_thread
 
 
-def test_a_tracked_function_may_be_called_where_it_was_made(auto):
+def test_a_tracked_function_counts_where_nothing_else_does(auto):
     assert auto.tracked(lambda: auto.sleep(1) or auto.monotonic())() == 1.0
     with ThreadPoolExecutor(2) as pool:
         jobs = [pool.submit(auto.tracked(lambda: auto.sleep(1))) for _ in range(2)]
@@ -23,7 +25,17 @@ def test_a_tracked_function_may_be_called_where_it_was_made(auto):
     assert auto.monotonic() == 2.0
 
 
-def test_external_holds_time_and_lets_others_run(auto):
+def test_a_spawned_function_has_a_copy_of_the_context(clock):
+    word = ContextVar("word")
+    word.set("mine")
+    seen = clock.spawn(lambda: [word.get(), word.set("its own")]).result()
+    assert (seen[0], word.get()) == ("mine", "mine")
+
+
+# Waits for something other than the clock
+
+
+def test_external_freezes_time_and_lets_others_run(auto):
     go, ran = queue.Queue(), []
     with auto.external("somebody"):
         other = auto.spawn(lambda: ran.append(auto.monotonic()) or auto.sleep(5))
@@ -42,7 +54,7 @@ def test_idle_lets_time_pass(auto):
         assert items.get(timeout=10) == 5.0
 
 
-def test_a_block_of_external_inside_one_of_idle_leaves_the_outer_one_as_it_was(auto):
+def test_external_inside_idle_leaves_the_thread_idle(auto):
     with auto.idle("outer"):
         with auto.external("inner"):
             pass
@@ -54,23 +66,32 @@ def test_a_block_of_external_inside_one_of_idle_leaves_the_outer_one_as_it_was(a
     assert auto.monotonic() == 2.0
 
 
-def test_a_wait_of_the_driver_waits_for_those_who_are_idle(clock):
+@pytest.mark.parametrize("seconds", [0, 1])
+def test_a_wait_on_the_clock_inside_idle_counts(auto, seconds):
+    other = auto.spawn(auto.sleep, 50)
+    with auto.idle("anything"):
+        auto.sleep(seconds)
+        assert auto.monotonic() == seconds
+    other.join()
+
+
+def test_a_wait_of_the_driver_waits_for_idle_participants(clock):
     items = queue.SimpleQueue()
 
     def get():
         with clock.idle("an item"):
             return items.get()
 
-    for _ in range(200):
+    for _ in range(effort.rounds(20, 200)):
         task = clock.spawn(get)
         clock.settle()
         items.put("item")
         assert task.result(10) == "item"
 
 
-def test_a_wait_of_the_driver_for_somebody_idle_for_ever_is_over_in_time():
+def test_a_wait_of_the_driver_for_one_that_stays_idle_gives_up():
     items = queue.SimpleQueue()
-    with VirtualClock(settle_timeout=0.3) as clock:
+    with VirtualClock(settle_timeout=0.2) as clock:
 
         def get():
             with clock.idle("an item"):
@@ -85,29 +106,11 @@ def test_a_wait_of_the_driver_for_somebody_idle_for_ever_is_over_in_time():
         assert task.result() == "item"
 
 
-def test_a_spawned_function_has_a_copy_of_the_context(clock):
-    word = ContextVar("word")
-    word.set("mine")
-    seen = clock.spawn(lambda: [word.get(), word.set("its own")]).result()
-    assert (seen[0], word.get()) == ("mine", "mine")
-
-
-@pytest.mark.parametrize("seconds", [0, 1])
-def test_time_does_not_pass_one_who_is_idle_by_while_it_works_for_a_wait_on_the_clock(
-    auto, seconds
-):
-    other = auto.spawn(auto.sleep, 50)
-    with auto.idle("anything"):
-        auto.sleep(seconds)
-        assert auto.monotonic() == seconds
-    other.join()
-
-
-def test_advance_next_lets_one_who_is_idle_have_its_item_first(clock):
-    items, times = queue.SimpleQueue(), []
+def test_an_idle_participant_has_its_item_before_time_moves(clock):
+    items, times, rounds = queue.SimpleQueue(), [], effort.rounds(10, 50)
 
     def take():
-        for _ in range(50):
+        for _ in range(rounds):
             with clock.idle("an item"):
                 items.get()
             clock.sleep(1)
@@ -115,16 +118,16 @@ def test_advance_next_lets_one_who_is_idle_have_its_item_first(clock):
 
     task = clock.spawn(take)
     clock.call_at(1000, print)
-    for _ in range(50):
+    for _ in range(rounds):
         items.put(1)
         clock.advance_next()
     clock.settle()
     task.join()
-    assert times == [float(n) for n in range(1, 51)]
+    assert times == [float(n) for n in range(1, rounds + 1)]
 
 
-def test_what_a_tracked_function_returned_is_used_before_time_goes_on():
-    for _ in range(50):
+def test_the_result_of_a_tracked_function_is_used_before_time_moves():
+    for _ in range(effort.rounds(10, 50)):
         with VirtualClock(auto=True) as clock:
             items, noticed = queue.SimpleQueue(), []
 
@@ -143,7 +146,7 @@ def test_what_a_tracked_function_returned_is_used_before_time_goes_on():
             other.join()
 
 
-def test_one_who_works_where_it_said_to_be_idle_does_not_hold_time_up_for_ever(auto):
+def test_one_that_computes_inside_idle_does_not_stop_time_for_good(auto):
     stop = []
 
     def work():
@@ -155,3 +158,95 @@ def test_one_who_works_where_it_said_to_be_idle_does_not_hold_time_up_for_ever(a
     auto.sleep(3)
     stop.append(1)
     busy.join()
+
+
+# One participant runs at a time, but none that waits for another keeps it waiting
+
+
+def test_without_one_at_a_time_all_that_are_due_have_run_when_the_step_ends():
+    with VirtualClock(strict=False, one_at_a_time=False) as clock:
+        tasks = [clock.spawn(clock.sleep, 1) for _ in range(20)]
+        assert clock.advance(1) == 20
+        assert all(task.done() for task in tasks)
+
+
+def test_a_thread_that_polls_the_clock_lets_others_have_their_turn(auto):
+    flag = threading.Event()
+    auto.spawn(flag.set)
+    polls = 0
+    while not flag.is_set():
+        auto.sleep(0)
+        polls += 1
+    assert polls <= POLLS_PER_TURN
+
+
+@pytest.fixture
+def holder_and_wanter(auto):
+    """One that holds a lock while a second passes, and one that wants it when that is over."""
+    lock = threading.Lock()
+
+    def hold():
+        with lock:
+            auto.sleep(1)
+
+    def want():
+        auto.sleep(1)
+        with lock:
+            return auto.monotonic()
+
+    return hold, want
+
+
+def test_threads_that_want_a_lock_do_not_stop_a_holder_that_is_due_with_them(
+    auto, holder_and_wanter
+):
+    hold, want = holder_and_wanter
+    others = [auto.spawn(want) for _ in range(3)]
+    holder = auto.spawn(hold)
+    holder.join()
+    assert [other.result() for other in others] == [1.0] * 3
+
+
+def test_a_callback_between_them_does_not_keep_the_lock_from_them(auto, holder_and_wanter):
+    hold, want = holder_and_wanter
+    wanting = auto.spawn(want)
+    auto.spawn(auto.call_at, 1.0, int)
+    auto.spawn(hold)
+    assert wanting.result() == 1.0
+
+
+def test_a_driver_that_waits_for_a_lock_does_not_stop_its_holder(auto):
+    lock, entered = threading.Lock(), threading.Event()
+
+    def hold():
+        with lock:
+            entered.set()
+            auto.sleep(1)
+            for _ in range(3):
+                auto.parker().park(auto.monotonic())
+
+    holder = auto.spawn(hold)
+    auto.sleep(1)
+    with lock:
+        assert entered.is_set()
+    holder.join()
+
+
+def test_one_that_shares_a_turn_is_counted_and_woken_no_earlier_than_its_deadline(clock):
+    lock, woken = threading.Lock(), []
+    deadline = 1 + 1e-10  # the same nanosecond as 1, and later
+
+    def hold():
+        with lock:
+            clock.parker().park(deadline)
+            woken.append(clock.monotonic() >= deadline)
+
+    def want():
+        clock.sleep(1)
+        with lock:
+            pass
+
+    clock.spawn(want)
+    clock.spawn(hold)
+    assert clock.advance(1) == 2
+    assert woken == [True]

@@ -1,7 +1,8 @@
-"""The fixtures in a pytest of their own, beside pytest-asyncio and anyio's plugin, or neither."""
+"""The fixtures in a pytest of their own, beside pytest-asyncio, anyio's plugin, or neither."""
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -14,21 +15,12 @@ PAGE = (ROOT / "docs" / "testing.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 (EXAMPLE,) = (block for block in BLOCKS if "async def test_" in block)
 
-LEFT_OUT = [
-    f"-pno:{name}"
-    for name in (
-        "cacheprovider",
-        "looptime_chronometers",
-        "looptime_plugin",
-        "looptime_timeproxies",
-    )
-]
 MIXED = """
 import asyncio
 import threading
 
 
-def test_by_hand(virtual_clock):
+def test_manual(virtual_clock):
     woken = []
     thread = threading.Thread(target=lambda: woken.append(virtual_clock.sleep(5)))
     thread.start()
@@ -38,7 +30,7 @@ def test_by_hand(virtual_clock):
     assert woken == [None]
 
 
-def test_by_itself(auto_clock):
+def test_auto(auto_clock):
     asyncio.run(asyncio.sleep(3600))
     assert auto_clock.monotonic() == 3600
 
@@ -50,9 +42,12 @@ def test_each_has_a_clock_of_its_own(virtual_clock):
 def test_a_leak_is_an_error_at_teardown(virtual_clock):
     virtual_clock.spawn(virtual_clock.sleep, 5)
 """
-PLAIN = """
+UNITTEST = """
 import asyncio
+import sys
 import unittest
+
+sys.modules["pytest"] = None
 
 from backoff_ticker.testing import VirtualClock
 
@@ -79,42 +74,55 @@ unittest.main()
 """
 
 
-def run(tmp_path, source, *options):
-    (tmp_path / "test_it.py").write_text(source)
-    command = [sys.executable, "-m", "pytest", "-q", *LEFT_OUT, *options]
+def python(tmp_path, *arguments, plugins=()):
+    """Run Python with no plugins of pytest but these, by their entry points."""
+    chosen = [f"-p{name}" for name in plugins]
     return subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False
-    ).stdout
+        [sys.executable, *arguments, *chosen],
+        cwd=tmp_path,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
 
 
-def test_threads_loops_and_leaks(tmp_path):
-    said = run(tmp_path, MIXED)
+def run_tests(tmp_path, source, *options, plugins=()):
+    (tmp_path / "test_it.py").write_text(source)
+    command = ["-m", "pytest", "-q", "-pno:cacheprovider", *options]
+    return python(tmp_path, *command, plugins=["backoff_ticker", *plugins]).stdout
+
+
+def test_the_plugin_imports_nothing_before_a_fixture_is_used(tmp_path):
+    done = python(tmp_path, "-v", "-m", "pytest", "-VV", plugins=["backoff_ticker"])
+    imported = set(re.findall(r"^import '([\w.]+)'", done.stderr, re.MULTILINE))
+    ours = {name for name in imported if name.startswith("backoff_ticker")}
+    assert ours == {"backoff_ticker", "backoff_ticker._pytest_plugin"}
+    assert "asyncio" not in imported
+
+
+def test_fixtures_with_threads_and_loops_and_leaks(tmp_path):
+    said = run_tests(tmp_path, MIXED)
     assert "4 passed, 1 error" in said
     assert "ClockLeakError: 1 participant still waited at close: sleep-1: sleep()" in said
 
 
 @pytest.mark.parametrize(
-    ("options", "source"),
+    ("plugin", "options", "head"),
     [
-        (["-p", "asyncio", "-o", "asyncio_mode=auto", "-p", "no:anyio"], EXAMPLE),
-        (["-p", "no:asyncio"], f"import pytest\npytestmark = pytest.mark.anyio\n{EXAMPLE}"),
+        ("asyncio", ["-oasyncio_mode=auto", "-oasyncio_default_fixture_loop_scope=function"], ""),
+        ("anyio", [], "import pytest\npytestmark = pytest.mark.anyio\n"),
     ],
     ids=["pytest-asyncio", "anyio"],
 )
-def test_coroutines_as_tests(tmp_path, options, source):
-    more = "\n\n@pytest.fixture\ndef anyio_backend():\n    return 'asyncio'\n"
-    source = f"import pytest\n{source}{more}"
-    assert "2 passed" in run(
-        tmp_path, source, *options, "-o", "asyncio_default_fixture_loop_scope=function"
-    )
+def test_fixtures_in_coroutines(tmp_path, plugin, options, head):
+    backend = "\n\nimport pytest\n\n@pytest.fixture\ndef anyio_backend():\n    return 'asyncio'\n"
+    said = run_tests(tmp_path, f"{head}{EXAMPLE}{backend}", *options, plugins=[plugin])
+    assert "2 passed" in said
 
 
 def test_unittest_needs_no_pytest(tmp_path):
-    script = tmp_path / "case.py"
-    script.write_text(PLAIN)
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, timeout=50, check=False
-    )
+    (tmp_path / "case.py").write_text(UNITTEST)
+    done = python(tmp_path, "case.py")
     assert done.returncode == 0, done.stderr
-    without = "import sys; sys.modules['pytest'] = None; import backoff_ticker.testing"
-    subprocess.run([sys.executable, "-c", without], timeout=50, check=True)

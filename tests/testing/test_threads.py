@@ -22,7 +22,7 @@ def test_joins_in_participants_wait_on_the_clock(auto):
     sleeper.join()
 
 
-def test_a_join_by_hand_that_nothing_would_end_is_refused_or_times_out_at_once(clock):
+def test_a_join_that_nothing_would_end_is_refused_or_times_out_at_once(clock):
     sleeper = threading.Thread(target=clock.sleep, args=(10,))
     sleeper.start()
     with pytest.raises(ClockUsageError, match=r"Thread\.join"):
@@ -61,7 +61,7 @@ def test_a_thread_that_cannot_be_started_does_not_count(auto):
     assert auto.monotonic() == 5.0
 
 
-def test_an_error_in_a_thread_is_shown_as_ever(auto, monkeypatch):
+def test_an_error_in_a_thread_is_shown_as_usual(auto, monkeypatch):
     shown = []
     monkeypatch.setattr(threading, "excepthook", shown.append)
     thread = threading.Thread(target=lambda: auto.sleep(1) or 1 / 0)
@@ -93,7 +93,7 @@ def test_the_thread_of_the_system_clock_is_no_participant_wherever_it_starts():
     assert (done.stdout, done.stderr) == ("done\n", "")
 
 
-def test_outside_nothing_is_replaced():
+def test_nothing_is_patched_outside():
     from concurrent.futures import Future, _base, thread as pools
 
     def replaced():

@@ -83,7 +83,7 @@ class LoopDriver:
             own, ahead = loop.time, passed - loop.time()
             loop.time = lambda: own() + ahead
 
-    # What the loop calls
+    # Called by the loop in place of its own attributes
 
     def _reading(self) -> Callable[[], float]:
         """Return the replacement of ``loop.time``; it is called for each timer."""
@@ -103,6 +103,8 @@ class LoopDriver:
         if participant is None:
             return self._selector.select(timeout)  # type: ignore[no-any-return]
         loop = self._loop
+        # Without descriptors of its own and signals, the loop needs no real selector: it waits for
+        # its turn only, which spares two system calls for each wait.
         alone = len(self._selector.get_map()) <= 1 and not getattr(loop, "_signal_handlers", None)
         events: list[Any] = [] if alone else self._selector.select(0)
         if events or (timeout is not None and timeout <= 0.0):
@@ -127,6 +129,8 @@ class LoopDriver:
         def begin() -> None:
             kernel.post(kernel.parking.park, participant, None, when, order, "event loop")
             if not alone:
+                # It blocks here until a descriptor is ready, or until `grant()` calls break_select.
+                # In the first case it has no turn yet and asks for one.
                 events.extend(self._selector.select(None))
                 if participant.turn.locked():
                     kernel.post(kernel.parking.wake_loop, participant)
@@ -139,7 +143,7 @@ class LoopDriver:
         except ParticipantAborted as error:
             if kernel.parking.closing:
                 raise
-            raise VirtualDeadlockError(*error.args) from None  # its tasks go on waiting
+            raise VirtualDeadlockError(*error.args) from None  # its tasks caught every error
         finally:
             participant.break_select = participant.has_news = None
         self._set_resolution()

@@ -23,13 +23,13 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
         kernel = kernel_here()
         target = getattr(thread, "_target", None)
         is_scheduler = isinstance(getattr(target, "__self__", None), Scheduler)
-        # A pool's worker counts by its jobs, the clock's own threads as they say.
+        # A job of a pool counts, not its worker. The clock's own threads count only as tasks.
         counts_anyway = target is _pool_worker or PARTICIPANT in vars(thread)
         if kernel is None or is_scheduler or counts_anyway:
             original(thread)
             return
         participant = Participant(thread.name, home=kernel)
-        own = vars(thread)  # an attribute `run` of the instance goes before that of a subclass
+        own = vars(thread)  # a `run` in here takes precedence over that of a subclass
         replaced = own.get("run")
 
         def run() -> None:

@@ -1,4 +1,4 @@
-"""Signals, finalizers and forks that come in the middle of what a clock does."""
+"""Signals, finalizers and forks in the middle of what a clock does."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from textwrap import dedent
 import pytest
 
 from backoff_ticker.testing import VirtualClock, VirtualTimeError
+from tests import effort
 from tests.stress.tools import run_script
 
 
-def test_an_interrupt_ends_a_step_and_the_clock_goes_on(clock):
+def test_an_interrupt_ends_a_step_and_leaves_the_clock_usable(clock):
     clock.spawn(clock.sleep, 5)
     clock.call_at(1.0, lambda: signal.raise_signal(signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
@@ -23,11 +24,11 @@ def test_an_interrupt_ends_a_step_and_the_clock_goes_on(clock):
     assert clock.monotonic() == 5.0
 
 
-def test_an_interrupt_at_any_place_leaves_a_clock_that_can_be_closed():
+def test_an_interrupt_at_any_line_leaves_a_clock_that_can_be_closed():
     """A trace function raises at one line of the package after another."""
     start = threading.Thread.start
-    interrupted = 0
-    for place in range(1, 400, 7):
+    interrupted, step = 0, effort.rounds(7, 1)
+    for place in range(1, 400, step):
         clock = VirtualClock(auto=True, settle_timeout=0.2)
         count = 0
 
@@ -55,11 +56,11 @@ def test_an_interrupt_at_any_place_leaves_a_clock_that_can_be_closed():
             pass
         assert clock._kernel.closed
         assert threading.Thread.start is start
-    assert interrupted > 20
+    assert interrupted > 140 // step
 
 
-def test_time_stands_still_for_finalizers_and_their_calls(auto):
-    """They come in the middle of whatever the clock is doing, in any thread."""
+def test_finalizers_may_call_the_clock(auto):
+    """They run in the middle of whatever the clock is doing, in any thread."""
 
     class Trash:
         def __init__(self, call):
@@ -72,7 +73,7 @@ def test_time_stands_still_for_finalizers_and_their_calls(auto):
     usual = gc.get_threshold()
     gc.set_threshold(5)
     try:
-        for _ in range(300):
+        for _ in range(effort.rounds(100, 500)):
             parker = auto.parker()
             Trash(auto.call_at(auto.monotonic() + 5, int).cancel)
             Trash(parker.unpark)
@@ -129,7 +130,7 @@ def test_a_forked_child_belongs_to_no_clock_of_its_parent():
                         other.join()
                 assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 7
 
-        with VirtualClock() as clock:  # a child may leave the block itself
+        with VirtualClock() as clock:  # the child leaves the block, too
             clock.spawn(token.wait)
             child = os.fork()
             if not child:

@@ -1,0 +1,164 @@
+"""How a clock is entered and closed, and what happens to participants that still wait."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+
+import pytest
+
+from backoff_ticker import CancellationToken
+from backoff_ticker.testing import ClockLeakError, ClockUsageError, VirtualClock
+from backoff_ticker.testing._errors import ParticipantAborted
+
+from .real_threads import in_real_thread
+
+
+def test_a_clock_is_entered_once(clock):
+    with pytest.raises(ClockUsageError, match="entered once"):
+        clock.__enter__()
+
+
+def test_participants_that_wait_are_ended_and_named():
+    before = set(threading.enumerate())
+    with pytest.raises(ClockLeakError) as caught, VirtualClock() as clock:
+        token = CancellationToken()
+        for n in range(50):
+            threading.Thread(target=token.wait, name=f"sleeper-{n}").start()
+
+        async def many():
+            await asyncio.gather(*(token.wait_async() for _ in range(50)))
+
+        threading.Thread(target=lambda: asyncio.run(many()), name="loop").start()
+        clock.advance(1)
+    assert "51 participants still waited" in str(caught.value)
+    assert "sleeper-49" in str(caught.value)
+    assert "loop: event loop" in str(caught.value)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(10)
+    assert set(threading.enumerate()) <= before
+
+
+def test_the_error_of_the_block_is_not_hidden_by_a_leak():
+    with pytest.raises(KeyError) as caught, VirtualClock() as clock:
+        clock.spawn(clock.sleep, 5)
+        raise KeyError
+    assert "ClockLeakError: 1 participant still waited" in caught.value.__notes__[0]
+
+
+def test_a_participant_that_catches_everything_is_ended_all_the_same():
+    ended = []
+
+    def stubborn(clock):
+        for _ in range(3):
+            try:
+                clock.sleep(5)
+            except BaseException as error:
+                ended.append(type(error))
+
+    with pytest.raises(ClockLeakError), VirtualClock() as clock:
+        clock.spawn(stubborn, clock)
+    assert ended == [ParticipantAborted] * 3
+
+
+def test_an_untracked_thread_is_ended_with_the_clock():
+    ended = queue.SimpleQueue()
+
+    def foreign(clock):
+        try:
+            clock.sleep(100)
+        except BaseException as error:
+            ended.put(type(error))
+
+    with VirtualClock(strict=False) as clock:
+        in_real_thread(lambda: foreign(clock))
+        clock.block_until(timers=1)
+    assert ended.get(timeout=10) is ParticipantAborted
+
+
+def test_a_stuck_participant_does_not_keep_the_others_from_ending():
+    stop = threading.Event()
+    with pytest.raises(ClockLeakError), VirtualClock(settle_timeout=0.3) as clock:
+        sleepers = [threading.Thread(target=clock.sleep, args=(60,)) for _ in range(100)]
+        for sleeper in sleepers:
+            sleeper.start()
+        clock.settle()
+        clock.spawn(stop.wait)
+    for sleeper in sleepers:
+        sleeper.join(10)
+    stop.set()
+    assert not any(sleeper.is_alive() for sleeper in sleepers)
+
+
+def test_close_ends_the_step_of_another_thread():
+    refused, stop = queue.SimpleQueue(), threading.Event()
+
+    def advance(clock):
+        try:
+            clock.advance(10)
+        except ClockUsageError as error:
+            refused.put(str(error))
+        finally:
+            stop.set()
+
+    with pytest.raises(ClockLeakError), VirtualClock() as clock:
+        sleeper = clock.spawn(clock.sleep, 100)
+        clock.settle()
+        clock.spawn(stop.wait)
+        foreign = in_real_thread(lambda: advance(clock))
+        kernel = clock._kernel
+        assert kernel.commands.wait_for(lambda: kernel._step is not None, 10)
+    foreign.join(10)
+    assert (refused.get_nowait(), sleeper.done()) == ("the clock was closed meanwhile", True)
+
+
+# Errors that nobody has received
+
+
+def test_the_error_of_a_task_that_nobody_joined_is_raised_at_the_end():
+    def fail(clock):
+        clock.sleep(1)
+        raise KeyError("lost")
+
+    with pytest.raises(KeyError, match="lost") as caught, VirtualClock() as clock:
+        clock.spawn(fail, clock, name="worker")
+        clock.advance(2)
+    assert caught.value.__notes__ == ["in task 'worker', which nobody joined"]
+
+
+def test_the_error_of_a_joined_task_is_not_raised_again(clock):
+    task = clock.spawn([].pop)
+    with pytest.raises(IndexError):
+        task.join()
+
+
+def test_a_leak_has_the_error_before_it_as_its_cause():
+    def fail():
+        raise KeyError("the root of it")
+
+    with pytest.raises(ClockLeakError) as caught, VirtualClock() as clock:
+        clock.spawn(fail)
+        clock.spawn(clock.sleep, 5)
+    assert repr(caught.value.__cause__) == "KeyError('the root of it')"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda clock: clock.advance(1),
+        VirtualClock.settle,
+        lambda clock: clock.call_at(1, print),
+        lambda clock: clock.sleep(1),
+        lambda clock: clock.spawn(print),
+        lambda clock: clock.tracked(print),
+        lambda clock: clock.run(print),
+        VirtualClock.new_event_loop,
+        lambda clock: clock.parker("a wait").park(None),
+    ],
+)
+def test_a_closed_clock_says_so(call):
+    clock = VirtualClock()
+    clock.close()
+    with pytest.raises(ClockUsageError, match="closed"):
+        call(clock)
