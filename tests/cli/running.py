@@ -28,7 +28,7 @@ SOON = 0.05
 """Seconds: a time-out that a test wants to pass."""
 
 RUNNER = """
-import json, os, re, signal, sys
+import json, os, signal, sys
 options = json.loads(sys.argv[1])
 if options.pop("go", False):
     os.read(int(os.environ["GO"]), 1)
@@ -40,19 +40,14 @@ for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP", "SIGCHLD"):
     signal.signal(number, signal.SIG_IGN if number in ignored else default)
 signal.pthread_sigmask(signal.SIG_SETMASK, options.pop("blocked", []))
 
-from backoff_ticker import ConstantBackOff, with_max_retries
-from backoff_ticker.cli._run import run
-
-backoff = ConstantBackOff(options.pop("delay", 0))
-retries = options.pop("retries", None)
-if retries is not None:
-    backoff = with_max_retries(backoff, retries)
-if "on_exit_code" in options:
-    options["on_exit_code"] = frozenset(options["on_exit_code"])
-if "until_output" in options:
-    options["until_output"] = re.compile(options["until_output"])
-sys.exit(run(sys.argv[2:], backoff, **{"grace": 30.0, **options}))
+from backoff_ticker.cli import _process, main
+_process.GRACE = options.pop("grace", 30.0)
+sys.argv = ["backoff-ticker", "run", *options["words"], "--", *sys.argv[2:]]
+sys.exit(main())
 """
+
+
+NOT_OPTIONS = {"go", "ignored", "blocked", "grace"}
 
 
 class Reader:
@@ -181,6 +176,12 @@ class Running:
     """
 
     def __init__(self, *command: str, how: dict[str, Any] | None = None, **options: Any) -> None:
+        words = ["--policy=constant", f"--interval={options.pop('delay', 0)}"]
+        for name in [name for name in options if name not in NOT_OPTIONS]:
+            value = options.pop(name)
+            flag = f"--{name.replace('_', '-')}"
+            words += [flag] if value is True else [] if value is False else [f"{flag}={value}"]
+        options["words"] = words
         self.tell, tell = os.pipe()
         self.told = Reader(self.tell)
         how = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "bufsize": 0, **(how or {})}

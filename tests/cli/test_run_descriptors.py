@@ -88,21 +88,6 @@ raise SystemExit(3)
     assert found == "".join(number for number in "012" if number not in gone) * 2
 
 
-def test_progress_never_waits_for_a_reader():
-    """What finds no room on stderr is lost."""
-    read, write = os.pipe()
-    os.set_blocking(write, False)
-    try:
-        while True:
-            os.write(write, bytes(65_536))
-    except BlockingIOError:
-        os.set_blocking(write, True)
-    with shell("exit 3", how={"stderr": write}, max_attempts=20) as running:
-        assert running.wait() == 3
-    os.close(read)
-    os.close(write)
-
-
 def test_progress_survives_a_reader_that_is_gone():
     read, write = os.pipe()
     os.close(read)

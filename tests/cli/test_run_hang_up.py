@@ -10,24 +10,11 @@ from tests.cli.running import talks
 from tests.cli.terminals import LEADER, command_in_front, on_terminal
 
 
-@pytest.mark.parametrize(
-    "options", [{}, {"quiet": True}, {"until_output": "never"}, {"on_exit_code": [129]}]
-)
+@pytest.mark.parametrize("options", [{}, {"quiet": True}, {"until_output": "never"}])
 def test_a_terminal_that_is_closed_ends_the_command_and_the_run(options):
     how = {"before": (sys.executable, "-c", LEADER), "prelude": ""}
     with on_terminal(*talks("rests()"), how=how, **options) as (running, screen):
         command_in_front(running, screen)
-        screen.close()
-        running.until("status 129")
-        assert running.told.rest() == b"\n"
-
-
-def test_what_runs_in_the_background_and_ignores_that_is_ended_too():
-    how = {"before": (sys.executable, "-c", LEADER), "prelude": ""}
-    script = "rests_in_the_background(signal.SIGHUP); rests()"
-    with on_terminal(*talks(script), how=how) as (running, screen):
-        command_in_front(running, screen)
-        running.until("ready")
         screen.close()
         running.until("status 129")
         assert running.told.rest() == b"\n"

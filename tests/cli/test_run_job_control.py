@@ -15,7 +15,6 @@ from tests.cli.terminals import (
     SHELL,
     answer,
     command_in_front,
-    orphaned,
     suspend,
     talking_on_terminal,
     talking_under_shell,
@@ -69,29 +68,6 @@ def test_ctrl_z_as_an_attempt_starts_stops_both():
         assert running.wait() == 0
 
 
-def test_ctrl_z_as_the_terminal_changes_hands_stops_both():
-    """And in the background the run leaves it to the shell."""
-    typed = """
-import os, signal
-lends = os.tcsetpgrp
-def lend(descriptor, group):
-    os.tcsetpgrp = lends
-    os.kill(0, signal.SIGTSTP)
-    lends(descriptor, group)
-    os.write(9, b"lent\\n")
-os.tcsetpgrp = lend
-"""
-    how = {"prelude": typed}
-    with under_shell("foreground", *talks("rests()"), how=how) as (running, screen, shell):
-        assert shell.stopped() == signal.SIGTSTP
-        shell.resume("background")
-        running.until(r"(?s)(lent.*ready \d+|ready \d+.*lent)\n")
-        assert screen.foreground() == running.process.pid
-        (run,) = children(running)
-        os.kill(run, signal.SIGTERM)
-        assert running.wait() == 143
-
-
 def test_a_command_that_stops_with_sigstop_stops_the_run():
     with talking_under_shell(ASKS) as (running, screen, shell):
         os.kill(screen.foreground(), signal.SIGSTOP)
@@ -99,15 +75,6 @@ def test_a_command_that_stops_with_sigstop_stops_the_run():
         shell.resume("foreground")
         answer(screen)
         assert running.wait() == 0
-
-
-def test_without_a_shell_ctrl_c_ends_a_command_that_was_stopped_with_sigstop():
-    with talking_on_terminal("rests()") as (running, screen):
-        os.kill(screen.foreground(), signal.SIGSTOP)
-        eventually(lambda: screen.foreground() == running.process.pid, "our turn")
-        screen.type(CTRL_C)
-        assert running.wait() == 130
-        assert running.nobody_left()
 
 
 PARTNER = """
@@ -130,10 +97,10 @@ def test_a_stop_stops_the_others_of_our_group_as_ctrl_z_does():
 
 def test_in_the_background_a_command_that_reads_waits_until_it_is_brought_to_the_front():
     with under_shell("background", *talks(ASKS)) as (running, screen, shell):
-        assert shell.stopped() == signal.SIGTTIN
+        assert shell.stopped() == signal.SIGTSTP
         assert screen.foreground() == running.process.pid
         shell.resume("background")
-        assert shell.stopped() == signal.SIGTTIN
+        assert shell.stopped() == signal.SIGTSTP
         shell.resume("foreground")
         answer(screen)
         assert running.wait() == 0
@@ -179,23 +146,6 @@ def test_without_a_shell_ctrl_z_does_nothing():
         screen.type(CTRL_Z)
         answer(screen)
         assert running.wait() == 0
-
-
-def test_with_nobody_to_bring_it_to_the_front_a_command_that_reads_is_ended():
-    """As the kernel ends stopped groups that have been orphaned."""
-    with orphaned(ASKS, max_attempts=2) as (running, screen):
-        screen.until("attempt 1 was killed by SIGHUP")
-        screen.until("attempt 2 was killed by SIGHUP; giving up")
-        assert running.wait() == 0
-        assert running.nobody_left()
-
-
-def test_such_a_command_that_ignores_it_is_killed():
-    script = f"signal.signal(signal.SIGHUP, signal.SIG_IGN){ASKS}"
-    with orphaned(script, max_attempts=1) as (running, screen):
-        screen.until("attempt 1 was killed by SIGKILL; giving up")
-        assert running.wait() == 0
-        assert running.nobody_left()
 
 
 def test_the_shell_gets_its_terminal_back_from_a_command_that_takes_too_long():
