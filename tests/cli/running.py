@@ -190,13 +190,12 @@ class Running:
         before = how.pop("before", ())
         also = how.pop("also", {})
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name != "NO_COLOR"},
             "PYTHONPATH": str(ROOT),
             "TERM": "xterm",
             "TELL": str(tell),
             **{name: str(value) for name, value in also.items()},
         }
-        environment.pop("NO_COLOR", None)
         descriptors = (tell, *(value for value in also.values() if isinstance(value, int)))
         self.process = subprocess.Popen(
             [*before, sys.executable, "-c", prelude + RUNNER, json.dumps(options), *command],
@@ -242,6 +241,11 @@ class Running:
             if stream:
                 stream.close()
         os.close(self.tell)
+
+
+def lines(*texts: str) -> str:
+    """Return what the run says on stderr, a line for each text."""
+    return "".join(f"backoff-ticker: {text}\n" for text in texts)
 
 
 def shell(script: str, *args: str, **options: Any) -> Running:

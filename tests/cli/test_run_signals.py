@@ -20,11 +20,10 @@ SIGNALS = {
 }
 ALL = "signal.SIGINT, signal.SIGTERM, signal.SIGHUP"
 
-few = [pytest.param(number, marks=slow) if number == 3 else number for number in SIGNALS]
-"""Those that docs tell of; SIGQUIT is rare."""
+EACH = [signal.SIGTERM, *(pytest.param(one, marks=slow) for one in SIGNALS if one != 15)]
 
 
-@pytest.mark.parametrize("number", few, ids=str)
+@pytest.mark.parametrize("number", EACH, ids=str)
 def test_a_signal_in_an_attempt_reaches_its_group_and_ends_the_run(number):
     script = f"""
 signal.pthread_sigmask(signal.SIG_BLOCK, [{number:d}])
@@ -43,14 +42,7 @@ who == "child" or os.wait()
         assert heard == [b"", b"child %d" % number, b"parent %d" % number]
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        number if number == signal.SIGTERM else pytest.param(number, marks=slow)
-        for number in SIGNALS
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("number", EACH, ids=str)
 def test_a_signal_in_a_wait_ends_it(number):
     with shell("echo ready >&9; exit 7", delay=1000) as running:
         running.err.until("attempt 1 exited with 7; next attempt in 1000 s\n")
