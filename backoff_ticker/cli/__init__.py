@@ -2,11 +2,10 @@
 
 It needs click and rich, the extra ``cli``; importing this package needs neither.
 
-* ``_app``: the command and its subcommands. Each has its file: ``_delays`` (with ``_plot``),
+* ``_app``: the command and its subcommands: ``_delays_command`` (with ``_delays`` and ``_plot``),
   ``_feedback``, ``_retry_after``, ``_run_options``.
-* ``_policy_options``, ``_policy_help``, ``_param_types``, ``_formats``: the options of policies,
-  how values are read and written.
-* ``_run``: repeats a command; ``_process`` is one attempt, ``_output`` its output where that is
+* ``_policy_options``, ``_param_types``: the options of policies, how values are read and written.
+* ``_run``: repeats a command. ``_process`` is one attempt, ``_output`` its output where that is
   searched, ``_terminal`` the terminal that it is lent, ``_progress`` what is told meanwhile.
 
 Only ``run`` needs POSIX: ``_run`` and the modules that it imports are imported when it is called.

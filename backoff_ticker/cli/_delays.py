@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..policies import draw_next, start_policy
-from ._formats import exact, rounded
+from ._param_types import exact, rounded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

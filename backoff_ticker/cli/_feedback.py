@@ -10,7 +10,7 @@ import click
 
 from .._sentinels import Stop
 from ..policies import POLICIES, FrozenClock, tell
-from ._formats import exact
+from ._param_types import exact
 from ._policy_options import (
     PolicyCommand,
     PolicyGroup,

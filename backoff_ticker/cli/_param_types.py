@@ -1,4 +1,4 @@
-"""The kinds of values that options take, where click has none of its own."""
+"""Values on the command line: kinds that click does not have, and how numbers are written."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ NONE = "none"
 """The word for None."""
 
 _LARGEST_CODE = 255
+_LARGE = 1e7
+_SMALL = 0.01
 
 
 class Seconds(ParamType):
@@ -102,3 +104,15 @@ class Regex(ParamType):
                 return re.compile(value)
         except (re.error, OverflowError, RecursionError) as error:
             self.fail(f"{value!r} is not a regular expression: {error}", param, ctx)
+
+
+def exact(number: float) -> str:
+    """Return the shortest text that reads back as the same number: 2, not 2.0."""
+    return repr(number).removesuffix(".0")
+
+
+def rounded(number: float) -> str:
+    """Return a number for people: three decimals, or four digits if it is small or large."""
+    if number == 0.0 or _SMALL <= number < _LARGE:
+        return f"{number:.3f}".rstrip("0").rstrip(".")
+    return f"{number:.4g}"

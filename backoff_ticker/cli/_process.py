@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..cancellation import CancellationToken, any_of
@@ -156,9 +157,13 @@ class Process:
         return False
 
     def _group_is_empty(self) -> bool:
+        """Whether nobody is left in the group but dead processes.
+
+        Those can stay for long where the first process of a container does not collect orphans.
+        """
         try:
             while os.waitpid(-self._group, os.WNOHANG)[0]:
-                pass  # the first process of a container inherits orphans
+                pass  # we may be that process
         except ChildProcessError:
             pass
         try:
@@ -167,7 +172,16 @@ class Process:
             return True
         except PermissionError:
             pass  # somebody else's, such as one started by sudo
-        return False
+        states = []
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                # After the name, which may contain anything: state, parent, group.
+                state, _, group = path.read_text(errors="replace").rpartition(")")[2].split()[:3]
+            except OSError:
+                continue  # it has ended meanwhile
+            if int(group) == self._group:
+                states.append(state)
+        return bool(states) and set(states) <= {"Z", "X"}
 
     def close(self) -> None:
         """Kill the command if it still runs, and take the terminal back."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from ..retries import StopReason
-from ._formats import rounded
+from ._param_types import rounded
 
 if TYPE_CHECKING:
     from ..cancellation import CancellationToken

@@ -8,7 +8,7 @@ import click
 
 from ..clock import resolve_clock
 from ..retries import parse_retry_after
-from ._formats import exact
+from ._param_types import exact
 
 _EXACT_BELOW = 1e12
 """Seconds; not much beyond, a float no longer counts milliseconds exactly."""

@@ -14,6 +14,7 @@ from backoff_ticker.cli._app import app
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 50.0
+APP = app()
 
 GIVEN = {
     "constant": "--interval 2",
@@ -48,7 +49,7 @@ class Said(NamedTuple):
 def call(line: str, *more: str, **variables: str) -> Said:
     """Call the command in this process, with the words of a line and further arguments."""
     words = [*line.split(), *more]
-    result = CliRunner().invoke(app(), words, prog_name="backoff-ticker", env=variables)
+    result = CliRunner().invoke(APP, words, prog_name="backoff-ticker", env=variables)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Said(result.exit_code, result.stdout, result.stderr)

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from backoff_ticker import ExponentialBackOff, ZeroBackOff
 from backoff_ticker.cli._delays import as_table, delays_of
-from backoff_ticker.cli._formats import exact, rounded
+from backoff_ticker.cli._param_types import exact, rounded
 from backoff_ticker.policies import POLICIES, FrozenClock
 
 from .calling import GIVEN, call, environment, finish, start

@@ -14,14 +14,14 @@ from .calling import call, environment, finish, start
 
 def test_plot_writes_a_file_beside_the_table(tmp_path):
     pytest.importorskip("matplotlib")
-    for ending, first in (("png", b"\x89PNG"), ("svg", b"<?xml")):
-        path = tmp_path / f"delays.{ending}"
-        said = call("delays exponential --seed 1 --plot", str(path))
-        assert (said.status, said.err) == (0, "")
-        assert said.out == call("delays exponential --seed 1").out
-        assert path.read_bytes().startswith(first)
+    path = tmp_path / "delays.svg"
+    said = call("delays exponential --seed 1 --plot", str(path))
+    assert (said.status, said.err) == (0, "")
+    assert said.out == call("delays exponential --seed 1").out
+    assert path.read_bytes().startswith(b"<?xml")
 
 
+@pytest.mark.slow
 def test_plot_of_few_or_no_delays_and_none_too_great(tmp_path):
     pytest.importorskip("matplotlib")
     path = str(tmp_path / "delays.png")
@@ -32,6 +32,7 @@ def test_plot_of_few_or_no_delays_and_none_too_great(tmp_path):
     assert said.complaint == "--plot: delays of more than 1e+100 s cannot be drawn"
 
 
+@pytest.mark.slow
 def test_plot_complains_of_the_file(tmp_path):
     pytest.importorskip("matplotlib")
     said = call("delays go --plot", str(tmp_path / "nowhere" / "x.png"))
@@ -71,6 +72,7 @@ def test_plot_where_matplotlib_cannot_draw(monkeypatch, tmp_path, error, reason)
     assert not (tmp_path / "x.png").exists()
 
 
+@pytest.mark.slow
 def test_plot_where_matplotlib_cannot_be_imported(tmp_path):
     pytest.importorskip("matplotlib")
     path = str(tmp_path / "x.png")
@@ -81,6 +83,7 @@ def test_plot_where_matplotlib_cannot_be_imported(tmp_path):
     assert "numpy" in said.complaint
 
 
+@pytest.mark.slow
 def test_plot_says_nothing_of_caches(tmp_path):
     pytest.importorskip("matplotlib")
     nowhere = environment(MPLCONFIGDIR="/dev/null/nowhere")

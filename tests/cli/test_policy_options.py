@@ -8,7 +8,7 @@ from inspect import signature
 import click
 import pytest
 
-from backoff_ticker.cli import _policy_help
+from backoff_ticker.cli import _policy_options
 from backoff_ticker.cli._param_types import Seconds
 from backoff_ticker.cli._policy_options import KINDS, WRAPPERS, policy_options
 from backoff_ticker.policies import POLICIES, NamedPolicy
@@ -35,9 +35,9 @@ def test_help_tells_every_option_of_a_policy(name):
 
 def test_help_has_a_sentence_for_every_option_and_no_more():
     options = {option for name in POLICIES for option in parameters_of(name)}
-    assert set(_policy_help._HELP) == options
-    assert set(_policy_help.AROUND) == set(WRAPPERS)
-    for name, special in _policy_help._HELP_OF.items():
+    assert set(_policy_options._HELP) == options
+    assert set(_policy_options._HELP_AROUND) == set(WRAPPERS)
+    for name, special in _policy_options._HELP_OF.items():
         assert special.keys() <= signature(POLICIES[name]).parameters.keys()
 
 
