@@ -61,15 +61,17 @@ WRAPPERS = {
 
 
 class PolicyOption(click.Option):
-    """An option that describes a policy."""
+    """An option that describes a policy, or puts something around one.
 
-    section = "Options of the policy"
+    Args:
+        flag: How it is spelled.
+        around: Whether it puts something around a policy.
+        **options: Those of ``click.Option``.
+    """
 
-
-class WrapperOption(PolicyOption):
-    """An option that puts something around a policy."""
-
-    section = "Around the policy"
+    def __init__(self, flag: str, *, around: bool = False, **options: Any) -> None:  # noqa: ANN401 - click's
+        super().__init__([flag], **options)
+        self.around = around
 
 
 class PolicyGroup(click.Group):
@@ -84,19 +86,37 @@ class PolicyGroup(click.Group):
 
 
 class PolicyCommand(click.Command):
-    """A command whose help has the options of the policy in sections of their own."""
+    """A command whose help has the options of the policy in sections of their own.
 
-    def options_in_help(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the options that the help shows."""
-        return self.get_params(ctx)
+    Args:
+        name: Of the command.
+        policy_options_of: Returns those that the help shows; None: all that the command has.
+        **options: Those of ``click.Command``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        policy_options_of: Callable[[click.Context], list[PolicyOption]] | None = None,
+        **options: Any,  # noqa: ANN401 - click's
+    ) -> None:
+        super().__init__(name, **options)
+        self._policy_options_of = policy_options_of
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by section."""
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        if self._policy_options_of is not None:
+            own = [option for option in options if not isinstance(option, PolicyOption)]
+            options = [*self._policy_options_of(ctx), *own]
         sections: dict[str, list[tuple[str, str]]] = {}
-        for option in self.options_in_help(ctx):
+        for option in options:
+            title = "Options"
+            if isinstance(option, PolicyOption):
+                title = "Around the policy" if option.around else "Options of the policy"
             record = option.get_help_record(ctx)
-            if record is not None and isinstance(option, click.Option):
-                sections.setdefault(getattr(option, "section", "Options"), []).append(record)
+            if record is not None:
+                sections.setdefault(title, []).append(record)
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
@@ -114,7 +134,7 @@ def policy_options(policy: NamedPolicy) -> list[PolicyOption]:
         for parameter in parameters.values()
     ]
     around = [
-        WrapperOption([_flag(name)], type=OrNone(wrapper.kind), help=_HELP_AROUND[name])
+        PolicyOption(_flag(name), around=True, type=OrNone(wrapper.kind), help=_HELP_AROUND[name])
         for name, wrapper in WRAPPERS.items()
         if name not in parameters
     ]
@@ -132,11 +152,11 @@ def _parameters_of(policy: NamedPolicy) -> dict[str, inspect.Parameter]:
 def _own_option(parameter: inspect.Parameter, text: str) -> PolicyOption:
     flag, kind = _flag(parameter.name), KINDS[parameter.annotation]
     if _is_required(parameter):
-        return PolicyOption([flag], type=kind, required=True, help=text)
+        return PolicyOption(flag, type=kind, required=True, help=text)
     default = NONE if parameter.default is None else parameter.default
     if kind is click.BOOL:
         flag += f"/--no-{flag.removeprefix('--')}"
-    return PolicyOption([flag], type=kind, default=default, show_default=True, help=text)
+    return PolicyOption(flag, type=kind, default=default, show_default=True, help=text)
 
 
 def _is_required(parameter: inspect.Parameter) -> bool:

@@ -79,7 +79,7 @@ class Progress:
         """Tell why no further attempt is made."""
         self._end_countdown()
         error = outcome.last_error
-        if outcome.reason is StopReason.CANCELLED:
+        if self._token.cancelled:
             why = f"ended by {self._token.cause}"
         elif outcome.reason is StopReason.DEADLINE and error is self._told:
             why = "timed out"  # in an attempt, not before a wait

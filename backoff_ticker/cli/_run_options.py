@@ -11,7 +11,6 @@ from ._param_types import NONE, ExitCodes, OrNone, Regex, Seconds
 from ._policy_options import (
     PolicyCommand,
     PolicyOption,
-    WrapperOption,
     build_policy,
     policy_options,
     seed_option,
@@ -34,14 +33,8 @@ options.
 """
 
 
-class _RunCommand(PolicyCommand):
-    """Takes the options of every policy; its help shows those of the one that is chosen."""
-
-    def options_in_help(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the options of that policy and of the command."""
-        policy = POLICIES[ctx.params.get("policy") or _DEFAULT]
-        own = [param for param in self.get_params(ctx) if not isinstance(param, PolicyOption)]
-        return [*_policy_options(policy), *own]
+def _policy_options_in_help(ctx: click.Context) -> list[PolicyOption]:
+    return _policy_options(POLICIES[ctx.params.get("policy") or _DEFAULT])
 
 
 def _policy_options(policy: NamedPolicy) -> list[PolicyOption]:
@@ -58,7 +51,7 @@ def _options_of_all_policies() -> list[PolicyOption]:
     for policy in POLICIES.values():
         for option in _policy_options(policy):
             option.required = False
-            if option.name not in options or isinstance(option, WrapperOption):
+            if option.name not in options or option.around:
                 options[option.name] = option
     return [*options.values()]
 
@@ -99,8 +92,9 @@ def _none(_context: click.Context, _option: click.Parameter, value: object) -> o
 def run_command() -> click.Command:
     """Return the command ``run``."""
     seconds = OrNone(Seconds(positive=True))
-    return _RunCommand(
+    return PolicyCommand(
         "run",
+        _policy_options_in_help,
         context_settings={"allow_interspersed_args": False},
         callback=_run,
         params=[
