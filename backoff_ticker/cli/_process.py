@@ -56,6 +56,7 @@ class Process:
         self._terminal = terminal
         self._exited = CancellationToken()
         self._ending = False
+        self._hang_up: asyncio.Task[None] | None = None
         loop = asyncio.get_running_loop()
         # A handler, be it for SIGCHLD alone, is also what lets any signal wake the loop.
         loop.add_signal_handler(signal.SIGCHLD, self._collect)
@@ -74,7 +75,7 @@ class Process:
                     signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
-        terminal.lent = terminal.offers_itself()
+        terminal.lent = terminal.is_available()
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             # Our own descriptors are not inheritable, so closing would only hit the caller's.
@@ -145,7 +146,9 @@ class Process:
                 self._send(signal.SIGKILL)
                 await self._exited.wait_async()
         if self._copying is not None:
-            await asyncio.wait({self._copying}, timeout=GRACE)
+            done, _ = await asyncio.wait({self._copying}, timeout=GRACE)
+            for task in done:
+                task.exception()  # or asyncio would report it, when it is too late to matter
 
     async def _group_has_ended(self) -> bool:
         """Wait up to ``GRACE`` seconds until nobody is left in the group."""
@@ -222,6 +225,8 @@ class Process:
 
     def _suspend(self) -> bool:
         """Stop the command and our group, as Ctrl-Z does; go on when a shell continues us."""
+        if self._exited.cancelled:
+            return stop_our_group()
         self._send(signal.SIGTSTP)
         self._terminal.take_back()
         stopped = stop_our_group()

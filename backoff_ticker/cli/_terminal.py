@@ -40,7 +40,7 @@ class Terminal:
         """Whether there is one."""
         return self._fd is not None
 
-    def offers_itself(self) -> bool:
+    def is_available(self) -> bool:
         """Whether a command is to have it from its start."""
         try:
             return (

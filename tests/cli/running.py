@@ -46,7 +46,6 @@ sys.argv = ["backoff-ticker", "run", *options["words"], "--", *sys.argv[2:]]
 sys.exit(main())
 """
 
-
 NOT_OPTIONS = {"go", "ignored", "blocked", "grace"}
 
 
@@ -136,18 +135,8 @@ def is_stopped(process: int) -> bool:
     return state(process).startswith("T")
 
 
-def pending(process: int) -> bool:
-    """Return whether signals wait for a process, which blocks them."""
-    status = Path(f"/proc/{process}/status").read_text()
-    return int(re.search(r"(?m)^ShdPnd:\s*(\w+)$", status)[1], 16) != 0
-
-
-def children(running: Running) -> list[int]:
-    """Return the numbers of the processes that the run has at this moment, helpers included."""
-    return children_of(running.process.pid)
-
-
 def children_of(process: int) -> list[int]:
+    """Return the numbers of the processes that a process has started."""
     return _processes_with("ppid", process)
 
 
@@ -171,7 +160,7 @@ class Running:
 
     Args:
         command: What it runs.
-        options: Of ``run``; ``delay`` and ``retries`` make its policy.
+        options: Of the command ``run``, but for ``NOT_OPTIONS``; ``delay`` is that of its policy.
         how: Of ``subprocess.Popen``.
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,18 @@ def test_bad_input_is_told_with_exit_code_2(line):
     said = call(line)
     assert (said.status, said.out) == (2, "")
     assert "Error: " in said.err
+
+
+SESSION = re.compile(
+    r"^```text\n\$ backoff-ticker (.*?[^\\])\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
+
+
+def test_the_page_about_the_command_shows_what_it_prints():
+    sessions = SESSION.findall((ROOT / "docs" / "command.md").read_text())
+    assert [line.split()[0] for line, _ in sessions] == ["delays", "feedback", "retry-after"]
+    for line, printed in sessions:
+        assert call("", *shlex.split(line.replace("\\\n", " "))) == (0, printed, "")
 
 
 WORDS = st.sampled_from(VOCABULARY.split()) | st.text(max_size=5)

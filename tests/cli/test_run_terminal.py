@@ -10,7 +10,7 @@ import termios
 
 import pytest
 
-from tests.cli.running import SOON, children, children_of, is_stopped, talks
+from tests.cli.running import SOON, children_of, is_stopped, talks
 from tests.cli.terminals import (
     ASKS,
     CTRL_BACKSLASH,
@@ -272,7 +272,7 @@ def test_ctrl_z_as_an_attempt_starts_stops_both():
     how = {"prelude": TYPED_IN_A_FORK}
     with under_shell("foreground", *talks(ASKS), how=how) as (running, screen, shell):
         assert shell.stopped() == signal.SIGTSTP
-        (run,) = children(running)
+        (run,) = children_of(running.process.pid)
         eventually(lambda: any(map(is_stopped, children_of(run))), "the command's stop")
         shell.resume("foreground")
         command_in_front(running, screen)
@@ -295,7 +295,7 @@ def test_a_command_that_somebody_stops_stops_the_run(number):
 def test_a_run_that_somebody_stops_stops_the_command():
     with talking_under_shell(ASKS) as (running, screen, shell):
         child = screen.foreground()
-        (run,) = children(running)
+        (run,) = children_of(running.process.pid)
         os.kill(run, signal.SIGTSTP)
         assert shell.stopped() == signal.SIGTSTP
         eventually(lambda: is_stopped(child), "the command's stop")
