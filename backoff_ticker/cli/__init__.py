@@ -6,7 +6,7 @@ It needs click and rich, the extra ``cli``; importing this package needs neither
   ``_feedback``, ``_retry_after``, ``_run_options``.
 * ``_policy_options``, ``_param_types``: the options of policies, how values are read and written.
 * ``_run``: repeats a command. ``_process`` is one attempt, ``_output`` its output where that is
-  searched, ``_terminal`` the terminal that it is lent, ``_progress`` what is told meanwhile.
+  searched, ``_terminal`` the terminal that it is lent, ``_progress`` what it says.
 
 Only ``run`` needs POSIX: ``_run`` and the modules that it imports are imported when it is called.
 """

@@ -181,7 +181,7 @@ class Process:
                 # After the name, which may contain anything: state, parent, group.
                 state, _, group = path.read_text(errors="replace").rpartition(")")[2].split()[:3]
             except OSError:
-                continue  # it has ended meanwhile
+                continue  # it has just ended
             if int(group) == self._group:
                 states.append(state)
         return bool(states) and set(states) <= {"Z", "X"}

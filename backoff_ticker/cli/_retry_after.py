@@ -40,5 +40,5 @@ def _show(value: str) -> None:
     if wait is None:
         raise click.ClickException(f"neither a number of seconds nor an HTTP date: {value!r}")
     if wait < _EXACT_BELOW:
-        wait = ceil(wait * 1000.0) / 1000.0  # up: who waits so long is not too early
+        wait = ceil(wait * 1000.0) / 1000.0  # rounded up: never too early
     click.echo(str(int(wait)) if wait.is_integer() else exact(wait))

@@ -115,20 +115,20 @@ def run_command() -> click.Command:
                 ["--max-attempts"],
                 type=OrNone(click.IntRange(min=1)),
                 callback=_none,
-                help="Give up after so many attempts; none: never.  [default: none]",
+                help="Give up after this many attempts; none: never.  [default: none]",
             ),
             click.Option(
                 ["--timeout"],
                 type=seconds,
                 callback=_none,
-                help="End everything after so long, with exit code 124; none: never.  "
+                help="End everything after this long, with exit code 124; none: never.  "
                 "[default: none]",
             ),
             click.Option(
                 ["--attempt-timeout"],
                 type=seconds,
                 callback=_none,
-                help="End an attempt after so long; it has failed then; none: never.  "
+                help="End an attempt after this long; it has failed then; none: never.  "
                 "[default: none]",
             ),
             click.Option(

@@ -243,5 +243,5 @@ def shell(script: str, *args: str, **options: Any) -> Running:
 
 
 def flaky(runs: Path, failures: int, code: int = 3) -> str:
-    """Return a script that fails so many times before it succeeds; it counts in a file."""
+    """Return a script that fails ``failures`` times before it succeeds; it counts in a file."""
     return f"echo x >>{runs}; [ $(wc -l <{runs}) -gt {failures} ] || exit {code}"
