@@ -1,4 +1,15 @@
-"""The command ``backoff-ticker``; what it needs beyond the core is the extra ``cli``."""
+"""The command ``backoff-ticker``: shows policies, and runs other commands until they succeed.
+
+It needs click and rich, the extra ``cli``; importing this package needs neither.
+
+* ``_app``: the command and its subcommands: ``_delays_command`` (with ``_delays`` and ``_plot``),
+  ``_feedback``, ``_retry_after``, ``_run_options``.
+* ``_policy_options``, ``_param_types``: the options of policies, how values are read and written.
+* ``_run``: repeats a command. ``_process`` is one attempt, ``_output`` its output where that is
+  searched, ``_terminal`` the terminal that it is lent, ``_progress`` what it says.
+
+Only ``run`` needs POSIX: ``_run`` and the modules that it imports are imported when it is called.
+"""
 
 from __future__ import annotations
 
@@ -6,42 +17,32 @@ import os
 import signal
 import sys
 
-from ._exit_codes import BAD_INPUT, INTERRUPTED
-from ._extras import install_hint, is_missing
-from ._program import PROGRAM
-
-__all__ = ["main"]
-
 
 def main() -> int:
-    """Run the command with the arguments of the process; return its exit status."""
-    ending = _end_at_ctrl_c()
-    try:
-        from ._app import run_app
+    """Run the command with the arguments of the process.
 
-        return run_app(sys.argv[1:])
+    Returns:
+        The exit status, where click does not exit by itself.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        # End at Ctrl-C. An exception may be lost: Python drops it in callbacks, such as those of
+        # imports.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        from ._app import app
     except ModuleNotFoundError as error:
-        if not is_missing(error, "click", "rich"):
+        if str(error.name).partition(".")[0] not in ("click", "rich"):
             raise
         if sys.stderr is not None:
-            sys.stderr.write(f"{PROGRAM}: {install_hint('the command', 'cli')}\n")
-        return BAD_INPUT
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    finally:
-        if ending:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def _end_at_ctrl_c() -> bool:
-    """Have SIGINT end the process at once where Python would raise an exception; tell if it does.
-
-    The exception may be lost: Python drops it in callbacks, such as those of imports.
-    """
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        return False
+            sys.stderr.write(
+                "backoff-ticker: the command needs more packages: "
+                "pip install 'backoff-ticker[cli]'\n"
+            )
+        return 2
     try:
-        signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
-    except ValueError:
-        return False  # we are in another thread, which Python never interrupts
-    return True
+        app().main(prog_name="backoff-ticker")
+    except OSError as error:  # such as a full disk
+        if sys.stderr is not None:
+            sys.stderr.write(f"backoff-ticker: cannot go on: {error.strerror or error}\n")
+        os._exit(1)  # or Python would try again to write what is left in its buffer
+    return 0

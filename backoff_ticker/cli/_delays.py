@@ -1,20 +1,33 @@
-"""The delays of a policy that nobody waits for, and their forms as data: JSON, CSV, lines."""
+"""The delays of a policy that nobody waits for, as a table with a bar chart, as CSV, as JSON."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..policies import Drawn, Wrapper, draw_next, start_policy, successive_bounds
-from ._text import exact
+from rich.table import Table
+from rich.text import Text
+
+from ..policies import draw_next, start_policy
+from ._param_types import exact, rounded
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
+
+    from rich.console import Console
 
     from ..policies import BackOff, FrozenClock
+
+_NARROWEST, _WIDEST = 10, 32
+"""Columns of the bar chart; it is left out where there is less room."""
+
+
+_GAP = 2
+_BLOCKS = ("\u2588", "\u2591", "\u2503")
+_ASCII = ("=", "-", "|")
+"""What fills a bar up to the least delay and up to the greatest, and marks the drawn one."""
 
 
 class Delay(NamedTuple):
@@ -22,8 +35,7 @@ class Delay(NamedTuple):
 
     Attributes:
         retry: Its number, from 1.
-        interval: Around what the delay is drawn: the policy's ``current_interval``; for a policy
-            without one, the middle of ``least`` and ``greatest``.
+        interval: The middle of ``least`` and ``greatest``.
         least: The least delay there can be.
         greatest: The greatest.
         drawn: The one that came.
@@ -47,42 +59,93 @@ def delays_of(policy: BackOff, count: int, clock: FrozenClock) -> list[Delay]:
         clock: What the policy measures elapsed time on; each delay moves it on.
     """
     run = start_policy("policy", policy, clock)
-    return list(_delays(run, count, clock))
-
-
-def _delays(run: BackOff, count: int, clock: FrozenClock) -> Iterator[Delay]:
-    for retry, bounds in enumerate(islice(successive_bounds(run), count), 1):
-        current = _interval_of(run)
+    delays: list[Delay] = []
+    while len(delays) < count:
+        retry = len(delays) + 1
+        bounds = run.bounds(retry)  # type: ignore[attr-defined]
         drawn = draw_next(run, clock)
         if drawn is None or bounds is None:
-            return
+            break
         least, greatest = bounds
-        interval = least + (greatest - least) / 2.0 if current is None else current
-        yield Delay(retry, interval, least, greatest, drawn, clock.now)
+        middle = least + (greatest - least) / 2.0
+        delays.append(Delay(retry, middle, least, greatest, drawn, clock.now))
+    return delays
 
 
-def _interval_of(policy: BackOff) -> float | None:
-    """Return the interval of a policy, or of the one inside its limits; None: it has none."""
-    while isinstance(policy, Wrapper) and not isinstance(policy, Drawn):
-        policy = policy.backoff
-    interval: float | None = getattr(policy, "current_interval", None)
-    return interval
-
-
-def as_json(name: str, delays: list[Delay]) -> str:
+def as_json(name: str, delays: Sequence[Delay]) -> str:
     """Return ``{"policy": name, "delays": [...]}``."""
-    return f"{json.dumps({'policy': name, 'delays': [delay._asdict() for delay in delays]})}\n"
+    rows = [delay._asdict() for delay in delays]
+    return json.dumps({"policy": name, "delays": rows}) + "\n"
 
 
-def as_lines(delays: list[Delay]) -> str:
+def as_lines(delays: Sequence[Delay]) -> str:
     """Return what was drawn, a line for each delay."""
     return "".join(f"{exact(delay.drawn)}\n" for delay in delays)
 
 
-def as_csv(delays: list[Delay]) -> str:
+def as_csv(delays: Sequence[Delay]) -> str:
     """Return a line of names and a line for each delay."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(Delay._fields)
     writer.writerows(delays)
     return text.getvalue()
+
+
+def as_table(delays: Sequence[Delay], asked: int, console: Console) -> str:
+    """Return a table with a bar chart, as wide as ``console`` is.
+
+    No number is ever cut: where the console is narrow, the chart shrinks, then goes, then lines are
+    longer than the console.
+
+    Args:
+        delays: The delays.
+        asked: How many were asked for.
+        console: Where the table will be seen.
+    """
+    titles = ("retry", "interval", "[least, greatest]", "drawn", "total")
+    rows = [
+        (
+            str(delay.retry),
+            rounded(delay.interval),
+            f"[{rounded(delay.least)}, {rounded(delay.greatest)}]",
+            rounded(delay.drawn),
+            rounded(delay.total),
+        )
+        for delay in delays
+    ]
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+    needed = 0
+    for title, *cells in zip(titles, *rows, strict=True):
+        width = max(map(len, (title, *cells)))
+        table.add_column(Text(title), justify="right", no_wrap=True, min_width=width)
+        needed += width + _GAP
+    room = min(_WIDEST, console.width - needed if console.is_terminal else _WIDEST)
+    notes = []
+    if len(delays) < asked:
+        notes.append(f"STOP: the policy gives up, there is no retry {len(delays) + 1}.")
+    if room >= _NARROWEST and any(delay.greatest for delay in delays):
+        table.add_column(no_wrap=True)
+        signs = _ASCII if console.options.ascii_only else _BLOCKS
+        scale = room / max(delay.greatest for delay in delays)
+        for row, delay in zip(rows, delays, strict=True):
+            table.add_row(*row, _bar(delay, scale, signs))
+        notes.append(f"{signs[0]} least  {signs[2]} drawn  {signs[1]} greatest")
+    else:
+        for row in rows:
+            table.add_row(*row)
+    console.width = needed + _WIDEST  # or rich would cut columns that find no room
+    with console.capture() as captured:
+        console.print(table)
+        for note in notes:
+            console.print(note, soft_wrap=True)
+    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+
+
+def _bar(delay: Delay, scale: float, signs: tuple[str, str, str]) -> Text:
+    """Return a bar up to the greatest delay: filled to the least, a mark at the drawn one."""
+    filled, rest, mark = signs
+    least, greatest = round(delay.least * scale), max(round(delay.greatest * scale), 1)
+    drawn = min(int(delay.drawn * scale), greatest - 1)
+    bar = Text(filled * least + rest * (greatest - least), style="blue")
+    return bar[:drawn] + Text(mark, style="bold yellow") + bar[drawn + 1 :]

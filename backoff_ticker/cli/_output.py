@@ -1,110 +1,134 @@
-"""The command's stdout on its way through a pipe: passed on as it comes, and searched."""
+"""``--until-output``: the command's stdout goes through a pipe, is searched and passed on."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
-import fcntl
 import os
 import select
-import struct
-import termios
+import sys
 from typing import TYPE_CHECKING
 
-from ..cancellation import CancellationToken
-from ..waiting import checkpoint
-from ._ready import ready
-
 if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable
     from typing import IO
 
-    from ._search import SearchProcess
-    from ._terminal import Terminal
+    from ..cancellation import CancellationToken
 
 _STDOUT = 1
 _CHUNK = 65_536
+_LARGEST_PIPE = 1 << 20
+_LONGEST_LINE = 65_536
+"""Bytes. A longer line is searched in parts, which overlap by half of this."""
+
 _NOBODY_READS = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
-"""EIO is what a terminal says that was closed."""
+"""EIO is what a terminal reports that was closed."""
 
 
-def somebody_reads() -> bool:
-    """Whether what is written to our stdout can still reach somebody."""
-    poll = select.poll()
-    poll.register(_STDOUT, 0)
-    return not any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
-
-
-class Output:
-    """Passes on what comes out of a pipe.
+class LineSearch:
+    """Looks for a match in output that comes in parts, one line at a time, as grep does.
 
     Args:
-        source: The end of the pipe to read from, unbuffered; it becomes non-blocking.
-        search: Searches it; it is closed here.
-        terminal: What our stdout may be.
+        pattern: What to look for. Lines are decoded as the arguments of a program are.
 
     Attributes:
-        done: Cancelled once all is passed on and searched.
-        failed: Why our stdout takes no more, if not because nobody reads it.
-        search: What was found.
+        matched: Whether a line has matched.
     """
 
-    def __init__(self, source: IO[bytes], search: SearchProcess, terminal: Terminal) -> None:
-        os.set_blocking(source.fileno(), False)
-        self._pipe = source
-        self._source = source.fileno()
-        self._loop = asyncio.get_running_loop()
-        self._terminal = terminal
-        self.search = search
-        self.failed: OSError | None = None
-        self.done = CancellationToken()
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+        self._rest = b""
+        self.matched = False
 
-    async def pass_on(self, exited: CancellationToken) -> None:
-        """Pass on all that is written until the command has exited.
+    def feed(self, part: bytes) -> None:
+        """Search the lines that ``part`` completes."""
+        *lines, self._rest = (self._rest + part).split(b"\n")
+        if len(self._rest) > _LONGEST_LINE:
+            lines.append(self._rest)
+            self._rest = self._rest[-_LONGEST_LINE // 2 :]
+        self._search(lines)
 
-        The pipe is closed then, and as soon as nobody reads our stdout: who still writes to it gets
-        SIGPIPE.
-        """
-        try:
-            while not exited.cancelled:
-                try:
-                    part = os.read(self._source, _CHUNK)
-                except BlockingIOError:
-                    loop = self._loop
-                    await ready(loop.add_reader, loop.remove_reader, self._source, exited)
-                    continue
-                if not part:
-                    return
-                await self._write(part)
-                await checkpoint
-            left = self._available()
-            while left and (part := os.read(self._source, min(left, _CHUNK))):
-                left -= len(part)
-                await self._write(part)
-        except OSError as error:  # closing the pipe tells the command
-            if error.errno not in _NOBODY_READS:
-                self.failed = error
-        finally:
-            self._pipe.close()
+    def finish(self) -> None:
+        """Search the last line, which may have no end."""
+        self._search([self._rest] if self._rest else [])
+        self._rest = b""
+
+    def _search(self, lines: list[bytes]) -> None:
+        self.matched = self.matched or any(map(self._pattern.search, map(os.fsdecode, lines)))
+
+
+async def pass_on(pipe: IO[bytes], search: LineSearch, exited: CancellationToken) -> None:
+    """Copy to our stdout what a command writes to a pipe, until it has exited, and search it.
+
+    What the command has left running may keep the pipe open; it is not waited for. The pipe is
+    closed at the end, and as soon as nobody reads our stdout: the command then gets SIGPIPE.
+
+    Args:
+        pipe: The end to read from, unbuffered; it becomes non-blocking.
+        search: Gets all that is read.
+        exited: Cancelled when the command has exited.
+
+    Raises:
+        OSError: Our stdout cannot be written for another reason, such as a full disk.
+    """
+    loop = asyncio.get_running_loop()
+    os.set_blocking(pipe.fileno(), False)
+    try:
+        at_end = False
+        while not at_end:
+            # Looked at before the pipe: what the command has written is in there by now.
+            at_end = exited.cancelled
             try:
-                await self.search.finish()
-            finally:
-                self.search.close()
-                self.done.cancel()
-
-    def _available(self) -> int:
-        count = fcntl.ioctl(self._source, termios.FIONREAD, struct.pack("i", 0))
-        return int(struct.unpack("i", count)[0])
-
-    async def _write(self, part: bytes) -> None:
-        """Write to our stdout, which may be slow: only what it takes without blocking us."""
-        await self.search.feed(part)
-        view = memoryview(part)
-        while view:
-            try:
-                if select.select([], [_STDOUT], [], 0)[1]:
-                    with self._terminal.writing():
-                        view = view[os.write(_STDOUT, view[: select.PIPE_BUF]) :]
-                    continue
+                part = os.read(pipe.fileno(), _LARGEST_PIPE if at_end else _CHUNK)
             except BlockingIOError:
-                pass  # somebody made it non-blocking
-            await ready(self._loop.add_writer, self._loop.remove_writer, _STDOUT)
+                if not at_end:
+                    await _ready(loop.add_reader, loop.remove_reader, pipe.fileno(), exited)
+                continue
+            if not part:
+                break
+            search.feed(part)
+            await _write(part)
+            await asyncio.sleep(0)  # output that never pauses must not keep the loop busy
+        search.finish()
+    except OSError as error:
+        if error.errno not in _NOBODY_READS:
+            raise
+    finally:
+        pipe.close()
+
+
+async def _write(data: bytes) -> None:
+    """Write to our stdout without ever blocking the loop, and without making it non-blocking.
+
+    That mode would be shared with everybody who has the same terminal or pipe open.
+    """
+    if sys.__stdout__ is None:
+        return  # the caller has closed it, and the descriptor may be another file by now
+    loop = asyncio.get_running_loop()
+    while data:
+        if not select.select([], [_STDOUT], [], 0)[1]:
+            await _ready(loop.add_writer, loop.remove_writer, _STDOUT)
+            continue
+        try:
+            data = data[os.write(_STDOUT, data[: select.PIPE_BUF]) :]
+        except BlockingIOError:
+            await asyncio.sleep(0.001)  # somebody else made it non-blocking
+
+
+async def _ready(
+    watch: Callable[[int, Callable[[], None]], object],
+    unwatch: Callable[[int], object],
+    fd: int,
+    *also: CancellationToken,
+) -> None:
+    """Wait until a descriptor is ready, or one of the tokens is cancelled."""
+    ready = asyncio.Event()
+    watch(fd, ready.set)
+    handles = [token.on_cancel(ready.set) for token in also]
+    try:
+        await ready.wait()
+    finally:
+        unwatch(fd)
+        for handle in handles:
+            handle.remove()

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .._validation import safe_repr
-from ._extras import install_hint, is_missing
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -26,7 +23,7 @@ _HALF_A_BAR = 0.1
 """Retries."""
 
 
-def plot(name: str, delays: Sequence[Delay], path: str) -> None:
+def write_diagram(name: str, delays: Sequence[Delay], path: str) -> None:
     """Write a diagram of ``delays`` to a file; the end of its name tells the format.
 
     Raises:
@@ -39,26 +36,25 @@ def plot(name: str, delays: Sequence[Delay], path: str) -> None:
     except click.UsageError:
         raise
     except Exception as error:  # what matplotlib needs and lacks, it tells by any of them
-        if isinstance(error, ModuleNotFoundError) and is_missing(error, "matplotlib"):
-            raise click.UsageError(install_hint("--plot", "plot")) from error
+        if isinstance(error, ModuleNotFoundError) and str(error.name).startswith("matplotlib"):
+            hint = "--plot needs more packages: pip install 'backoff-ticker[plot]'"
+            raise click.UsageError(hint) from error
         reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-        raise click.UsageError(f"--plot: cannot draw {safe_repr(path)}: {reason}") from error
+        raise click.UsageError(f"--plot: cannot draw {path!r}: {reason}") from error
     try:
         Path(path).write_bytes(image)
     except OSError as error:
-        raise click.UsageError(
-            f"--plot: cannot write {safe_repr(path)}: {error.strerror}"
-        ) from error
+        raise click.UsageError(f"--plot: cannot write {path!r}: {error.strerror}") from error
 
 
 def _image(name: str, delays: Sequence[Delay], path: str) -> bytes:
-    """Return what is to be written to the file."""
+    """Return the content of the file."""
     figure = figure_of(name, delays)
     known = figure.canvas.get_supported_filetypes()
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in known:
         endings = ", ".join(f".{name}" for name in sorted(known))
-        raise click.UsageError(f"--plot: {safe_repr(path)} must end in one of {endings}")
+        raise click.UsageError(f"--plot: {path!r} must end in one of {endings}")
     if any(delay.greatest > _GREATEST for delay in delays):
         raise click.UsageError(f"--plot: delays of more than {_GREATEST:g} s cannot be drawn")
     image = io.BytesIO()

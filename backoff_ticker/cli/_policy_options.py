@@ -1,4 +1,4 @@
-"""The options of each policy on the command line, read off the signature of its constructor."""
+"""The options of each policy, read off the signature of its constructor, and limits around any."""
 
 from __future__ import annotations
 
@@ -8,41 +8,34 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from ..policies import (
-    POLICIES,
     with_added_jitter,
     with_jitter,
     with_max_elapsed_time,
     with_max_interval,
     with_max_retries,
 )
-from ._policy_help import AROUND, help_of
-from ._readers import Kind, number, whole_number, word_or_number
-from ._text import as_text, listed
+from ._param_types import NONE, Jitter, OrNone, Seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from ..clock import Clock
     from ..policies import BackOff, NamedPolicy
+    from ._param_types import ParamType
 
 _NOT_ON_THE_COMMAND_LINE = ("rng", "clock")
 
-_COUNT = Kind(whole_number(), "N")
-_NUMBER = Kind(number, "NUMBER")
-_SECONDS = Kind(number, "SECONDS")
-_SECONDS_OR_NONE = Kind(number, "SECONDS", optional=True)
-_JITTER = Kind(word_or_number, "KIND")
-
-_KINDS: dict[str, Kind | None] = {
-    "bool": None,
-    "int": _COUNT,
-    "float": _NUMBER,
-    "float | timedelta": _SECONDS,
-    "float | timedelta | None": _SECONDS_OR_NONE,
+KINDS: dict[str, ParamType] = {
+    "bool": click.BOOL,
+    "int": click.INT,
+    "float": click.FLOAT,
+    "float | timedelta": Seconds(),
+    "float | timedelta | None": OrNone(Seconds()),
 }
-"""By the annotation of a constructor's parameter; None: the option is a flag."""
+"""By the annotation of a constructor's parameter; a bool becomes a pair of flags."""
 
 
 class _Wrapper(NamedTuple):
@@ -50,61 +43,124 @@ class _Wrapper(NamedTuple):
 
     Attributes:
         wrap: Called with the policy and the value of the option.
-        kind: How that value is written; the word ``none`` puts nothing around.
+        kind: Of that value; the word ``none`` puts nothing around.
     """
 
     wrap: Callable[..., BackOff]
-    kind: Kind
+    kind: ParamType
 
 
-_WRAPPERS = {
-    "jitter": _Wrapper(with_jitter, _JITTER),
-    "max_jitter": _Wrapper(with_added_jitter, _SECONDS),
-    "max_interval": _Wrapper(with_max_interval, _SECONDS),
-    "max_elapsed_time": _Wrapper(with_max_elapsed_time, _SECONDS_OR_NONE),
-    "max_retries": _Wrapper(with_max_retries, _COUNT),
+WRAPPERS = {
+    "jitter": _Wrapper(with_jitter, Jitter()),
+    "max_jitter": _Wrapper(with_added_jitter, Seconds()),
+    "max_interval": _Wrapper(with_max_interval, Seconds()),
+    "max_elapsed_time": _Wrapper(with_max_elapsed_time, Seconds()),
+    "max_retries": _Wrapper(with_max_retries, click.INT),
 }
-"""By the name of the option, the inmost first."""
-
-_JITTERS = ("jitter", "max_jitter")
+"""By the name of the option, the innermost first."""
 
 
 class PolicyOption(click.Option):
-    """An option that tells of a policy, not of the command."""
+    """An option that describes a policy, or puts something around one.
 
-    section = "Options of the policy"
+    Args:
+        flag: How it is spelled.
+        around: Whether it puts something around a policy.
+        **options: Those of ``click.Option``.
+    """
+
+    def __init__(self, flag: str, *, around: bool = False, **options: Any) -> None:  # noqa: ANN401 - click's
+        super().__init__([flag], **options)
+        self.around = around
 
 
-class WrapperOption(PolicyOption):
-    """An option that puts something around a policy."""
+class PolicyGroup(click.Group):
+    """A command for each of some policies, in the order of ``POLICIES``."""
 
-    section = "Around the policy"
+    def __init__(self, name: str, commands: dict[str, click.Command], **options: Any) -> None:  # noqa: ANN401 - click's
+        super().__init__(name, commands, subcommand_metavar="POLICY [OPTIONS]...", **options)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names of the policies."""
+        return [*self.commands]
 
 
-class _Parameter(NamedTuple):
-    """What can be said of a policy by an option."""
+class PolicyCommand(click.Command):
+    """A command whose help has the options of the policy in sections of their own.
 
-    name: str
-    default: object
-    kind: Kind | None
-    help: str
-    option: type[PolicyOption]
+    Args:
+        name: Of the command.
+        policy_options_of: Returns those that the help shows; None: all that the command has.
+        **options: Those of ``click.Command``.
+    """
 
-    @property
-    def required(self) -> bool:
-        return self.default is inspect.Parameter.empty
+    def __init__(
+        self,
+        name: str,
+        policy_options_of: Callable[[click.Context], list[PolicyOption]] | None = None,
+        **options: Any,  # noqa: ANN401 - click's
+    ) -> None:
+        super().__init__(name, **options)
+        self._policy_options_of = policy_options_of
 
-    def value(self, given: Any) -> object:  # noqa: ANN401 - a text, or what a flag says
-        """Return what the option says.
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options by section."""
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        if self._policy_options_of is not None:
+            own = [option for option in options if not isinstance(option, PolicyOption)]
+            options = [*self._policy_options_of(ctx), *own]
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for option in options:
+            title = "Options"
+            if isinstance(option, PolicyOption):
+                title = "Around the policy" if option.around else "Options of the policy"
+            record = option.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
-        Raises:
-            click.BadParameter: It cannot be read.
-        """
-        try:
-            return given if self.kind is None else self.kind.value(given)
-        except click.BadParameter as error:
-            error.param_hint = f"'{_flag(self.name)}'"
-            raise
+
+def policy_options(policy: NamedPolicy) -> list[PolicyOption]:
+    """Return an option for each parameter of a policy, and for what can be put around it.
+
+    Raises:
+        KeyError: ``KINDS`` lacks the annotation of a parameter, or its help is missing.
+    """
+    parameters = _parameters_of(policy)
+    own = [
+        _own_option(parameter, _help_of(policy, parameter.name))
+        for parameter in parameters.values()
+    ]
+    around = [
+        PolicyOption(_flag(name), around=True, type=OrNone(wrapper.kind), help=_HELP_AROUND[name])
+        for name, wrapper in WRAPPERS.items()
+        if name not in parameters
+    ]
+    return [*own, *around]
+
+
+def _parameters_of(policy: NamedPolicy) -> dict[str, inspect.Parameter]:
+    return {
+        name: parameter
+        for name, parameter in inspect.signature(policy).parameters.items()
+        if name not in _NOT_ON_THE_COMMAND_LINE
+    }
+
+
+def _own_option(parameter: inspect.Parameter, text: str) -> PolicyOption:
+    flag, kind = _flag(parameter.name), KINDS[parameter.annotation]
+    if _is_required(parameter):
+        return PolicyOption(flag, type=kind, required=True, help=text)
+    default = NONE if parameter.default is None else parameter.default
+    if kind is click.BOOL:
+        flag += f"/--no-{flag.removeprefix('--')}"
+    return PolicyOption(flag, type=kind, default=default, show_default=True, help=text)
+
+
+def _is_required(parameter: inspect.Parameter) -> bool:
+    return parameter.default is inspect.Parameter.empty
 
 
 def _flag(name: str) -> str:
@@ -112,112 +168,60 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def options_of(policy: NamedPolicy) -> dict[str, _Parameter]:
-    """Return what can be said of a policy on the command line, in the constructor's order.
-
-    Raises:
-        TypeError: The table of kinds lacks the annotation of a parameter.
-    """
-    found = {
-        name: _Parameter(
-            name,
-            parameter.default,
-            _kind_of(policy, parameter),
-            help_of(policy.name, name),
-            PolicyOption,
-        )
-        for name, parameter in inspect.signature(policy).parameters.items()
-        if name not in _NOT_ON_THE_COMMAND_LINE
-    }
-    for name, wrapper in _WRAPPERS.items():
-        kind = wrapper.kind._replace(optional=True)
-        found.setdefault(name, _Parameter(name, None, kind, AROUND[name], WrapperOption))
-    return found
-
-
-def _kind_of(policy: NamedPolicy, parameter: inspect.Parameter) -> Kind | None:
-    try:
-        return _KINDS[parameter.annotation]
-    except KeyError:
-        raise TypeError(
-            f"no kind of option for {parameter.name} of {policy.name}: {parameter.annotation!r}"
-        ) from None
-
-
-def policy_options(
-    policies: Iterable[NamedPolicy], taken: frozenset[str] = frozenset()
-) -> list[PolicyOption]:
-    """Return an option for each parameter that one of ``policies`` has, but for those ``taken``."""
-    found: dict[str, _Parameter] = {}
-    for policy in policies:
-        for name, parameter in options_of(policy).items():
-            found.setdefault(name, parameter)
-    return [_option(parameter) for name, parameter in found.items() if name not in taken]
-
-
-def _option(parameter: _Parameter) -> PolicyOption:
-    """Return an option whose value is read where its policy is known: see ``build_policy``."""
-    name, kind, default = parameter.name, parameter.kind, parameter.default
-    off = f"no_{name}"
-    usual = as_text(default) if kind is not None else _flag(name if default else off)
-    text = f"{parameter.help} [{'required' if parameter.required else f'default: {usual}'}]"
-    if kind is None:
-        return parameter.option([f"{_flag(name)}/{_flag(off)}"], default=None, help=text)
-    return parameter.option([_flag(name)], type=str, metavar=kind.metavar, help=text)
-
-
 def seed_option() -> click.Option:
     """Return the option that fixes what is drawn."""
     text = "Draw the same delays each time. Without it, each run draws others."
-    return click.Option(["--seed"], type=whole_number(0), metavar="N", help=text)
+    return click.Option(["--seed"], type=click.IntRange(min=0), help=text)
 
 
 def build_policy(
-    name: str, given: Mapping[str, object], seed: int | None, clock: Clock | None = None
+    policy: NamedPolicy, values: Mapping[str, object], clock: Clock | None = None
 ) -> BackOff:
-    """Return the policy of that name.
+    """Return the policy that the options of the current command describe.
 
     Args:
-        name: One of ``POLICIES``.
-        given: What the options of the command line say; None: not given.
-        seed: For a generator to draw from.
-        clock: For the policies that measure time.
+        policy: Which one.
+        values: The values of options, by parameter, among them ``seed``; those that were not
+            given on the command line do not count.
+        clock: For policies that measure time.
 
     Raises:
         click.UsageError: An option is missing, belongs to another policy, or is refused.
     """
-    policy = POLICIES[name]
-    known = options_of(policy)
-    said = {option: value for option, value in given.items() if value is not None}
-    foreign = [_flag(option) for option in said if option not in known]
-    if foreign:
-        has = listed(map(_flag, known))
-        raise click.UsageError(f"no such option of {name}: {listed(foreign)} (its options: {has})")
-    missing = [_flag(option) for option in known if known[option].required and option not in said]
-    if missing:
-        raise click.UsageError(f"{name} needs {listed(missing)}")
-    options = {option: known[option].value(value) for option, value in said.items()}
-    around = {
-        option: options.pop(option, None)
-        for option in _WRAPPERS
-        if known[option].option is WrapperOption
+    source = click.get_current_context().get_parameter_source
+    given = {
+        name: None if value == NONE else value
+        for name, value in values.items()
+        if source(name) is ParameterSource.COMMANDLINE
     }
-    lent: dict[str, object] = {}
+    seed = given.pop("seed", None)
+    parameters = _parameters_of(policy)
+    own = {name: given.pop(name) for name in parameters if name in given}
+    foreign = [_flag(name) for name in given if name not in WRAPPERS]
+    if foreign:
+        raise click.UsageError(f"{policy.name} has no option {', '.join(foreign)}")
+    missing = [_flag(name) for name in parameters.keys() - own if _is_required(parameters[name])]
+    if missing:
+        raise click.UsageError(f"{policy.name} needs {', '.join(sorted(missing))}")
+    lent: dict[str, Any] = {"clock": clock, "rng": None}
     if seed is not None:
-        lent["rng"] = random.Random(seed)  # noqa: S311 - no secret
-    if clock is not None:
-        lent["clock"] = clock
+        lent["rng"] = random.Random(seed)  # type: ignore[arg-type]  # noqa: S311 - no secret
     try:
-        backoff: BackOff = policy(**options, **_wanted(policy, lent))
-        if any(around.get(option) is not None for option in _JITTERS):
-            around.setdefault("max_elapsed_time", _limit_ahead(backoff))
-        for option, (wrap, _) in _WRAPPERS.items():
-            value = around.get(option)
-            if value is not None:
-                backoff = wrap(backoff, value, **_wanted(wrap, lent))
+        backoff: BackOff = policy(**own, **_accepted(policy, lent))
+        if given.get("jitter") is not None or given.get("max_jitter") is not None:
+            given.setdefault("max_elapsed_time", _limit_ahead(backoff))
+        for name, (wrap, _) in WRAPPERS.items():
+            if given.get(name) is not None:
+                backoff = wrap(backoff, given[name], **_accepted(wrap, lent))
     except (TypeError, ValueError) as error:
-        raise click.UsageError(_spelled(str(error), known)) from error
+        raise click.UsageError(_with_flags(str(error), [*parameters, *WRAPPERS])) from error
     return backoff
+
+
+def _accepted(make: Callable[..., object], lent: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of ``lent`` that ``make`` has a parameter for."""
+    parameters = inspect.signature(make).parameters
+    return {name: value for name, value in lent.items() if name in parameters}
 
 
 def _limit_ahead(policy: BackOff) -> float | None:
@@ -229,17 +233,74 @@ def _limit_ahead(policy: BackOff) -> float | None:
     return limit if getattr(policy, "look_ahead", True) else None
 
 
-def _wanted(make: Callable[..., object], lent: Mapping[str, object]) -> dict[str, Any]:
-    """Return those of ``lent`` that ``make`` has a parameter for."""
-    parameters = inspect.signature(make).parameters
-    return {name: value for name, value in lent.items() if name in parameters}
+def _with_flags(message: str, names: list[str]) -> str:
+    """Return the message of a constructor with its parameters, unless quoted, as options."""
+    pattern = rf"'[^']*'|(?<![\w-])({'|'.join(names)})(?![\w-])"
+    text = re.sub(pattern, lambda found: _flag(found[1]) if found[1] else found[0], message)
+    return text.replace(" or a timedelta", "")
 
 
-def _spelled(message: str, known: Iterable[str]) -> str:
-    """Return what a constructor says with its parameters spelled as options, not what it quotes."""
-    spelled = re.sub(
-        rf"'[^']*'|(?<![\w-])({'|'.join(known)})(?![\w-])",
-        lambda found: _flag(found[1]) if found[1] else found[0],
-        message,
-    )
-    return spelled.replace(" or a timedelta", "")
+def _help_of(policy: NamedPolicy, parameter: str) -> str:
+    return _HELP_OF.get(policy.name, {}).get(parameter) or _HELP[parameter]
+
+
+_HELP = {
+    "interval": "The delay.",
+    "initial_interval": "The first interval.",
+    "randomization_factor": "The fraction of its interval by which a delay may differ, 0 to < 1.",
+    "multiplier": "The factor from each interval to the next, >= 1.",
+    "max_interval": "The greatest interval; a delay around it can be longer.",
+    "max_elapsed_time": "Stop this long after the start; 0 or none: never.",
+    "look_ahead": "Whether to stop before a delay that would pass the limit of elapsed time (Go), "
+    "or only once it has passed (Java).",
+    "initial_backoff": "The first delay, without its random part.",
+    "maximum_backoff": "The greatest delay, random part included, before --jitter.",
+    "max_jitter": "The greatest random part that is added to a delay.",
+    "base": "The first limit of a delay, before it grows.",
+    "cap": "The greatest delay, before --jitter and --max-jitter; none: no cap.",
+    "delay": "The delay after a failure.",
+    "delay_on_success": "The delay after a success.",
+    "initial_delay": "The first delay.",
+    "initial_delay1": "The delay after the first failure in a row.",
+    "initial_delay2": "The delay after the second failure in a row.",
+    "exponent_base": "The factor from each delay to the next.",
+    "delay_increment_on_failure": "What a failure adds to the delay.",
+    "delay_increment_on_success": "What a success adds to the delay; mostly negative.",
+    "delay_multiple_on_failure": "The factor that a failure applies to the delay.",
+    "delay_multiple_on_success": "The factor that a success applies to the delay.",
+    "consider_actual_delay": "Whether the time between two calls counts as waited.",
+    "max_actual_duration": "Give up this long after the start; 0: never.",
+    "max_attempts": "Give up after this many failures in a row; 0: never.",
+    "jitter_factor": "The fraction by which a delay may differ from what the rule gives, 0 to < 1.",
+    "min_delay": "The least delay.",
+    "max_retries": "Stop after this many delays in a row.",
+    "max_delay": "The greatest delay, before --jitter and --max-jitter; none: no limit.",
+}
+"""By parameter; their units stand in the metavar."""
+
+_PLAIN = {"multiplier": "The factor from each delay, without its random part, to the next, >= 1."}
+_LIMIT = {"multiplier": "The factor from each limit to the next, >= 1."}
+
+_HELP_OF = {
+    "truncated-exponential": _PLAIN,
+    "cloud-storage": _PLAIN,
+    "full-jitter": _LIMIT,
+    "equal-jitter": _LIMIT,
+    "decorrelated-jitter": {
+        "base": "The least delay.",
+        "multiplier": "A delay can be up to this factor times the one before, >= 1.",
+    },
+}
+"""By policy, where a parameter means something of its own."""
+
+_HELP_AROUND = {
+    "jitter": "Draw each delay: full, from 0 to all of it; equal, from half of it; a number F, by "
+    "that fraction around it; none: leave it. The policy's own draw stays.",
+    "max_jitter": "Add a random part of up to this long to each delay; none: add nothing.",
+    "max_interval": "Let no delay be longer, random part included; none: no limit but the "
+    "policy's own.",
+    "max_elapsed_time": "Stop before a delay that would end more than this after the start; "
+    "0 or none: no limit but the policy's own.",
+    "max_retries": "Stop after this many delays in a row; none: no limit but the policy's own.",
+}
+"""By option, for policies without a parameter of that name."""

@@ -1,104 +1,118 @@
-"""What `run` says on stderr while it works: a line an event, and on a terminal a countdown."""
+"""What ``run`` says on stderr: a line for each event, and a countdown on a terminal."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
-import select
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, NoReturn
 
-from ._program import PROGRAM
-from ._text import rounded
+import click
+
+from ..retries import StopReason
+from ._param_types import rounded
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from ..cancellation import CancellationToken
+    from ..retries import Outcome
 
-_STDERR = 2
 _ERASE_LINE = "\r\x1b[2K"
 
 
+class CommandFailed(Exception):
+    """An attempt failed; the message tells how, after "attempt 1".
+
+    Attributes:
+        status: The exit status of the run if no attempt follows.
+        final: Why none does; None: the policy and the limits decide.
+    """
+
+    def __init__(self, status: int, how: str, final: str | None = None) -> None:
+        super().__init__(how)
+        self.status = status
+        self.final = final
+
+
 class Progress:
-    """Tells how far a run is; on a terminal in colours. Never blocks: what finds no room is lost.
+    """Hooks of a retry that tell how far it is.
 
     Args:
-        max_attempts: How many there may be; None: any number.
+        token: Cancelled by a signal.
+        max_attempts: How many attempts there may be; None: any number.
         quiet: Whether to say nothing.
     """
 
-    def __init__(self, max_attempts: int | None, *, quiet: bool) -> None:
+    def __init__(self, token: CancellationToken, max_attempts: int | None, *, quiet: bool) -> None:
+        self._token = token
         self._of = "" if max_attempts is None else f" of {max_attempts}"
         self._quiet = quiet
-        self._console: Console | None = None
-        if not quiet and os.isatty(_STDERR):
-            from rich.console import Console
+        self._counts_down = (
+            not quiet
+            and sys.stderr is not None
+            and sys.stderr.isatty()
+            and os.environ.get("TERM") != "dumb"
+        )
+        self._countdown: asyncio.Task[None] | None = None
+        self._told: BaseException | None = None
 
-            console = Console(stderr=True, highlight=False)
-            if console.is_terminal and not console.is_dumb_terminal:
-                self._console = console
-        self._counting = False
+    def on_attempt(self, outcome: Outcome) -> None:
+        """Tell that an attempt begins; of the first there is nothing to say."""
+        self._end_countdown()
+        if outcome.attempts > 1:
+            self._line(f"attempt {outcome.attempts}{self._of}", "bright_white")
 
-    def started(self, number: int) -> None:
-        """Attempt ``number`` begins; of the first there is nothing to say."""
-        if number > 1:
-            self._line(f"attempt {number}{self._of}", "bold")
+    def on_success(self, outcome: Outcome) -> None:
+        """Tell that an attempt has succeeded."""
+        self._line(f"attempt {outcome.attempts} succeeded", "green")
 
-    def succeeded(self, number: int) -> None:
-        """It was the last one that was needed."""
-        self._line(f"attempt {number} succeeded", "green")
+    def on_retry(self, outcome: Outcome) -> None:
+        """Tell that an attempt has failed, and when the next one begins."""
+        delay = outcome.delay or 0.0
+        self._told = outcome.last_error
+        text = f"attempt {outcome.attempts} {outcome.last_error}"
+        self._line(f"{text}; next attempt in {rounded(delay)} s", "yellow")
+        if self._counts_down:
+            self._countdown = asyncio.create_task(self._count_down(delay))
 
-    def failed(self, number: int, how: str, delay: float) -> None:
-        """It failed in the way that ``how`` says; the next one comes after ``delay`` seconds."""
-        text = f"attempt {number} {how}"
-        if self._console is None:
-            text += f"; next attempt in {rounded(delay)} s"
-        self._line(text, "yellow")
-
-    def gave_up(self, number: int, how: str, why: str) -> None:
-        """It failed, and it was the last one."""
-        self._line(f"attempt {number} {how}; {why}", "red")
-
-    def ended(self, why: str) -> None:
-        """The run ends in a wait, or in an attempt that was cut short for it."""
+    def on_give_up(self, outcome: Outcome) -> None:
+        """Tell why no further attempt is made."""
+        self._end_countdown()
+        error = outcome.last_error
+        if self._token.cancelled:
+            why = f"ended by {self._token.cause}"
+        elif outcome.reason is StopReason.DEADLINE and error is self._told:
+            why = "timed out"  # in an attempt, not before a wait
+        elif isinstance(error, CommandFailed):
+            ran_out = outcome.reason is StopReason.DEADLINE
+            limit = "no time for another attempt" if ran_out else "giving up"
+            why = f"attempt {outcome.attempts} {error}; {error.final or limit}"
+        else:
+            return  # it is told elsewhere
         self._line(why, "red")
 
-    def waiting(self, left: float) -> float | None:
-        """Show that ``left`` seconds of a wait are left.
+    async def _count_down(self, delay: float) -> NoReturn:
+        loop = asyncio.get_running_loop()
+        end = loop.time() + delay
+        while True:
+            left = end - loop.time()
+            seconds = max(1, math.ceil(left))
+            self._write(f"{_ERASE_LINE}next attempt in {seconds} s", nl=False)
+            await asyncio.sleep(max(left - (seconds - 1), 0.01))
 
-        Returns:
-            The seconds after which to show it again; None: it need not be shown.
-        """
-        if self._console is None:
-            return None
-        seconds = math.ceil(left)
-        self._show(f"next attempt in {seconds} s", "dim", end="")
-        self._counting = True
-        return max(0.0, left - (seconds - 1)) if seconds > 1 else None
+    def _end_countdown(self) -> None:
+        if self._countdown is not None:
+            self._countdown.cancel()
+            self._countdown = None
+            self._write(_ERASE_LINE, nl=False)
 
-    def _line(self, text: str, style: str) -> None:
-        self._show(text, style, end="\n")
+    def _line(self, text: str, colour: str) -> None:
+        self._write(f"{click.style('backoff-ticker:', dim=True)} {click.style(text, fg=colour)}")
 
-    def _show(self, text: str, style: str, *, end: str) -> None:
+    def _write(self, text: str, *, nl: bool = True) -> None:
         if self._quiet:
             return
         try:
-            line = f"{self._erased()}{self._styled(text, style)}{end}"
-            if select.select([], [_STDERR], [], 0)[1]:
-                os.write(_STDERR, line.encode())
+            click.echo(text, nl=nl, err=True, color=False if os.environ.get("NO_COLOR") else None)
         except OSError:
-            pass  # nobody reads it, or it is a terminal that was closed: rich notices that, too
-
-    def _erased(self) -> str:
-        """Return what takes away the countdown, if it is shown."""
-        counting, self._counting = self._counting, False
-        return _ERASE_LINE if counting else ""
-
-    def _styled(self, text: str, style: str) -> str:
-        if self._console is None:
-            return f"{PROGRAM}: {text}"
-        from rich.text import Text
-
-        with self._console.capture() as captured:
-            self._console.print(
-                Text.assemble((f"{PROGRAM}: ", "dim"), (text, style)), end="", soft_wrap=True
-            )
-        return captured.get()
+            pass  # nobody reads it

@@ -1,246 +1,206 @@
-"""A command again and again, until it succeeds."""
+"""``backoff-ticker run``: a command again and again, until it succeeds."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import select
 import shlex
 import signal
-from contextlib import closing, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from .._errors import CloseReason, TickerClosed
-from .._validation import as_count, as_seconds, safe_repr
-from ..cancellation import CancellationToken
-from ..tickers import AsyncTicker, Pace
-from ._attempt import Attempt
-from ._errors import complain
-from ._exit_codes import INTERRUPTED, NOT_EXECUTABLE, NOT_FOUND, TIMED_OUT, of_signal
-from ._handlers import handling
-from ._outcome import Rules
-from ._progress import Progress
-from ._terminal import Terminal, stop_ourselves
+import click
+
+from .._errors import Cancelled, DeadlineExceeded
+from ..cancellation import cancel_on_signals
+from ..retries import retry_call_async
+from ._process import Process
+from ._progress import CommandFailed, Progress
+from ._terminal import Terminal
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
+    from ..cancellation import CancellationToken
     from ..policies import BackOff
-    from ..tickers import Tick
-    from ._outcome import Outcome
 
-_LAST_STANDARD = 2
-_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+NO_MATCH = 1
+TIMED_OUT = 124  # as timeout of the GNU core utilities
+SIGNAL_BASE = 128  # what shells add to the number of the signal that ended a program
+
+_ENDINGS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+"""Signals that end a run, unless they are ignored; SIGTERM always does."""
+
+_INTERRUPTED = tuple(SIGNAL_BASE + number for number in _ENDINGS)
+_BROKEN_PIPE = SIGNAL_BASE + signal.SIGPIPE
 
 
-def run(  # noqa: PLR0913 - the options of the command
-    command: Sequence[str],
-    backoff: BackOff,
-    *,
-    max_attempts: int | None = None,
-    timeout: float | None = None,
-    attempt_timeout: float | None = None,
-    on_exit_code: frozenset[int] | None = None,
-    until_output: re.Pattern[str] | None = None,
-    quiet: bool = False,
-    grace: float = 5.0,
-) -> int:
-    """Run ``command`` until it succeeds, as ``backoff`` says; return the exit status.
+class NotExecutable(click.ClickException):
+    """The command cannot be executed."""
 
-    Each attempt is a process group of its own, with the descriptors of this process and, if this
-    process has it, the terminal. A delay counts from the end of an attempt. SIGINT, SIGTERM,
-    SIGHUP and SIGQUIT are passed on to the group and end the run; ``grace`` seconds later the
-    group gets SIGTERM, and again so much later SIGKILL. An attempt that takes too long gets SIGTERM
-    first. Processes that a command leaves behind as it ends by itself are left alone.
+    exit_code = 126  # as shells
 
-    No attempt follows a failed one in which SIGINT or SIGQUIT was typed or the terminal was closed,
-    whatever the command made of it; nor one that SIGPIPE killed when nobody reads our stdout.
+
+class NotFound(click.ClickException):
+    """The command was not found."""
+
+    exit_code = 127  # as shells
+
+
+class Limits(NamedTuple):
+    """When an attempt has succeeded, and when no other follows.
+
+    Attributes:
+        max_attempts: How many attempts there may be; None: any number.
+        timeout: Seconds for everything; None: no limit.
+        attempt_timeout: Seconds for each attempt; None: no limit.
+        on_exit_code: The exit codes after which there is another attempt; None: all but 0.
+        until_output: An attempt succeeds if a line of its stdout matches this, whatever its exit
+            code; None: if its exit code is 0.
+    """
+
+    max_attempts: int | None
+    timeout: float | None
+    attempt_timeout: float | None
+    on_exit_code: frozenset[int] | None
+    until_output: re.Pattern[str] | None
+
+
+def run(command: Sequence[str], backoff: BackOff, limits: Limits, *, quiet: bool) -> int:
+    """Run a command until it succeeds; return the exit status.
+
+    SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the command's process group and end the
+    run. Must be called in the main thread.
 
     Args:
         command: The program and its arguments; no shell reads them.
-        backoff: The policy; a copy of it runs.
-        max_attempts: How many attempts there are at the most: >= 1; None: no limit.
-        timeout: Seconds >= 0 for everything; None: no limit. No wait is begun that would pass it.
-        attempt_timeout: Seconds >= 0 for each attempt; None: no limit.
-        on_exit_code: The exit codes (128 + n for signal n) after which there is another attempt;
-            any other ends the run. None: all but 0. Attempts that timed out, or that exited with 0
-            without a match, are always followed by another.
-        until_output: Success is a line of stdout that this matches, whatever the exit code; None:
-            success is an exit code of 0.
-        quiet: Whether to say nothing on stderr but why a command cannot be executed.
-        grace: Seconds >= 0 that processes have to end after a signal.
-
-    Returns:
-        The exit code of the last attempt, 128 + n if signal n killed it, 1 if it exited with 0
-        without a match. 124: it, or everything, took too long; 126, 127: it cannot be executed,
-        or not be found; 128 + n: the run was ended by signal n.
+        backoff: How long to wait between attempts.
+        limits: When to end.
+        quiet: Whether to show no progress.
 
     Raises:
-        TypeError, ValueError: An argument is not what it should be; nothing was run.
-        RuntimeError: Not called in the main thread, or called in an event loop.
-        OSError: The output that is searched has found no room, such as on a full disk.
-        Exception: What the policy failed with.
+        click.ClickException: The command cannot be executed, or its output cannot be written.
     """
-    if isinstance(command, str) or not command:
-        raise ValueError(f"command must be a program and its arguments, not {safe_repr(command)}")
-    if max_attempts is not None and as_count("max_attempts", max_attempts) == 0:
-        raise ValueError("max_attempts must be an int >= 1 or None, not 0")
-    grace = as_seconds("grace", grace)
-    seconds = None if attempt_timeout is None else as_seconds("attempt_timeout", attempt_timeout)
-    interrupt = CancellationToken()
-    token = (
-        interrupt if timeout is None else interrupt.child(timeout=as_seconds("timeout", timeout))
-    )
-    ticker = AsyncTicker(backoff, token=token, pace=Pace.RETURN)
-    with _no_gaps(), closing(Terminal()) as terminal:
-        attempt = partial(Attempt, command, terminal, until_output, seconds, grace)
-        progress = Progress(max_attempts, quiet=quiet)
-        attempts = _Attempts(attempt, ticker, token, Rules(max_attempts, on_exit_code), progress)
-        try:
-            with asyncio.Runner() as runner:
-                return runner.run(attempts.run(interrupt))
-        except KeyboardInterrupt:
-            return INTERRUPTED  # it came before the loop heard of signals, or after
-
-
-class _Attempts:
-    """The attempts of one run."""
-
-    def __init__(
-        self,
-        new_attempt: Callable[[], Attempt],
-        ticker: AsyncTicker,
-        token: CancellationToken,
-        rules: Rules,
-        progress: Progress,
-    ) -> None:
-        self._new_attempt = new_attempt
-        self._ticker = ticker
-        self._token = token
-        self._rules = rules
-        self._progress = progress
-        self._running: Attempt | None = None
-
-    async def run(self, interrupt: CancellationToken) -> int:
-        """Make attempts; a signal cancels ``interrupt`` with its name. Return the exit status.
-
-        Signals are handled the whole time: Ctrl-Z must not stop us as an attempt starts, nor while
-        the terminal changes hands.
-        """
-
-        def end(number: signal.Signals) -> None:
-            interrupt.cancel(number.name)
-            if self._running is not None:
-                self._running.send(number)
-
-        def collect() -> None:
-            if self._running is not None:
-                self._running.collect()
-
-        def suspend() -> None:
-            if self._running is not None:
-                self._running.suspend()
-            else:
-                stop_ourselves(signal.SIGTSTP, group=False)
-
-        def resume() -> None:
-            if self._running is not None:
-                self._running.resume()
-
-        callbacks: dict[signal.Signals, Callable[[], object]]
-        callbacks = {number: partial(end, number) for number in _ENDINGS}
-        callbacks |= {signal.SIGCHLD: collect, signal.SIGTSTP: suspend, signal.SIGCONT: resume}
-        with handling(callbacks):
-            return await self._repeat()
-
-    async def _repeat(self) -> int:
-        tick = await self._ticker.receive()
-        while not self._token.cancelled:
-            self._progress.started(tick.number)
-            try:
-                self._running = self._new_attempt()
-            except OSError as error:
-                return _cannot_run(error)
-            try:
-                outcome = await self._running.run(self._token)
-            finally:
-                self._running = None
-            if isinstance(self._token.cause, str) or (
-                self._token.cancelled and not outcome.succeeded
-            ):
-                break
-            status = self._judge(outcome, tick.number)
-            if status is not None:
-                return status
-            try:
-                tick = await self._next()
-            except TickerClosed:
-                break
-        return self._cut_short()
-
-    def _judge(self, outcome: Outcome, number: int) -> int | None:
-        """Tell the ticker how it went; return the exit status if it was the last attempt."""
-        if outcome.succeeded:
-            self._ticker.success()
-            self._progress.succeeded(number)
-            return outcome.code
-        self._ticker.failure()
-        status = outcome.code
-        why = self._rules.why_last(outcome, number)
-        delay, left = self._ticker.next_delay or 0.0, self._token.remaining()
-        if why is None and self._ticker.close_reason is CloseReason.FAILED:
-            return None  # asked for the next tick, the ticker raises what the policy raised
-        if why is None and self._ticker.close_reason is CloseReason.EXHAUSTED:
-            why = "giving up"
-        if why is None and left is not None and delay > left:
-            why, status = "no time for another attempt", TIMED_OUT
-        if why is None:
-            self._progress.failed(number, outcome.how, delay)
-            return None
-        self._progress.gave_up(number, outcome.how, why)
-        return status
-
-    async def _next(self) -> Tick:
-        monotonic = self._token.clock.monotonic
-        due = monotonic() + (self._ticker.next_delay or 0.0)
-        while True:
-            try:
-                return await self._ticker.receive(self._progress.waiting(due - monotonic()))
-            except TimeoutError:
-                continue  # the countdown goes on
-
-    def _cut_short(self) -> int:
-        """Say that the run ends before its time; return the exit status."""
-        cause = self._token.cause
-        if isinstance(cause, str):
-            self._progress.ended(f"ended by {cause}")
-            return of_signal(signal.Signals[cause])
-        self._progress.ended("timed out")
-        return TIMED_OUT
-
-
-def _cannot_run(error: OSError) -> int:
-    """Say why nothing was run; return the exit status."""
-    not_found = isinstance(error, FileNotFoundError)
-    reason = "command not found" if not_found else error.strerror
-    name = "a command" if error.filename is None else shlex.quote(os.fsdecode(error.filename))
-    complain(f"cannot run {name}: {reason}")
-    return NOT_FOUND if not_found else NOT_EXECUTABLE
-
-
-@contextmanager
-def _no_gaps() -> Iterator[None]:
-    """Keep descriptors of ours off 0, 1 and 2 where the caller closed them.
-
-    The command finds them closed all the same.
-    """
-    fillers = []
+    heeded = [number for number in _ENDINGS if signal.getsignal(number) is not signal.SIG_IGN]
+    # SIGTTOU would stop us as we take the terminal back, or write while a command has it.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+    terminal = Terminal()
     try:
-        while (filler := os.open(os.devnull, os.O_RDWR)) <= _LAST_STANDARD:
-            fillers.append(filler)
-        os.close(filler)
-        yield
+        with cancel_on_signals(signal.SIGTERM, *heeded) as token:
+            progress = Progress(token, limits.max_attempts, quiet=quiet)
+            start = partial(Process, command, terminal, mask, limits.until_output)
+            return asyncio.run(_retry(start, backoff, limits, token, progress))
+    except OSError as error:
+        raise click.ClickException(f"cannot go on: {error.strerror or error}") from error
     finally:
-        for filler in fillers:
-            os.close(filler)
+        terminal.close()
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+async def _retry(
+    start: Callable[[], Process],
+    backoff: BackOff,
+    limits: Limits,
+    token: CancellationToken,
+    progress: Progress,
+) -> int:
+    try:
+        return await retry_call_async(
+            partial(_attempt, start, limits, token),
+            backoff,
+            on=lambda error: isinstance(error, CommandFailed) and error.final is None,
+            token=token,
+            timeout=limits.timeout,
+            max_attempts=limits.max_attempts,
+            on_attempt=progress.on_attempt,
+            on_retry=progress.on_retry,
+            on_success=progress.on_success,
+            on_give_up=progress.on_give_up,
+        )
+    except CommandFailed as failed:
+        return failed.status
+    except DeadlineExceeded:
+        return TIMED_OUT
+    except Cancelled:
+        return SIGNAL_BASE + _signal_of(token)
+
+
+async def _attempt(start: Callable[[], Process], limits: Limits, token: CancellationToken) -> int:
+    """Run the command once; return its exit code if it has succeeded.
+
+    Raises:
+        CommandFailed: It has not.
+        click.ClickException: It cannot be executed.
+        OSError: Its output cannot be passed on.
+    """
+    token.raise_if_cancelled()  # a retry makes its first attempt in any case
+    try:
+        process = start()
+    except OSError as error:
+        raise _cannot_run(error) from error
+    try:
+        if not await process.wait(limits.attempt_timeout):
+            await process.end(signal.SIGTERM)
+            raise CommandFailed(TIMED_OUT, "timed out")
+    except asyncio.CancelledError:  # by a signal, or because the time for everything is over
+        await process.end(_signal_of(token) if token.cancelled else signal.SIGTERM)
+        raise
+    finally:
+        process.close()
+    return _judge(process.code, process.matched, limits.on_exit_code)
+
+
+def _signal_of(token: CancellationToken) -> int:
+    return signal.Signals[str(token.cause)]
+
+
+def _cannot_run(error: OSError) -> click.ClickException:
+    name = "a command" if error.filename is None else shlex.quote(os.fsdecode(error.filename))
+    if isinstance(error, FileNotFoundError):
+        return NotFound(f"cannot run {name}: command not found")
+    return NotExecutable(f"cannot run {name}: {error.strerror}")
+
+
+def _judge(code: int, matched: bool | None, on_exit_code: frozenset[int] | None) -> int:  # noqa: FBT001
+    """Return the exit code of an attempt that has succeeded.
+
+    Args:
+        code: The exit code; -N: signal N killed the command.
+        matched: Whether the output matched; None: it was not searched.
+        on_exit_code: The exit codes after which there is another attempt; None: all but 0.
+
+    Raises:
+        CommandFailed: The attempt has failed.
+    """
+    status = SIGNAL_BASE - code if code < 0 else code
+    if matched or (matched is None and code == 0):
+        return status
+    if code == 0:
+        raise CommandFailed(NO_MATCH, "printed no match")
+    how = f"was killed by {_name_of(-code)}" if code < 0 else f"exited with {code}"
+    if on_exit_code is not None and status in on_exit_code:
+        final = None
+    elif status in _INTERRUPTED:
+        final = "interrupted"
+    elif status == _BROKEN_PIPE and _nobody_reads():
+        final = "nobody reads the output"
+    else:
+        final = None if on_exit_code is None else "not to be repeated"
+    raise CommandFailed(status, how, final)
+
+
+def _name_of(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"  # real-time signals have no name
+
+
+def _nobody_reads() -> bool:
+    """Whether what is written to our stdout can reach nobody."""
+    poll = select.poll()
+    poll.register(1, 0)
+    return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))

@@ -28,7 +28,7 @@ SOON = 0.05
 """Seconds: a time-out that a test wants to pass."""
 
 RUNNER = """
-import json, os, re, signal, sys
+import json, os, signal, sys
 options = json.loads(sys.argv[1])
 if options.pop("go", False):
     os.read(int(os.environ["GO"]), 1)
@@ -40,19 +40,13 @@ for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGTSTP", "SIGCHLD"):
     signal.signal(number, signal.SIG_IGN if number in ignored else default)
 signal.pthread_sigmask(signal.SIG_SETMASK, options.pop("blocked", []))
 
-from backoff_ticker import ConstantBackOff, with_max_retries
-from backoff_ticker.cli._run import run
-
-backoff = ConstantBackOff(options.pop("delay", 0))
-retries = options.pop("retries", None)
-if retries is not None:
-    backoff = with_max_retries(backoff, retries)
-if "on_exit_code" in options:
-    options["on_exit_code"] = frozenset(options["on_exit_code"])
-if "until_output" in options:
-    options["until_output"] = re.compile(options["until_output"])
-sys.exit(run(sys.argv[2:], backoff, **{"grace": 30.0, **options}))
+from backoff_ticker.cli import _process, main
+_process.GRACE = options.pop("grace", 30.0)
+sys.argv = ["backoff-ticker", "run", *options["words"], "--", *sys.argv[2:]]
+sys.exit(main())
 """
+
+NOT_OPTIONS = {"go", "ignored", "blocked", "grace"}
 
 
 class Reader:
@@ -141,18 +135,8 @@ def is_stopped(process: int) -> bool:
     return state(process).startswith("T")
 
 
-def pending(process: int) -> bool:
-    """Return whether signals wait for a process, which blocks them."""
-    status = Path(f"/proc/{process}/status").read_text()
-    return int(re.search(r"(?m)^ShdPnd:\s*(\w+)$", status)[1], 16) != 0
-
-
-def children(running: Running) -> list[int]:
-    """Return the numbers of the processes that the run has at this moment, helpers included."""
-    return children_of(running.process.pid)
-
-
 def children_of(process: int) -> list[int]:
+    """Return the numbers of the processes that a process has started."""
     return _processes_with("ppid", process)
 
 
@@ -176,11 +160,17 @@ class Running:
 
     Args:
         command: What it runs.
-        options: Of ``run``; ``delay`` and ``retries`` make its policy.
+        options: Of the command ``run``, but for ``NOT_OPTIONS``; ``delay`` is that of its policy.
         how: Of ``subprocess.Popen``.
     """
 
     def __init__(self, *command: str, how: dict[str, Any] | None = None, **options: Any) -> None:
+        words = ["--policy=constant", f"--interval={options.pop('delay', 0)}"]
+        for name in [name for name in options if name not in NOT_OPTIONS]:
+            value = options.pop(name)
+            flag = f"--{name.replace('_', '-')}"
+            words += [flag] if value is True else [] if value is False else [f"{flag}={value}"]
+        options["words"] = words
         self.tell, tell = os.pipe()
         self.told = Reader(self.tell)
         how = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "bufsize": 0, **(how or {})}
@@ -189,13 +179,12 @@ class Running:
         before = how.pop("before", ())
         also = how.pop("also", {})
         environment = {
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name != "NO_COLOR"},
             "PYTHONPATH": str(ROOT),
             "TERM": "xterm",
             "TELL": str(tell),
             **{name: str(value) for name, value in also.items()},
         }
-        environment.pop("NO_COLOR", None)
         descriptors = (tell, *(value for value in also.values() if isinstance(value, int)))
         self.process = subprocess.Popen(
             [*before, sys.executable, "-c", prelude + RUNNER, json.dumps(options), *command],
@@ -243,11 +232,16 @@ class Running:
         os.close(self.tell)
 
 
+def lines(*texts: str) -> str:
+    """Return what the run says on stderr, a line for each text."""
+    return "".join(f"backoff-ticker: {text}\n" for text in texts)
+
+
 def shell(script: str, *args: str, **options: Any) -> Running:
     """Run a script of the shell, with arguments from ``$1`` on."""
     return Running("sh", "-c", script, "sh", *args, **options)
 
 
 def flaky(runs: Path, failures: int, code: int = 3) -> str:
-    """Return a script that fails so many times before it succeeds; it counts in a file."""
+    """Return a script that fails ``failures`` times before it succeeds; it counts in a file."""
     return f"echo x >>{runs}; [ $(wc -l <{runs}) -gt {failures} ] || exit {code}"

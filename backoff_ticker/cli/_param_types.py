@@ -1,0 +1,118 @@
+"""Values on the command line: kinds that click does not have, and how numbers are written."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    Param = click.Parameter | None
+    Context = click.Context | None
+    ParamType = click.ParamType[Any]  # earlier versions of click have no type argument
+else:
+    ParamType = click.ParamType
+
+NONE = "none"
+"""The word for None."""
+
+_LARGEST_CODE = 255
+_LARGE = 1e7
+_SMALL = 0.01
+
+
+class Seconds(ParamType):
+    """A number of seconds.
+
+    Args:
+        positive: Whether it must be finite and > 0; otherwise the policy that takes it decides.
+    """
+
+    name = "seconds"
+
+    def __init__(self, *, positive: bool = False) -> None:
+        self._positive = positive
+
+    def convert(self, value: Any, param: Param, ctx: Context) -> float:  # noqa: ANN401 - click's
+        """Return the number."""
+        seconds: float = click.FLOAT.convert(value, param, ctx)
+        if self._positive and not 0.0 < seconds < inf:
+            self.fail(f"{value!r} is not a finite number of seconds > 0", param, ctx)
+        return seconds
+
+
+class OrNone(ParamType):
+    """A value of another kind, or the word ``none``.
+
+    That word stays as it is: to click, None is an option that was not given.
+
+    Args:
+        kind: The other kind.
+    """
+
+    def __init__(self, kind: ParamType) -> None:
+        self.kind = kind
+        self.name = kind.name
+
+    def convert(self, value: Any, param: Param, ctx: Context) -> Any:  # noqa: ANN401 - click's
+        """Return the value, or the word."""
+        return NONE if value == NONE else self.kind.convert(value, param, ctx)
+
+
+class Jitter(ParamType):
+    """``full``, ``equal``, or a fraction."""
+
+    name = "kind"
+
+    def convert(self, value: Any, param: Param, ctx: Context) -> str | float:  # noqa: ANN401 - click's
+        """Return the word or the number."""
+        if value in ("full", "equal"):
+            return str(value)
+        fraction: float = click.FLOAT.convert(value, param, ctx)
+        return fraction
+
+
+class ExitCodes(ParamType):
+    """Exit codes of failures, with commas between."""
+
+    name = "codes"
+
+    def convert(self, value: Any, param: Param, ctx: Context) -> frozenset[int]:  # noqa: ANN401 - click's
+        """Return the codes."""
+        if isinstance(value, frozenset):
+            return value
+        words = [word.strip() for word in value.split(",")]
+        codes = frozenset(int(word) if re.fullmatch("[0-9]{1,3}", word) else 0 for word in words)
+        if not all(0 < code <= _LARGEST_CODE for code in codes):
+            self.fail(f"{value!r} is not a list of exit codes, 1 to 255, as in 1,75", param, ctx)
+        return codes
+
+
+class Regex(ParamType):
+    """A regular expression of Python."""
+
+    name = "regex"
+
+    def convert(self, value: Any, param: Param, ctx: Context) -> re.Pattern[str]:  # noqa: ANN401 - click's
+        """Return it compiled."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of what a later Python may read in another way
+                return re.compile(value)
+        except (re.error, OverflowError, RecursionError) as error:
+            self.fail(f"{value!r} is not a regular expression: {error}", param, ctx)
+
+
+def exact(number: float) -> str:
+    """Return the shortest text that reads back as the same number: 2, not 2.0."""
+    return repr(number).removesuffix(".0")
+
+
+def rounded(number: float) -> str:
+    """Return a number for people: three decimals, or four digits if it is small or large."""
+    if number == 0.0 or _SMALL <= number < _LARGE:
+        return f"{number:.3f}".rstrip("0").rstrip(".")
+    return f"{number:.4g}"
