@@ -21,6 +21,7 @@ from tests.test_examples import (
     check_quiet_end,
     check_refusal,
     none_runs_on,
+    read_to_end,
     read_until,
     start,
 )
@@ -81,8 +82,8 @@ class Run:
 
 
 def finish(process: subprocess.Popen[str], read: str = "") -> Run:
-    output, errors = process.communicate(timeout=PATIENCE)
-    ended = Run(process.returncode, read + output, errors)
+    status, output, errors = read_to_end(process)
+    ended = Run(status, read + output, errors)
     ended.check()
     return ended
 
@@ -136,8 +137,8 @@ def test_a_signal_ends_it_when_all_accepted_jobs_are_done(number: int, jobs: int
     read = read_until(process, HEAD, 1)
     read += read_until(process, JOB, jobs)
     os.killpg(process.pid, number)
-    output, errors = process.communicate(timeout=PATIENCE)
-    ended = Run(process.returncode, read + output, errors)
+    status, output, errors = read_to_end(process)
+    ended = Run(status, read + output, errors)
     if jobs:
         ended.check()
     assert (ended.errors, ended.left) == ("", 0)

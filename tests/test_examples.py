@@ -102,9 +102,17 @@ def start(*options: str, example: Path = RECONNECT) -> subprocess.Popen[str]:
     return process
 
 
+def read_to_end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    """Return status, output and errors; ``communicate()`` loses what ``readline()`` has buffered."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    output, errors = process.stdout.read(), process.stderr.read()
+    return process.wait(PATIENCE), output, errors
+
+
 def finish(process: subprocess.Popen[str], read: str = "") -> Run:
-    output, errors = process.communicate(timeout=PATIENCE)
-    return Run(process.returncode, read + output, errors)
+    status, output, errors = read_to_end(process)
+    return Run(status, read + output, errors)
 
 
 def run(*options: str) -> Run:
