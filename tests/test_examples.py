@@ -103,7 +103,7 @@ def start(*options: str, example: Path = RECONNECT) -> subprocess.Popen[str]:
 
 
 def read_to_end(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """Return status, output and errors; ``communicate()`` loses what ``readline()`` has buffered."""
+    """Return status, output, errors; ``communicate()`` loses what ``readline()`` has buffered."""
     assert process.stdout is not None
     assert process.stderr is not None
     output, errors = process.stdout.read(), process.stderr.read()
