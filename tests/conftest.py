@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import re
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +21,7 @@ from tests.helpers import LoopFace, ThreadFace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import ModuleType
 
 
 EPOCH = 1_699_999_000.0
@@ -29,6 +32,9 @@ POSIX_ONLY = re.compile(
     r"|SIG(?:ALRM|HUP|KILL|QUIT|STOP|TSTP|USR1|WINCH))\b"
 )
 """Windows does not run a test module that names one of these."""
+
+IS_TRACED = sys.gettrace() is not None
+"""Whether coverage counts lines: a trace function of a test would put an end to that."""
 
 # A process started in the background, or by nohup, ignores these, and so would its children.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -57,15 +63,29 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the slow tests out, unless ``--all`` is given."""
+    """Leave the slow tests out, unless ``--all`` is given, and what cannot run here."""
     left_out = set() if config.getoption("--all") else {"slow"}
     if os.name != "posix":
         left_out.add("posix")
-    deselected = [item for item in items if left_out & {mark.name for mark in item.iter_markers()}]
+    deselected = [
+        item
+        for item in items
+        if left_out & {mark.name for mark in item.iter_markers()}
+        or (IS_TRACED and ends_tracing(item.module))
+    ]
     if deselected:
         config.hook.pytest_deselected(items=deselected)
         kept = set(items) - set(deselected)
         items[:] = [item for item in items if item in kept]
+
+
+@functools.cache
+def ends_tracing(module: ModuleType) -> bool:
+    """Return whether a test module, or one of tests that it imports from, ends all tracing."""
+    owners = {getattr(value, "__module__", None) or "" for value in vars(module).values()}
+    ours = {module.__name__, *(owner for owner in owners if owner.startswith("tests."))}
+    files = [sys.modules[name].__file__ for name in ours]
+    return any("settrace(None)" in Path(file).read_text("utf-8") for file in files if file)
 
 
 def pytest_collection_finish() -> None:

@@ -33,7 +33,10 @@ def test_there_is_a_script_for_each_matter():
     ]
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name == "channels" else pytest.mark.slow) for name in SCRIPTS],
+)
 def test_a_benchmark_script_prints_its_table_and_ends_well(name):
     command = [sys.executable, "-W", "error", *LET_PASS, "-m", f"tests.benchmarks.{name}"]
     done = subprocess.run(
