@@ -7,12 +7,10 @@ from types import CoroutineType
 
 from .._validation import safe_repr
 from ..policies import is_policy, require_policy
-from ._awaitables import refuse_coroutine
-from ._call import name_of
-from ._drive import drive, drive_async
+from ._drivers import drive, drive_after_failure, drive_after_failure_async, drive_async
 from ._generators import retried_async_generator, retried_generator
-from ._go_on import go_on, go_on_async
-from ._rules import Rules
+from ._operation import name_of, raise_coroutine_returned
+from ._options import Options
 from ._run import Run
 
 TYPE_CHECKING = False
@@ -21,7 +19,8 @@ if TYPE_CHECKING:
     from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, overload
 
     from ..policies import BackOff
-    from ._options import RetryOptions
+    from ._operation import Operation
+    from ._option_types import RetryOptions
 
 if TYPE_CHECKING:
     P = ParamSpec("P")
@@ -106,8 +105,8 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         Exception: What a hook, the policy, the timer or one of the functions failed with.
     """
     if backoff is None or is_policy(backoff):
-        rules = Rules("retry()", backoff, options).settle()
-        return lambda function: _decorated(function, rules)
+        checked = Options("retry()", backoff, options)
+        return lambda function: _decorated(function, checked)
     kinds = backoff if isinstance(backoff, tuple) else (backoff,)
     if any(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
         raise TypeError(f"what is retried goes by keyword: retry(on=...), not retry({backoff!r})")
@@ -118,22 +117,22 @@ def retry(backoff: Any = None, **options: Any) -> Any:
             f"retry() decorates {safe_repr(backoff)} without options, or takes options first: "
             "retry(...)(function), or retry_call(function, ...)"
         )
-    return _decorated(backoff, Rules("retry()", None, {}).settle())
+    return _decorated(backoff, Options("retry()", None, {}))
 
 
-def _decorated(function: Any, rules: Rules) -> Any:
+def _decorated(function: Any, options: Options) -> Any:
     if isinstance(function, (staticmethod, classmethod)):
-        return type(function)(_decorated(function.__func__, rules))
+        return type(function)(_decorated(function.__func__, options))
     if not callable(function):
         below = " (a property or the like goes above it)" if hasattr(function, "__get__") else ""
         raise TypeError(
             f"retry() takes a BackOff as backoff, or decorates a function, "
             f"not {safe_repr(function)}" + below
         )
-    return _wrapper_for(function)(function, name_of(function), rules)
+    return _wrapper_for(function)(function, name_of(function), options)
 
 
-def _wrapper_for(function: object) -> Callable[[Callable[..., Any], str, Rules], Any]:
+def _wrapper_for(function: object) -> Callable[[Operation, str, Options], Any]:
     import inspect
 
     for kind in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its code
@@ -146,63 +145,63 @@ def _wrapper_for(function: object) -> Callable[[Callable[..., Any], str, Rules],
     return _function
 
 
-def _function(function: Callable[..., Any], name: str, rules: Rules) -> Any:
-    rules.refuse_attempt_timeout()
-    if rules.early:
+def _function(function: Operation, name: str, options: Options) -> Any:
+    options.raise_if_attempts_are_cut()
+    if options.starts_early:
 
         @wraps(function)
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            return drive(Run(rules, name), function, args, kwargs)
+        def run_from_start(*args: Any, **kwargs: Any) -> Any:
+            return drive(Run(options, name), function, args, kwargs)
 
-        return watched
+        return run_from_start
 
-    timed, budget = rules.timeout is not None, rules.budget
+    has_timeout, budget = options.timeout is not None, options.budget
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        # As in call(), but without a partial where nothing fails.
-        began = rules.begin() if timed else None
+        # As in call(), but written out: one more call would double the cost of the decorator.
+        began = options.start_of_timeout() if has_timeout else None
         try:
             result = function(*args, **kwargs)
-        except Exception as caught:  # noqa: BLE001 - the run judges it
+        except Exception as caught:  # noqa: BLE001 - the run decides about it
             error = caught
         else:
             if result.__class__ is CoroutineType:
-                refuse_coroutine(name, result)
+                raise_coroutine_returned(name, result)
             if budget is not None:
                 budget.success()
             return result
         try:
-            return go_on(rules, name, error, began, function, args, kwargs)
+            return drive_after_failure(options, name, error, began, function, args, kwargs)
         finally:
             del error
 
     return wrapper
 
 
-def _coroutine_function(function: Callable[..., Any], name: str, rules: Rules) -> Any:
-    if rules.early_async:
+def _coroutine_function(function: Operation, name: str, options: Options) -> Any:
+    if options.starts_early or options.can_cut:
 
         @wraps(function)
-        async def watched(*args: Any, **kwargs: Any) -> Any:
-            return await drive_async(Run(rules, name), function, args, kwargs)
+        async def run_from_start(*args: Any, **kwargs: Any) -> Any:
+            return await drive_async(Run(options, name), function, args, kwargs)
 
-        return watched
+        return run_from_start
 
-    budget = rules.budget
+    budget = options.budget
 
     @wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
             result = await function(*args, **kwargs)
-        except Exception as caught:  # noqa: BLE001 - the run judges it
+        except Exception as caught:  # noqa: BLE001 - the run decides about it
             error = caught
         else:
             if budget is not None:
                 budget.success()
             return result
         try:
-            return await go_on_async(rules, name, error, None, function, args, kwargs)
+            return await drive_after_failure_async(options, name, error, function, args, kwargs)
         finally:
             del error
 

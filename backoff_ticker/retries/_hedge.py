@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from .._errors import Permanent, RejectedResult
 from ..channels import Channel, select_async
 from ..waiting import cancelled_error, checkpoint, current_loop
-from ._awaitables import is_awaitable, not_awaitable
-from ._call import name_of, require_operation
-from ._ending import result_of
-from ._errors import Permanent, RejectedResult
+from ._final_error import result_of
+from ._operation import is_awaitable, name_of, not_awaitable, require_operation
+from ._options import HEDGE_OPTIONS, Options
 from ._outcome import StopReason
-from ._rules import HOOKS, Rules
 from ._run import Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable, Collection
-    from typing import Any, ClassVar, TypeVar, Unpack
+    from collections.abc import Awaitable, Callable
+    from typing import Any, TypeVar, Unpack
 
     from ..policies import BackOff
-    from ._options import HedgeOptions
+    from ._option_types import HedgeOptions
 
     Demand = StopReason | float | None
     T = TypeVar("T")
@@ -65,8 +64,13 @@ async def hedge_call_async(
         DeadlineExceeded: ``timeout``, or a token's deadline, was reached; likewise.
     """
     require_operation(operation)
-    rules = _HedgeRules("hedge_call_async()", backoff, options)
-    hedge = _Hedge(Run(rules, name_of(operation)), operation)
+    checked = Options(
+        "hedge_call_async()",
+        backoff,
+        {"max_attempts": _MAX_ATTEMPTS, **options},
+        allowed=HEDGE_OPTIONS,
+    )
+    hedge = _Hedge(Run(checked, name_of(operation)), operation)
     try:
         result: T = await hedge.result()
     except GeneratorExit:  # nobody drives this coroutine any more: nothing can be awaited
@@ -79,12 +83,8 @@ async def hedge_call_async(
     return result
 
 
-class _HedgeRules(Rules):
-    """Rules without what makes no sense of attempts that run side by side."""
-
-    _without: ClassVar[Collection[str]] = ("attempt_timeout", "notify", "timer", *HOOKS)
-    max_attempts: int | None = 5  # as many as gRPC allows
-
+_MAX_ATTEMPTS = 5
+"""As many as gRPC allows."""
 
 _CUT_FOR = {StopReason.CANCELLED, StopReason.DEADLINE}
 
@@ -101,9 +101,9 @@ class _Hedge:
         self._no_more: StopReason | None = None
         self._spared = False
         if run.token is not None and run.token.cancelled:
-            self._spare()
+            self._allow_one()
 
-    def _spare(self) -> None:
+    def _allow_one(self) -> None:
         """Make one attempt under a token that is cancelled already, and do not cut it."""
         self._spared = True
         self._no_more = StopReason.CANCELLED
@@ -117,8 +117,8 @@ class _Hedge:
                 run.end(StopReason.SUCCEEDED)
         except Exception as failure:  # noqa: BLE001 - of the policy, or of what judges
             run.end(run.fail(failure))
-        if run.reason is StopReason.SUCCEEDED and run.rules.budget is not None:
-            run.rules.budget.success()
+        if run.reason is StopReason.SUCCEEDED and run.options.budget is not None:
+            run.options.budget.success()
         return result_of(run)
 
     async def _decide(self) -> StopReason:
@@ -137,7 +137,7 @@ class _Hedge:
             task = await self._ended.receive_async()
             if not came and not task.cancelled() and task.exception() is None:
                 self._run.result = task.result()
-                came = self._run.accepts()
+                came = self._run.accepts_result()
         return came
 
     async def _next_end(self) -> asyncio.Task[Any] | None:
@@ -168,11 +168,11 @@ class _Hedge:
         try:
             if error is None:
                 run.result = task.result()
-                if run.accepts():
+                if run.accepts_result():
                     return StopReason.SUCCEEDED
-                return self._failed(run.demand_of(RejectedResult(run.result), always=True))
+                return self._failed(run.classify(RejectedResult(run.result), rejected=True))
             if isinstance(error, Exception):
-                return self._failed(run.demand_of(error))
+                return self._failed(run.classify(error))
             raise error
         finally:
             del task, error
@@ -199,7 +199,7 @@ class _Hedge:
         """Start another attempt in place of one that failed; say why all is over if it is.
 
         Args:
-            demand: What the failure demands, as ``Run.demand_of()`` returned it.
+            demand: What the failure demands, as ``Run.classify()`` returned it.
         """
         if isinstance(demand, StopReason):
             return demand
@@ -217,8 +217,8 @@ class _Hedge:
         return over or self._no_more
 
     def _start_another(self) -> None:
-        rules = self._run.rules
-        if rules.budget is not None and not rules.budget.try_acquire():
+        options = self._run.options
+        if options.budget is not None and not options.budget.try_acquire():
             self._no_more, self._due = StopReason.BUDGET, None
         else:
             self._start()
@@ -231,13 +231,13 @@ class _Hedge:
         self._tasks.add(task)
         task.add_done_callback(self._note_end)
         self._due = None
-        if self._no_more is None and run.attempts == run.rules.max_attempts:
+        if self._no_more is None and run.attempts == run.options.max_attempts:
             self._no_more = StopReason.MAX_ATTEMPTS
         if self._no_more is None:
             token = run.token
-            self._no_more = run.ask()
+            self._no_more = run.poll_policy()
             if run.attempts == 1 and run.token is not token and run.is_cancelled():
-                self._spare()  # the policy has told of it only now
+                self._allow_one()  # the policy has told of it only now
         if self._no_more is None:
             self._due = run.clock.monotonic() + run.delay
 

@@ -19,7 +19,7 @@ from backoff_ticker import (
     ZeroBackOff,
     attempts,
 )
-from backoff_ticker.retries._script import END
+from backoff_ticker.retries._steps import END
 from tests.retries.faces import in_loop
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, now
@@ -233,8 +233,8 @@ def test_a_loop_whose_end_nobody_decided_raises_nothing(clock: VirtualClock) -> 
     for attempt in run:
         with attempt:
             raise OSError
-        assert run._play is not None
-        run._play.step = END  # as an interrupt between two steps leaves it
+        assert run._steps is not None
+        run._steps.step = END  # as an interrupt between two steps leaves it
     assert run.outcome.attempts == 1
     assert run.outcome.reason is None
 

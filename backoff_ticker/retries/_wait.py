@@ -1,4 +1,4 @@
-"""The wait between two attempts, in threads and coroutines."""
+"""The wait between two attempts, in threads and coroutines, by the clock or by a timer."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
     from ..channels import TimerLike
     from ..waiting import LoopWaiter, ThreadWaiter, WaitSet
+    from ._no_wait import SkippingClock
     from ._run import Run
-    from ._skipping import SkippingClock
 
     Waits = tuple[float, float, tuple[WaitSet, ...], Callable[[Any], float | None]]
 
 
-def pause(run: Run) -> None:
+def wait(run: Run) -> None:
     """Block for the run's ``delay``; a cancel of its token ends the wait at once.
 
     An interrupt leaves nothing behind.
     """
-    run.culprit = "the wait"
+    run.failing_component = "the wait"
     if run.skipping is not None:
         _skip(run, run.skipping)
-    elif run.rules.timer is not None:
-        with _TimerWait(run, run.rules.timer) as wait:
-            wait.refuse_closed(select(*wait.sources, timeout=wait.timeout))
+    elif run.options.timer is not None:
+        with _TimerWait(run, run.options.timer) as timed:
+            timed.raise_if_closed(select(*timed.sources, timeout=timed.timeout))
     elif run.delay:
         began, until, sources, look = _waits(run)
         monotonic = run.clock.monotonic
@@ -43,18 +43,18 @@ def pause(run: Run) -> None:
         run.waited += monotonic() - began
 
 
-async def pause_async(run: Run) -> None:
-    """Wait in a coroutine as ``pause()`` does in a thread.
+async def wait_async(run: Run) -> None:
+    """Wait in a coroutine as ``wait()`` does in a thread.
 
-    Of waits of no time each 64th gives way to the loop.
+    Every 64th wait without a delay lets the loop run everything else that is ready.
     """
-    run.culprit = "the wait"
+    run.failing_component = "the wait"
     if run.skipping is not None:
         _skip(run, run.skipping)
         await checkpoint
-    elif run.rules.timer is not None:
-        with _TimerWait(run, run.rules.timer) as wait:
-            wait.refuse_closed(await select_async(*wait.sources, timeout=wait.timeout))
+    elif run.options.timer is not None:
+        with _TimerWait(run, run.options.timer) as timed:
+            timed.raise_if_closed(await select_async(*timed.sources, timeout=timed.timeout))
     elif run.delay:
         began, until, sources, look = _waits(run)
         monotonic = run.clock.monotonic
@@ -66,11 +66,11 @@ async def pause_async(run: Run) -> None:
 
 
 def _waits(run: Run) -> Waits:
-    """Return when the wait begins and ends, where to register, and what to look at."""
+    """Return when the wait begins and ends, and the wait sets and the check for ``park_*``."""
     began = run.clock.monotonic()
     until = min(began + run.delay, LARGEST)
     if run.deadline is not None:
-        until = min(until, run.deadline)  # notify and hooks may have taken their time
+        until = min(until, run.deadline)  # notify and hooks may have taken long
     token = run.token
     if token is None:
         return began, until, (), _limit_of
@@ -82,7 +82,7 @@ def _limit_of(waiter: ThreadWaiter | LoopWaiter) -> float:
 
 
 def _skip(run: Run, clock: SkippingClock) -> None:
-    """Count the wait as waited, as far as the token lets it last."""
+    """Count the wait as waited, up to the deadline of the token."""
     seconds = run.delay
     token = run.token
     if token is not None and token.deadline is not None:
@@ -93,17 +93,17 @@ def _skip(run: Run, clock: SkippingClock) -> None:
 
 
 _timers: dict[tuple[int, int], object] = {}
-"""The timers that run in a process: one that two runs wait for would leave one of them waiting."""
+"""The timers in use, by id and process: two runs on one timer would take each other's ticks."""
 
 
 def _forget(key: tuple[int, int], claim: object) -> None:
-    """Let a claim go whose wait an interrupt has ended before it could do so itself."""
+    """Release a claim that an interrupt kept its wait from releasing."""
     if _timers.get(key) is claim:
         del _timers[key]
 
 
 class _TimerWait:
-    """A timer that runs for one wait; stopped as the block is left."""
+    """A block in which a timer measures one wait; leaving it stops the timer."""
 
     __slots__ = ("__weakref__", "_began", "_claim", "_key", "_run", "_timer", "sources", "timeout")
 
@@ -118,36 +118,34 @@ class _TimerWait:
         self.timeout = None if run.deadline is None else max(0.0, run.deadline - self._began)
 
     def __enter__(self) -> Self:
-        self._run.culprit = "the timer"
+        self._run.failing_component = "the timer"
         try:
-            self._take()
+            self._claim_timer()
             while self._timer.c._take() is not EMPTY:
-                pass  # sent for an earlier wait
+                pass  # a tick of an earlier wait
             self._timer.start(self._run.delay)
         except BaseException:
-            self._leave()
+            self._release()
             raise
         return self
 
-    def _take(self) -> None:
+    def _claim_timer(self) -> None:
         if _timers.setdefault(self._key, self._claim) is not self._claim:
             raise RuntimeError(f"{self._timer!r} measures the wait of another run already")
 
-    def _leave(self) -> None:
-        if (
-            _timers.get(self._key) is self._claim
-        ):  # stopped first: the next run may start it at once
+    def _release(self) -> None:
+        if _timers.get(self._key) is self._claim:
             try:
-                self._timer.stop()
+                self._timer.stop()  # before the release: the next run may start it at once
             finally:
                 _timers.pop(self._key, None)
 
-    def refuse_closed(self, found: tuple[Any, Any]) -> None:
-        """Raise a RuntimeError if the timer's channel is what was found, and closed."""
+    def raise_if_closed(self, found: tuple[Any, Any]) -> None:
+        """Raise a RuntimeError if ``select()`` found the timer's channel closed."""
         if found[0] is self._timer and found[1] is CLOSED:
             raise RuntimeError(f"the channel of {self._timer!r} is closed")
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> bool:
-        self._leave()
+        self._release()
         self._run.waited += self._run.clock.monotonic() - self._began
-        return kind is TimeoutError  # the run looks at its deadline itself
+        return kind is TimeoutError  # the run then checks its deadline itself
