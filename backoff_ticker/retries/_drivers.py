@@ -1,12 +1,13 @@
 """The two drivers that bring a run to its end: one for a thread, one for a coroutine.
 
-A driver performs ``Steps``. What costs more than the operation itself begins only when needed, and
-the same functions decide in each case:
+What costs more than the operation itself begins only when needed. The same functions decide in each
+case:
 
 * Before the first failure there is no run: ``call()``.
 * While ``Options.classify()`` alone decides, and no wait follows, there is none either:
   ``drive_after_failure()``.
-* While attempts follow each other without a wait, there are no ``Steps``: ``drive()``.
+* Without hooks a driver makes attempts and waits as ``Run`` says: ``drive()``.
+* With hooks it performs ``Steps``.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ._operation import (
 )
 from ._run import CUT, REFUSED, Run
 from ._steps import END, Steps
+from ._wait import wait, wait_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,38 +52,23 @@ def drive(
         args: Its positional arguments.
         kwargs: Its keyword arguments.
     """
-    error: Exception | None = run.error  # of the last attempt, if attempts were made already
-    reason, failed = None, error is not None
+    error: Any = run.error  # of the last attempt, if attempts were made already
     try:
-        if not run.needs_steps:
-            if not failed:
-                run.attempts, failed = 1, True
-                error = _attempt(run, operation, args, kwargs)
-            while error is not None:
-                reason = run.after_failure(error)
-                if reason is not None or run.delay:
-                    break
-                run.attempts += 1
-                error = _attempt(run, operation, args, kwargs)
-            else:
-                return run.succeeded()
-        elif error is not None:
+        if run.options.calls_hooks:
+            return _perform_steps(run, operation, args, kwargs)
+        if error is None:
+            run.attempts += 1
+            error = _attempt(run, operation, args, kwargs)
+        while error is not None:
             reason = run.after_failure(error)
-        steps = Steps(run, reason, failed=failed)
-        try:
-            steps.advance()
-            while steps.step is not END:
-                try:
-                    error = _attempt(run, operation, args, kwargs)
-                except BaseException as interrupt:  # noqa: BLE001 - the steps raise it again
-                    steps.throw(interrupt)
-                else:
-                    steps.answer(error)
-                error = None
-                steps.advance()
-            return result_of(run)
-        finally:
-            steps.close()
+            if reason is None and (run.delay or run.always_waits):
+                reason = wait(run)
+            if reason is not None:
+                run.end(reason)
+                return result_of(run)
+            run.attempts += 1
+            error = _attempt(run, operation, args, kwargs)
+        return run.succeeded()
     finally:
         run.error = error = None  # its traceback refers to this frame: a circle
 
@@ -93,40 +80,67 @@ async def drive_async(
     kwargs: Kwargs = NO_KWARGS,
 ) -> Any:
     """Await an operation until the run ends, as ``drive()`` calls one."""
-    error: Exception | None = run.error
-    reason, failed = None, error is not None
+    error: Any = run.error
     try:
-        if not run.needs_steps:
-            if not failed:
-                run.attempts, failed = 1, True
-                error = await _attempt_async(run, operation, args, kwargs)
-            while error is not None:
-                reason = run.after_failure(error)
-                if reason is not None or run.delay or run.attempts % CHECKPOINT_EVERY == 0:
-                    break
-                run.attempts += 1
-                error = await _attempt_async(run, operation, args, kwargs)
-            else:
-                return run.succeeded()
-        elif error is not None:
+        if run.options.calls_hooks:
+            return await _perform_steps_async(run, operation, args, kwargs)
+        if error is None:
+            run.attempts += 1
+            error = await _attempt_async(run, operation, args, kwargs)
+        while error is not None:
             reason = run.after_failure(error)
-        steps = Steps(run, reason, failed=failed)
-        try:
-            await steps.advance_async()
-            while steps.step is not END:
-                try:
-                    error = await _attempt_async(run, operation, args, kwargs)
-                except BaseException as interrupt:  # noqa: BLE001 - the steps raise it again
-                    steps.throw(interrupt)
-                else:
-                    steps.answer(error)
-                error = None
-                await steps.advance_async()
-            return result_of(run)
-        finally:
-            steps.close()
+            if reason is None and (
+                run.delay or run.always_waits or run.attempts % CHECKPOINT_EVERY == 0
+            ):
+                reason = await wait_async(run)
+            if reason is not None:
+                run.end(reason)
+                return result_of(run)
+            run.attempts += 1
+            error = await _attempt_async(run, operation, args, kwargs)
+        return run.succeeded()
     finally:
         run.error = error = None  # as above
+
+
+def _perform_steps(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Any:
+    steps = Steps(run)
+    error = None
+    try:
+        steps.advance()
+        while steps.step is not END:
+            try:
+                error = _attempt(run, operation, args, kwargs)
+            except BaseException as interrupt:  # noqa: BLE001 - the steps raise it again
+                steps.throw(interrupt)
+            else:
+                steps.answer(error)
+            error = None
+            steps.advance()
+        return result_of(run)
+    finally:
+        steps.close()
+        error = None
+
+
+async def _perform_steps_async(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Any:
+    steps = Steps(run)
+    error = None
+    try:
+        await steps.advance_async()
+        while steps.step is not END:
+            try:
+                error = await _attempt_async(run, operation, args, kwargs)
+            except BaseException as interrupt:  # noqa: BLE001 - the steps raise it again
+                steps.throw(interrupt)
+            else:
+                steps.answer(error)
+            error = None
+            await steps.advance_async()
+        return result_of(run)
+    finally:
+        steps.close()
+        error = None
 
 
 def _attempt(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Exception | None:
@@ -205,7 +219,9 @@ def drive_after_failure(  # noqa: PLR0913, PLR0917 - what is known of the first 
         kwargs: Its keyword arguments.
     """
     attempts, from_start = 1, began is not None
-    at_once = options.attempts_at_once()
+    at_once = options.attempts_at_once
+    if at_once is None:
+        at_once = options.find_attempts_at_once()
     if at_once and not active_no_wait:
         began = resolve_clock(options.clock).monotonic()
         token = options.token
@@ -245,7 +261,9 @@ async def drive_after_failure_async(  # noqa: PLR0913, PLR0917 - as above
     Nothing can cut its attempts.
     """
     attempts, began = 1, None
-    at_once = options.attempts_at_once()
+    at_once = options.attempts_at_once
+    if at_once is None:
+        at_once = options.find_attempts_at_once()
     if at_once and not active_no_wait:
         began = resolve_clock(options.clock).monotonic()
         for number in at_once:

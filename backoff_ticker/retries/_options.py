@@ -40,11 +40,14 @@ class Options:
     Attributes:
         backoff: The policy; each run makes a copy.
         is_immutable: Whether the policy has no state, so that runs share it without a copy.
-        needs_steps: Whether more than a wait happens between attempts: functions of the user are
-            called, or a timer measures even a wait of 0 s.
+        calls_hooks: Whether functions of the user are called between attempts: hooks, ``notify``,
+            ``until`` or ``retry_if``.
         can_cut: Whether something may cut an attempt of a coroutine: a token or a limit of time.
         starts_early: Whether a run of a thread begins before the first attempt, not after its
             failure: hooks are called before, and the clock of a deadline is compared before.
+        attempts_at_once: The numbers of the attempts that follow a failure without a wait. Empty
+            unless ``classify()`` alone decides about them, beside a token: then there is no policy
+            to poll, no limit to compare and no hook to call. None: not known yet.
 
     Args:
         what: The public function that was called, for error messages.
@@ -59,11 +62,9 @@ class Options:
     # Defaults are attributes of the class: so the options of a call without any cost nothing.
     backoff: BackOff = ExponentialBackOff()
     is_immutable: bool = False
-    needs_steps: bool = False
+    calls_hooks: bool = False
     can_cut: bool = False
     starts_early: bool = False
-    _at_once: range | None = None
-    on: Any = Exception
     until: Callable[[Any], object] | None = None
     retry_if: Callable[[Any], object] | None = None
     token: CancellationToken | None = None
@@ -88,6 +89,10 @@ class Options:
         allowed: Collection[str] | None = None,
     ) -> None:
         self._what = what
+        # Attributes of the instance, because classify() reads them: those are the fastest.
+        self.on: Any = Exception
+        self._on_types: Any = Exception
+        self.attempts_at_once: range | None = None
         if options:
             self._check(options, _CHECKS if allowed is None else allowed)
         if backoff is not None:
@@ -106,10 +111,10 @@ class Options:
                 setattr(self, name, None)
                 continue
             setattr(self, name, _CHECKS[name](name, value))
-            if name in _CALLED_BETWEEN_ATTEMPTS:
-                self.needs_steps = self.starts_early = True
-            elif name == "timer":
-                self.needs_steps = True
+            if name == "on":
+                self._on_types = value if isinstance(value, (type, tuple)) else None
+            elif name in _CALLED_BETWEEN_ATTEMPTS:
+                self.calls_hooks = self.starts_early = True
             elif name in ("timeout", "attempt_timeout"):
                 self.can_cut = True
         if self.until is not None and self.retry_if is not None:
@@ -163,7 +168,7 @@ class Options:
             TypeError, ValueError: ``on`` returned neither a bool nor a duration.
             Exception: ``on`` raised it.
         """
-        on = self.on
+        types = self._on_types
         # The markers are errors of the package: most errors cost no more than this look.
         if error.__cause__ is not None or isinstance(error, BackoffTickerError):
             if find_permanent(error) is not None:
@@ -173,40 +178,39 @@ class Options:
             if (
                 isinstance(error, Cancelled)
                 and not isinstance(error, DeadlineExceeded)
-                and isinstance(on, (type, tuple))
-                and not any(issubclass(kind, Cancelled) for kind in _as_tuple(on))
+                and types is not None
+                and not any(issubclass(kind, Cancelled) for kind in _as_tuple(types))
             ):
                 return StopReason.NOT_RETRIED
-        if isinstance(on, (type, tuple)):
-            return None if isinstance(error, on) else StopReason.NOT_RETRIED
-        answer = on(error)
+        if types is not None:
+            return None if isinstance(error, types) else StopReason.NOT_RETRIED
+        answer = self.on(error)
         _check_not_coroutine("on", answer)
         if isinstance(answer, bool):
             return None if answer else StopReason.NOT_RETRIED
         expected = "a bool, seconds >= 0 or a timedelta"
         return self._clamped(as_seconds("what on returns", answer, expected))
 
-    def attempts_at_once(self) -> range:
-        """Return the numbers of the attempts that follow a failure without a wait.
+    def find_attempts_at_once(self) -> range:
+        """Find, keep and return ``attempts_at_once``.
 
-        Empty unless ``classify()`` alone decides about them, beside a token: then no policy has to
-        be polled, no limit to be compared and no hook to be called.
+        Called at the first failure, because it costs more than a call that succeeds.
         """
-        if self._at_once is None:
-            on, policy_only = self.on, self.budget is None and self.timeout is None
-            if (
-                policy_only
-                and not self.needs_steps
-                and self.is_immutable
-                and self.backoff.next_backoff() == 0.0
-                and isinstance(on, (type, tuple))
-                # A metaclass may run code of its own, which may fail, in isinstance().
-                and all(type(kind) is type for kind in _as_tuple(on))
-            ):
-                self._at_once = range(2, (self.max_attempts or sys.maxsize) + 1)
-            else:
-                self._at_once = range(0)
-        return self._at_once
+        types = self._on_types
+        only_errors_decide = (
+            self.budget is None
+            and self.timeout is None
+            and self.timer is None
+            and not self.calls_hooks
+            and self.is_immutable
+            and self.backoff.next_backoff() == 0.0
+            and types is not None
+            # A metaclass may run code of its own, which may fail, in isinstance().
+            and all(type(kind) is type for kind in _as_tuple(types))
+        )
+        end = (self.max_attempts or sys.maxsize) + 1 if only_errors_decide else 0
+        self.attempts_at_once = range(2, end)
+        return self.attempts_at_once
 
     def accepts(self, result: object) -> bool:
         """Return what ``until`` or ``retry_if`` says of a result.

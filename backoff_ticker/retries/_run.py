@@ -59,7 +59,7 @@ class Run:
         result: The value of the last attempt that returned.
         token: Cancels the run: the given one, combined with that of the policy.
         skipping: The clock if waits are skipped; else None.
-        needs_steps: Whether more than a wait of ``delay`` happens between attempts.
+        always_waits: Whether a ``delay`` of 0 is a wait, too: it is skipped, or a timer measures it.
         cut: The ``asyncio.CancelledError`` that cut the last attempt: it shows where.
         cut_for: Why the run ends because of that; None: ``attempt_timeout`` cut the attempt.
         failing_component: The name of what is being used, should it raise.
@@ -74,6 +74,7 @@ class Run:
 
     __slots__ = (
         "_poll",
+        "always_waits",
         "attempts",
         "began",
         "clock",
@@ -89,7 +90,6 @@ class Run:
         "from_start",
         "is_waiting",
         "name",
-        "needs_steps",
         "options",
         "reason",
         "result",
@@ -119,10 +119,10 @@ class Run:
         self.clock: Clock = clock
         self.token = token
         self.skipping: SkippingClock | None = None
-        self.needs_steps: bool = options.needs_steps
+        self.always_waits: bool = options.timer is not None
         if active_no_wait:
             self.clock = clock = self.skipping = SkippingClock(clock)
-            self.needs_steps = True
+            self.always_waits = True
         self.attempts = attempts
         self.from_start = from_start
         self.began: float = clock.monotonic() if began is None else began

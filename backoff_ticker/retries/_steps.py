@@ -5,7 +5,7 @@ the answers back; what a step raises is thrown into the generator. The steps are
 
 * ``ATTEMPT``: make an attempt. The answer is the ``error`` that ``Run.after_attempt()`` takes.
 * ``RETRY``: nothing to do. Another attempt follows; ``notify``, ``on_retry`` and the wait are next.
-* ``WAIT``: wait for the run's ``delay``, which may be 0; a cancel ends the wait.
+* ``WAIT``: ``wait()``, for a delay that may be 0. The answer is what that returns.
 * ``END``: the run has ended.
 * anything else is a function of the user to call; the answer is what it returns (in a coroutine,
   what it returns awaited).
@@ -74,21 +74,18 @@ class GeneratorExitCarrier(BaseException):
         self.error = error
 
 
-def _order(run: Run, reason: StopReason | None, *, failed: bool) -> Order:  # noqa: C901 - one place
-    """Yield the steps of a run.
-
-    Args:
-        run: The run.
-        reason: What ``Run.after_attempt()`` returned for the last attempt, if ``failed``.
-        failed: Whether attempts were made already and the last one failed.
-    """
+def _order(run: Run) -> Order:  # noqa: C901, PLR0912 - it is one order
+    """Yield the steps of a run."""
     options = run.options
     try:
         while True:
-            if not failed:
-                run.attempts += 1
-                reason = run.after_attempt((yield from _with_hook(run, "on_attempt", ATTEMPT)))
-            failed = False
+            run.attempts += 1
+            if options.on_attempt is None:
+                error = yield ATTEMPT
+            else:
+                error = yield from _with_hook(run, "on_attempt", ATTEMPT)
+            reason = run.after_attempt(error)
+            error = None  # its traceback refers to the frame that holds this generator: a circle
             if reason is not None:
                 break
             run.is_waiting = True
@@ -96,9 +93,11 @@ def _order(run: Run, reason: StopReason | None, *, failed: bool) -> Order:  # no
             if options.notify is not None:
                 run.failing_component = "notify"
                 yield partial(options.notify, run.error, run.delay)
-            yield from _with_hook(run, "on_retry", WAIT)
+            if options.on_retry is None:
+                reason = yield WAIT
+            else:
+                reason = yield from _with_hook(run, "on_retry", WAIT)
             run.is_waiting = False
-            reason = run.limit_reached(run.now())
             if reason is not None:
                 break
     except Exception as failure:  # noqa: BLE001 - raised at the end
@@ -110,9 +109,10 @@ def _order(run: Run, reason: StopReason | None, *, failed: bool) -> Order:  # no
     if reason is StopReason.SUCCEEDED:
         if options.budget is not None:
             options.budget.success()
-        yield from _last_hook(run, "on_success")
-    if run.reason is not StopReason.SUCCEEDED:  # a failing on_success has turned it into a failure
-        yield from _last_hook(run, "on_give_up")
+        if options.on_success is not None:
+            yield from _last_hook(run, "on_success")
+    if run.reason is not StopReason.SUCCEEDED and options.on_give_up is not None:
+        yield from _last_hook(run, "on_give_up")  # also if on_success has failed
     yield END
 
 
@@ -130,8 +130,6 @@ def _with_hook(run: Run, name: str, step: Step | None) -> Generator[Any, Any, An
     after it with the error that ended the step; whether it swallows that makes no difference.
     """
     hook = getattr(run.options, name)
-    if hook is None:
-        return None if step is None else (yield step)
     run.failing_component = name
     manager = yield partial(hook, run.outcome())
     managed = None if manager is None else _managed(name, manager)
@@ -158,10 +156,10 @@ def _with_hook(run: Run, name: str, step: Step | None) -> Generator[Any, Any, An
         raise
     run.failing_component = name
     seen = run.error_for(answer) if isinstance(answer, NoResult) else answer
-    if seen is None:
-        yield partial(leave, None, None, None)
-    else:
+    if isinstance(seen, BaseException):
         yield partial(leave, type(seen), seen, seen.__traceback__)
+    else:
+        yield partial(leave, None, None, None)
     return answer
 
 
@@ -189,9 +187,7 @@ class Steps:
     """The steps of one run, performed up to a point: by drivers to the end, by loops in parts.
 
     Args:
-        run: The run.
-        reason: See ``_order()``.
-        failed: See ``_order()``.
+        run: The run, of which no attempt was made.
 
     Attributes:
         step: The step to perform next. ``END`` also after anything that ``_order()`` raised, such
@@ -200,9 +196,9 @@ class Steps:
 
     __slots__ = ("_order", "_run", "step")
 
-    def __init__(self, run: Run, reason: StopReason | None = None, *, failed: bool = False) -> None:
+    def __init__(self, run: Run) -> None:
         self._run = run
-        self._order = _order(run, reason, failed=failed)
+        self._order = _order(run)
         self.step: Any = next(self._order)
 
     def answer(self, answer: object) -> None:
@@ -232,11 +228,11 @@ class Steps:
         """Perform the steps before ``ATTEMPT``, ``END``, or one that is in ``until`` or of it."""
         run, order = self._run, self._order
         step, self.step = self.step, END
-        while not _stops(step, until):
-            answer = None
+        while step is not ATTEMPT and step is not END and not (until and _is_of(step, until)):
+            answer: Any = None
             try:
                 if step is WAIT:
-                    wait(run)
+                    answer = wait(run)
                 elif step is not RETRY:
                     answer = step()
                     if answer is not None and is_awaitable(answer):
@@ -251,11 +247,11 @@ class Steps:
         """Perform steps as ``advance()`` does, in a coroutine; awaitable answers are awaited."""
         run, order = self._run, self._order
         step, self.step = self.step, END
-        while not _stops(step, until):
+        while step is not ATTEMPT and step is not END and not (until and _is_of(step, until)):
             answer: Any = None
             try:
                 if step is WAIT:
-                    await wait_async(run)
+                    answer = await wait_async(run)
                 elif step is not RETRY:
                     answer = step()
                     if answer is not None and is_awaitable(answer):
@@ -272,7 +268,7 @@ class Steps:
         If one needs it, the next ``advance_async()`` awaits its answer and goes on from there.
         """
         step, self.step = self.step, END
-        while not _stops(step, (RETRY,)):
+        while step is not ATTEMPT and step is not END and step is not RETRY:
             try:
                 answer = step()
             except BaseException as interrupt:  # noqa: BLE001 - _order() raises it again
@@ -287,7 +283,7 @@ class Steps:
     def finish_unawaited(self) -> None:
         """Perform the steps before ``ATTEMPT`` or ``END`` without awaiting any answer."""
         self.advance_unawaited()
-        while not _stops(self.step, ()):
+        while self.step is not ATTEMPT and self.step is not END:
             close_unawaited(self.step())
             self.answer(None)
             self.advance_unawaited()
@@ -299,8 +295,8 @@ class Steps:
         )
 
 
-def _stops(step: Any, until: tuple[object, ...]) -> bool:
-    return step is ATTEMPT or step is END or step in until or step.__class__ in until
+def _is_of(step: Any, until: tuple[object, ...]) -> bool:
+    return step in until or step.__class__ in until
 
 
 def _same(answer: object) -> object:

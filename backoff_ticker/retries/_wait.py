@@ -19,50 +19,62 @@ if TYPE_CHECKING:
     from ..channels import TimerLike
     from ..waiting import LoopWaiter, ThreadWaiter, WaitSet
     from ._no_wait import SkippingClock
+    from ._outcome import StopReason
     from ._run import Run
 
     Waits = tuple[float, float, tuple[WaitSet, ...], Callable[[Any], float | None]]
 
 
-def wait(run: Run) -> None:
+def wait(run: Run) -> StopReason | None:
     """Block for the run's ``delay``; a cancel of its token ends the wait at once.
 
-    An interrupt leaves nothing behind.
+    An interrupt passes and leaves nothing behind.
+
+    Returns:
+        Why no further attempt follows; None: one does.
     """
     run.failing_component = "the wait"
-    if run.skipping is not None:
-        _skip(run, run.skipping)
-    elif run.options.timer is not None:
-        with _TimerWait(run, run.options.timer) as timed:
-            timed.raise_if_closed(select(*timed.sources, timeout=timed.timeout))
-    elif run.delay:
-        began, until, sources, look = _waits(run)
-        monotonic = run.clock.monotonic
-        while monotonic() < until and not (run.token is not None and run.token.cancelled):
-            park_thread(run.clock, f"a retry of {run.name}", sources, look, until)
-        run.waited += monotonic() - began
+    try:
+        if run.skipping is not None:
+            _skip(run, run.skipping)
+        elif run.options.timer is not None:
+            with _TimerWait(run, run.options.timer) as timed:
+                timed.raise_if_closed(select(*timed.sources, timeout=timed.timeout))
+        elif run.delay:
+            began, until, sources, look = _waits(run)
+            monotonic = run.clock.monotonic
+            while monotonic() < until and not (run.token is not None and run.token.cancelled):
+                park_thread(run.clock, f"a retry of {run.name}", sources, look, until)
+            run.waited += monotonic() - began
+    except Exception as failure:  # noqa: BLE001 - of the timer or the clock: raised at the end
+        return run.fail(failure)
+    return run.limit_reached(run.now())
 
 
-async def wait_async(run: Run) -> None:
+async def wait_async(run: Run) -> StopReason | None:
     """Wait in a coroutine as ``wait()`` does in a thread.
 
     Every 64th wait without a delay lets the loop run everything else that is ready.
     """
     run.failing_component = "the wait"
-    if run.skipping is not None:
-        _skip(run, run.skipping)
-        await checkpoint
-    elif run.options.timer is not None:
-        with _TimerWait(run, run.options.timer) as timed:
-            timed.raise_if_closed(await select_async(*timed.sources, timeout=timed.timeout))
-    elif run.delay:
-        began, until, sources, look = _waits(run)
-        monotonic = run.clock.monotonic
-        while monotonic() < until and not (run.token is not None and run.token.cancelled):
-            await park_coroutine(run.clock, sources, look, until)
-        run.waited += monotonic() - began
-    elif run.attempts % CHECKPOINT_EVERY == 0:
-        await checkpoint
+    try:
+        if run.skipping is not None:
+            _skip(run, run.skipping)
+            await checkpoint
+        elif run.options.timer is not None:
+            with _TimerWait(run, run.options.timer) as timed:
+                timed.raise_if_closed(await select_async(*timed.sources, timeout=timed.timeout))
+        elif run.delay:
+            began, until, sources, look = _waits(run)
+            monotonic = run.clock.monotonic
+            while monotonic() < until and not (run.token is not None and run.token.cancelled):
+                await park_coroutine(run.clock, sources, look, until)
+            run.waited += monotonic() - began
+        elif run.attempts % CHECKPOINT_EVERY == 0:
+            await checkpoint
+    except Exception as failure:  # noqa: BLE001 - as above
+        return run.fail(failure)
+    return run.limit_reached(run.now())
 
 
 def _waits(run: Run) -> Waits:
