@@ -59,7 +59,7 @@ class Run:
         result: The value of the last attempt that returned.
         token: Cancels the run: the given one, combined with that of the policy.
         skipping: The clock if waits are skipped; else None.
-        always_waits: Whether a ``delay`` of 0 is a wait, too: it is skipped, or a timer measures it.
+        always_waits: Whether a ``delay`` of 0 is a wait as well: waits are skipped, or timed.
         cut: The ``asyncio.CancelledError`` that cut the last attempt: it shows where.
         cut_for: Why the run ends because of that; None: ``attempt_timeout`` cut the attempt.
         failing_component: The name of what is being used, should it raise.
