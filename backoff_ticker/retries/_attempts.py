@@ -1,4 +1,4 @@
-"""``attempts``: a retry as a loop, whose attempts are blocks."""
+"""``attempts``: a retry as a loop whose attempts are blocks."""
 
 from __future__ import annotations
 
@@ -26,38 +26,50 @@ _NAME = "attempts()"
 def attempts(backoff: BackOff | None = None, **options: Unpack[RetryOptions]) -> Attempts:
     """Return the attempts of one run, for a loop around a block that may fail.
 
-    .. code-block:: python
+    In a coroutine use ``async for``, and ``with attempt:`` or ``async with attempt:`` inside. The
+    loop ends after a block that succeeded. If the error of a block is retried, the next step of the
+    loop waits and the block runs again; if not, the block raises it.
 
-        for attempt in attempts(policy, on=OSError, max_attempts=5):
-            with attempt:
-                ...
-
-    In a coroutine ``async for``, with ``with attempt:`` or ``async with attempt:`` inside. The
-    loop ends after a block that succeeded. An error that is retried ends its block, the next step
-    of the loop waits, and the block runs again; one that is not is raised by the block.
+    Example:
+        >>> from backoff_ticker import ZeroBackOff, attempts
+        >>> for attempt in attempts(ZeroBackOff(), on=OSError, max_attempts=5):
+        ...     with attempt:
+        ...         if attempt.number < 3:
+        ...             raise OSError("not yet")
+        ...         print("attempt", attempt.number)
+        attempt 3
 
     Thread safety: each call is a run of its own, on a copy of the policy.
 
     Args:
         backoff: The policy; None: ``ExponentialBackOff()``.
         **options: Those of ``retry``; ``attempt_timeout`` for ``async for`` only. With ``until``
-            or ``retry_if`` the block tells its result by ``attempt.set_result(value)``.
+            or ``retry_if`` the block sets its result by ``attempt.set_result(value)``.
 
     Raises:
-        TypeError, ValueError: An argument is not what it should be.
+        TypeError, ValueError: An argument is invalid.
     """
     return Attempts(Options(_NAME, backoff, options))
 
 
 class Attempts:
-    """One run, as an iterator of its attempts; made by ``attempts()``.
+    """One run as an iterator of its attempts; made by ``attempts()``.
 
-    Used once: a second loop needs another one.
+    It can be iterated once: a second loop needs another one.
+
+    Example:
+        >>> from backoff_ticker import attempts
+        >>> run = attempts(max_attempts=3)
+        >>> for attempt in run:
+        ...     with attempt:
+        ...         pass
+        >>> run.outcome.attempts
+        1
 
     Thread safety: one thread or task at a time; ``outcome`` from any thread.
-    Wakes when: a step of the loop waits: its time has come, or a token is cancelled; then no
-    further block runs.
-    If cancelled or interrupted: that passes, and the run is over; nothing stays behind.
+    Wakes when: a step of the loop waits until its time has come or a token is cancelled; after a
+    cancel no further block runs.
+    If cancelled or interrupted: the exception passes and ends the run; nothing stays behind.
     """
 
     __slots__ = (
@@ -148,7 +160,7 @@ class Attempts:
         return self._open
 
     def _end(self, raised: BaseException | None = None) -> None:
-        """Raise how the run ended, once; not if it is what the block raises by itself."""
+        """Raise the error of the run, once; not if the block raises that very error anyway."""
         assert self._run is not None  # noqa: S101 - begun
         if self._is_raised:
             return
@@ -157,7 +169,7 @@ class Attempts:
         if final is None or final is raised:
             return
         if raised is None and isinstance(final, (StopIteration, StopAsyncIteration)):
-            # Raised by a step of the loop it would be taken for its end.
+            # A step of the loop that raised it would end the loop silently.
             final, cause = RuntimeError(f"the run ended with {type(final).__name__}"), final
             final.__cause__ = cause
         context = final.__context__
@@ -169,7 +181,7 @@ class Attempts:
             del final, context
 
     def _close(self) -> None:
-        """If the run has ended, tell what the attempts have started."""
+        """If the run has ended, cancel the token that the attempts gave to what they started."""
         assert self._steps is not None  # noqa: S101 - begun
         if self._token is not None and self._steps.step is END:
             self._token.cancel()
@@ -187,18 +199,26 @@ class Attempts:
 class Attempt:
     """One attempt: a block, ``with attempt:`` or, in a coroutine, also ``async with attempt:``.
 
-    A coroutine's block is cut by a cancel of the token while it runs, and by the limits of time.
-    To leave it by ``break``, ``continue`` or ``return`` is a success. Hooks are called, and
-    awaited, at its end; under a plain ``with`` awaitable ones in the next step of the loop.
+    A cancel of the token and the limits of time cut the block of a coroutine. Leaving a block by
+    ``break``, ``continue`` or ``return`` counts as a success. Hooks run at the end of the block;
+    under a plain ``with`` those that need an ``await`` run in the next step of the loop.
+
+    Example:
+        >>> from backoff_ticker import attempts
+        >>> for attempt in attempts(until=lambda value: value > 0):
+        ...     with attempt:
+        ...         attempt.set_result(7)
+        >>> attempt.number, attempt.outcome.succeeded
+        (1, True)
 
     Thread safety: the block, and ``token``, belong to the thread or task of the loop; the token
     itself and ``outcome`` are for any thread.
-    Wakes when: the block of a coroutine is cut: a token is cancelled, ``timeout`` or
+    Wakes when: the block of a coroutine is cut because a token is cancelled, or ``timeout`` or
     ``attempt_timeout`` is reached.
-    If cancelled or interrupted: that passes, and the run is over; nothing stays behind.
+    If cancelled or interrupted: the exception passes and ends the run; nothing stays behind.
 
     Attributes:
-        number: Its place, from 1.
+        number: The number of the attempt, from 1.
     """
 
     __slots__ = ("_attempts", "_has_result", "_is_entered", "_run", "_scope", "_steps", "number")
@@ -229,7 +249,7 @@ class Attempt:
         return self._attempts._token_of_run()
 
     def set_result(self, value: object) -> None:
-        """Tell what ``until`` or ``retry_if`` is to judge; of several the last counts.
+        """Set the value that ``until`` or ``retry_if`` gets; the last call counts.
 
         Thread safety: from any thread, before the block ends.
         """
@@ -251,7 +271,7 @@ class Attempt:
                 self._scope.scope.enter()
 
     def _end_block(self, error: BaseException | None) -> None:
-        """Tell the script how the block ended."""
+        """Leave the scope, and answer the step ``ATTEMPT`` with how the block ended."""
         run, steps = self._run, self._steps
         self._attempts._open = None
         if self._scope is not None:
@@ -269,7 +289,7 @@ class Attempt:
             steps.throw(error)
 
     def _swallows(self, error: BaseException | None) -> bool:
-        """Whether the block is to swallow the error that ended it: it goes on."""
+        """Whether the block swallows the error that ended it, because the loop goes on."""
         if self._steps.step is END:
             self._attempts._end(error)
             return False

@@ -1,4 +1,4 @@
-"""One operation, called until it succeeds: ``retry_call`` and ``retry_call_async``."""
+"""``retry_call`` and ``retry_call_async``: one operation, called until it succeeds."""
 
 from __future__ import annotations
 
@@ -22,22 +22,33 @@ def retry_call(
     backoff: BackOff | None = None,
     **options: Unpack[RetryOptions],
 ) -> T:
-    """Call ``operation()`` until it succeeds; return what it returns.
+    """Call ``operation()`` until it succeeds, and return its result.
 
     The wait between two attempts blocks this thread; a cancel of a token ends it at once. See
-    ``retry`` for the options and for what is raised at the end. Where the same call is made often,
-    ``retry`` checks the options once, this function each time.
+    ``retry`` for the options and for what is raised at the end. This function checks the options at
+    each call; for an operation that is called often, ``retry`` checks them once.
+
+    Example:
+        >>> from backoff_ticker import ZeroBackOff, retry_call
+        >>> answers = iter([OSError("not yet"), "done"])
+        >>> def operation():
+        ...     answer = next(answers)
+        ...     if isinstance(answer, OSError):
+        ...         raise answer
+        ...     return answer
+        >>> retry_call(operation, ZeroBackOff(), on=OSError, max_attempts=3)
+        'done'
 
     Thread safety: each call is a run of its own, on a copy of the policy.
 
     Args:
-        operation: What to call; it takes no argument (``functools.partial`` binds some).
+        operation: Called without arguments (``functools.partial`` binds some).
         backoff: The policy; None: ``ExponentialBackOff()``.
         **options: Those of ``retry``, without ``attempt_timeout``.
 
     Raises:
-        TypeError, ValueError: An argument is not what it should be, or the operation returned a
-            coroutine; it was not run.
+        TypeError, ValueError: An argument is invalid, or the operation returned a coroutine, which
+            is closed.
         Exception: As ``retry``.
     """
     require_operation(operation)
@@ -53,19 +64,29 @@ async def retry_call_async(
     backoff: BackOff | None = None,
     **options: Unpack[RetryOptions],
 ) -> T:
-    """Await ``operation()`` until it succeeds; return what that returns.
+    """Await ``operation()`` until it succeeds, and return its result.
 
-    As ``retry_call()``, in a coroutine. A cancel of a token, and the limits of time, also cut an
-    attempt that is running, as ``asyncio.timeout()`` would. A cancel of the task itself ends
-    everything and passes as ``asyncio.CancelledError``.
+    Like ``retry_call()``, for coroutines. A cancel of a token and the limits of time also cut an
+    attempt that is running, as ``asyncio.timeout()`` would. If the task itself is cancelled,
+    ``asyncio.CancelledError`` passes and ends the run.
+
+    Example:
+        >>> import asyncio
+        >>> from backoff_ticker import retry_call_async
+        >>> async def operation():
+        ...     return "done"
+        >>> asyncio.run(retry_call_async(operation, timeout=10))
+        'done'
+
+    Thread safety: each call is a run of its own, on a copy of the policy, in one loop.
 
     Args:
-        operation: Called for each attempt; returns an awaitable, as coroutine functions do.
+        operation: Called for each attempt; returns an awaitable, as a coroutine function does.
         backoff: The policy; None: ``ExponentialBackOff()``.
         **options: Those of ``retry``.
 
     Raises:
-        TypeError, ValueError: An argument is not what it should be, or the operation returned what
+        TypeError, ValueError: An argument is invalid, or the operation returned something that
             cannot be awaited.
         Exception: As ``retry``.
     """
