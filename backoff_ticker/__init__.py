@@ -1,11 +1,30 @@
 """Time and cancellation for programs that mix threads and asyncio.
 
-Tickers that tick at the times of a back-off policy, tokens that cancel threads and coroutines
-alike, channels between them, and retries. Each name is loaded when it is first used, so importing
-the package costs next to nothing.
+Tickers that tick at times given by a back-off policy, tokens that cancel threads and coroutines
+alike, channels that connect them, and retries. Each name is loaded when it is first used, so
+importing the package costs almost nothing.
+
+Example:
+    >>> from backoff_ticker import ConstantBackOff, Ticker, with_max_retries
+    >>> for tick in Ticker(with_max_retries(ConstantBackOff(0.001), 2)):
+    ...     print("attempt", tick.number)
+    attempt 1
+    attempt 2
+    attempt 3
 """
 
 from __future__ import annotations
+
+import sys as _sys
+
+if not getattr(_sys, "_is_gil_enabled", lambda: True)():
+    import warnings as _warnings
+
+    _warnings.warn(
+        "backoff_ticker is not safe yet without the global interpreter lock: set PYTHON_GIL=1",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +42,9 @@ if TYPE_CHECKING:
     )
     from ._sentinels import CLOSED as CLOSED, STOP as STOP, Closed as Closed, Stop as Stop
     from .cancellation import (
+        CallbackHandle as CallbackHandle,
         CancellationToken as CancellationToken,
+        Scope as Scope,
         any_of as any_of,
         cancel_on_signals as cancel_on_signals,
     )
@@ -88,6 +109,7 @@ if TYPE_CHECKING:
     )
     from .tickers import (
         AsyncTicker as AsyncTicker,
+        Forwarding as Forwarding,
         Pace as Pace,
         SendSink as SendSink,
         Sink as Sink,
@@ -97,12 +119,13 @@ if TYPE_CHECKING:
 
 _MODULE_OF = {
     "AlgorithmBackOff": "policies._algorithm",
-    "AsyncTicker": "tickers._async_ticker",
+    "AsyncTicker": "tickers._ticker",
     "Attempt": "retries._attempts",
     "Attempts": "retries._attempts",
     "BackOff": "policies._protocol",
     "BackoffTickerError": "_errors",
     "CLOSED": "_sentinels",
+    "CallbackHandle": "cancellation._tree",
     "CancellationToken": "cancellation._token",
     "Cancelled": "_errors",
     "Channel": "channels._channel",
@@ -119,6 +142,7 @@ _MODULE_OF = {
     "ExponentialFeedbackBackOff": "policies._algorithm_fixed",
     "FeedbackBackOff": "policies._protocol",
     "FibonacciBackOff": "policies._algorithm_fixed",
+    "Forwarding": "tickers._forwarding",
     "FullJitterBackOff": "policies._aws_jitter",
     "HedgeOptions": "retries._option_types",
     "LILDBackOff": "policies._algorithm_adaptive",
@@ -135,6 +159,7 @@ _MODULE_OF = {
     "RetryBudget": "retries._budget",
     "RetryOptions": "retries._option_types",
     "STOP": "_sentinels",
+    "Scope": "cancellation._scope",
     "SendSink": "tickers._protocol",
     "Sink": "tickers._protocol",
     "Stop": "_sentinels",

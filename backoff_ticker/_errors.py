@@ -27,37 +27,70 @@ if TYPE_CHECKING:
 
 
 class BackoffTickerError(Exception):
-    """The root of what this package raises of its own.
+    """Base class of the errors that this package defines.
 
-    Bad arguments are not among them: those are plain ``TypeError`` and ``ValueError``.
+    Bad arguments raise plain ``TypeError`` and ``ValueError`` instead.
+
+    Example:
+        >>> from backoff_ticker import BackoffTickerError, Cancelled
+        >>> issubclass(Cancelled, BackoffTickerError)
+        True
     """
 
 
 class CloseReason(enum.StrEnum):
-    """Why a ticker gives no more ticks."""
+    """Why a ticker gives no more ticks.
+
+    Example:
+        >>> from backoff_ticker import StopBackOff, Ticker
+        >>> ticker = Ticker(StopBackOff())
+        >>> [tick.number for tick in ticker]
+        [1]
+        >>> ticker.close_reason
+        <CloseReason.EXHAUSTED: 'exhausted'>
+    """
 
     STOPPED = "stopped"
-    """``stop()`` was called, or a ``with`` block left."""
+    """``stop()`` was called, or a ``with`` block was left."""
     EXHAUSTED = "exhausted"
     """The policy returned ``STOP``."""
     CANCELLED = "cancelled"
     """A token was cancelled, or its deadline passed."""
     FAILED = "failed"
-    """The policy raised an error or returned what is no delay."""
+    """The policy raised an error, or returned something other than a delay or ``STOP``."""
 
 
 class WouldBlock(BackoffTickerError):
-    """A ``*_nowait`` method found nothing ready; the same call may succeed later."""
+    """A ``*_nowait`` method found nothing ready; the same call may succeed later.
+
+    Example:
+        >>> from backoff_ticker import Channel, WouldBlock
+        >>> try:
+        ...     Channel(1).receive_nowait()
+        ... except WouldBlock:
+        ...     print("empty")
+        empty
+    """
 
 
 class TickerClosed(BackoffTickerError):
-    """A tick was asked of a ticker that gives no more.
+    """A tick was requested from a ticker that gives no more.
 
-    Not raised by iteration, which simply ends, and not for the failure of a policy: the policy's
-    own error comes first, once.
+    Iteration ends instead of raising this. If the policy failed, its own error is raised first,
+    once.
 
     Attributes:
         reason: Why the ticker closed, a ``CloseReason``.
+
+    Example:
+        >>> from backoff_ticker import Ticker, TickerClosed, ZeroBackOff
+        >>> ticker = Ticker(ZeroBackOff())
+        >>> ticker.stop()
+        >>> try:
+        ...     ticker.receive()
+        ... except TickerClosed as error:
+        ...     print(error)
+        the ticker is closed: stopped
     """
 
     def __init__(self, reason: CloseReason) -> None:
@@ -69,9 +102,19 @@ class TickerClosed(BackoffTickerError):
 
 
 class ChannelClosed(BackoffTickerError):
-    """Something was sent on a closed channel, or asked of one that is closed and empty.
+    """An item was sent on a closed channel, or requested from one that is closed and empty.
 
-    Not raised by iteration, which simply ends.
+    Iteration ends instead of raising this.
+
+    Example:
+        >>> from backoff_ticker import Channel, ChannelClosed
+        >>> channel = Channel(1)
+        >>> channel.close()
+        >>> try:
+        ...     channel.receive()
+        ... except ChannelClosed as error:
+        ...     print(error)
+        the channel is closed
     """
 
     def __str__(self) -> str:
@@ -81,11 +124,22 @@ class ChannelClosed(BackoffTickerError):
 class Cancelled(BackoffTickerError):
     """A cancellation token was cancelled.
 
-    An ordinary ``Exception``, unlike ``asyncio.CancelledError``: it tells that *work* was called
-    off, not that the task itself was.
+    This is an ordinary ``Exception``, unlike ``asyncio.CancelledError``: the *work* was cancelled,
+    not the task that does it.
 
     Attributes:
         cause: What was given to ``cancel()``: an exception, a text, or None.
+
+    Example:
+        >>> from backoff_ticker import CancellationToken, Cancelled
+        >>> token = CancellationToken()
+        >>> token.cancel("shutting down")
+        True
+        >>> try:
+        ...     token.raise_if_cancelled()
+        ... except Cancelled as error:
+        ...     print(error)
+        cancelled: shutting down
     """
 
     def __init__(self, cause: BaseException | str | None = None) -> None:
@@ -95,12 +149,23 @@ class Cancelled(BackoffTickerError):
     def __str__(self) -> str:
         if self.cause is None:
             return "cancelled"
-        told = self.cause if isinstance(self.cause, str) else type(self.cause).__name__
-        return f"cancelled: {told}"
+        # Only the type of an exception: its text may be secret.
+        cause = self.cause if isinstance(self.cause, str) else type(self.cause).__name__
+        return f"cancelled: {cause}"
 
 
 class DeadlineExceeded(Cancelled, TimeoutError):
-    """A deadline passed: the cause of a token whose deadline passed, and what it then raises."""
+    """The deadline of a token passed; it is both the token's cause and the error raised.
+
+    Example:
+        >>> from backoff_ticker import CancellationToken
+        >>> token = CancellationToken().child(timeout=0)
+        >>> try:
+        ...     token.raise_if_cancelled()
+        ... except TimeoutError as error:
+        ...     print(error)
+        the deadline has passed
+    """
 
     def __str__(self) -> str:
         return "the deadline has passed"

@@ -1,7 +1,7 @@
-"""Forks and pickling: which process this is, and objects that must not leave it.
+"""Forks and pickling: which process this is, and objects that belong to their process.
 
-Threads do not survive a fork, but what they left in memory does. Code that stores "a thread will
-do this" stores the generation with it, and ignores the entry once the generation has changed.
+Threads do not survive a fork, but what they left in memory does. Code that notes "a thread will
+do this" therefore notes the generation too, and ignores the note once the generation has changed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ generation: int = 0
 
 
 def after_fork(callback: Callable[[], object]) -> None:
-    """Register ``callback()`` to run in every child that this process forks."""
+    """Call ``callback()`` in every child that this process forks, where the system can fork."""
     register = getattr(os, "register_at_fork", None)
     if register is not None:
         register(after_in_child=callback)
@@ -33,12 +33,12 @@ after_fork(_increment_generation)
 
 
 class ProcessBound:
-    """Base of objects that others wait for: a copy is the object itself, pickling is refused."""
+    """An object that others wait for: a copy is the object itself, and it cannot be pickled."""
 
     __slots__ = ()
 
     _kind: ClassVar[str]
-    """Names the object in errors, with its article."""
+    """Names the object in error messages, with an article."""
 
     def __copy__(self) -> Self:
         return self

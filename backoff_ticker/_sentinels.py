@@ -1,4 +1,4 @@
-"""Values that stand where no value is: STOP and CLOSED for users, EMPTY and ENDED inside."""
+"""Singletons that stand for "no value": STOP and CLOSED are public, EMPTY and ENDED internal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class _Singleton:
-    """A class with one instance, which survives copying and pickling and equals only itself."""
+    """A class with one instance, which survives copy and pickle and is equal only to itself."""
 
     __slots__ = ()
 
@@ -35,13 +35,26 @@ class Stop(_Singleton, name="STOP"):
     """The type of ``STOP``, its only instance.
 
     It is not a number and not equal to one, so it cannot be mistaken for a delay.
+
+    Example:
+        >>> from backoff_ticker import STOP, Stop
+        >>> isinstance(STOP, Stop), Stop() is STOP
+        (True, True)
     """
 
     __slots__ = ()
 
 
 class Closed(_Singleton, name="CLOSED"):
-    """The type of ``CLOSED``, its only instance."""
+    """The type of ``CLOSED``, its only instance.
+
+    Example:
+        >>> from backoff_ticker import CLOSED, Channel, select
+        >>> channel = Channel(1)
+        >>> channel.close()
+        >>> select(channel)[1] is CLOSED
+        True
+    """
 
     __slots__ = ()
 
@@ -55,13 +68,13 @@ class _Ended(_Singleton, name="ENDED"):
 
 
 STOP: Final = object.__new__(Stop)
-"""Returned by ``next_backoff()`` instead of seconds: give up, do not wait again."""
+"""What ``next_backoff()`` returns instead of seconds to say: give up, do not wait again."""
 
 CLOSED: Final = object.__new__(Closed)
-"""Given by ``select`` instead of a value: the ticker or channel has ended."""
+"""What ``select`` returns instead of a value once the ticker or channel has ended."""
 
 EMPTY: Any = object.__new__(_Empty)
-"""Returned by an attempt to take a value where there is none yet."""
+"""The result of trying to take a value if there is none yet."""
 
 ENDED: Any = object.__new__(_Ended)
-"""Returned by an attempt to take a value where none will come; unlike ``CLOSED``, never sent."""
+"""The result of trying to take a value if none will come; unlike ``CLOSED``, never an item."""

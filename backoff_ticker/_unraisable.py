@@ -1,4 +1,4 @@
-"""Errors that no caller can receive: shown through ``sys.unraisablehook``, never swallowed."""
+"""Reports errors that no caller can receive through ``sys.unraisablehook``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class _Unraisable:
-    """What a ``sys.unraisablehook`` is given: the attributes of ``sys.UnraisableHookArgs``."""
+    """The argument of a hook, with the attributes of ``sys.UnraisableHookArgs``."""
 
     __slots__ = ("err_msg", "exc_traceback", "exc_type", "exc_value", "object")
 
@@ -25,14 +25,14 @@ class _Unraisable:
 
 
 def report(error: BaseException, message: str, source: object) -> None:
-    """Show an error of user code that nobody awaits; raises nothing itself.
+    """Report an error of user code that no caller can receive; raises nothing itself.
 
-    A hook set by the program (or by a test runner) is called with it. The default hook takes
-    only the interpreter's own records, so its report is written to ``sys.stderr`` here.
+    A hook that the program or a test runner has set is called. The default hook accepts only the
+    interpreter's own records, so in its place the report is written to ``sys.stderr`` here.
 
     Args:
         error: What was raised.
-        message: What was being done, such as "Exception in a token's callback".
+        message: What happened, such as "Exception in a scheduled callback".
         source: The object concerned; its ``repr`` is shown.
     """
     hook = sys.unraisablehook
@@ -44,5 +44,5 @@ def report(error: BaseException, message: str, source: object) -> None:
 
             lines = traceback.format_exception(error)
             sys.stderr.write(f"{message}: {safe_repr(source)}\n{''.join(lines)}")
-    except BaseException:  # noqa: BLE001, S110 - there is nobody left to tell, as in the interpreter
+    except BaseException:  # noqa: BLE001, S110 - as in the interpreter: nobody is left to tell
         pass

@@ -1,6 +1,8 @@
-"""The one place where numbers from outside are checked: durations, moments, counts, fractions.
+"""Checks of numbers that users give: durations, times, counts, factors, fractions.
 
-A bad number raises where it enters and the message names the parameter and the value.
+A bad number raises where it enters, and the message names the parameter and the value. All checks
+raise ``TypeError`` for a value of another type (a bool is not a number) and ``ValueError`` for a
+number out of range; NaN, infinities and ints too big for a float are always out of range.
 """
 
 from __future__ import annotations
@@ -15,27 +17,22 @@ LARGEST = 1.7976931348623157e308
 """The largest finite float: where a delay without a cap saturates."""
 
 LONGEST_WAIT = 86_400.0
-"""Seconds: no wait is handed to the system for longer; a longer one is begun again."""
+"""Seconds: the longest wait that is handed to the system; a longer one is split."""
 
-_LONGEST_SHOWN = 200
+_LONGEST_REPR = 200
 
 
 def safe_repr(value: object) -> str:
-    """Return the ``repr`` of ``value``, or what can be said where that fails or is endless."""
+    """Return the ``repr`` of ``value``, cut if it is long; if it fails, the type instead."""
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - such as an int of more digits than the interpreter converts
         return f"one of type {type(value).__name__}"
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+    return text if len(text) <= _LONGEST_REPR else f"{text[:_LONGEST_REPR]}..."
 
 
 def as_number(name: str, value: object, expected: str = "a finite number") -> float:
-    """Return ``value`` as a finite float.
-
-    Raises:
-        TypeError: It is not an int or a float, or is a bool.
-        ValueError: It is NaN, infinite or too big for a float.
-    """
+    """Return ``value`` as a finite float."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(
             f"{name} must be {expected}, not {safe_repr(value)} of type {type(value).__name__}"
@@ -50,12 +47,7 @@ def as_number(name: str, value: object, expected: str = "a finite number") -> fl
 
 
 def as_fraction(name: str, value: float) -> float:
-    """Return ``value`` as a float >= 0 and < 1.
-
-    Raises:
-        TypeError: It is not an int or a float, or is a bool.
-        ValueError: It is out of that range.
-    """
+    """Return ``value`` as a float >= 0 and < 1."""
     number = as_number(name, value)
     if not 0.0 <= number < 1.0:
         raise ValueError(f"{name} must be >= 0 and < 1, not {safe_repr(value)}")
@@ -63,12 +55,7 @@ def as_fraction(name: str, value: float) -> float:
 
 
 def as_factor(name: str, value: float, least: int) -> float:
-    """Return ``value`` as a finite float of at least ``least``.
-
-    Raises:
-        TypeError: It is not an int or a float, or is a bool.
-        ValueError: It is NaN, infinite, less, or too big for a float.
-    """
+    """Return ``value`` as a finite float of at least ``least``."""
     number = as_number(name, value)
     if number < least:
         raise ValueError(f"{name} must be >= {least}, not {safe_repr(value)}")
@@ -76,11 +63,7 @@ def as_factor(name: str, value: float, least: int) -> float:
 
 
 def as_flag(name: str, value: object) -> bool:
-    """Return ``value`` if it is True or False.
-
-    Raises:
-        TypeError: It is something else.
-    """
+    """Return ``value`` if it is True or False."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be a bool, not {safe_repr(value)}")
     return value
@@ -91,13 +74,9 @@ def as_difference(
     value: float | timedelta,
     expected: str = "a finite number of seconds or a timedelta",
 ) -> float:
-    """Return a difference of times, of either sign, as finite seconds.
-
-    Raises:
-        TypeError: It is neither an int, a float nor a timedelta, or is a bool.
-        ValueError: It is NaN, infinite or too big for a float.
-    """
-    total_seconds = getattr(type(value), "total_seconds", None)  # so datetime is not imported
+    """Return a difference of times, positive or negative, as finite seconds."""
+    # A timedelta is recognised by its method, so that datetime need not be imported.
+    total_seconds = getattr(type(value), "total_seconds", None)
     return as_number(name, total_seconds(value) if total_seconds else value, expected)
 
 
@@ -106,12 +85,7 @@ def as_seconds(
     value: float | timedelta,
     expected: str = "a finite number of seconds >= 0 or a timedelta",
 ) -> float:
-    """Return a duration, seconds or a ``datetime.timedelta``, as finite seconds of at least 0.
-
-    Raises:
-        TypeError: It is neither an int, a float nor a timedelta, or is a bool.
-        ValueError: It is NaN, infinite, negative or too big for a float.
-    """
+    """Return a duration, seconds or a ``datetime.timedelta``, as finite seconds of at least 0."""
     number = as_difference(name, value, expected)
     if number < 0.0:
         raise ValueError(f"{name} must be {expected}, not {safe_repr(value)}")
@@ -119,12 +93,7 @@ def as_seconds(
 
 
 def as_count(name: str, value: object, least: int = 0, *, also: str = "") -> int:
-    """Return ``value`` as an int of at least ``least``; ``also`` is what else errors say may be.
-
-    Raises:
-        TypeError: It is not an int, or is a bool.
-        ValueError: It is less.
-    """
+    """Return ``value`` as an int >= ``least``; errors name ``also`` as another accepted value."""
     expected = f"an int >= {least}" + (f" or {also}" if also else "")
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(

@@ -169,10 +169,11 @@ def test_it_ends_quietly_when_nobody_reads_its_output() -> None:
 
 
 LEFT_OVER = """
-import runpy, sys, threading
-program = runpy.run_path(sys.argv[1])
-del sys.argv[1]
-program["main"]()
+import importlib.util, sys, threading
+spec = importlib.util.spec_from_file_location("example", sys.argv.pop(1))
+program = sys.modules["example"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(program)
+program.main()
 print([thread.name for thread in threading.enumerate() if not thread.daemon])
 """
 

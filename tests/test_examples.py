@@ -304,11 +304,12 @@ def check_quiet_end(process: subprocess.Popen[str]) -> None:
 
 
 LEFT_OVER = """
-import os, runpy, sys, threading
-program = runpy.run_path(sys.argv[1])
-del sys.argv[1]
+import importlib.util, os, sys, threading
+spec = importlib.util.spec_from_file_location("example", sys.argv.pop(1))
+program = sys.modules["example"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(program)
 before = os.listdir("/dev/fd")
-program["main"]()
+program.main()
 print([thread.name for thread in threading.enumerate()], os.listdir("/dev/fd") == before)
 """
 

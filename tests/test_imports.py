@@ -13,15 +13,14 @@ import pytest
 
 import backoff_ticker
 
-ROOT = Path(__file__).parents[1]
-FACADE = ROOT / "backoff_ticker" / "__init__.py"
+FACADE = Path(backoff_ticker.__file__)
 HEAVY = {"asyncio", "dataclasses", "inspect", "janus", "logging", "typing"}
 PROTOCOLS = {"BackOff", "Clock", "FeedbackBackOff", "Parker", "Sink", "TimerHandle"}
 PROTOCOLS |= {"HedgeOptions", "RetryOptions", "SendSink", "TimerLike"}
 
 PRELUDE = f"""
 import json, sys
-sys.path.insert(0, {str(ROOT)!r})
+sys.path.insert(0, {str(FACADE.parents[1])!r})
 def heavy():
     return sorted({HEAVY!r} & set(sys.modules))
 assert heavy() == [], heavy()
@@ -124,6 +123,42 @@ print(json.dumps(sorted({"janus", "dataclasses"} & (set(sys.modules) - before)))
     assert run(script) == []
 
 
+def test_the_core_needs_nothing_that_only_posix_has():
+    core = [
+        f"backoff_ticker.{'.'.join(path.relative_to(FACADE.parent).with_suffix('').parts)}"
+        for path in sorted(FACADE.parent.rglob("*.py"))
+        if path.parts[len(FACADE.parent.parts)] not in {"testing", "cli", "__main__.py"}
+        and path.stem not in {"__init__", "_pytest_plugin"}
+    ]
+    script = f"""
+import os, signal
+from importlib import import_module
+for name in ["fcntl", "termios", "pty", "resource", "grp", "pwd"]:
+    sys.modules[name] = None
+del os.fork, os.register_at_fork, signal.SIGUSR1
+for name in {core!r}:
+    import_module(name)
+print(json.dumps({len(core)}))
+"""
+    assert run(script) == len(core) > 20
+
+
+def test_the_import_warns_once_where_the_interpreter_runs_without_its_lock():
+    script = """
+import warnings
+sys._is_gil_enabled = lambda: %s
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import backoff_ticker
+    from backoff_ticker import STOP
+print(json.dumps([[w.category.__name__, str(w.message)] for w in caught]))
+"""
+    assert run(script % True) == []
+    ((category, message),) = run(script % False)
+    assert category == "RuntimeWarning"
+    assert "global interpreter lock" in message
+
+
 # The facade
 
 
@@ -144,17 +179,16 @@ def test_each_name_comes_from_the_folder_that_type_checkers_are_told(name, room)
 
 NAMES = """
     AlgorithmBackOff AsyncTicker Attempt Attempts BackOff BackoffTickerError CLOSED
-    CancellationToken Cancelled Channel ChannelClosed Clock CloseReason Closed ConstantBackOff
-    ConstantFeedbackBackOff DeadlineExceeded DecorrelatedJitterBackOff EqualJitterBackOff
-    ExponentialBackOff ExponentialFeedbackBackOff FeedbackBackOff FibonacciBackOff
-    FullJitterBackOff HedgeOptions LILDBackOff LIMDBackOff MILDBackOff MIMDBackOff Outcome
-    POLICIES Pace Parker Permanent RejectedResult RetryAfter RetryBudget RetryOptions STOP SendSink
-    Sink Stop StopBackOff StopReason SystemClock Tick Ticker TickerClosed Timer TimerHandle
-    TimerLike TruncatedExponentialBackOff WouldBlock ZeroBackOff any_of attempts
-    cancel_on_signals chain
-    delays hedge_call_async merge named_policy parse_retry_after retry retry_call
-    retry_call_async select select_async with_added_jitter with_jitter with_max_elapsed_time
-    with_max_interval with_max_retries with_token
+    CallbackHandle CancellationToken Cancelled Channel ChannelClosed Clock CloseReason Closed
+    ConstantBackOff ConstantFeedbackBackOff DeadlineExceeded DecorrelatedJitterBackOff
+    EqualJitterBackOff ExponentialBackOff ExponentialFeedbackBackOff FeedbackBackOff
+    FibonacciBackOff Forwarding FullJitterBackOff HedgeOptions LILDBackOff LIMDBackOff MILDBackOff
+    MIMDBackOff Outcome POLICIES Pace Parker Permanent RejectedResult RetryAfter RetryBudget
+    RetryOptions STOP Scope SendSink Sink Stop StopBackOff StopReason SystemClock Tick Ticker
+    TickerClosed Timer TimerHandle TimerLike TruncatedExponentialBackOff WouldBlock ZeroBackOff
+    any_of attempts cancel_on_signals chain delays hedge_call_async merge named_policy
+    parse_retry_after retry retry_call retry_call_async select select_async with_added_jitter
+    with_jitter with_max_elapsed_time with_max_interval with_max_retries with_token
 """
 
 

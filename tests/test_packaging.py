@@ -1,20 +1,16 @@
-"""What is shipped: the project file, the marker for type checkers, docstrings."""
+"""What is shipped: the project file, the marker for type checkers, the pages beside them."""
 
 from __future__ import annotations
 
-import ast
-import inspect
+import re
 import tomllib
 from pathlib import Path
-
-import pytest
 
 import backoff_ticker
 
 ROOT = Path(__file__).parents[1]
-PACKAGE = ROOT / "backoff_ticker"
+PACKAGE = Path(backoff_ticker.__file__).parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
 def test_python_3_11_and_later():
@@ -24,7 +20,7 @@ def test_python_3_11_and_later():
         for line in PROJECT["project"]["classifiers"]
         if line.startswith("Programming Language :: Python :: 3.")
     ]
-    assert versions == ["3.11", "3.12", "3.13"]
+    assert versions == ["3.11", "3.12", "3.13", "3.14", "3.15"]
 
 
 def test_janus_is_the_single_dependency_at_run_time():
@@ -62,81 +58,24 @@ def test_nothing_but_modules_and_the_marker_is_in_the_package():
     assert others == {"py.typed"}
 
 
-def test_every_test_has_a_limit_and_warnings_are_errors():
-    options = PROJECT["tool"]["pytest"]["ini_options"]
-    assert options["filterwarnings"] == ["error"]
-    assert options["timeout"] == 60
+def test_a_packager_finds_the_rest_in_the_sdist():
+    included = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    assert {"/tests", "/docs", "/examples", "/CHANGELOG.md", "/SECURITY.md"} <= set(included)
 
 
-# Docstrings
+def test_the_changelog_knows_what_is_not_released_yet():
+    versions = re.findall(r"^## \[?([^\]\n]+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert versions[0] == "Unreleased"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_every_module_has_a_docstring(path):
-    tree = ast.parse(path.read_text())
-    assert (ast.get_docstring(tree) or "").strip()
-
-
-def public_members():
-    for name in backoff_ticker.__all__:
-        value = getattr(backoff_ticker, name)
-        yield name, value
-        if isinstance(value, type):
-            for cls in value.__mro__:
-                if cls.__module__.startswith("backoff_ticker"):
-                    for attribute, member in vars(cls).items():
-                        if not attribute.startswith("_"):
-                            yield f"{name}.{attribute}", member
-
-
-def documented(value):
-    """Return the docstring, or None for what can have none: a slot, an enum's member."""
-    if isinstance(value, (staticmethod, classmethod)):
-        value = value.__func__
-    if inspect.isroutine(value) or isinstance(value, (type, property)):
-        return inspect.getdoc(value) or ""
-    return None
-
-
-@pytest.mark.parametrize(("name", "value"), list(public_members()))
-def test_every_public_name_has_a_docstring(name, value):
-    text = documented(value)
-    assert text is None or len(text.split()) >= 2
-
-
-def test_the_docstrings_looked_at_are_those_of_the_package():
-    looked_at = {name for name, value in public_members() if documented(value) is not None}
-    assert {
-        "Ticker.receive",
-        "AsyncTicker.receive",
-        "Ticker.queue",
-        "CancellationToken.wait",
-        "CancellationToken.cause",
-        "ExponentialBackOff.current_interval",
-        "SystemClock.monotonic",
-        "BackOff.next_backoff",
-        "Clock.call_at",
-        "Tick.datetime",
-        "Stop",
-        "delays",
-    } <= looked_at
-
-
-def described(text):
-    """Return the names under ``Args:`` of a Google-style docstring."""
-    _, found, rest = text.partition("Args:\n")
-    names = []
-    for line in rest.splitlines() if found else []:
-        if line and not line.startswith(" "):
-            break
-        if line.startswith("    ") and not line.startswith("     ") and ":" in line:
-            names.append(line.strip().partition(":")[0].lstrip("*"))
-    return names
-
-
-@pytest.mark.parametrize(
-    "name", ["AsyncTicker", "CancellationToken", "ConstantBackOff", "ExponentialBackOff", "Ticker"]
-)
-def test_a_class_describes_each_parameter_of_its_constructor(name):
-    value = getattr(backoff_ticker, name)
-    assert described(inspect.getdoc(value)) == list(inspect.signature(value).parameters)
+def test_each_tool_is_pinned_for_ci():
+    pinned = {
+        line.partition("==")[0]
+        for line in (ROOT / ".ci" / "constraints.txt").read_text().splitlines()
+        if "==" in line
+    }
+    wanted = list(PROJECT["project"]["dependencies"])
+    for extra in PROJECT["project"]["optional-dependencies"].values():
+        wanted += extra
+    names = {re.match(r"[\w-]+", requirement)[0] for requirement in wanted}
+    assert names - pinned == {"backoff-ticker"}

@@ -1,4 +1,4 @@
-"""STOP: one object, whatever is done to it, and no number."""
+"""STOP and CLOSED: one object each, whatever is done to it, and not a number."""
 
 from __future__ import annotations
 
@@ -11,25 +11,20 @@ from fractions import Fraction
 
 import pytest
 
-from backoff_ticker import STOP, Stop
-from backoff_ticker.policies._running import checked_delay
+from backoff_ticker import CLOSED, STOP, Closed, Stop
+
+BOTH = pytest.mark.parametrize(("kind", "only"), [(Stop, STOP), (Closed, CLOSED)])
 
 
-def test_there_is_one():
-    assert Stop() is STOP
-    assert type(STOP) is Stop
-
-
-def test_copies_are_the_same_object():
-    assert copy.copy(STOP) is STOP
-    assert copy.deepcopy(STOP) is STOP
-    assert copy.deepcopy([STOP, {"a": STOP}]) == [STOP, {"a": STOP}]
-
-
-@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_it_survives_every_pickle_protocol(protocol):
-    assert pickle.loads(pickle.dumps(STOP, protocol)) is STOP
-    assert pickle.loads(pickle.dumps(Stop, protocol)) is Stop
+@BOTH
+def test_there_is_one_whatever_copies_it(kind, only):
+    assert kind() is only
+    assert type(only) is kind
+    assert copy.copy(only) is only
+    assert copy.deepcopy([only]) == [only]
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(only, protocol)) is only
+        assert pickle.loads(pickle.dumps(kind, protocol)) is kind
 
 
 @pytest.mark.parametrize(
@@ -70,21 +65,17 @@ def test_nothing_can_be_computed_with_it(compute):
         compute(STOP)
 
 
-def test_it_is_no_delay():
-    with pytest.raises(TypeError):
-        checked_delay("policy", STOP)
+@BOTH
+def test_it_prints_its_name(kind, only):
+    name = kind.__name__.upper()
+    assert (repr(only), str(only), f"{only}") == (name, name, name)
 
 
-def test_it_prints_its_name():
-    assert repr(STOP) == "STOP"
-    assert str(STOP) == "STOP"
-    assert f"{STOP}" == "STOP"
-
-
-def test_it_has_no_attributes_and_no_subclasses():
+@BOTH
+def test_it_has_no_attributes_and_no_subclasses(kind, only):
     with pytest.raises(AttributeError):
-        STOP.attribute = 1
+        only.attribute = 1
     with pytest.raises(TypeError):
-        type("Other", (Stop,), {})
+        type("Other", (kind,), {})
     with pytest.raises(TypeError):
-        Stop(1)
+        kind(1)

@@ -1,4 +1,17 @@
-"""Cancellation tokens, shared by threads and event loops."""
+"""Cancellation tokens, shared by threads and event loops.
+
+* ``_tree``: who is cancelled with whom, why, and what is called; callback handles.
+* ``_token``: the token, and ``any_of``.
+* ``_scope``: ``async with token.scope()``, which cancels code through asyncio.
+* ``_signals``: a token that signals cancel.
+
+What always holds:
+
+* The first cause stays.
+* By the time ``cancel()`` returns, True or False, all descendants are cancelled.
+* A callback is called once or was removed, never both.
+* ``cancel()`` takes no lock: signal handlers, finalizers and callbacks may call it.
+"""
 
 from __future__ import annotations
 
@@ -10,3 +23,4 @@ from ._token import (
     derive_token as derive_token,
     require_token as require_token,
 )
+from ._tree import CallbackHandle as CallbackHandle

@@ -1,12 +1,14 @@
-"""``async with token.scope()``: a token that cancels the code inside through asyncio.
+"""``async with token.scope()``: a block whose body a token cancels through asyncio.
 
-asyncio has one way to end a coroutine, ``task.cancel()``, and counts the requests so that whoever
-made one can take it back. A scope follows that protocol as ``asyncio.timeout()`` does: it counts
-relative to its entry, takes back its own request, and turns the ``CancelledError`` into
-``Cancelled`` only if nobody else asked for it.
+asyncio has one way to end a coroutine, ``task.cancel()``, and counts these requests so that
+whoever made one can take it back. A scope follows that protocol as ``asyncio.timeout()`` does: it
+counts relative to its entry, takes back its own request, and turns the ``CancelledError`` into
+``Cancelled`` only if nobody else cancelled the task.
 """
 
 from __future__ import annotations
+
+from types import GenericAlias
 
 from ..waiting import Waiter, cancelled_error, checkpoint, current_loop, current_task
 
@@ -14,22 +16,61 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
     from types import TracebackType
+    from typing import Any, Generic, Protocol
+
+    from typing_extensions import TypeVar
 
     from .._errors import Cancelled
-    from ..clock import TimerHandle
-    from ._token import CancellationToken
+    from ..clock import Clock, TimerHandle
+    from ..waiting import WaitSet
+
+    class CancelSource(Protocol):
+        """What a scope needs of a token."""
+
+        @property
+        def cancelled(self) -> bool: ...
+        @property
+        def deadline(self) -> float | None: ...
+        @property
+        def clock(self) -> Clock: ...
+        def wait_set(self) -> WaitSet: ...
+        def error(self) -> Cancelled: ...
+
+    T_co = TypeVar("T_co", bound=CancelSource, default=CancelSource, covariant=True)
+
+    class _ScopeBase(Waiter, Generic[T_co]):
+        __slots__ = ()
+else:  # no typing.Generic, which would import typing at run time
+    T_co = None
+    _ScopeBase = {T_co: Waiter}
 
 
-class Scope(Waiter):
-    """One block; see ``CancellationToken.scope``.
+class Scope(_ScopeBase[T_co]):
+    """A block that ``CancellationToken.scope()`` returns, for ``async with``.
 
     Attributes:
         error: What the cancel of this block was turned into; None if it was not.
+
+    Example:
+        >>> import asyncio
+        >>> from backoff_ticker import CancellationToken, Cancelled
+        >>> async def main():
+        ...     token = CancellationToken()
+        ...     asyncio.get_running_loop().call_soon(token.cancel, "enough")
+        ...     try:
+        ...         async with token.scope():
+        ...             await asyncio.sleep(60)
+        ...     except Cancelled as error:
+        ...         print(error)
+        >>> asyncio.run(main())
+        cancelled: enough
     """
 
     __slots__ = ("_cancelling", "_fired", "_task", "_timer", "_token", "error", "loop")
 
-    def __init__(self, token: CancellationToken) -> None:
+    __class_getitem__: classmethod[Any, ..., GenericAlias] = classmethod(GenericAlias)
+
+    def __init__(self, token: T_co) -> None:
         super().__init__()
         self._token = token
         self._task: asyncio.Task[object] | None = None
@@ -38,14 +79,15 @@ class Scope(Waiter):
         self._fired = False
         self.error: Cancelled | None = None
 
-    async def __aenter__(self) -> CancellationToken:
-        """Enter the block; under a cancelled token its first ``await`` is cancelled.
+    async def __aenter__(self) -> T_co:
+        """Enter the block; if the token is cancelled already, its first ``await`` is cancelled.
 
         Raises:
             RuntimeError: It is not entered in a task, or was entered before.
         """
         if self._task is None and current_task().cancelling():
-            await checkpoint  # a cancel that is still to come is not this block's: let it come now
+            # Somebody else's cancel may be on its way; it must not be taken for this block's.
+            await checkpoint
         self.enter()
         return self._token
 
@@ -76,36 +118,26 @@ class Scope(Waiter):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Leave the block: take the cancel back, and tell it as ``Cancelled``."""
-        unmet = self.leave(exc)
+        """Leave the block: take the cancel back and raise ``Cancelled`` instead."""
+        pending = self.leave(exc)
         error, self.error = self.error, None
         if error is not None:
             try:
                 raise error from exc
             finally:
-                del error  # it leads to this frame
-        if unmet:
+                del error  # it refers to this frame
+        if pending:
             await self.settle()
-
-    async def settle(self) -> None:
-        """Let a cancel of this block come that its body did not meet, and end here."""
-        task = self._task
-        assert task is not None  # noqa: S101 - entered
-        try:
-            await checkpoint
-        except cancelled_error():
-            if task.cancelling() > self._cancelling:
-                raise
 
     def leave(self, exc: BaseException | None) -> bool:
         """Leave the block where there is no ``await``; ``exc`` is what ended it.
 
-        ``error`` is then what is to be raised instead, if ``exc`` is the cancel of this block and
-        nobody else's.
+        Sets ``error`` to what must be raised instead of ``exc``, if that is the cancel of this
+        block and nobody else's.
 
         Returns:
-            Whether a cancel of this block was not met by the body and is still to come. Only a
-            body that cancelled the token itself, and then did not wait, can leave one.
+            Whether a cancel of this block is still to come: the body cancelled the token itself
+            and did not wait after that. ``settle()`` must then be awaited.
         """
         task = self._task
         assert task is not None  # noqa: S101 - entered
@@ -119,3 +151,13 @@ class Scope(Waiter):
             self.error = self._token.error()
             return False
         return True
+
+    async def settle(self) -> None:
+        """Receive and drop the cancel that ``leave()`` found still to come."""
+        task = self._task
+        assert task is not None  # noqa: S101 - entered
+        try:
+            await checkpoint
+        except cancelled_error():
+            if task.cancelling() > self._cancelling:
+                raise

@@ -1,4 +1,4 @@
-"""Signals that cancel: a token that lives as long as a ``with`` block."""
+"""``cancel_on_signals``: a token that signals cancel."""
 
 from __future__ import annotations
 
@@ -19,21 +19,29 @@ if TYPE_CHECKING:
 def cancel_on_signals(*signals: int, clock: Clock | None = None) -> Iterator[CancellationToken]:
     """Yield a token that the first of ``signals`` cancels, with the signal's name as its cause.
 
-    While the block runs, these signals do nothing else: a second Ctrl-C is taken too, as with Go's
-    ``signal.NotifyContext``. Leaving it restores the handlers that were there and leaves the
-    token as it is.
+    While the block runs, these signals do nothing else: a second Ctrl-C is ignored, as with Go's
+    ``signal.NotifyContext``. Leaving the block restores the former handlers and does not cancel
+    the token, which may be shared with any threads and event loops.
 
-    The token may be shared with any threads and event loops. CPython runs handlers in the main
-    thread between two instructions; should the signal arrive in the few before the main thread
-    begins to wait on a lock, the handler runs when that wait ends.
+    CPython runs handlers in the main thread between two instructions. If the signal arrives in the
+    few instructions before the main thread begins to wait on a lock, the handler runs when that
+    wait ends.
 
     Args:
-        *signals: Which signals; none given: SIGINT and SIGTERM.
+        *signals: Numbers of signals; none: SIGINT and SIGTERM.
         clock: The clock of the token; None: the current clock.
 
     Raises:
         RuntimeError: It is not entered in the main thread.
-        TypeError, ValueError, OSError: Not the number of a signal that can be handled.
+        TypeError, ValueError, OSError: A number is not that of a signal that can be handled.
+
+    Example:
+        >>> import signal
+        >>> from backoff_ticker import cancel_on_signals
+        >>> with cancel_on_signals() as token:
+        ...     signal.raise_signal(signal.SIGINT)
+        ...     token.cause
+        'SIGINT'
     """
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("cancel_on_signals() must be entered in the main thread")

@@ -1,4 +1,4 @@
-"""Cancellation tokens: one object that cancels threads and coroutines alike."""
+"""The cancellation token: one object that cancels threads and coroutines alike."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from .._process import ProcessBound
 from .._sentinels import EMPTY
 from .._validation import as_number, as_seconds, safe_repr
 from ..clock import resolve_clock
-from ..waiting import NO_DEADLINE, Source, park_coroutine, park_thread
-from ._tree import CallbackHandle, TokenNode
+from ..waiting import NO_DEADLINE, Source, WaitSet, park_coroutine, park_thread
+from ._tree import CallbackHandle, add_child, cancel_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,17 +18,18 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ..clock import Clock
-    from ..waiting import LoopWaiter, ThreadWaiter, WaitSet
+    from ..waiting import Waiter
     from ._scope import Scope
+    from ._tree import Cause, Cells
 
 
-class CancellationToken(TokenNode, Source, ProcessBound):
-    """Tells any number of threads and event loops that work is called off.
+class CancellationToken(Source, ProcessBound):
+    """Tells any number of threads and event loops to stop their work.
 
     Every method may be called from any thread and loop; ``cancel()`` also from signal handlers,
     finalizers and callbacks. Nothing polls: a cancel wakes each waiter at once.
 
-    As a context manager it is cancelled on leaving the block, unless ``disarm()`` was called.
+    As a context manager it is cancelled when the block is left, unless ``disarm()`` was called.
 
     Args:
         clock: Measures the deadlines of this token and its children; None: the current clock.
@@ -36,9 +37,20 @@ class CancellationToken(TokenNode, Source, ProcessBound):
     Attributes:
         cancelled: Whether it is cancelled. A deadline that has passed counts. As cheap to read as
             a plain attribute, which it is on a token without a deadline; never assign to it.
+
+    Example:
+        >>> from backoff_ticker import CancellationToken
+        >>> token = CancellationToken()
+        >>> child = token.child(timeout=60)
+        >>> token.cancel("shutting down")
+        True
+        >>> child.wait(), child.cause
+        (True, 'shutting down')
     """
 
-    __slots__ = ()
+    __slots__ = ("__weakref__", "_armed", "_cells", "_clock", "_deadline", "_parents", "cancelled")
+
+    cancelled: bool
 
     _once = True
     _kind = "a CancellationToken"
@@ -46,11 +58,34 @@ class CancellationToken(TokenNode, Source, ProcessBound):
     def __init__(self, clock: Clock | None = None) -> None:
         self._begin(resolve_clock(clock), (), None)
 
+    def _begin(
+        self, clock: Clock, parents: tuple[CancellationToken, ...], deadline: float | None
+    ) -> None:
+        self._clock = clock
+        self._parents = parents
+        self._deadline = deadline
+        self._armed = True
+        self._cells: Cells = {}
+        self.cancelled = False
+        # Become a child before looking: a cancel of the parent after the look finds this token.
+        for parent in parents:
+            add_child(parent, self)
+        for parent in parents:
+            if parent.cancelled:
+                self._mark(parent._cells["cause"])
+                return
+
+    def _mark(self, cause: Cause) -> bool:
+        """Mark this token alone as cancelled; True if ``cause`` is the one that stays."""
+        won = self._cells.setdefault("cause", cause) is cause
+        self.cancelled = True
+        return won
+
     def cancel(self, cause: BaseException | str | None = None) -> bool:
         """Cancel this token and all its descendants, and wake everyone who waits for them.
 
-        Callbacks run in the calling thread before it returns; those that another call, or an outer
-        one in this thread, is running already are left to it. Never blocks.
+        Callbacks run in the calling thread before it returns, except those that another call, or
+        an outer one in this thread, is already running. Never blocks.
 
         Args:
             cause: Why: an exception or a text. The first cause stays.
@@ -61,32 +96,29 @@ class CancellationToken(TokenNode, Source, ProcessBound):
 
         Raises:
             TypeError: ``cause`` is something else.
-            BaseException: A ``KeyboardInterrupt`` or the like out of a callback, once all is done.
+            BaseException: A ``KeyboardInterrupt`` or the like from a callback, after all is done.
         """
         if cause is not None and not isinstance(cause, (BaseException, str)):
             raise TypeError(f"cause must be an exception, a str or None, not {safe_repr(cause)}")
         won = not self.cancelled and self._mark((cause,))
-        self.finish()
+        cancel_tree(self)  # also if it did not win: the call that won may have been cut short
         return won
 
     @property
     def cause(self) -> BaseException | str | None:
-        """What it was cancelled with; None before, or if no cause was given.
-
-        A ``DeadlineExceeded`` where a deadline passed.
-        """
-        return self._box()[0] if self.cancelled else None
+        """What ``cancel()`` was given, or a ``DeadlineExceeded``; None if not cancelled."""
+        return self._cells["cause"][0] if self.cancelled else None
 
     @property
     def clock(self) -> Clock:
-        """What measures its deadline, and those of its children."""
+        """The clock that measures its deadline, and those of its children."""
         return self._clock
 
     @property
     def deadline(self) -> float | None:
         """When it cancels itself, in the clock's monotonic seconds; None: never.
 
-        The earliest of its own and its parents' deadlines.
+        This is the earliest of its own deadline and those of its parents.
         """
         return self._deadline
 
@@ -97,7 +129,7 @@ class CancellationToken(TokenNode, Source, ProcessBound):
         return max(0.0, self._deadline - self._clock.monotonic())
 
     def error(self) -> Cancelled:
-        """Return a fresh error that tells the cause, as ``raise_if_cancelled()`` raises it."""
+        """Return a new error with the cause, as ``raise_if_cancelled()`` raises it."""
         cause = self.cause
         if isinstance(cause, DeadlineExceeded):
             return DeadlineExceeded(cause)
@@ -119,15 +151,15 @@ class CancellationToken(TokenNode, Source, ProcessBound):
     def wait(self, timeout: float | timedelta | None = None) -> bool:
         """Block this thread until the token is cancelled.
 
-        Woken by ``cancel()`` on this token or an ancestor, and by its deadline. An interrupt
+        It is woken by ``cancel()`` on this token or an ancestor, and by its deadline. An interrupt
         leaves nothing behind. If a signal arrives in the few instructions before the wait begins,
-        the interpreter runs its handler when the wait ends: nothing here polls for it.
+        the interpreter runs its handler when the wait ends, because nothing here polls.
 
         Args:
             timeout: Seconds >= 0 or a timedelta; None: no limit.
 
         Returns:
-            True once it is cancelled, False if the time ran out before.
+            True once it is cancelled, False if the timeout ran out before.
 
         Raises:
             TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
@@ -137,26 +169,30 @@ class CancellationToken(TokenNode, Source, ProcessBound):
             if limit != NO_DEADLINE and self._clock.monotonic() >= limit:
                 return False
             what = "CancellationToken.wait()"
-            park_thread(self._clock, what, (self.wait_set(),), self._recheck, limit)
+            park_thread(self._clock, what, self._wait_sets(), self._recheck, limit)
         return True
 
     async def wait_async(self, timeout: float | timedelta | None = None) -> bool:
         """Wait in a coroutine as ``wait()`` does in a thread, in any number of event loops.
 
-        Takes, returns and raises what ``wait()`` does. If it is cancelled itself,
-        ``asyncio.CancelledError`` passes and nothing stays behind.
+        Arguments, result and errors are those of ``wait()``. If the waiting task is cancelled,
+        ``asyncio.CancelledError`` passes through and nothing stays behind.
         """
         limit = self._limit(timeout)
         while not self.cancelled:
             if limit != NO_DEADLINE and self._clock.monotonic() >= limit:
                 return False
-            await park_coroutine(self._clock, (self.wait_set(),), self._recheck, limit)
+            await park_coroutine(self._clock, self._wait_sets(), self._recheck, limit)
         return True
 
     def _limit(self, timeout: float | timedelta | None) -> float:
         if timeout is None:
             return NO_DEADLINE
         return self._clock.monotonic() + as_seconds("timeout", timeout)
+
+    def wait_set(self) -> WaitSet:
+        """Return where waiters of this token register; made with the first of them."""
+        return self._cells.get("waiters") or self._cells.setdefault("waiters", WaitSet())
 
     @property
     def _timed_by(self) -> Clock | None:
@@ -165,10 +201,10 @@ class CancellationToken(TokenNode, Source, ProcessBound):
     def _wait_sets(self) -> tuple[WaitSet, ...]:
         return (self.wait_set(),)
 
-    def _try(self, *, fresh: bool) -> object:  # noqa: ARG002 - a ticker wants to know
+    def _try(self, *, fresh: bool) -> object:  # noqa: ARG002 - for tickers
         return self.cause if self.cancelled else EMPTY
 
-    def _recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
+    def _recheck(self, waiter: Waiter) -> float | None:
         if self.cancelled:
             return None
         limit = waiter.limit
@@ -177,17 +213,17 @@ class CancellationToken(TokenNode, Source, ProcessBound):
     def child(
         self, timeout: float | timedelta | None = None, deadline: float | None = None
     ) -> CancellationToken:
-        """Return a token that is cancelled with this one, and can be without it.
+        """Return a token that is cancelled with this one, and can be cancelled alone.
 
-        Its parent does not keep it alive. A child of a cancelled token is born cancelled.
+        Its parent does not keep it alive. The child of a cancelled token is cancelled from the
+        start. The earliest of ``timeout``, ``deadline`` and this token's own deadline counts.
 
         Args:
-            timeout: Cancel it after so many seconds >= 0, or a timedelta.
-            deadline: Cancel it at this time of the clock's ``monotonic()``. The earliest of both
-                and of this token's own deadline counts.
+            timeout: Cancel it after this many seconds >= 0, or a timedelta.
+            deadline: Cancel it at this time of the clock's ``monotonic()``.
 
         Raises:
-            TypeError, ValueError: An argument is no finite number in its range.
+            TypeError, ValueError: An argument is not a finite number in its range.
         """
         limits = [] if self._deadline is None else [self._deadline]
         if timeout is not None:
@@ -197,12 +233,12 @@ class CancellationToken(TokenNode, Source, ProcessBound):
         return derive_token(self._clock, (self,), min(limits, default=None))
 
     def on_cancel(self, callback: Callable[[], object]) -> CallbackHandle:
-        """Have ``callback()`` called once when the token is cancelled; at once if it is already.
+        """Call ``callback()`` once when the token is cancelled; at once if it already is.
 
         It runs in the thread that cancels (for a deadline: in the scheduler thread), in the
-        ``contextvars`` context of this call, and must not block. What it raises is reported
-        through ``sys.unraisablehook`` and stops nothing. While it is registered, the token is
-        kept alive by whatever can still cancel it.
+        ``contextvars`` context of this call, and must not block. An error that it raises is
+        reported through ``sys.unraisablehook`` and stops nothing. While the callback is
+        registered, whatever can still cancel the token keeps it alive.
 
         Returns:
             A handle whose ``remove()`` prevents the call.
@@ -216,20 +252,21 @@ class CancellationToken(TokenNode, Source, ProcessBound):
         handle = CallbackHandle(self, callback)
         if not self.cancelled:
             handle.pin()
-        self._table("callbacks")[handle] = None
+        # Register before looking: a cancel after the look finds the callback.
+        self._cells.setdefault("callbacks", {})[handle] = None
         if self.cancelled:
             interrupt = handle.run()
             if interrupt is not None:
                 raise interrupt
         return handle
 
-    def scope(self) -> Scope:
-        """Return an ``async with`` block that this token cancels.
+    def scope(self) -> Scope[Self]:
+        """Return an ``async with`` block whose body this token cancels.
 
-        A cancel, or the deadline, cancels the code inside through asyncio, and the block then
-        raises ``Cancelled`` (``DeadlineExceeded``). If the task was cancelled from elsewhere too,
-        ``asyncio.CancelledError`` wins. A body that ends normally all the same raises nothing and
-        leaves no cancel behind.
+        A cancel or the deadline cancels the code inside through asyncio, and the block then raises
+        ``Cancelled`` or ``DeadlineExceeded``. If somebody else cancelled the task too,
+        ``asyncio.CancelledError`` wins. If the body ends normally nevertheless, the block raises
+        nothing and leaves no cancel behind.
 
         Raises (on entering):
             RuntimeError: It is not entered in a task.
@@ -239,7 +276,7 @@ class CancellationToken(TokenNode, Source, ProcessBound):
         return Scope(self)
 
     def disarm(self) -> None:
-        """Let the ``with`` block around end without cancelling."""
+        """Do not cancel when the surrounding ``with`` block is left."""
         self._armed = False
 
     def __enter__(self) -> Self:
@@ -265,24 +302,24 @@ class CancellationToken(TokenNode, Source, ProcessBound):
 
 
 class _DeadlineToken(CancellationToken):
-    """A token that cancels itself: whoever looks after the deadline finds it cancelled."""
+    """A token with a deadline: whoever looks after the deadline finds it cancelled."""
 
-    __slots__ = ("_flag",)
+    __slots__ = ("_marked",)
 
-    _flag: bool
+    _marked: bool
 
     @property
     def cancelled(self) -> bool:
-        if self._flag:
+        if self._marked:
             return True
         if self._clock.monotonic() < self._deadline:  # type: ignore[operator]
-            return self._flag  # a cancel may have come meanwhile
+            return self._marked  # a cancel may have come while the clock was read
         self._mark((DeadlineExceeded(),))
         return True
 
     @cancelled.setter
     def cancelled(self, value: bool) -> None:
-        self._flag = value
+        self._marked = value
 
 
 def derive_token(
@@ -290,7 +327,7 @@ def derive_token(
 ) -> CancellationToken:
     """Return a token that is cancelled with any of ``parents``, and at ``deadline`` by ``clock``.
 
-    Deadlines of the parents reach it only as they cancel: they are to be reckoned with before.
+    ``deadline`` must not be later than a deadline of the parents, which are not looked at here.
     """
     cls = CancellationToken if deadline is None else _DeadlineToken
     token = cls.__new__(cls)
@@ -301,11 +338,20 @@ def derive_token(
 def any_of(*tokens: CancellationToken) -> CancellationToken:
     """Return a token that is cancelled with the first of ``tokens``, with its cause.
 
-    It keeps them alive, and they do not keep it alive. Cancelling it cancels none of them.
+    It keeps them alive; they do not keep it alive. Cancelling it cancels none of them.
 
     Raises:
-        TypeError: None is given, or one is no token.
-        ValueError: Two have deadlines on different clocks.
+        TypeError: No token is given, or an argument is not a token.
+        ValueError: Two of them have deadlines on different clocks.
+
+    Example:
+        >>> from backoff_ticker import CancellationToken, any_of
+        >>> shutdown, hangup = CancellationToken(), CancellationToken()
+        >>> either = any_of(shutdown, hangup)
+        >>> hangup.cancel("hung up")
+        True
+        >>> either.cause
+        'hung up'
     """
     if not tokens:
         raise TypeError("any_of() needs at least one token")

@@ -1,216 +1,165 @@
-"""The tree of tokens: who is cancelled with whom, for what, and who is told.
+"""The tree of tokens: who is cancelled with whom, why, and what is called.
 
 Invariants:
-    * The first cause stays: it is what ``setdefault`` stored, whoever called it.
-    * Mark first, wake later: once ``finish()`` returns to anybody, every descendant is marked. All
-      its steps may be done twice, by several callers at once.
+    * The first cause stays: it is the one that ``setdefault`` stored, whoever called it.
+    * Mark first, wake later: when ``cancel_tree()`` returns to anybody, every descendant is marked.
+      All its steps may be repeated, by several callers at once.
     * A callback runs once: whoever stores its mark in the handle's claim runs it, or has removed
-      it. Until it has run it stays in the token's table, so that another cancel finds it.
-    * No lock: everything is single operations on dictionaries, so a cancel may interrupt another
-      one, in a signal handler or a finalizer.
+      it. It stays registered until it has run, so that another cancel finds it.
+    * No lock: each step is a single operation of a dict, so a cancel may interrupt another one, in
+      a signal handler or a finalizer.
 
-References: a child holds its parents, a parent holds its children weakly. A callback that is
-registered keeps its token alive for as long as something can still cancel it: it is pinned to the
-roots of the tree, and to the clock's timer where there is a deadline.
+References: a child holds its parents; a parent holds its children weakly. A registered callback
+keeps its token alive for as long as something can cancel it: the roots of the tree pin its handle,
+and so does the clock's timer if there is a deadline.
 """
 
 from __future__ import annotations
 
-import sys
 import weakref
 from _thread import get_ident
 from contextvars import copy_context
 
 from .._unraisable import report
-from ..waiting import WaitSet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Protocol, TypedDict
 
     from ..clock import Clock, TimerHandle
+    from ..waiting import WaitSet
 
-    Box = tuple[BaseException | str | None]
+    Cause = tuple[BaseException | str | None]
 
+    class Cells(TypedDict, total=False):
+        """What a token is given once, each by an atomic ``setdefault`` when it is first needed.
 
-class TokenNode:
-    """One token in the tree; ``CancellationToken`` is its public face.
+        Attributes:
+            cause: Why it is cancelled; it is cancelled once this is there.
+            waiters: Threads, coroutines and scopes that a cancel wakes.
+            children: Tokens that are cancelled with it.
+            callbacks: Registered callbacks, oldest first, until they have run.
+            running_callbacks: Idents of the threads that are running its callbacks.
+            pins: Callbacks of descendants, which a root keeps alive.
+        """
 
-    What is set once, atomically, is in ``_facts``: the cause, and the tables, made when needed.
-    """
+        cause: Cause
+        waiters: WaitSet
+        children: Children
+        callbacks: dict[CallbackHandle, None]
+        running_callbacks: dict[int, None]
+        pins: dict[CallbackHandle, None]
 
-    __slots__ = ("__weakref__", "_armed", "_clock", "_deadline", "_facts", "_parents", "cancelled")
+    class Node(Protocol):
+        """A token, as the tree sees it."""
 
-    cancelled: bool
-
-    def _begin(self, clock: Clock, parents: tuple[TokenNode, ...], deadline: float | None) -> None:
-        self._clock = clock
-        self._parents = parents
-        self._deadline = deadline
-        self._armed = True
-        self._facts: dict[str, Any] = {}
-        self.cancelled = False
-        for parent in parents:
-            parent._adopt(self)
-        for parent in parents:
-            if parent.cancelled:
-                self._mark(parent._box())
-                return
-
-    def _table(self, name: str) -> dict[Any, None]:
-        table: dict[Any, None] = self._facts.setdefault(name, {})
-        return table
-
-    def wait_set(self) -> WaitSet:
-        """Return where waiters of this token register; made with the first of them."""
-        waiters: WaitSet | None = self._facts.get("waiters")
-        if waiters is None:
-            waiters = self._facts.setdefault("waiters", WaitSet())
-        return waiters
-
-    def _box(self) -> Box:
-        box: Box = self._facts["cause"]
-        return box
-
-    def _mark(self, box: Box) -> bool:
-        """Mark this token alone; True if ``box`` holds what it is cancelled for."""
-        won = self._facts.setdefault("cause", box) is box
-        self.cancelled = True
-        return won
-
-    def _adopt(self, child: TokenNode) -> None:
-        while True:
-            facts = self._facts
-            links, forget = facts.get("children") or facts.setdefault("children", _links(facts))
-            link = weakref.ref(child, forget)
-            links[link] = None
-            if facts["children"][0] is links:
-                return
-
-    def _tree(self) -> list[TokenNode]:
-        """Return this token and all its descendants, each once, marked with its cause."""
-        box = self._box()
-        tree = {self: None}
-        todo = [self]
-        for token in todo:
-            for link in list(token._facts.get("children", _NO_LINKS)[0]):
-                child = link()
-                if child is not None and child not in tree:
-                    if not child.cancelled:
-                        child._mark(box)
-                    tree[child] = None
-                    todo.append(child)
-        return todo
-
-    def finish(self) -> None:
-        """Mark every descendant, then wake all waiters, then run all callbacks."""
-        tree = self._tree()
-        for token in tree:
-            waiters = token._facts.get("waiters")
-            if waiters is not None:
-                waiters.close()
-        interrupt: BaseException | None = None
-        for token in tree:
-            interrupt = token._call_back() or interrupt
-        if interrupt is not None:
-            raise interrupt
-
-    def _call_back(self) -> BaseException | None:
-        """Run this token's callbacks, unless this very thread is about it already."""
-        callbacks = self._facts.get("callbacks")
-        if not callbacks:
-            return None
-        busy = self._facts.setdefault("busy", {})
-        ident = get_ident()
-        if ident in busy:
-            return None
-        interrupt: BaseException | None = None
-        busy[ident] = None
-        try:
-            for handle in list(callbacks):
-                interrupt = handle.run() or interrupt
-        finally:
-            busy.pop(ident, None)
-        return interrupt
-
-    def expire(self) -> None:
-        """Wake and call back all whom the deadline concerns, if it has passed."""
-        if self.cancelled:
-            self.finish()
+        @property
+        def cancelled(self) -> bool: ...
+        @property
+        def _parents(self) -> tuple[Node, ...]: ...
+        @property
+        def _deadline(self) -> float | None: ...
+        @property
+        def _clock(self) -> Clock: ...
+        @property
+        def _cells(self) -> Cells: ...
+        def _mark(self, cause: Cause) -> bool: ...
 
 
-_NO_LINKS: tuple[dict[Any, None], None] = ({}, None)
-_WORTH_SHRINKING = 4096
+class Children:
+    """Weak links to the children of one token, oldest first; a dead one is removed at once."""
+
+    __slots__ = ("forget", "links")
+
+    def __init__(self) -> None:
+        self.links: dict[weakref.ref[Node], None] = {}
+        self.forget: Callable[[weakref.ref[Node]], object] = self.links.pop
 
 
-def _links(facts: dict[str, Any]) -> tuple[dict[Any, None], Callable[[Any], None]]:
-    """Return a table of weak links to children, and what removes a link that is dead.
+def add_child(parent: Node, child: Node) -> None:
+    """Link ``child`` so that it is cancelled with ``parent``."""
+    children = parent._cells.get("children") or parent._cells.setdefault("children", Children())
+    children.links[weakref.ref(child, children.forget)] = None
 
-    A dict does not shrink. So once a great one is empty another takes its place, and whoever was
-    just adding to the old one looks and adds to the new.
-    """
-    links: dict[Any, None] = {}
 
-    def forget(link: object) -> None:
-        links.pop(link, None)
-        if not links and sys.getsizeof(links) > _WORTH_SHRINKING:
-            fresh = _links(facts)
-            if not links and facts["children"][0] is links:
-                facts["children"] = fresh
-                for late in list(links):
-                    fresh[0][late] = None
+def cancel_tree(token: Node) -> None:
+    """Mark every descendant of a marked token, then wake all waiters, then run all callbacks."""
+    tree = _mark_descendants(token)
+    for each in tree:
+        waiters = each._cells.get("waiters")
+        if waiters is not None:
+            waiters.close()
+    interrupt: BaseException | None = None
+    for each in tree:
+        interrupt = _run_callbacks(each) or interrupt
+    if interrupt is not None:
+        raise interrupt
 
-    return links, forget
+
+def _mark_descendants(token: Node) -> list[Node]:
+    """Mark all descendants with the token's cause; return the token and them, each once."""
+    cause = token._cells["cause"]
+    tree = {token: None}
+    todo = [token]
+    for each in todo:
+        children = each._cells.get("children")
+        for link in list(children.links) if children is not None else ():
+            child = link()
+            if child is not None and child not in tree:
+                if not child.cancelled:
+                    child._mark(cause)
+                tree[child] = None
+                todo.append(child)
+    return todo
+
+
+def _run_callbacks(token: Node) -> BaseException | None:
+    """Run the token's callbacks, unless this very thread is running them already."""
+    callbacks = token._cells.get("callbacks")
+    if not callbacks:
+        return None
+    running = token._cells.setdefault("running_callbacks", {})
+    ident = get_ident()
+    if ident in running:
+        return None
+    interrupt: BaseException | None = None
+    running[ident] = None
+    try:
+        for handle in list(callbacks):
+            interrupt = handle.run() or interrupt
+    finally:
+        running.pop(ident, None)
+    return interrupt
 
 
 class CallbackHandle:
-    """A callback registered with ``on_cancel``; ``remove()`` prevents the call."""
+    """A callback registered with ``CancellationToken.on_cancel``; ``remove()`` prevents the call.
+
+    Example:
+        >>> from backoff_ticker import CancellationToken
+        >>> token = CancellationToken()
+        >>> handle = token.on_cancel(lambda: print("cancelled"))
+        >>> handle.remove()
+        True
+        >>> token.cancel()
+        True
+    """
 
     __slots__ = ("_callback", "_claim", "_context", "_pins", "_timer", "_token")
 
-    def __init__(self, token: TokenNode, callback: Callable[[], object]) -> None:
+    def __init__(self, token: Node, callback: Callable[[], object]) -> None:
         self._token = token
         self._callback = callback
         self._context = copy_context()
         self._claim: dict[int, object] = {}
         self._timer: TimerHandle | None = None
-        self._pins: list[dict[Any, None]] = []
-
-    def pin(self) -> None:
-        """Let whatever can cancel the token keep it alive until the callback runs."""
-        ancestors = dict.fromkeys(self._token._parents)
-        todo = list(ancestors)
-        for token in todo:
-            if not token._parents:
-                pins = token._table("pins")
-                self._pins.append(pins)
-                pins[self] = None
-            for parent in token._parents:
-                if parent not in ancestors:
-                    ancestors[parent] = None
-                    todo.append(parent)
-        if self._token._deadline is not None:
-            try:
-                self._timer = self._token._clock.call_at(self._token._deadline, self._token.expire)
-            except BaseException:
-                self._unpin()
-                raise
-
-    def _unpin(self) -> None:
-        for pins in self._pins:
-            pins.pop(self, None)
-        if self._timer is not None:
-            self._timer.cancel()
-
-    def _forget(self) -> None:
-        self._token._table("callbacks").pop(self, None)
-        self._unpin()
+        self._pins: list[dict[CallbackHandle, None]] = []
 
     def remove(self) -> bool:
         """Unregister the callback; True only if this prevented the call.
 
-        Callable from any thread, signal handler or finalizer; False also while it runs.
+        Callable from any thread, signal handler or finalizer; also False while the callback runs.
         """
         mark = object()
         removed = self._claim.setdefault(0, mark) is mark
@@ -219,7 +168,7 @@ class CallbackHandle:
         return removed
 
     def run(self) -> BaseException | None:
-        """Call back unless it was done or prevented; return an interrupt that cut it short."""
+        """Call back unless that was done or prevented; return an interrupt that cut it short."""
         mark = object()
         begun = False
         try:
@@ -228,14 +177,48 @@ class CallbackHandle:
                 self._context.run(self._callback)
         except Exception as error:  # noqa: BLE001 - no callback stops the others
             report(error, "Exception in a callback of a cancellation token", self._callback)
-        except BaseException as interrupt:  # noqa: BLE001 - raised once all is done
+        except BaseException as interrupt:  # noqa: BLE001 - raised once everything is done
             if not begun and self._claim and self._claim[0] is mark:
-                self._claim = {}  # it came before the call: the next cancel makes it
+                self._claim = {}  # it came before the call: the next cancel makes the call
                 return interrupt
             self._forget()
             return interrupt
         self._forget()
         return None
+
+    def pin(self) -> None:
+        """Make the roots of the tree and the deadline's timer keep the token alive."""
+        ancestors = dict.fromkeys(self._token._parents)
+        todo = list(ancestors)
+        for token in todo:
+            if not token._parents:
+                pins = token._cells.setdefault("pins", {})
+                self._pins.append(pins)
+                pins[self] = None
+            for parent in token._parents:
+                if parent not in ancestors:
+                    ancestors[parent] = None
+                    todo.append(parent)
+        if self._token._deadline is not None:
+            try:
+                self._timer = self._token._clock.call_at(self._token._deadline, self._expire)
+            except BaseException:
+                self._unpin()
+                raise
+
+    def _expire(self) -> None:
+        if self._token.cancelled:  # which sees that the deadline has passed
+            cancel_tree(self._token)
+
+    def _forget(self) -> None:
+        self._token._cells.get("callbacks", {}).pop(self, None)
+        self._unpin()
+
+    def _unpin(self) -> None:
+        for pins in self._pins:
+            pins.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
 
     def __repr__(self) -> str:
         return f"<CallbackHandle of {self._callback!r}>"

@@ -1,4 +1,22 @@
-"""Channels between threads and event loops, timers that send on them, and ``select``."""
+"""Channels between threads and event loops, timers that send on them, and ``select``.
+
+* ``_buffer``: what a channel holds: items, blocked senders, waiting receivers. Never waits.
+* ``_channel``: ``Channel``, the waits around a buffer, in threads and in coroutines.
+* ``_timer``: ``Timer``; its channel has a buffer that drops times of starts that are over.
+* ``_select``: ``select``, ``select_async`` and ``merge``, over channels and all other sources.
+* ``_protocol``: ``TimerLike``, what tickers and retries need of a timer.
+
+What always holds:
+
+* An item that was accepted is received exactly once, or can still be received; an item that was
+  refused is never received. An interrupt at any place changes neither.
+* Once a receiver has seen the end, nothing more is accepted, so nothing can follow.
+* A waiting receiver is woken if there is something for it; one that leaves wakes the next.
+* There are no locks. Whatever does not wait may run in signal handlers and finalizers.
+
+The places that rely on when the interpreter switches threads or runs signal handlers are marked
+``# ATOMIC:``. CPython does so when a function is entered, after a call into C, and at a jump back.
+"""
 
 from __future__ import annotations
 

@@ -1,292 +1,355 @@
-"""What a channel holds: items that were accepted, and those of senders that wait for room.
+"""What a channel holds: accepted items, blocked senders, and waiting receivers.
 
 Nothing here waits and nothing takes a lock, so all of it may run in signal handlers and finalizers.
 
-Where the capacity is finite, accepting takes a *permit* from ``_room``, or one that is still
-``_unused``, and receiving puts one into ``_room``. On a rendezvous each waiting receiver brings one
-and takes one along when it leaves; if a sender has used it, one is *owed*, and the next item to be
-received pays for it.
+If the capacity is finite, accepting an item uses up a *permit*: one that is still ``_unused``, or
+one from ``room``, to which each received item returns one. At a rendezvous (capacity 0) each
+waiting receiver brings a permit and takes one along when it leaves. If a sender has used that one,
+it is *owed*, and the next item that is received returns none.
 
 Invariants:
-    * unused permits + those in ``_room`` - owed + items accepted and not received
-      = capacity + waiting receivers.
-    * The steps are operations of lists, dictionaries and deques, each atomic. The interpreter runs
-      other threads and signal handlers after calls and where loops go round, only. So between
-      taking something and putting it where it is safe stands no call: a ``for`` statement pops
-      without one, and ``del`` and ``+=`` are none.
-    * Items are appended by ``_accept``, which ``close()`` replaces. To look it up and to call it
-      is one step, and a receiver looks whether the channel was closed before it looks for items.
-      So whatever is accepted is seen by everyone who sees the end.
-    * An offer is taken out of ``_offers`` by whoever decides on it. It is decided once, by deletion
-      from its box; ``accepted`` follows, and then its sender is woken.
+    * unused permits + those in ``room`` - owed + items = capacity + waiting receivers.
+    * Whoever takes something stores or returns it before the next call, so that no interrupt comes
+      between. A ``for`` statement takes the next item of an iterator without a call of its own, and
+      ``del`` and ``+=`` of a list are none.
+    * A pending send is decided once, by deletion from its box. Whoever deletes sets ``accepted``,
+      and then wakes the sender.
+    * ``accept`` appends until ``close()`` replaces it, before it sets ``closed``. A receiver reads
+      ``closed`` before it looks for items. So whoever sees the end has seen all accepted items.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from itertools import repeat
-from types import GenericAlias
 
 from .. import _process
 from .._errors import ChannelClosed
-from .._sentinels import EMPTY
-from ..waiting import Source, WaitQueue
-from ._pending_send import GONE, Offer
-from ._rendezvous import ONE, RendezvousQueue
+from .._sentinels import EMPTY, ENDED
+from ..waiting import WaitQueue, WaitSet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, NoReturn
 
-    from ..waiting import Waiter
+    from ..waiting import LoopWaiter, ThreadWaiter, Waiter
+
+PERMIT = (None,)
+"""``room += PERMIT`` adds a permit without a call."""
+
+GONE: list[Any] = []
+"""The box of a sender that a fork left in the parent."""
+
+
+class PendingSend(WaitSet):
+    """The item of a blocked sender, who waits for the decision.
+
+    Attributes:
+        box: Holds the item until it is decided on.
+        accepted: Whether the channel accepted it; None: not decided yet.
+        generation: The process of the sender, who does not exist in a forked child.
+    """
+
+    __slots__ = ("accepted", "box", "generation")
+
+    def __init__(self, item: object) -> None:
+        super().__init__()
+        self.generation: int = _process.generation
+        self.box: list[object] = [item]
+        self.accepted: bool | None = None
+
+    def recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
+        """Tell the sender, who is registered, until when to wait; None: not at all."""
+        return waiter.limit if self.accepted is None else None
+
+
+class RendezvousQueue(WaitQueue):
+    """The waiting receivers of a rendezvous, each of whom makes room for one item."""
+
+    __slots__ = ("_owed", "_present", "_room")
+
+    def __init__(self, room: list[None], owed: list[None]) -> None:
+        super().__init__()
+        self._room = room
+        self._owed = owed
+        self._present: dict[Waiter, None] = {}  # those woken, too, until they leave
+
+    def add(self, waiter: Waiter) -> None:
+        room, present = self._room, self._present
+        self.waiters[waiter] = None
+        if waiter not in present:
+            # ATOMIC: no call until the permit is added, so that an interrupt finds both or neither.
+            present[waiter] = None
+            room += PERMIT
+
+    def leave(self, waiter: Waiter) -> None:
+        room, owed, present = self._room, self._owed, self._present
+        try:
+            # ATOMIC: no call until the permit is taken or owed, as in add().
+            del present[waiter]
+        except KeyError:
+            pass
+        else:
+            try:
+                del room[-1]
+            except IndexError:
+                owed += PERMIT
+        super().leave(waiter)
+
+    def forget_stale(self) -> None:
+        """Take back the permits of receivers that cannot leave; see ``Waiter.is_stale``."""
+        try:
+            first = next(iter(self.waiters), None)
+        except RuntimeError:
+            first = None  # it changed between the two calls
+        if first is None or first.is_stale:
+            for waiter in list(self._present):
+                if waiter.is_stale:
+                    self.leave(waiter)
 
 
 def _raise_closed(_: object) -> NoReturn:
     raise ChannelClosed
 
 
-class Buffer(Source):
-    """Items in the order in which they came, at most ``capacity`` of them; None: any number."""
+class Buffer:
+    """At most ``capacity`` items in the order in which they were accepted; None: any number.
+
+    Attributes:
+        items: Accepted and not received yet.
+        next_item: Pops the first of them; raises IndexError if there is none.
+        accept: Appends to them, or raises ``ChannelClosed``.
+        pending: The sends that wait for room, in order.
+        receivers: The receivers that wait.
+        waiting: Those of them who were not woken yet.
+        room: Permits; None: the capacity is infinite.
+        closed: Whether nothing more is accepted.
+    """
 
     __slots__ = (
-        "_accept",
-        "_closed",
-        "_items",
-        "_made",
-        "_offering",
-        "_offers",
+        "_next_pending",
         "_owed",
-        "_popping",
-        "_receivers",
         "_rendezvous",
-        "_room",
-        "_taking",
         "_unused",
-        "_waiting",
+        "accept",
+        "closed",
+        "items",
+        "next_item",
+        "pending",
+        "receivers",
+        "room",
+        "waiting",
     )
-
-    __class_getitem__: classmethod[Any, ..., GenericAlias] = classmethod(GenericAlias)
 
     def __init__(self, capacity: int | None) -> None:
         items: deque[Any] = deque()
-        self._items = items
-        self._accept: Callable[[Any], None] = items.append
-        self._popping: Iterator[Any] = map(deque.popleft, repeat(items))
-        self._taking: Iterator[Any] = self._popping
-        self._closed = False
-        self._made: dict[str, Any] = {}
-        self._receivers: Any = None  # their WaitQueue; made with the first of them
-        self._waiting: dict[Waiter, None] | tuple[()] = ()  # receivers that nobody has woken yet
-        self._offers: deque[Offer] | tuple[()] = ()
-        self._offering: Iterator[Offer] = iter(())
-        self._room: list[None] | None = None
-        self._owed: list[None] = []
+        self.items = items
+        self.next_item: Iterator[Any] = map(deque.popleft, repeat(items))
+        self.accept: Callable[[Any], None] = items.append
+        self.closed = False
+        self.receivers = WaitQueue()
+        self.pending: deque[PendingSend] | tuple[()] = ()
+        self.room: list[None] | None = None
         self._rendezvous: RendezvousQueue | None = None
         if capacity is not None:
-            self._room = []
+            self.room = []
+            self._owed: list[None] = []
             self._unused = repeat(None, capacity)
-            self._taking = iter(())
+            pending: deque[PendingSend] = deque()
+            self.pending = pending
+            self._next_pending = map(deque.popleft, repeat(pending))
             if capacity == 0:
-                self._rendezvous = RendezvousQueue(self._room, self._owed)
+                self.receivers = self._rendezvous = RendezvousQueue(self.room, self._owed)
+        self.waiting = self.receivers.waiters
 
     # Receiving
 
-    def _take(self) -> Any:  # noqa: ANN401, C901, PLR0912 - one step, whatever the items are
-        """Receive the first item, if there is one; else return ``EMPTY``."""
-        while self._items or (self._offers and not self._closed):
+    def take(self) -> Any:  # noqa: ANN401, C901, PLR0912 - any item; one step
+        """Receive the first item; ``EMPTY`` if there is none yet, ``ENDED`` if none will come."""
+        closed = self.closed
+        while self.items or (self.pending and not self.closed):
             try:
-                for item in self._popping:  # noqa: B007 - it is used after the loop
+                # ATOMIC: no call from here until the permit is back, so no interrupt loses either.
+                for item in self.next_item:  # noqa: B007 - used after the loop
                     break
             except IndexError:
-                if not self._offers or self._closed:
+                if not self.pending or self.closed:
                     continue
                 try:
-                    for offer in self._offering:
-                        box = offer.box if offer.generation == _process.generation else GONE
+                    # ATOMIC: no call since the pop failed, so that an item accepted meanwhile is
+                    # not overtaken by the next of its sender; and none until it is decided.
+                    for pending in self._next_pending:
+                        box = pending.box if pending.generation == _process.generation else GONE
                         item = box[0]
                         del box[0]
-                        offer.accepted = True
+                        pending.accepted = True
                         break
                 except IndexError:
-                    continue  # its sender took that one back
+                    continue  # its sender withdrew it
                 try:
-                    self._tell(offer)
+                    self._tell(pending)
                 except BaseException:
-                    self._items.appendleft(item)  # itself, since the next may hit a call of ours
-                    self._account_for_return()
-                    self._tell(offer)
+                    self.items.appendleft(item)  # not put_back(): a second interrupt could hit it
+                    self._retract_permit()
+                    self._tell(pending)
                     raise
                 return item
-            room = self._room
+            room = self.room
             if room is None:
                 return item
-            if self._owed:
+            owed = self._owed
+            if owed:
                 try:
-                    del self._owed[-1]
+                    del owed[-1]
                 except IndexError:
-                    room += ONE
+                    room += PERMIT
             else:
-                room += ONE
-            if self._offers:
+                room += PERMIT
+            if self.pending:
                 try:
-                    self._let_in()
+                    self.admit_pending()
                 except BaseException:
-                    self._items.appendleft(item)
-                    self._account_for_return()
+                    self.items.appendleft(item)
+                    self._retract_permit()
                     raise
             return item
-        return EMPTY
+        return ENDED if closed else EMPTY
 
-    def _put_back(self, item: object) -> None:
+    def put_back(self, item: object) -> None:
         """Make an item whose receiver was interrupted the first one again."""
-        self._items.appendleft(item)
-        self._account_for_return()
+        self.items.appendleft(item)
+        self._retract_permit()
 
-    def _account_for_return(self) -> None:
-        """Take back the permit of an item that was put back, and wake somebody for it."""
-        room, owed = self._room, self._owed
+    def _retract_permit(self) -> None:
+        """Take back the permit of an item that was put back, and wake a receiver for it."""
+        room = self.room
         if room is not None:
             try:
                 del room[-1]
             except IndexError:
-                owed += ONE
-        self._pass_on_wakeup()
+                self._owed += PERMIT
+        self.wake_receiver()
 
-    def _pass_on_wakeup(self) -> None:
+    def wake_receiver(self) -> None:
         """Wake the next receiver, if there is something to receive."""
-        if self._waiting and (self._items or (self._offers and not self._closed)):
-            self._receivers.wake_next()
-
-    def _line(self) -> WaitQueue:
-        """Return the queue of waiting receivers; made with the first of them."""
-        line: WaitQueue | None = self._receivers
-        if line is None:
-            line = self._made.setdefault("line", self._rendezvous or WaitQueue())
-            self._waiting = line.waiters
-            self._receivers = line
-        return line
+        if self.waiting and (self.items or (self.pending and not self.closed)):
+            self.receivers.wake_next()
 
     # Sending
 
-    def _put(self, item: object) -> bool:
-        """Have ``item`` accepted; False if there is no room.
+    def put(self, item: object) -> bool:
+        """Accept ``item``; False if there is no room.
 
         Raises:
             ChannelClosed: The channel is closed.
         """
-        room = self._room
-        if room is not None:
-            if self._offers:
-                self._let_in()
-                if self._offers:
+        if self.room is not None:
+            if self.pending:
+                self.admit_pending()
+                if self.pending:
                     return False
             if self._rendezvous is not None:
-                self._rendezvous.forget_gone()
-            if not self._admits(room):
-                if self._closed:
+                self._rendezvous.forget_stale()
+            if not self._take_permit(self.room):
+                if self.closed:
                     raise ChannelClosed
                 return False
         try:
-            self._accept(item)
-            if self._waiting:
-                self._receivers.wake_next()
+            self.accept(item)  # ATOMIC: close() must not come between the lookup and the call.
+            if self.waiting:
+                self.receivers.wake_next()
         except BaseException:
-            self._pass_on_wakeup()
+            self.wake_receiver()
             raise
         return True
 
-    def _admits(self, room: list[None]) -> bool:
-        """Take a permit, if there is one; the caller is to use it, or to put it back."""
+    def _take_permit(self, room: list[None]) -> bool:
+        """Take a permit, if there is one; the caller uses it, or puts it back."""
         if room:
             try:
                 del room[-1]
             except IndexError:
-                pass  # somebody else took the last one
+                pass  # another thread took the last one
             else:
                 return True
         for _ in self._unused:
             return True
         return False
 
-    def _line_up(self, offer: Offer) -> None:
-        """Have a sender wait for room, unless there is some now, or the channel is closed."""
-        offers: deque[Offer] | None = self._made.get("offers")
-        if offers is None:
-            offers = self._made.setdefault("offers", deque())
-        if self._offers is not offers:
-            self._offering = map(deque.popleft, repeat(offers))
-            self._offers = offers
-        offers.append(offer)
-        self._let_in()
-        if self._closed:
-            self._withdraw(offer)
+    def line_up(self, pending: PendingSend) -> None:
+        """Let a send wait for room, unless there is some now, or the channel is closed."""
+        self.pending.append(pending)  # type: ignore[union-attr]  # the capacity is finite
+        self.admit_pending()
+        if self.closed:
+            self.withdraw(pending)
         else:
-            self._pass_on_wakeup()
+            self.wake_receiver()
 
-    def _withdraw(self, offer: Offer) -> bool:
-        """Take an offer back; False if it was decided before."""
+    def withdraw(self, pending: PendingSend) -> bool:
+        """Refuse a pending send; False if it was decided before."""
         try:
-            del offer.box[0]
+            del pending.box[0]
         except IndexError:
             return False
-        offer.accepted = False
-        if self._offers:
-            try:
-                self._offers.remove(offer)
-            except ValueError:
-                pass  # somebody who found it empty has taken it out
+        pending.accepted = False
+        try:
+            self.pending.remove(pending)  # type: ignore[union-attr]
+        except ValueError:
+            pass  # whoever found its box empty has removed it
         return True
 
-    def _let_in(self) -> None:
-        """Accept the items of senders that wait, in order, as far as there is room."""
-        room = self._room
-        while self._offers and room is not None:
-            if not self._admits(room):  # not in the line above: an interrupt can hit a jump back
+    def admit_pending(self) -> None:
+        """Accept the items of pending sends, in order, while there is room."""
+        room = self.room
+        while self.pending and room is not None:
+            # Not in the condition above: an interrupt at the jump back would lose the permit.
+            if not self._take_permit(room):
                 return
             try:
-                for offer in self._offering:
-                    box = offer.box if offer.generation == _process.generation else GONE
+                # ATOMIC: no call until the item is accepted, so that no interrupt loses it.
+                for pending in self._next_pending:
+                    box = pending.box if pending.generation == _process.generation else GONE
                     item = box[0]
                     del box[0]
                     break
             except IndexError:
-                room += ONE  # its sender took that one back
+                room += PERMIT  # another thread took the last one, or its sender withdrew it
                 continue
             try:
-                (accept := self._accept)(item)
-                offer.accepted = True
-                self._tell(offer)
+                (accept := self.accept)(item)  # ATOMIC: as in put()
+                pending.accepted = True
+                self._tell(pending)
             except BaseException as error:
-                if offer.accepted is None:
-                    offer.accepted = accept is not _raise_closed  # whatever was closed since
-                self._tell(offer)
+                if pending.accepted is None:
+                    pending.accepted = accept is not _raise_closed  # even if closed by now
+                self._tell(pending)
                 if not isinstance(error, ChannelClosed):
                     raise
 
-    def _tell(self, offer: Offer) -> None:
-        """Wake those whom a decision concerns; to be called again if it is interrupted."""
-        offer.close()
-        self._pass_on_wakeup()
+    def _tell(self, pending: PendingSend) -> None:
+        """Wake a sender after the decision; to be called again if it is interrupted."""
+        pending.close()
+        self.wake_receiver()
 
     # The end
 
-    def _shut(self) -> None:
-        """Accept nothing more, refuse those who wait for room, wake everybody."""
-        self._accept = _raise_closed
-        self._closed = True
-        while self._offers:
+    def close(self) -> None:
+        """Accept nothing more, refuse pending sends, wake everybody; may be repeated."""
+        self.accept = _raise_closed
+        self.closed = True
+        while self.pending:
             try:
-                for offer in self._offering:
-                    del offer.box[0]
-                    offer.accepted = False
+                # ATOMIC: no call until it is decided.
+                for pending in self._next_pending:
+                    del pending.box[0]
+                    pending.accepted = False
                     break
             except IndexError:
                 continue
             try:
-                self._tell(offer)
+                self._tell(pending)
             except BaseException:
-                self._tell(offer)
+                self._tell(pending)
                 raise
-        if self._receivers is not None:
-            self._receivers.close()
+        self.receivers.close()

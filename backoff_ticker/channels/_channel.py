@@ -1,37 +1,50 @@
-"""Channels: queues that threads and event loops share, that can be closed and iterated."""
+"""``Channel``: the waits around a buffer, in threads and in coroutines."""
 
 from __future__ import annotations
 
 from sys import maxsize
+from types import GenericAlias
 
 from .._errors import ChannelClosed, WouldBlock
 from .._process import ProcessBound
 from .._sentinels import EMPTY, ENDED
 from .._validation import as_count, as_seconds, safe_repr
 from ..clock import resolve_clock
-from ..waiting import CHECKPOINT_EVERY, NO_DEADLINE, checkpoint, park_coroutine, park_thread
-from ._sending import Sending, T
+from ..waiting import (
+    CHECKPOINT_EVERY,
+    NO_DEADLINE,
+    Source,
+    checkpoint,
+    park_coroutine,
+    park_thread,
+)
+from ._buffer import Buffer, PendingSend
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import timedelta
-    from typing import Self
+    from typing import Any, Generic, Self, TypeVar
 
     from ..clock import Clock
     from ..waiting import LoopWaiter, ThreadWaiter, WaitSet
 
+    T = TypeVar("T")
+else:
+    T, Generic = None, {None: object}  # typing is not imported at run time
 
-class Channel(Sending[T], ProcessBound):
+
+class Channel(Source, ProcessBound, Generic[T]):
     """Passes items from any number of senders to any number of receivers, in threads and loops.
 
     Each item goes to exactly one receiver, in the order in which they were accepted. After
     ``close()`` nothing more is accepted; what was accepted is still received, then iteration ends.
 
     ``for item in channel:`` and ``async for item in channel:`` receive until then. A channel
-    belongs to no event loop, and none needs to run when it is made. Where items, or room, are
-    there without a wait, coroutines give way to their loop at each 64th.
+    belongs to no event loop, and none needs to run when it is made. If items, or room, are there
+    without a wait, a coroutine yields to its loop at every 64th call.
 
-    Wakes when: a receiver by an item, a sender by room (on a rendezvous, by a receiver), both by
+    Wakes when: a receiver by an item, a sender by room (at a rendezvous, by a receiver), both by
     ``close()``.
     If cancelled or interrupted: a receiver takes nothing with it, and the wake-up it had goes on
     to the next. The item of a sender may have been received, if it was at the same moment.
@@ -42,25 +55,57 @@ class Channel(Sending[T], ProcessBound):
     without any.
 
     Args:
-        capacity: So many items >= 0 are accepted ahead of the receivers; ``math.inf``: any number.
+        capacity: How many items >= 0 are accepted ahead of the receivers; ``math.inf``: any number.
             0 is a rendezvous: ``send()`` waits for a receiver, and ``send_nowait()`` succeeds
-            only while one waits. Should that one leave all the same, its item stays readable.
-        clock: Measures time-outs; None: the current clock.
+            only while one waits. If that one leaves nevertheless, its item stays readable.
+        clock: Measures timeouts; None: the current clock.
 
     Raises:
         TypeError, ValueError: ``capacity`` is neither ``math.inf`` nor an int >= 0.
         TypeError: ``clock`` is no clock.
+
+    Example:
+        >>> from backoff_ticker import Channel
+        >>> channel = Channel(2)
+        >>> channel.send("a")
+        >>> channel.send("b")
+        >>> channel.close()
+        >>> list(channel)
+        ['a', 'b']
     """
 
-    __slots__ = ("__weakref__", "_capacity")
+    __slots__ = (
+        "__weakref__",
+        "_buffer",
+        "_calls_to_checkpoint",
+        "_capacity",
+        "_clock",
+        "_next_item",
+        "_timed_by",
+    )
 
     _kind = "a Channel"
+    __class_getitem__: classmethod[Any, ..., GenericAlias] = classmethod(GenericAlias)
 
     def __init__(self, capacity: float = 0, *, clock: Clock | None = None) -> None:
         unbounded = capacity.__class__ is float and capacity == NO_DEADLINE
         count = maxsize if unbounded else as_count("capacity", capacity, also="math.inf")
-        super().__init__(count if count < maxsize else None, resolve_clock(clock))
         self._capacity = capacity
+        self._clock = resolve_clock(clock)
+        self._timed_by: Clock | None = None
+        self._calls_to_checkpoint = CHECKPOINT_EVERY - 1
+        self._buffer = buffer = Buffer(count if count < maxsize else None)
+        # Pops items where nothing else is to do for them, that is where the capacity is infinite.
+        self._next_item: Iterator[T] = iter(()) if buffer.room is not None else buffer.next_item
+
+    @classmethod
+    def _of_timer(cls, buffer: Buffer, clock: Clock) -> Channel[Any]:
+        """Return a channel around a buffer that fills as time passes on ``clock``."""
+        channel: Channel[Any] = cls(NO_DEADLINE, clock=clock)
+        channel._buffer = buffer
+        channel._next_item = iter(())
+        channel._timed_by = clock
+        return channel
 
     @property
     def capacity(self) -> float:
@@ -69,13 +114,104 @@ class Channel(Sending[T], ProcessBound):
 
     @property
     def clock(self) -> Clock:
-        """What measures time-outs."""
+        """The clock that measures timeouts."""
         return self._clock
 
     @property
     def closed(self) -> bool:
         """Whether it was closed; items may still be there to be received."""
-        return self._closed
+        return self._buffer.closed
+
+    # Sending
+
+    def send_nowait(self, item: T) -> None:
+        """Send ``item`` if it is accepted at once.
+
+        Raises:
+            WouldBlock: There is no room; at a rendezvous, no receiver waits.
+            ChannelClosed: The channel is closed.
+        """
+        buffer = self._buffer
+        if buffer.room is None:
+            # As in Buffer.put(), here and in send(): the call would cost a third of the rest.
+            try:
+                buffer.accept(item)
+                if buffer.waiting:
+                    buffer.receivers.wake_next()
+            except BaseException:
+                buffer.wake_receiver()
+                raise
+        elif not buffer.put(item):
+            raise WouldBlock("the channel has no room, or no waiting receiver")
+
+    def send(self, item: T, timeout: float | timedelta | None = None) -> None:
+        """Block until ``item`` is accepted; at a rendezvous, until there is a receiver for it.
+
+        Args:
+            item: What to send.
+            timeout: Seconds >= 0 or a timedelta; 0 does not wait; None: no limit.
+
+        Raises:
+            TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
+            TimeoutError: It was not accepted in time, and will not be.
+            ChannelClosed: The channel is closed, or was before the item was accepted.
+        """
+        buffer = self._buffer
+        if buffer.room is None and timeout is None:
+            try:
+                buffer.accept(item)
+                if buffer.waiting:
+                    buffer.receivers.wake_next()
+            except BaseException:
+                buffer.wake_receiver()
+                raise
+            return
+        seconds = None if timeout is None else as_seconds("timeout", timeout)
+        if buffer.put(item):
+            return
+        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
+        pending = PendingSend(item)
+        try:
+            buffer.line_up(pending)
+            while not self._is_accepted(pending, deadline, seconds):
+                park_thread(self._clock, "Channel.send()", (pending,), pending.recheck, deadline)
+        except BaseException:
+            buffer.withdraw(pending)
+            raise
+
+    async def send_async(self, item: T, timeout: float | timedelta | None = None) -> None:
+        """Wait in a coroutine until ``item`` is accepted, as ``send()`` does in a thread.
+
+        If it is cancelled, the item may have been accepted in the same moment.
+        """
+        seconds = None if timeout is None else as_seconds("timeout", timeout)
+        if self._calls_to_checkpoint <= 0:
+            self._calls_to_checkpoint = CHECKPOINT_EVERY
+            await checkpoint
+        self._calls_to_checkpoint -= 1
+        buffer = self._buffer
+        if buffer.put(item):
+            return
+        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
+        pending = PendingSend(item)
+        try:
+            buffer.line_up(pending)
+            while not self._is_accepted(pending, deadline, seconds):
+                await park_coroutine(self._clock, (pending,), pending.recheck, deadline)
+        except BaseException:
+            buffer.withdraw(pending)
+            raise
+
+    def _is_accepted(self, pending: PendingSend, deadline: float, seconds: float | None) -> bool:
+        """Whether a pending send was accepted; raises if it will not be."""
+        if pending.accepted is None and self._is_past(deadline) and self._buffer.withdraw(pending):
+            raise TimeoutError(f"no room, or no receiver, within {seconds} s")
+        if pending.accepted is False:
+            raise ChannelClosed
+        return pending.accepted is True
+
+    def _is_past(self, deadline: float) -> bool:
+        return deadline != NO_DEADLINE and self._clock.monotonic() >= deadline
 
     # Receiving
 
@@ -83,15 +219,14 @@ class Channel(Sending[T], ProcessBound):
         """Receive an item if there is one.
 
         Raises:
-            WouldBlock: There is none, and on a rendezvous no sender waits.
+            WouldBlock: There is none, and at a rendezvous no sender waits.
             ChannelClosed: The channel is closed, and all that was accepted is received.
         """
-        closed = self._closed
-        item = self._take()
+        item: T = self._buffer.take()
         if item is EMPTY:
-            if closed:
-                raise ChannelClosed
             raise WouldBlock("the channel is empty")
+        if item is ENDED:
+            raise ChannelClosed
         return item
 
     def receive(self, timeout: float | timedelta | None = None) -> T:
@@ -107,20 +242,19 @@ class Channel(Sending[T], ProcessBound):
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         try:
-            for item in self._taking:  # straight, as in send()
+            for item in self._next_item:
                 return item
         except IndexError:
             pass
-        limit = self._limit(seconds)
+        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
+        receivers = self._buffer.receivers
         try:
-            while True:
-                item = self._take_in_time(limit, seconds)
-                if item is not EMPTY:
-                    return item
-                park_thread(self._clock, "Channel.receive()", (self._line(),), self._recheck, limit)
+            while (item := self._take_in_time(deadline, seconds)) is EMPTY:
+                park_thread(self._clock, "Channel.receive()", (receivers,), self._recheck, deadline)
         except BaseException:
-            self._pass_on_wakeup()
+            self._buffer.wake_receiver()
             raise
+        return item
 
     async def receive_async(self, timeout: float | timedelta | None = None) -> T:
         """Wait in a coroutine until there is an item and receive it, as ``receive()`` does.
@@ -128,52 +262,34 @@ class Channel(Sending[T], ProcessBound):
         If it is cancelled, no item is lost.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        if self._before_way <= 0:
-            self._before_way = CHECKPOINT_EVERY
+        if self._calls_to_checkpoint <= 0:
+            self._calls_to_checkpoint = CHECKPOINT_EVERY
             await checkpoint
-        self._before_way -= 1
-        if self._items:
+        self._calls_to_checkpoint -= 1
+        if self._buffer.items:
             try:
-                for item in self._taking:
+                for item in self._next_item:
                     return item
             except IndexError:
                 pass
-        limit = self._limit(seconds)
+        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
+        receivers = self._buffer.receivers
         try:
-            while True:
-                item = self._take_in_time(limit, seconds)
-                if item is not EMPTY:
-                    return item
-                await park_coroutine(self._clock, (self._line(),), self._recheck, limit)
+            while (item := self._take_in_time(deadline, seconds)) is EMPTY:
+                await park_coroutine(self._clock, (receivers,), self._recheck, deadline)
         except BaseException:
-            self._pass_on_wakeup()
+            self._buffer.wake_receiver()
             raise
-
-    def _take_in_time(self, limit: float, seconds: float | None) -> T:
-        """Receive an item; ``EMPTY`` if there is none yet, an error if none comes any more."""
-        closed = self._closed
-        item = self._take()
-        if item is EMPTY:
-            if closed:
-                raise ChannelClosed
-            if self._is_past(limit):
-                raise TimeoutError(f"no item within {seconds} s")
         return item
 
-    def _recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
-        """Tell a receiver that is registered until when to wait; None: not at all."""
-        if self._items or self._offers or self._closed:
-            return None
-        self._receivers.add(waiter)  # whoever woke it has taken it out
-        return None if self._items or self._offers or self._closed else waiter.limit
-
-    def _wait_sets(self) -> tuple[WaitSet, ...]:
-        return (self._line(),)
-
-    def _try(self, *, fresh: bool) -> object:  # noqa: ARG002 - a ticker wants to know
-        closed = self._closed
-        item = self._take()
-        return ENDED if closed and item is EMPTY else item
+    def _take_in_time(self, deadline: float, seconds: float | None) -> T:
+        """Receive an item; ``EMPTY`` if there is none yet, an error if none comes any more."""
+        item: T = self._buffer.take()
+        if item is ENDED:
+            raise ChannelClosed
+        if item is EMPTY and self._is_past(deadline):
+            raise TimeoutError(f"no item within {seconds} s")
+        return item
 
     def __iter__(self) -> Self:
         return self
@@ -193,26 +309,56 @@ class Channel(Sending[T], ProcessBound):
         except ChannelClosed:
             raise StopAsyncIteration from None
 
+    # As a source of select, and of tickers and retries whose timer sends on it
+
+    def _wait_sets(self) -> tuple[WaitSet, ...]:
+        return (self._buffer.receivers,)
+
+    def _is_ready(self) -> bool:
+        """Whether a receiver need not wait: there may be something to receive, or it is closed."""
+        buffer = self._buffer
+        return bool(buffer.items or buffer.pending or buffer.closed)
+
+    def _recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
+        if self._is_ready():
+            return None
+        self._buffer.receivers.add(waiter)  # whoever woke it has removed it
+        return None if self._is_ready() else waiter.limit
+
+    def _try(self, *, fresh: bool) -> object:  # noqa: ARG002 - a ticker needs to know
+        return self._buffer.take()
+
+    def _put_back(self, value: object) -> None:
+        self._buffer.put_back(value)
+
+    def _pass_on_wakeup(self) -> None:
+        self._buffer.wake_receiver()
+
+    def _drop_items(self) -> None:
+        """Receive all there is, and forget it."""
+        while (item := self._buffer.take()) is not EMPTY and item is not ENDED:
+            pass
+
     # The end
 
     def close(self) -> None:
         """Accept nothing more.
 
-        Senders that wait get ``ChannelClosed``, and their items are not received. Receivers get
+        Blocked senders get ``ChannelClosed``, and their items are not received. Receivers get
         what was accepted before, then the end; those that wait wake. Never blocks; harmless twice.
         """
         try:
-            self._shut()
+            self._buffer.close()
         except BaseException:
-            self._shut()
+            self._buffer.close()
             raise
 
     def __len__(self) -> int:
-        return len(self._items)
+        return len(self._buffer.items)
 
     def __bool__(self) -> bool:
         return True
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else "open"
+        state = "closed" if self.closed else "open"
         return f"<Channel {state}, capacity={safe_repr(self._capacity)}, {len(self)} items>"

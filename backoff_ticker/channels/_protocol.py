@@ -1,4 +1,4 @@
-"""What a ticker or a retry asks of a timer."""
+"""What a ticker or a retry needs of a timer."""
 
 from __future__ import annotations
 
@@ -9,18 +9,31 @@ if TYPE_CHECKING:
 
 
 class TimerLike(Protocol):
-    """What a ticker wants of a timer, less than a ``Timer`` is.
+    """What ``timer=`` of a ticker or a retry accepts: less than a ``Timer``.
 
-    One of your own, for a test, is a ``Channel(1)`` on which ``start()`` or the test sends a time.
+    A timer for a test has a ``Channel(1)`` on which ``start()``, or the test, sends a time.
+
+    Example:
+        >>> from backoff_ticker import Channel, ConstantBackOff, Ticker
+        >>> class Immediate:
+        ...     def __init__(self):
+        ...         self.c = Channel(1)
+        ...     def start(self, delay):
+        ...         self.c.send_nowait(1_700_000_000.0)
+        ...     def stop(self):
+        ...         pass
+        >>> ticker = Ticker(ConstantBackOff(3600), timer=Immediate())
+        >>> [ticker.receive().number for _ in range(3)]
+        [1, 2, 3]
     """
 
     @property
     def c(self) -> Channel[float]:
-        """Receives the time it fires: wall clock, in Unix seconds."""
+        """The channel on which it sends the time it fires: wall clock, in Unix seconds."""
         ...
 
     def start(self, delay: float) -> object:
-        """Fire in ``delay`` seconds; if it was started before, that is over."""
+        """Fire in ``delay`` seconds; this replaces an earlier start."""
         ...
 
     def stop(self) -> object:

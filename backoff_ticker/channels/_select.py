@@ -1,4 +1,4 @@
-"""Waiting for the first of several sources, in threads and event loops."""
+"""``select`` and ``merge``: waiting for the first of several sources, in threads and coroutines."""
 
 from __future__ import annotations
 
@@ -25,100 +25,110 @@ class _Selection:
     """One wait for the first of several sources.
 
     Attributes:
-        cases: The sources in any order: each as it was given, and what stands behind it.
+        cases: The sources in any order: each as it was given, and what is received from.
         clock: Measures the wait.
+        chosen: The source that was ready, as it was given.
+        value: What it brought; ``CLOSED``: it has ended.
+        has_ended: Whether ``value`` is its end.
     """
 
-    __slots__ = ("cases", "clock")
+    __slots__ = ("cases", "chosen", "clock", "has_ended", "value")
 
-    def __init__(self, what: str, sources: tuple[AnySource, ...]) -> None:
+    def __init__(self, caller: str, sources: tuple[AnySource, ...]) -> None:
         if not sources:
-            raise TypeError(f"{what} needs at least one source")
-        given = {id(source): source for source in sources}  # a source given twice counts once
-        self.cases = [_case(what, source) for source in given.values()]
-        self.clock = _clock_of(what, [case[1] for case in self.cases])
+            raise TypeError(f"{caller} needs at least one source")
+        unique = {id(source): source for source in sources}
+        self.cases = [(given, _receiver_of(caller, given)) for given in unique.values()]
+        self.clock = _clock_of(caller, [source for _, source in self.cases])
+        self.chosen: Any = None
+        self.value: Any = EMPTY
+        self.has_ended = False
 
-    def first(self, *, fresh: bool) -> tuple[Any, Any, bool] | None:
-        """Take the value of a ready source, any of them with the same probability.
+    def take(self, *, fresh: bool) -> bool:
+        """Take the value of a ready source, each with the same probability; False: none is ready.
 
-        Returns the source, its value, and whether that is its end; None if none is ready.
+        Args:
+            fresh: Whether this comes before the first wait.
         """
         cases = self.cases
         if fresh:
-            for _, behind in cases:
-                behind._ask()
+            for _, source in cases:
+                source._ask()
         left = len(cases)
-        while left:
+        while left:  # shuffles the cases only as far as it tries them
             at = int(shared_random() * left)
             left -= 1
-            case = cases[at]
-            cases[at] = cases[left]
-            cases[left] = case
-            source, behind = case
-            value = behind._try(fresh=fresh)
-            if value is ENDED:
-                return source, CLOSED, True
+            cases[at], cases[left] = cases[left], cases[at]
+            given, source = cases[left]
+            # ATOMIC: no call from the return of _try() to that of take(), so that an interrupt
+            # finds what was taken, and give_back() can put it back.
+            value = source._try(fresh=fresh)
             if value is not EMPTY:
-                return source, value, behind._once
-        return None
+                self.chosen = given
+                self.has_ended = source._once or value is ENDED
+                self.value = CLOSED if value is ENDED else value
+                return True
+        return False
 
-    def limit(self, seconds: float) -> float:
+    def deadline(self, seconds: float) -> float:
         return NO_DEADLINE if seconds == NO_DEADLINE else self.clock.monotonic() + seconds
 
-    def check(self, limit: float, seconds: float) -> None:
+    def check(self, deadline: float, seconds: float) -> None:
         """Raise TimeoutError if the time is over."""
-        if limit != NO_DEADLINE and self.clock.monotonic() >= limit:
+        if deadline != NO_DEADLINE and self.clock.monotonic() >= deadline:
             raise TimeoutError(f"no source was ready within {seconds} s")
 
     def wait_sets(self) -> dict[WaitSet, None]:
         """Return all that can wake: a dictionary, since tickers look up their token in it."""
-        return {wait_set: None for case in self.cases for wait_set in case[1]._wait_sets()}
+        return {wait_set: None for _, source in self.cases for wait_set in source._wait_sets()}
 
-    def look(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
+    def recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
+        """Tell the waiter, which is registered, until when to wait; None: not at all."""
         until = waiter.limit
-        for _, behind in self.cases:
-            at = behind._recheck(waiter)
+        for _, source in self.cases:
+            at = source._recheck(waiter)
             if at is None:
                 return None
             until = min(until, at)
         return until
 
-    def hand_on(self, found: tuple[Any, Any, bool]) -> None:
-        """Pass on the wake-ups of the sources whose value is not taken."""
-        for source, behind in self.cases:
-            if source is not found[0]:
-                behind._pass_on_wakeup()
+    def pass_on_wakeups(self) -> None:
+        """Wake others for the sources whose value was not taken."""
+        for given, source in self.cases:
+            if given is not self.chosen:
+                source._pass_on_wakeup()
 
-    def give_up(self, found: tuple[Any, Any, bool] | None) -> None:
-        """Put back what was taken, and pass on all wake-ups."""
-        for source, behind in self.cases:
-            if found is not None and source is found[0] and not found[2]:
-                behind._put_back(found[1])
-            behind._pass_on_wakeup()
+    def give_back(self) -> None:
+        """Put back what was taken, and wake others for all sources."""
+        for given, source in self.cases:
+            if given is self.chosen and not self.has_ended:
+                source._put_back(self.value)
+            source._pass_on_wakeup()
 
 
-def _case(what: str, source: AnySource) -> tuple[AnySource, Source]:
-    if isinstance(source, Source):
-        return source, source
-    if is_timer(source):
-        return source, source.c
+def _receiver_of(caller: str, given: AnySource) -> Source:
+    """Return what to receive from: the channel of a timer, or the source itself."""
+    if isinstance(given, Source):
+        return given
+    if is_timer(given):
+        return given.c
     raise TypeError(
-        f"{what} waits for tickers, channels, timers and tokens, not for {safe_repr(source)}"
+        f"{caller} waits for tickers, channels, timers and tokens, not for {safe_repr(given)}"
     )
 
 
-def _clock_of(what: str, sources: list[Source]) -> Clock:
+def _clock_of(caller: str, sources: list[Source]) -> Clock:
     timed = [clock for source in sources if (clock := source._timed_by) is not None]
     for clock in timed:
         if clock is not timed[0]:
-            raise ValueError(f"{what} mixes times of {timed[0]!r} and {clock!r}")
+            raise ValueError(f"{caller} mixes times of {timed[0]!r} and {clock!r}")
     return timed[0] if timed else sources[0]._clock
 
 
 def select(*sources: S, timeout: float | timedelta | None = None) -> tuple[S, Any]:
     """Block until the first of ``sources`` is ready, and take its value.
 
-    Of several that are ready one is chosen at random, each with the same probability; the others
+    If several are ready, one is chosen at random, each with the same probability; the others
     keep what they have. While it waits it costs nothing; a call costs in proportion to the number
     of sources.
 
@@ -129,7 +139,7 @@ def select(*sources: S, timeout: float | timedelta | None = None) -> tuple[S, An
 
     Args:
         sources: Tickers of either kind, channels, timers (their ``c`` is received from), tokens.
-            A waiting ``select`` is a receiver for senders on a rendezvous.
+            A waiting ``select`` is a receiver for senders at a rendezvous.
         timeout: Seconds >= 0 or a timedelta; 0 does not wait; None: no limit. Measured by the clock
             of tickers, timers and deadlines, if there are any, else by that of the first source.
 
@@ -143,87 +153,107 @@ def select(*sources: S, timeout: float | timedelta | None = None) -> tuple[S, An
         TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
         TimeoutError: No source was ready in time.
         Exception: What the policy of a ticker failed with; once.
+
+    Example:
+        >>> from backoff_ticker import CancellationToken, Channel, select
+        >>> jobs, token = Channel(1), CancellationToken()
+        >>> jobs.send("job")
+        >>> source, value = select(jobs, token)
+        >>> source is jobs, value
+        (True, 'job')
     """
     seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
-    found = _wait("select()", sources, seconds)
-    return found[0], found[1]
+    selection = _wait("select()", sources, seconds)
+    return selection.chosen, selection.value
 
 
-def _wait(what: str, sources: tuple[AnySource, ...], seconds: float) -> tuple[Any, Any, bool]:
-    selection = _Selection(what, sources)
-    found = selection.first(fresh=True)
-    if found is None:
-        limit = selection.limit(seconds)
+def _wait(caller: str, sources: tuple[AnySource, ...], seconds: float) -> _Selection:
+    selection = _Selection(caller, sources)
+    if not selection.take(fresh=True):
+        deadline = selection.deadline(seconds)
         try:
-            while found is None:
-                selection.check(limit, seconds)
-                park_thread(selection.clock, what, selection.wait_sets(), selection.look, limit)
-                found = selection.first(fresh=False)
-            selection.hand_on(found)
+            found = False
+            while not found:
+                selection.check(deadline, seconds)
+                wait_sets = selection.wait_sets()
+                park_thread(selection.clock, caller, wait_sets, selection.recheck, deadline)
+                found = selection.take(fresh=False)
+            selection.pass_on_wakeups()
         except BaseException:
-            selection.give_up(found)
+            selection.give_back()
             raise
-    return found
+    return selection
 
 
 async def select_async(*sources: S, timeout: float | timedelta | None = None) -> tuple[S, Any]:
     """Wait in a coroutine as ``select()`` does in a thread.
 
-    If it is cancelled, nothing is taken, and wake-ups go on to others who wait. It gives way to the
-    loop once before it looks, so that nobody starves where sources are ready each time.
+    If it is cancelled, nothing is taken, and wake-ups go on to others who wait. It yields to the
+    loop once before it looks, so that nobody starves if sources are ready each time.
+
+    Example:
+        >>> import asyncio
+        >>> from backoff_ticker import Channel, select_async
+        >>> async def main():
+        ...     left, right = Channel(), Channel()
+        ...     sending = asyncio.create_task(right.send_async("item"))
+        ...     source, value = await select_async(left, right, timeout=5)
+        ...     return source is right, value
+        >>> asyncio.run(main())
+        (True, 'item')
     """
     seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
-    found = await _wait_async("select_async()", sources, seconds)
-    return found[0], found[1]
+    selection = await _wait_async("select_async()", sources, seconds)
+    return selection.chosen, selection.value
 
 
-async def _wait_async(
-    what: str, sources: tuple[AnySource, ...], seconds: float
-) -> tuple[Any, Any, bool]:
-    selection = _Selection(what, sources)
+async def _wait_async(caller: str, sources: tuple[AnySource, ...], seconds: float) -> _Selection:
+    selection = _Selection(caller, sources)
     await checkpoint
-    found = selection.first(fresh=True)
-    if found is None:
-        limit = selection.limit(seconds)
+    if not selection.take(fresh=True):
+        deadline = selection.deadline(seconds)
         try:
-            while found is None:
-                selection.check(limit, seconds)
+            found = False
+            while not found:
+                selection.check(deadline, seconds)
                 wait_sets = selection.wait_sets()
-                await park_coroutine(selection.clock, wait_sets, selection.look, limit)
-                found = selection.first(fresh=False)
-            selection.hand_on(found)
+                await park_coroutine(selection.clock, wait_sets, selection.recheck, deadline)
+                found = selection.take(fresh=False)
+            selection.pass_on_wakeups()
         except BaseException:
-            selection.give_up(found)
+            selection.give_back()
             raise
-    return found
+    return selection
 
 
 class _Merge:
-    """See ``merge``."""
+    """The iterator that ``merge()`` returns."""
 
     __slots__ = ("_open",)
 
     def __init__(self, sources: tuple[AnySource, ...]) -> None:
-        _Selection("merge()", sources)  # only to raise what the first step would
+        _Selection("merge()", sources)  # raises now what the first step would raise
         self._open = {id(source): source for source in sources}
 
-    def _told(self, source: AnySource) -> bool:
-        """Whether the end of ``source`` was reported before; from now on it was."""
-        key = id(source)
+    def _leave_out(self, ended: AnySource) -> bool:
+        """Leave out a source that has ended; False if another thread has done so before."""
+        key = id(ended)
         try:
-            del self._open[key]  # no call from here to the return of the end
+            # ATOMIC: no call until the end is returned, so that no interrupt loses it.
+            del self._open[key]
         except KeyError:
-            return True
-        return False
+            return False
+        return True
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> tuple[Any, Any]:
         while self._open:
-            source, value, ends = _wait("merge()", tuple(self._open.values()), NO_DEADLINE)
-            if not ends or not self._told(source):
-                return source, value
+            selection = _wait("merge()", tuple(self._open.values()), NO_DEADLINE)
+            # ATOMIC: no call until a value is returned, so that no interrupt loses it.
+            if not selection.has_ended or self._leave_out(selection.chosen):
+                return selection.chosen, selection.value
         raise StopIteration
 
     def __aiter__(self) -> Self:
@@ -231,15 +261,15 @@ class _Merge:
 
     async def __anext__(self) -> tuple[Any, Any]:
         while self._open:
-            sources = tuple(self._open.values())
-            source, value, ends = await _wait_async("merge()", sources, NO_DEADLINE)
-            if not ends or not self._told(source):
-                return source, value
+            selection = await _wait_async("merge()", tuple(self._open.values()), NO_DEADLINE)
+            # ATOMIC: no call until a value is returned, so that no interrupt loses it.
+            if not selection.has_ended or self._leave_out(selection.chosen):
+                return selection.chosen, selection.value
         raise StopAsyncIteration
 
 
 def merge(*sources: AnySource) -> _Merge:
-    """Return an iterator of what several sources bring, for ``for`` and ``async for``.
+    """Return an iterator over what several sources bring, for ``for`` and ``async for``.
 
     Each step is a ``select``: it gives the source and its value. The end of a source, ``CLOSED`` or
     the cause of a token, is given once, then the source is left out; after the last of them the
@@ -250,5 +280,15 @@ def merge(*sources: AnySource) -> _Merge:
     Raises:
         TypeError: No source is given, or something that is none.
         ValueError: Tickers, timers of clocks, and tokens with deadlines are on different clocks.
+
+    Example:
+        >>> from backoff_ticker import Channel, merge
+        >>> left, right = Channel(1), Channel(1)
+        >>> left.send(1)
+        >>> right.send(2)
+        >>> left.close()
+        >>> right.close()
+        >>> sorted(value for _, value in merge(left, right) if isinstance(value, int))
+        [1, 2]
     """
     return _Merge(sources)

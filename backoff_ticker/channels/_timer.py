@@ -1,19 +1,19 @@
-"""Timers: a callback of the clock that sends the time on a channel."""
+"""``Timer``: a callback of a clock that sends the time on a channel."""
 
 from __future__ import annotations
 
 import weakref
-from itertools import repeat
 
 from .._errors import ChannelClosed
 from .._process import ProcessBound
 from .._validation import as_seconds, safe_repr
 from ..clock import resolve_clock
-from ..waiting import NO_DEADLINE
+from ._buffer import Buffer
 from ._channel import Channel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import timedelta
     from typing import Any, TypeGuard
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def is_timer(value: object) -> TypeGuard[TimerLike]:
-    """Whether ``value`` has what is wanted of a timer: ``start``, ``stop`` and a channel ``c``."""
+    """Whether ``value`` has what a timer needs: ``start``, ``stop`` and a channel ``c``."""
     methods = callable(getattr(value, "start", None)) and callable(getattr(value, "stop", None))
     fits = methods and isinstance(getattr(value, "c", None), Channel)
     return fits and not isinstance(value, type)
@@ -38,72 +38,67 @@ def require_timer(name: str, value: object) -> None:
 
 
 class _Start:
-    """One start of a timer; its fire counts until the next start or stop.
+    """One start of a timer; once it has fired, an item of the timer's buffer.
 
-    It holds the channel weakly: a timer that nobody holds any more is collected at once.
+    It holds the buffer weakly, so that a timer that nobody holds any more is collected at once.
+
+    Attributes:
+        handle: The callback of the clock.
+        is_over: Whether it was stopped, so that its time is not received any more.
+        time: When it fired: wall clock, in Unix seconds.
     """
 
-    __slots__ = ("_c", "_clock", "_undecided", "handle")
+    __slots__ = ("_buffer", "_clock", "_undecided", "handle", "is_over", "time")
 
-    def __init__(self, clock: Clock, c: _Fires) -> None:
+    def __init__(self, buffer: _TimerBuffer, clock: Clock) -> None:
+        self._buffer = weakref.ref(buffer)
         self._clock = clock
-        self._c = weakref.ref(c)
-        self._undecided = repeat(None, 1)
+        self._undecided: Iterator[None] = iter((None,))
         self.handle: TimerHandle | None = None
+        self.is_over = False
+        self.time: float | None = None
 
     def decide(self) -> bool:
-        """Whether this is what decides that it fires, or does not: true once."""
+        """Return True to the first caller: to the fire, or to the stop that prevents it."""
         for _ in self._undecided:
             return True
         return False
 
     def fire(self) -> None:
-        c = self._c()
-        if c is not None and c.current is self and self.decide():
+        buffer = self._buffer()
+        if buffer is not None and buffer.current is self and self.decide():
+            self.time = self._clock.time()
             try:
-                c.send_nowait((self, self._clock.time()))  # type: ignore[arg-type]
+                buffer.put(self)
             except ChannelClosed:
                 pass  # whoever closed it wants no times
 
 
-class _Fires(Channel[float]):
-    """The channel of a timer: what was sent for another start than the last is dropped unseen.
+class _TimerBuffer(Buffer):
+    """Gives the time of the current start only; drops those of starts that are over.
 
-    It has room for such, so that no fire ever finds it full.
+    Its capacity is infinite, so that no stale start makes a fire find it full.
     """
 
-    __slots__ = ("_taken", "current")
+    __slots__ = ("__weakref__", "current")
 
-    def __init__(self, clock: Clock) -> None:
-        super().__init__(NO_DEADLINE, clock=clock)
+    def __init__(self) -> None:
+        super().__init__(None)
         self.current: _Start | None = None
-        self._taken: tuple[object, object] = (None, None)  # what was received last
-        self._taking = iter(())
 
-    @property
-    def _timed_by(self) -> Clock:
-        return self._clock
-
-    def _take(self) -> Any:  # noqa: ANN401 - as in the buffer
+    def take(self) -> Any:  # noqa: ANN401 - as in the buffer
         while True:
-            sent: Any = super()._take()
-            if sent.__class__ is not tuple:
-                return sent
-            start, time = sent
-            if start is self.current:
-                self._taken = sent
-                return time
+            # ATOMIC: no call until the time is returned, so that no interrupt loses it.
+            item = super().take()
+            if item.__class__ is not _Start:
+                return item
+            if item is self.current and not item.is_over:
+                return item.time
 
-    def _put_back(self, item: object) -> None:
-        start, time = self._taken
-        if time is item and start is self.current:
-            super()._put_back(self._taken)
-
-    def drop(self, start: _Start | None) -> None:
-        """Have a start over, unless another has come since, and forget what was sent for it."""
-        if self.current is start:
-            self.current = None
-        self._take()
+    def put_back(self, item: object) -> None:
+        start = self.current
+        if start is not None and start.time is item and not start.is_over:
+            super().put_back(start)
 
 
 class Timer(ProcessBound):
@@ -117,23 +112,34 @@ class Timer(ProcessBound):
 
     Thread safety: every method, from any thread; ``stop()`` also from signal handlers, finalizers
     and callbacks.
+
+    Example:
+        >>> from backoff_ticker import Timer
+        >>> timer = Timer()
+        >>> timer.start(0.001)
+        >>> isinstance(timer.c.receive(), float)
+        True
+        >>> timer.start(60)
+        >>> timer.stop()
+        True
     """
 
-    __slots__ = ("__weakref__", "_c", "_clock")
+    __slots__ = ("__weakref__", "_buffer", "_c", "_clock")
 
     _kind = "a timer"
 
     def __init__(self, *, clock: Clock | None = None) -> None:
         self._clock = resolve_clock(clock)
-        self._c = _Fires(self._clock)
+        self._buffer = _TimerBuffer()
+        self._c: Channel[float] = Channel._of_timer(self._buffer, self._clock)
 
     @property
     def c(self) -> Channel[float]:
-        """Receives the time it fires: wall clock, in Unix seconds."""
+        """The channel on which it sends the time it fires: wall clock, in Unix seconds."""
         return self._c
 
     def start(self, delay: float | timedelta) -> None:
-        """Fire in ``delay`` seconds >= 0, or a timedelta; an earlier start is over.
+        """Fire in ``delay`` seconds >= 0, or a timedelta; this replaces an earlier start.
 
         Raises:
             TypeError, ValueError: ``delay`` is not a finite duration of at least 0.
@@ -141,14 +147,16 @@ class Timer(ProcessBound):
         """
         seconds = as_seconds("delay", delay)
         self.stop()
-        fires = self._c
-        start = _Start(self._clock, fires)
-        before, fires.current = fires.current, start  # one step: it has no call
-        if before is not None and before.handle is not None:
-            before.handle.cancel()  # of another start, that came since the stop
+        buffer = self._buffer
+        start = _Start(buffer, self._clock)
+        # ATOMIC: two starts at once must not replace the same one, or the clock keeps the callback
+        # of the other, which does nothing, until it is due.
+        replaced, buffer.current = buffer.current, start
+        if replaced is not None and replaced.handle is not None:
+            replaced.handle.cancel()
         start.handle = self._clock.call_at(self._clock.monotonic() + seconds, start.fire)
-        if fires.current is not start:
-            start.handle.cancel()  # by a stop, or another start, that came meanwhile
+        if start.is_over or buffer.current is not start:
+            start.handle.cancel()  # another thread, or a handler, had no handle to cancel
 
     def stop(self) -> bool:
         """Do not fire; a time that was not received yet is dropped. Never blocks.
@@ -157,14 +165,17 @@ class Timer(ProcessBound):
             True if this is what prevented it from firing; False if it had fired, or was not
             started.
         """
-        start = self._c.current
-        if start is None:
+        start = self._buffer.current
+        if start is None or start.is_over:
             return False
-        # To drop it comes last: interrupted before, it is still there to be dropped.
         prevented = start.decide()
         if start.handle is not None:
             start.handle.cancel()
-        self._c.drop(start)
+        start.is_over = True  # last: if interrupted before, the next stop() does all of it again
+        try:
+            self._buffer.items.remove(start)
+        except ValueError:
+            pass  # it has not fired, or its time was received
         return prevented
 
     def __repr__(self) -> str:

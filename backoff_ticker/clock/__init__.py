@@ -1,4 +1,16 @@
-"""Time: what a clock is, the system's clock, and which clock is the current one."""
+"""The only folder of the core that reads the time or starts a thread.
+
+* ``_protocol``: what the package needs of a clock.
+* ``_system``: the system clock, and which clock is the current one.
+* ``_scheduler``: where a thread parks, and the one thread that calls back at given times.
+* ``_loop_timers``: all timers of an event loop in one heap.
+
+What always holds:
+
+* Nothing runs early, and no wait is handed to the system for longer than a day.
+* A scheduled callback is called once or was prevented, never both.
+* Nothing takes a lock that a signal handler, a finalizer or a callback could meet.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this package asks of a clock."""
+"""What this package needs of a clock."""
 
 from __future__ import annotations
 
@@ -10,11 +10,19 @@ if TYPE_CHECKING:
 
 
 class TimerHandle(Protocol):
-    """A callback that a clock will call."""
+    """A callback that a clock will call, as ``Clock.call_at`` returns it.
+
+    Example:
+        >>> from backoff_ticker import SystemClock
+        >>> clock = SystemClock()
+        >>> handle = clock.call_at(clock.monotonic() + 60, print)
+        >>> handle.cancel()
+        True
+    """
 
     @property
     def when(self) -> float:
-        """When it is due, in the clock's monotonic seconds."""
+        """The time at which it is due, in the clock's monotonic seconds."""
         ...
 
     def cancel(self) -> bool:
@@ -23,13 +31,23 @@ class TimerHandle(Protocol):
 
 
 class Parker(Protocol):
-    """Where one thread waits, once or again and again."""
+    """Where one thread waits; it may be used for any number of waits, one after the other.
+
+    Example:
+        >>> from backoff_ticker import SystemClock
+        >>> parker = SystemClock().parker()
+        >>> parker.unpark()
+        >>> parker.park(None)
+        True
+    """
 
     def park(self, deadline: float | None) -> bool:
         """Wait until ``unpark()`` or until ``deadline`` (monotonic seconds; None: no limit).
 
-        Returns True if it was unparked, False if the deadline passed. An ``unpark()`` that came
-        before is remembered and ends the wait at once.
+        An ``unpark()`` that came before is remembered and ends the wait at once.
+
+        Returns:
+            True if it was unparked, False if the deadline passed.
         """
         ...
 
@@ -40,14 +58,20 @@ class Parker(Protocol):
 
 @runtime_checkable
 class Clock(Protocol):
-    """The seam through which everything here reads time and waits."""
+    """What tells the time and waits; ``clock=`` takes any object with these four methods.
+
+    Example:
+        >>> from backoff_ticker import Clock, SystemClock
+        >>> isinstance(SystemClock(), Clock)
+        True
+    """
 
     def monotonic(self) -> float:
-        """Return the seconds since some fixed moment; never goes back."""
+        """Return the seconds since a fixed moment; never less than before."""
         ...
 
     def time(self) -> float:
-        """Return the wall clock, in Unix seconds."""
+        """Return the wall-clock time, in Unix seconds."""
         ...
 
     def call_at(
@@ -57,14 +81,14 @@ class Clock(Protocol):
         *,
         loop: AbstractEventLoop | None = None,
     ) -> TimerHandle:
-        """Have ``callback()`` called once ``monotonic()`` reaches ``when``.
+        """Call ``callback()`` once, as soon as ``monotonic()`` reaches ``when``.
 
-        Without ``loop`` it runs in a thread of the clock's and must not block; what it raises is
-        reported and stops nothing. With ``loop`` it runs in that event loop, and ``call_at``
-        itself must be called there.
+        Without ``loop`` it runs in a thread of the clock and must not block; an error that it
+        raises is reported and stops nothing. With ``loop`` it runs in that event loop, and
+        ``call_at`` must be called there.
         """
         ...
 
     def parker(self, what: str = "") -> Parker:
-        """Return a place to wait for the calling thread; ``what`` names the wait in reports."""
+        """Return a parker for the calling thread; ``what`` names the wait in reports."""
         ...

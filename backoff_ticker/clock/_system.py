@@ -1,13 +1,13 @@
-"""System time: the only room that reads it; where threads wait for it."""
+"""The system clock, and which clock is the current one."""
 
 from __future__ import annotations
 
 import threading
 import time
 
-from .._validation import LARGEST, LONGEST_WAIT, as_number, safe_repr
+from .._validation import LARGEST, as_number, safe_repr
 from ._loop_timers import LoopTimers
-from ._scheduler import Scheduler
+from ._scheduler import Scheduler, SystemParker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,10 +24,16 @@ loop_timers = LoopTimers(time.monotonic)
 
 
 class SystemClock:
-    """The time of the machine: ``time.monotonic()``, ``time.time()`` and real waits.
+    """The clock of the machine: ``time.monotonic()``, ``time.time()`` and real waits.
 
-    There is one such clock, and each call of the class returns it. It may be used from any thread,
+    There is one instance, which each call of the class returns. It may be used from any thread,
     signal handler or finalizer.
+
+    Example:
+        >>> from backoff_ticker import SystemClock
+        >>> clock = SystemClock()
+        >>> clock.parker().park(deadline=clock.monotonic() + 0.001)
+        False
     """
 
     __slots__ = ()
@@ -35,7 +41,7 @@ class SystemClock:
     monotonic: staticmethod[[], float] = staticmethod(time.monotonic)
     time: staticmethod[[], float] = staticmethod(time.time)
 
-    def __new__(cls) -> SystemClock:  # noqa: PYI034 - there is one
+    def __new__(cls) -> SystemClock:  # noqa: PYI034 - there is one instance
         return _SYSTEM
 
     def call_at(
@@ -45,10 +51,10 @@ class SystemClock:
         *,
         loop: AbstractEventLoop | None = None,
     ) -> TimerHandle:
-        """Have ``callback()`` called at ``when``: in ``loop``, else in the scheduler thread.
+        """Call ``callback()`` at ``when``, in ``loop`` or else in the scheduler thread.
 
         Raises:
-            TypeError, ValueError: ``when`` is no finite number, or ``callback`` not callable.
+            TypeError, ValueError: ``when`` is not a finite number, or ``callback`` is not callable.
             RuntimeError: The scheduler thread cannot be started (no threads left, or the
                 interpreter is shutting down), or the loop is closed.
         """
@@ -60,8 +66,8 @@ class SystemClock:
             return scheduler.call_at(when, callback)
         return loop_timers.call_at(when, callback, loop)
 
-    def parker(self, what: str = "") -> SystemParker:  # noqa: ARG002 - a virtual clock names waits
-        """Return a place to wait for the calling thread."""
+    def parker(self, what: str = "") -> SystemParker:  # noqa: ARG002 - for reports of a virtual clock
+        """Return a parker for the calling thread."""
         return SystemParker()
 
     def __repr__(self) -> str:
@@ -71,46 +77,17 @@ class SystemClock:
         return SystemClock, ()
 
 
-class SystemParker:
-    """A raw lock that its one waiter acquires twice: the cheapest wait that can be broken off."""
-
-    __slots__ = ("_lock",)
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._lock.acquire()
-
-    def park(self, deadline: float | None) -> bool:
-        """Wait until unparked (True) or until ``deadline`` (False), never less."""
-        acquire = self._lock.acquire
-        if deadline is None:
-            return acquire()  # wakes sooner than an acquire with any time-out
-        while True:
-            remaining = deadline - time.monotonic()
-            if remaining <= 0.0:
-                return acquire(blocking=False)
-            if acquire(timeout=min(remaining, LONGEST_WAIT)):
-                return True
-
-    def unpark(self) -> None:
-        """End the wait, or the next one."""
-        try:
-            self._lock.release()
-        except RuntimeError:
-            pass  # unparked already
-
-
 _SYSTEM: SystemClock = object.__new__(SystemClock)
 
 current_clocks: dict[int, Clock] = {}
-"""What ``clock=None`` means, by thread: empty but in tests on virtual time."""
+"""The clock that ``clock=None`` means, by thread ident; only tests on virtual time set one."""
 
 
 def resolve_clock(clock: Clock | None) -> Clock:
     """Return ``clock``, or the current clock for None.
 
     Raises:
-        TypeError: It lacks a method of a clock.
+        TypeError: ``clock`` is a class, or lacks a method of a clock.
     """
     if clock is None:
         return current_clocks.get(threading.get_ident(), _SYSTEM) if current_clocks else _SYSTEM

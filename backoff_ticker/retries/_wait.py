@@ -6,7 +6,7 @@ import weakref
 from functools import partial
 
 from .. import _process
-from .._sentinels import CLOSED, EMPTY
+from .._sentinels import CLOSED
 from .._validation import LARGEST
 from ..channels import select, select_async
 from ..waiting import CHECKPOINT_EVERY, checkpoint, park_coroutine, park_thread
@@ -133,8 +133,7 @@ class _TimerWait:
         self._run.failing_component = "the timer"
         try:
             self._claim_timer()
-            while self._timer.c._take() is not EMPTY:
-                pass  # a tick of an earlier wait
+            self._timer.c._drop_items()  # of earlier waits
             self._timer.start(self._run.delay)
         except BaseException:
             self._release()

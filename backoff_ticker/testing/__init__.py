@@ -1,21 +1,33 @@
-"""Time in tests: a clock that threads and event loops share, exact and instant."""
+"""Virtual time for tests: a clock that threads and event loops share, exact and instant.
+
+What is where:
+
+- ``_virtual_clock``: ``VirtualClock``, the clock that users see. It has a kernel.
+- ``_kernel``: the one rule by which time moves; the states of a participant; the invariants.
+- ``_command_queue``: how the kernel's state changes without anybody waiting for a lock.
+- ``_thread_side``: how a thread begins to count, waits, and ends.
+- ``_driving``: steps and auto-advance.
+- ``participants/``: participants, whose turn it is, timers, parking.
+- ``liveness/``: what only real time tells: stalls, time-outs, reports.
+- ``standard_library/``: threads, futures, pools and event loops as participants.
+- ``_tasks``, ``_traps``, ``_no_wait``, ``_errors``: ``Task``, ``Trap``, ``no_wait()``, the errors.
+"""
 
 from __future__ import annotations
 
 from ._errors import (
-    ClockLeakError,
-    ClockUsageError,
-    SettleTimeout,
-    UntrackedLoopError,
-    UntrackedThreadError,
-    VirtualDeadlockError,
-    VirtualTimeError,
+    ClockLeakError as ClockLeakError,
+    ClockUsageError as ClockUsageError,
+    SettleTimeout as SettleTimeout,
+    UntrackedLoopError as UntrackedLoopError,
+    UntrackedThreadError as UntrackedThreadError,
+    VirtualDeadlockError as VirtualDeadlockError,
+    VirtualTimeError as VirtualTimeError,
 )
-from ._inspection import TimerInfo
-from ._no_wait import no_wait
-from ._tasks import Task
-from ._traps import Call, Trap
-from ._virtual_clock import VirtualClock
+from ._no_wait import no_wait as no_wait
+from ._tasks import Task as Task
+from ._traps import Call as Call, Trap as Trap
+from ._virtual_clock import TimerInfo as TimerInfo, VirtualClock as VirtualClock
 
 __all__ = [
     "Call",

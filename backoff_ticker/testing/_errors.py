@@ -1,4 +1,4 @@
-"""What a virtual clock complains of: a tree of errors for tests."""
+"""The errors of a virtual clock."""
 
 from __future__ import annotations
 
@@ -6,35 +6,116 @@ from .._errors import BackoffTickerError
 
 
 class VirtualTimeError(BackoffTickerError):
-    """Anything that a virtual clock raises."""
+    """Base of all errors that a virtual clock raises.
+
+    Example:
+        >>> from backoff_ticker.testing import ClockLeakError, VirtualTimeError
+        >>> issubclass(ClockLeakError, VirtualTimeError)
+        True
+    """
 
 
 class SettleTimeout(VirtualTimeError, TimeoutError):
-    """A participant neither waits on the clock nor ends, for so long in real time.
+    """A participant has neither waited on the clock nor ended, for too long in real time.
 
-    The message names those who run, and where they are.
+    The message names those that run, and where they are.
+
+    Example:
+        >>> from backoff_ticker.testing import SettleTimeout, VirtualClock
+        >>> with VirtualClock() as clock:
+        ...     try:
+        ...         clock.block_until(timers=1, timeout=0)
+        ...     except SettleTimeout as error:
+        ...         print(error)
+        block_until(timers=1): only 0 timers and 0 parked after 0 s real: nothing is due
     """
 
 
 class VirtualDeadlockError(VirtualTimeError):
-    """Time advances by itself, every participant waits, and nothing is due."""
+    """With auto-advance, every participant waits and no timer is set.
+
+    It is raised in all waits. A participant that catches it and waits again at the same time is
+    ended.
+
+    Example:
+        >>> from backoff_ticker import Channel
+        >>> from backoff_ticker.testing import VirtualClock, VirtualDeadlockError
+        >>> with VirtualClock(auto=True):
+        ...     try:
+        ...         Channel(1).receive()
+        ...     except VirtualDeadlockError:
+        ...         print("nobody would send")
+        nobody would send
+    """
 
 
 class UntrackedThreadError(VirtualTimeError):
-    """A thread that the clock does not know waits on it."""
+    """A thread that the clock does not track waits on it.
+
+    Example:
+        >>> import threading
+        >>> from backoff_ticker.testing import UntrackedThreadError, VirtualClock
+        >>> clock = VirtualClock()
+        >>> def work():
+        ...     try:
+        ...         clock.sleep(1)
+        ...     except UntrackedThreadError as error:
+        ...         refused.append(error)
+        >>> refused = []
+        >>> thread = threading.Thread(target=work)  # outside of `with clock:`
+        >>> thread.start()
+        >>> thread.join()
+        >>> len(refused)
+        1
+    """
 
 
 class UntrackedLoopError(VirtualTimeError):
-    """An event loop that the clock does not drive waits on it."""
+    """An event loop that the clock does not drive waits on it.
+
+    Example:
+        >>> import asyncio
+        >>> from backoff_ticker.testing import UntrackedLoopError, VirtualClock
+        >>> async def main():
+        ...     try:
+        ...         with VirtualClock():
+        ...             pass
+        ...     except UntrackedLoopError:
+        ...         print("the loop already runs in real time")
+        >>> asyncio.run(main())
+        the loop already runs in real time
+    """
 
 
 class ClockUsageError(VirtualTimeError, ValueError):
-    """A clock was asked for something that cannot be right where it was asked."""
+    """A method of a clock was called where, or with what, it cannot be right.
+
+    Example:
+        >>> from backoff_ticker.testing import ClockUsageError, VirtualClock
+        >>> with VirtualClock() as clock:
+        ...     try:
+        ...         clock.advance(-1)
+        ...     except ClockUsageError as error:
+        ...         print(error)
+        cannot advance by -1: time does not go back
+    """
 
 
 class ClockLeakError(VirtualTimeError):
-    """Participants were left as the clock was closed; those that waited on it have been ended."""
+    """Participants had not ended when the clock was closed.
+
+    Those that waited on the clock have been ended since; the message names all.
+
+    Example:
+        >>> from backoff_ticker.testing import ClockLeakError, VirtualClock
+        >>> try:
+        ...     with VirtualClock() as clock:
+        ...         task = clock.spawn(clock.sleep, 60)
+        ... except ClockLeakError as error:
+        ...     print(str(error).partition(" in ")[0])
+        1 participant still waited at close: sleep-1: sleep()
+    """
 
 
-class Unwind(BaseException):
-    """Ends a participant of a clock that is closed. Not for the code under test to catch."""
+class ParticipantAborted(BaseException):
+    """Ends a participant whose clock is closed. Code under test should not catch it."""

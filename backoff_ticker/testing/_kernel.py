@@ -1,55 +1,157 @@
-"""The one rule of a virtual clock: nobody runs, so time goes on to what is due next.
+"""The kernel of a virtual clock: the one rule by which time moves.
+
+The rule: **when no participant can run, time goes on to the next timer, no further than the
+horizon.** The horizon is the target of the step that somebody waits for (``advance()``), infinity
+with auto-advance, and otherwise absent: nothing fires. Manual advance, auto-advance, "everybody has
+settled" and deadlock detection are this rule with different horizons.
+
+The states of a participant:
+
+```text
+           enter             run_next            park
+(a start) ------->  QUEUED  ---------> RUNNING -------> PARKED
+                      ^                 |  |               |
+                      |  yield_turn     |  |               |  unpark, a timer, an error
+                      +-----------------+  |               |
+                      +-------------------------------------+
+                      |                    |  pause
+                      |   resume           v
+                      +---------- HELD by a trap, EXTERNAL: inside idle() or external(),
+                                  DRIVING: waits for a step of its own
+                                  (RUNNING -> ENDED: its function has returned)
+```
 
 Invariants:
-    * Time moves only while no counted participant runs or is queued, nothing holds time still and
-      no callback is being called; and then no further than the horizon: that of the step which
-      somebody waits for, infinity while time advances by itself, else none.
-    * Callbacks are called without the lock, one after the other, each at its own time.
+
+1. State changes only in commands, which the command queue runs one at a time, and in what follows
+   from them (``_dispatch``). A participant's own thread does nothing but post a command and then
+   block on the lock ``turn``, which is released when its state becomes RUNNING.
+2. The command that ends a wait also queues the participant. So nobody is ever about to run without
+   being counted, and "nobody runs" is exact: it needs no real time to find out.
+3. Time moves only while no member is QUEUED or RUNNING, no command is queued, nobody froze time, no
+   tracked function is still expected, and no callback runs. The current time is exactly the time of
+   the timer that fires.
+4. Callbacks run one after the other and without the lock, so they may call the clock.
+5. With ``one_at_a_time`` at most one member is RUNNING, except while a stalled one shares its turn
+   and while an interrupt is being handled.
+
+Members are the participants that count. A thread that drives the clock manually does not, and a
+thread that is tracked by nobody (``strict=False``) waits as a guest.
 """
 
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
-from ._alarm import Alarm
-from ._errors import ClockUsageError, SettleTimeout, Unwind, VirtualDeadlockError
-from ._kept_turn import KeptTurn
-from ._nanoseconds import in_seconds
-from ._outside import loops_with_news, wait_for_idle
-from ._participant import Participant, State
-from ._patience import Patience
-from ._reports import deadlock, driver_waits, stuck
-from ._thread_states import Activity, others_are_active
-from ._waits import Waits
-from ._watch import Watch
+from ..clock import current_clocks
+from ._command_queue import CommandQueue
+from ._errors import (
+    ClockUsageError,
+    ParticipantAborted,
+    SettleTimeout,
+    UntrackedThreadError,
+    VirtualDeadlockError,
+)
+from .liveness._external_waits import loops_with_news, wait_for_return
+from .liveness._main_thread_interrupt import MainThreadInterrupt
+from .liveness._reports import Snapshot, deadlock, driver_waits, stuck
+from .liveness._settle_timeout import SettleTimer
+from .liveness._stall_detector import Activity, StallDetector, others_are_active
+from .liveness._watchdog import Watchdog
+from .participants._parking import Parking
+from .participants._participant import Participant, State
+from .participants._run_queue import RunQueue
+from .participants._timers import in_seconds
 
 if TYPE_CHECKING:
-    from ._step import Step
-    from ._tasks import Task
-    from ._timers import VirtualTimer
+    from collections.abc import Callable, Iterator
 
-_STALLS = 8
-"""How often at one time the driver is told that nothing can end its wait, before it is ended."""
+    from ..clock import Clock
+    from .participants._timers import VirtualTimer
+
+_MAX_STALLS = 8
+"""How many deadlock errors in a row at one time the driver gets before its wait is aborted."""
 
 kernels: WeakSet[Kernel] = WeakSet()
-"""All that there are."""
+"""All kernels of this process."""
 
 
-class Kernel(Waits):
-    """Moves the time of a virtual clock.
+class DrivenLoop(Protocol):
+    """An event loop that runs on the clock's time."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the loop is closed."""
+        ...
+
+    def pending(self) -> list[tuple[float, str, str]]:
+        """Return when the loop's timers are due, what they call, and the participant's name."""
+        ...
+
+    def detach(self) -> None:
+        """Give the loop its own time back."""
+        ...
+
+
+class Step:
+    """A wait of a driver until time has reached a target and everybody waits again.
 
     Attributes:
+        what: Its name in reports.
+        target: The horizon in nanoseconds; None: nothing fires.
+        finish: Wakes the driver. Called from any thread, possibly twice.
+        participant: The driver, if it is a member; it does not count meanwhile.
+        fired: How many timers have fired.
+        error: The error that ended it.
+    """
+
+    __slots__ = ("error", "finish", "fired", "participant", "target", "what")
+
+    def __init__(
+        self,
+        what: str,
+        target: int | None,
+        finish: Callable[[], object],
+        participant: Participant | None = None,
+    ) -> None:
+        self.what: str = what
+        self.target: int | None = target
+        self.finish: Callable[[], object] = finish
+        self.participant: Participant | None = participant
+        self.fired: int = 0
+        self.error: BaseException | None = None
+
+    def outcome(self) -> int:
+        """Return how many timers fired, or raise the error."""
+        if self.error is not None:
+            raise self.error
+        return self.fired
+
+
+class Kernel:
+    """Moves the time of one virtual clock.
+
+    Attributes:
+        clock: The clock; the current one in participants and callbacks.
+        strict: Whether only participants, and the driver, may wait.
+        driver: The thread that entered the clock.
+        by_ident: The participants that run, by the identifier of their thread.
+        entered: Whether the clock's ``with`` block runs.
         closed: Whether the clock is closed.
-        loop_drivers: What drives event loops by this clock.
-        holds: Why time is held still, for however long.
-        failed: Tasks whose functions have raised.
-        alarm: Reaches the thread that drives the clock where no wait on it can.
-        promises: Which participants are to come; time stands still, but not for ever.
-        patience: For how long it waits, in real time, for who does not wait on it.
-        watch: Has real time looked at, once there is a participant.
+        loops: The event loops that run on the clock's time.
+        unheard: For each task whose function raised: returns the error if nobody has received it.
+        run_queue: Who counts, and who runs.
+        parking: The time, the timers, and who waits for them.
+        commands: Runs everything here that changes state.
+        post: Has a command run; see ``CommandQueue.post``.
+        query: Returns what a function returns while nothing changes.
+        interrupt: Reaches the main thread in a wait that is none on the clock.
+        settle_timer: Says when time has stood still for too long.
+        watchdog: Makes the kernel ``look`` at real time, once there are participants.
     """
 
     def __init__(
@@ -61,51 +163,128 @@ class Kernel(Waits):
         one_at_a_time: bool,
         settle_timeout: float,
     ) -> None:
-        super().__init__(start, driver, strict=strict, one_at_a_time=one_at_a_time)
+        self.clock: Clock
+        self.strict: bool = strict
+        self.driver: Participant = driver
+        self.by_ident: dict[int, Participant] = {}
+        self.entered: bool = False
         self.closed: bool = False
-        self.loop_drivers: list[Any] = []
-        self.holds: dict[object, str] = {}
-        self.promises: dict[object, str] = {}
-        self.failed: list[Task[Any]] = []
-        self.alarm: Alarm = Alarm()
-        self.patience: Patience = Patience(settle_timeout, start)
-        self.watch: Watch = Watch(self)
-        self._auto = 0
+        self.loops: list[DrivenLoop] = []
+        self.unheard: list[Callable[[], BaseException | None]] = []
+        self.run_queue: RunQueue = RunQueue(one_at_a_time=one_at_a_time)
+        self.parking: Parking = Parking(start, self.run_queue, driver)
+        self.commands: CommandQueue = CommandQueue(
+            self._dispatch, self._run_callback, self._callback_ended, self.run_queue.repair
+        )
+        self.post = self.commands.post
+        self.query = self.commands.query
+        self.interrupt: MainThreadInterrupt = MainThreadInterrupt()
+        self.settle_timer: SettleTimer = SettleTimer(settle_timeout, start)
+        self.watchdog: Watchdog = Watchdog(self._post_look)
         self._step: Step | None = None
-        self._kept_turn = KeptTurn()
+        self._auto = 0
+        self._frozen: dict[object, str] = {}
+        self._expected: dict[object, str] = {}
+        self._stall_detector = StallDetector()
         self._driver_activity = Activity()
         kernels.add(self)
 
-    def enter_new(self, participant: Participant) -> None:
+    # Who calls
+
+    def participant_here(self, what: str) -> Participant:
+        """Return the participant that this thread is.
+
+        Raises:
+            UntrackedThreadError: It is none, and the clock is strict.
+        """
+        ident = threading.get_ident()
+        found = self.by_ident.get(ident)
+        if found is not None:
+            return found
+        if ident == self.driver.ident:
+            return self.driver
+        name = threading.current_thread().name
+        if self.strict:
+            raise UntrackedThreadError(
+                f"thread {name!r} waits on a virtual clock that does not track it"
+                f"{f' ({what})' if what else ''}. Start it inside `with clock:`, with "
+                "clock.spawn(function), or submit clock.tracked(function)."
+            )
+        return Participant(name, ident=ident, counted=False)
+
+    def member_here(self) -> Participant | None:
+        """Return the participant that this thread is, if it counts."""
+        ident = threading.get_ident()
+        driver = self.driver
+        found = self.by_ident.get(ident) or (driver if driver.ident == ident else None)
+        return found if found is not None and found.counted else None
+
+    def check_open(self, what: str) -> None:
+        """Raise a ``ClockUsageError`` if the clock is closed."""
+        if self.closed:
+            raise ClockUsageError(f"{what} of a clock that is closed")
+
+    def check_not_in_callback(self, what: str) -> None:
+        """Raise a ``ClockUsageError`` if this thread runs a timer's callback."""
+        if self.commands.fires_here:
+            raise ClockUsageError(f"a timer callback must not block ({what or 'a wait'})")
+
+    def check_may_drive(self, what: str) -> None:
+        """Raise a ``ClockUsageError`` if this thread may not move the time of the clock now."""
+        self.check_open(what)
+        self.check_not_in_callback(what)
+        participant = self.by_ident.get(threading.get_ident())
+        if participant is not None:
+            raise ClockUsageError(
+                f"{what} in {participant.name!r}, which the clock waits for: only a thread that it "
+                "does not track can drive it"
+            )
+
+    def enter(self, participant: Participant) -> None:
         """Count a participant from now on; its thread waits for its turn."""
-        self.watch.begin()
-        self.post(self.enter, participant)
+        self.watchdog.start()
+        self.post(self.run_queue.enter, participant)
 
-    # Operations
+    def snapshot(self) -> Snapshot:
+        """Return the state that reports show."""
+        return Snapshot(
+            self.parking.now,
+            self.settle_timer.seconds,
+            self.driver,
+            list(self.run_queue.members),
+            list(self._expected.values()),
+            list(self._frozen.values()),
+        )
 
-    def hold(self, key: object, why: str) -> None:
-        """Hold time still."""
-        self.holds[key] = why
+    # Commands
 
-    def release(self, key: object) -> None:
-        """Let it go on."""
-        self.holds.pop(key, None)
+    def freeze_time(self, key: object, why: str) -> None:
+        """Stop time until ``unfreeze_time(key)``."""
+        self._frozen[key] = why
 
-    def promise(self, key: object, name: str) -> None:
-        """Wait for a participant that is to come."""
-        self.promises[key] = name
+    def unfreeze_time(self, key: object) -> None:
+        """End that."""
+        self._frozen.pop(key, None)
 
-    def keep(self, key: object) -> None:
-        """Wait for it no more: it has come."""
-        self.promises.pop(key, None)
+    def expect(self, key: object, name: str) -> None:
+        """Stop time until ``arrived(key)``: a participant is about to begin."""
+        self._expected[key] = name
+
+    def arrived(self, key: object) -> None:
+        """Stop expecting it."""
+        self._expected.pop(key, None)
+
+    def change_auto(self, change: int) -> None:
+        """Count the nested blocks of auto-advance."""
+        self._auto += change
 
     def begin_step(self, step: Step) -> None:
-        """Begin a step."""
+        """Begin a step, unless one is under way."""
         if self._step is None:
             self._step = step
-            self.patience.begin_anew()
+            self.settle_timer.restart()
             if step.participant is not None:
-                self.pause(step.participant, State.DRIVING, "a step")
+                self.run_queue.pause(step.participant, State.DRIVING, "a step")
         else:
             step.error = ClockUsageError(
                 "this clock is being advanced already: one step at a time, in one thread"
@@ -113,123 +292,10 @@ class Kernel(Waits):
             self._conclude(step)
 
     def withdraw_step(self, step: Step) -> None:
-        """Give up a step, if it is not done."""
+        """End a step whose driver has stopped waiting."""
         if self._step is step:
             self._step = None
             self._conclude(step)
-
-    def _conclude(self, step: Step) -> None:
-        if step.participant is not None:
-            self.resume(step.participant)  # before time can move on without it
-        step.finish()
-
-    def change_auto(self, change: int) -> None:
-        """Count the blocks, one inside another, in which time advances by itself."""
-        self._auto += change
-
-    def close(self) -> None:
-        """Break off every wait, now and from now on."""
-        self.break_off()
-        self._end_step(ClockUsageError("the clock was closed meanwhile"))
-        for participant in [*self.members, *self.guests]:
-            if participant.state is State.PARKED:
-                self._ready(participant, error=Unwind())
-
-    def forget_participants(self) -> None:
-        """Be closed, in a forked child: nobody is there but the thread that forked."""
-        self.closed = True
-        self.break_off()
-        self._auto = 0
-        self._step = None
-        self.driver.counted = False
-        self.driver.state = State.RUNNING
-        self.clear()
-
-    def _after_callback(self, error: BaseException | None) -> None:
-        self._firing = False
-        if error is None:
-            return
-        if self._step is None:
-            self.errors.append(error)
-        else:
-            self._end_step(error)
-
-    # The rule
-
-    def _dispatch(self) -> None:
-        """Let run who may run, or let time go on."""
-        while not self._firing:
-            while self._queue and not (self._one_at_a_time and self._running):
-                self._run_next()
-            if self._running or self.holds or self.promises or self._inbox:
-                break
-            timer, horizon = self.timers.first(), self._horizon()
-            if self.outside and not self._outside_has_no_news(horizon):
-                if self._queue:
-                    continue
-                break
-            if timer is None or horizon is None or timer.due > horizon:
-                if not self._come_to_rest():
-                    break
-                continue
-            self.timers.pop()
-            target = timer.take()
-            if target is None:
-                continue  # cancelled in this very moment: time does not move for it
-            self._reach(timer)
-            if not isinstance(target, Participant):
-                self._firing = True
-                self._callbacks.append(target)
-                return
-            self._ready(target, timed_out=True)
-
-    def _outside_has_no_news(self, horizon: float | None) -> bool:
-        """Whether nobody who waits for what no clock knows has it, or is about to come back."""
-        if self._step is None and horizon is None and self.driver.state is not State.PARKED:
-            return True  # nothing would move now
-        loops = loops_with_news(self.outside)
-        for loop in loops:
-            self._ready(loop)
-        idle = [one for one in self.outside if one.state is State.AWAY]
-        if idle and not loops and self._is_about_to_act(idle):
-            self.watch.ring()  # it will look in place of this thread
-            return False
-        return not loops and not wait_for_idle(idle, self._somebody_came)
-
-    def _is_about_to_act(self, idle: list[Participant]) -> bool:
-        """Whether this thread has yet to find out that it must wait, or to use what it got."""
-        ident = threading.get_ident()
-        if any(one.ident == ident for one in idle):
-            return True
-        return ident not in self.by_ident and ident not in (self.driver.ident, self.watch.ident)
-
-    def _somebody_came(self) -> bool:
-        return any(operation != self.look for operation, *_ in list(self._inbox))
-
-    def _reach(self, timer: VirtualTimer) -> None:
-        self._move(timer.due, timer.when)
-        if self._step is not None:
-            self._step.fired += 1
-
-    def _horizon(self) -> float | None:
-        """Return how far time may go on, in nanoseconds; None: nothing may even fire."""
-        if self._step is not None:
-            return self._step.target
-        return inf if self._auto and not self.closing else None
-
-    def _come_to_rest(self) -> bool:
-        """End the step, or the waits that nothing would end; return whether there were any."""
-        step = self._step
-        if step is not None:
-            if step.target is not None:
-                self._move(step.target, in_seconds(step.target))
-            self._end_step(None)
-            return True
-        if self.outside or any(one.state is State.HELD for one in self.members):
-            return False  # something outside may still come: the watch decides
-        if self._auto and not self.closing:
-            return self._break_deadlock([one for one in self.members if one.state is State.PARKED])
-        return self._end_wait_of_driver()
 
     def _end_step(self, error: BaseException | None) -> None:
         step, self._step = self._step, None
@@ -237,110 +303,271 @@ class Kernel(Waits):
             step.error = error
             self._conclude(step)
 
+    def _conclude(self, step: Step) -> None:
+        if step.participant is not None:
+            self.run_queue.resume(step.participant)  # first, so that time waits for the driver
+        step.finish()
+
+    def abort_waits(self) -> None:
+        """End every wait and the step, now and from now on."""
+        self.parking.closing = True
+        self._end_step(ClockUsageError("the clock was closed meanwhile"))
+        for participant in [*self.run_queue.members, *self.parking.guests]:
+            if participant.state is State.PARKED:
+                self.parking.end_wait(participant, error=ParticipantAborted())
+
+    def forget_participants(self) -> None:
+        """Close, in a forked child: no thread exists but the one that forked."""
+        self.closed = True
+        self.parking.closing = True
+        self._auto = 0
+        self._step = None
+        self.driver.counted = False
+        self.driver.state = State.RUNNING
+        self.commands.clear()
+        self.run_queue.clear()
+        self.by_ident.clear()
+        self.parking.clear()
+
+    # The rule
+
+    def _dispatch(self) -> None:
+        """Give turns; when nobody can run, move the time to the next timer and fire it."""
+        commands, run_queue, parking = self.commands, self.run_queue, self.parking
+        queue, running = run_queue.queue, run_queue.running
+        while not commands.firing:
+            while queue and not (run_queue.one_at_a_time and running):
+                run_queue.run_next()
+            if running or self._frozen or self._expected or commands.commands:
+                break
+            timer, horizon = parking.timers.first(), self._horizon()
+            if run_queue.external and not self._all_external_are_quiet(horizon):
+                if queue:
+                    continue  # an event loop whose descriptors are ready
+                break
+            if timer is None or horizon is None or timer.due > horizon:
+                if self._come_to_rest():
+                    continue
+                break
+            parking.timers.pop()
+            target = timer.take()
+            if target is None:
+                continue  # cancelled by another thread since first(): time must not move for it
+            self._reach(timer)
+            if isinstance(target, Participant):
+                parking.end_wait(target, timed_out=True)
+            else:
+                commands.fire(target)  # the loop goes on once the callback has ended
+
+    def _horizon(self) -> int | float | None:
+        """Return how far time may go, in nanoseconds; None: nothing may even fire."""
+        if self._step is not None:
+            return self._step.target
+        return inf if self._auto and not self.parking.closing else None
+
+    def _reach(self, timer: VirtualTimer) -> None:
+        self.parking.move(timer.due, timer.when)
+        if self._step is not None:
+            self._step.fired += 1
+
+    def _come_to_rest(self) -> bool:
+        """End the step, or waits that nothing else would end; return whether there were any."""
+        step = self._step
+        if step is not None:
+            if step.target is not None:
+                self.parking.move(step.target, in_seconds(step.target))
+            self._end_step(None)
+            return True
+        members = self.run_queue.members
+        if self.run_queue.external or any(one.state is State.HELD for one in members):
+            return False  # something real may still come: look() decides
+        if self._auto and not self.parking.closing:
+            return self._break_deadlock([one for one in members if one.state is State.PARKED])
+        return self._end_wait_of_driver()
+
     def _break_deadlock(self, waiting: list[Participant]) -> bool:
-        """Have the waits of all raise; return whether there are any."""
-        message = deadlock(self)
-        # Who was told before, in vain, is ended; those who wait for it go on.
-        stubborn = [one for one in waiting if one.stalled_at == self.now]
-        ended = [one for one in stubborn if one is not self.driver]
-        for participant in ended or waiting:
-            participant.stalls = participant.stalls + 1 if participant in stubborn else 1
-            participant.stalled_at = self.now
-            if participant in ended or participant.stalls > _STALLS:
-                error: BaseException = Unwind(message)
+        """Raise an error in all waits; return whether there are any."""
+        now, message = self.parking.now, deadlock(self.snapshot())
+        # One that caught this error at this time and waits again would do so for ever: it is
+        # aborted, and nobody else is told, because its end may let the others go on. The driver is
+        # told several times, so that its code can end in order.
+        repeated = [one for one in waiting if one.stalled_at == now]
+        aborted = [one for one in repeated if one is not self.driver]
+        for participant in aborted or waiting:
+            participant.stalls = participant.stalls + 1 if participant in repeated else 1
+            participant.stalled_at = now
+            if participant in aborted or participant.stalls > _MAX_STALLS:
+                error: BaseException = ParticipantAborted(message)
             else:
                 error = VirtualDeadlockError(message)
-            self._ready(participant, error=error)
+            self.parking.end_wait(participant, error=error)
         return bool(waiting)
 
     def _end_wait_of_driver(self) -> bool:
-        """End the wait of a driver by hand, as one that is refused or gives up, if it waits."""
+        """End the wait of a thread that drives manually, if it waits; return whether it does."""
         driver = self.driver
-        if driver.state is not State.PARKED or self.closing:
+        if driver.state is not State.PARKED or self.parking.closing:
             return False
-        parker: Any = driver.parker
-        if parker is not None and parker.gives_up:
-            self._ready(driver, timed_out=True)
-            return True
-        self._ready(driver, error=ClockUsageError(driver_waits(self)))
+        if driver.place is not None and driver.place.gives_up:
+            self.parking.end_wait(driver, timed_out=True)
+        else:
+            error = ClockUsageError(driver_waits(self.snapshot()))
+            self.parking.end_wait(driver, error=error)
         return True
+
+    def _all_external_are_quiet(self, horizon: float | None) -> bool:
+        """Whether nobody that waits for something real has it, or is about to come back."""
+        if self._step is None and horizon is None and self.driver.state is not State.PARKED:
+            return True  # nothing would move now
+        external = self.run_queue.external
+        loops = loops_with_news(external)
+        for loop in loops:
+            self.parking.end_wait(loop)
+        idle = [one for one in external if one.state is State.EXTERNAL]
+        if idle and not loops and self._is_about_to_act(idle):
+            self.watchdog.wake()  # it looks in place of this thread
+            return False
+        return not loops and not wait_for_return(idle, self._has_commands)
+
+    def _is_about_to_act(self, idle: list[Participant]) -> bool:
+        """Whether this thread has yet to block inside ``idle()``, or to use what it was given."""
+        ident = threading.get_ident()
+        if any(one.ident == ident for one in idle):
+            return True
+        return ident not in self.by_ident and ident not in (self.driver.ident, self.watchdog.ident)
+
+    def _has_commands(self) -> bool:
+        return any(command != self.look for command, *_ in list(self.commands.commands))
+
+    # Callbacks
+
+    def _run_callback(self, callback: Callable[[], object]) -> None:
+        with as_current(self.clock):
+            callback()
+
+    def _callback_ended(self, error: BaseException | None) -> None:
+        if error is None:
+            return
+        if self._step is None:
+            self.commands.errors.append(error)
+        else:
+            self._end_step(error)
 
     # What only real time tells
 
-    def awaited(self) -> set[Participant]:
-        """Return the participants, but for those who were waited for in vain."""
-        return self.members.keys() - self.patience.hopeless(self.now, self.members)
+    def _post_look(self, real: float) -> None:
+        self.post(self.look, real)
 
     def look(self, real: float) -> None:
-        """See to it that nobody waits for ever; called by the watch, in real seconds."""
-        running = () if self._firing else self._running
-        if self._kept_turn.look(real, self.turns_given, running):
+        """End what would last for ever; a command of the watchdog's, in real seconds."""
+        run_queue = self.run_queue
+        running = () if self.commands.firing else run_queue.running
+        if self._stall_detector.is_stalled(real, run_queue.turns_given, running):
             self._share_turn()
-        if self.driver in self._running and self._driver_activity.has_changed(self.driver.native):
-            self.note_progress()
-        waited = self._step is not None or self.driver.state is State.PARKED
-        if not waited and not self._driver_holds_time():
-            self.patience.begin_anew()
-        elif self.patience.is_over(
-            real, self.now, self.progress, self.members, held=bool(self.holds)
+        driver = self.driver
+        if driver in run_queue.running and self._driver_activity.has_changed(driver.native):
+            self.parking.progress += 1
+        somebody_waits = self._step is not None or driver.state is State.PARKED
+        if not somebody_waits and not self._driver_delays_others():
+            self.settle_timer.restart()
+        elif self.settle_timer.has_expired(
+            real,
+            self.parking.now,
+            self.parking.progress,
+            run_queue.members,
+            frozen=bool(self._frozen),
         ):
             self._give_up()
 
-    def _driver_holds_time(self) -> bool:
-        """Whether the driver runs, by itself, while others wait for time to go on."""
-        others = len(self.members) > 1 or self.timers.first() is not None
-        return self._auto > 0 and others and self.driver in self._running
+    def _driver_delays_others(self) -> bool:
+        """Whether the driver runs, with auto-advance, while others wait for time to go on."""
+        others = len(self.run_queue.members) > 1 or self.parking.timers.first() is not None
+        return self._auto > 0 and others and self.driver in self.run_queue.running
 
     def _share_turn(self) -> None:
-        """Let the next one run, too: who runs may wait for a lock that it holds."""
-        if self._queue:
-            self._run_next()
-            while self.closing and self._queue:
-                self._run_next()  # all are to end, and none waits for another
+        """Run the next participant, too: those that run may wait for a lock that it holds."""
+        run_queue, parking = self.run_queue, self.parking
+        if run_queue.queue:
+            run_queue.run_next()
+            while parking.closing and run_queue.queue:
+                run_queue.run_next()  # all are being aborted: their order does not matter
             return
         if self._horizon() is None:
             return
-        for timer in self.timers.pending():
+        # Nobody is queued. One whose time is now may hold the lock, so its timer fires early: while
+        # others run, but at its own time.
+        for timer in parking.timers.pending():
             target = timer.sleeper
-            if timer.due > self.now:
+            if timer.due > parking.now:
                 break
             if target is not None and timer.cancel():
                 self._reach(timer)
-                self._ready(target, timed_out=True)
-                self._run_next()
+                parking.end_wait(target, timed_out=True)
+                run_queue.run_next()
                 break
 
     def _give_up(self) -> None:
         """Fail the step, or the wait of the driver, that has taken too long."""
         driver = self.driver
         if self._step is not None:
-            self._end_step(SettleTimeout(stuck(self, self._step.what)))
+            self._end_step(SettleTimeout(stuck(self.snapshot(), self._step.what)))
         elif driver.state is not State.PARKED:
-            if not others_are_active() and not self._waits_elsewhere(driver):
-                self.alarm.ring(driver.ident, SettleTimeout(stuck(self, "auto_advance()")))
+            if not others_are_active() and not self._driver_waits_elsewhere():
+                error = SettleTimeout(stuck(self.snapshot(), "auto_advance()"))
+                self.interrupt.send(driver.ident, error)
             return
         elif self._is_held_up():
-            what = f"{driver.name}: {driver.what}"
-            self._ready(driver, error=SettleTimeout(stuck(self, what)))
+            text = stuck(self.snapshot(), f"{driver.name}: {driver.what}")
+            self.parking.end_wait(driver, error=SettleTimeout(text))
         elif self._auto:
-            self._ready(driver, error=VirtualDeadlockError(deadlock(self)))
+            text = deadlock(self.snapshot())
+            self.parking.end_wait(driver, error=VirtualDeadlockError(text))
         else:
             self._end_wait_of_driver()
-        self.patience.note_in_vain(self.now, self.members)
+        self.settle_timer.abandon(self.parking.now, self.run_queue.members)
 
     def _is_held_up(self) -> bool:
-        """Whether anybody may still act, or time that advances by itself would bring a timer."""
-        acts = self._running or self._queue or self._firing or self.promises or self.holds
-        return bool(acts) or (self._auto > 0 and self.timers.first() is not None)
+        """Whether somebody may still act, or auto-advance would still bring a timer."""
+        run_queue = self.run_queue
+        acts = run_queue.running or run_queue.queue or self.commands.firing
+        delayed = self._expected or self._frozen
+        timers = self._auto > 0 and self.parking.timers.first() is not None
+        return bool(acts or delayed or timers)
 
-    def _waits_elsewhere(self, driver: Participant) -> bool:
-        """Whether its thread waits for another clock, which has a patience of its own."""
+    def _driver_waits_elsewhere(self) -> bool:
+        """Whether the driver's thread waits for another clock, which has its own time-out."""
         try:
             others = [one for one in kernels if one is not self and not one.closed]
         except RuntimeError:
-            return True  # one was made meanwhile
+            return True  # another thread has made one meanwhile
         return any(
-            one.driver.ident == driver.ident
+            one.driver.ident == self.driver.ident
             and (one._step is not None or one.driver.state is not State.RUNNING)
             for one in others
         )
+
+    def waited_for(self) -> set[Participant]:
+        """Return the members, without those that were waited for in vain."""
+        members = self.run_queue.members
+        return members.keys() - self.settle_timer.abandoned(self.parking.now, members)
+
+
+@contextmanager
+def as_current(clock: Clock) -> Iterator[None]:
+    """Make ``clock`` the current one in this thread, inside the block."""
+    ident = threading.get_ident()
+    before = current_clocks.get(ident)
+    current_clocks[ident] = clock
+    try:
+        yield
+    finally:
+        if before is None:
+            current_clocks.pop(ident, None)
+        else:
+            current_clocks[ident] = before
+
+
+def kernel_here() -> Kernel | None:
+    """Return the kernel of this thread's current clock, if that is virtual and open."""
+    kernel: Any = getattr(current_clocks.get(threading.get_ident()), "_kernel", None)
+    return kernel if isinstance(kernel, Kernel) and not kernel.closed else None

@@ -1,4 +1,4 @@
-"""Retries that do not wait, for tests that need no clock."""
+"""Skips the waits of retries, for tests that need no clock."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class _NoWait:
         del active_no_wait[self._keys.pop()]
 
     def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
-        """Decorate a function, or a coroutine function, whose retries are not to wait.
+        """Decorate a function, or a coroutine function, whose retries do not wait.
 
         Raises:
-            TypeError: It is a class or makes generators, which run after it has returned.
+            TypeError: It is a class or a generator function, whose body runs after it has returned.
         """
         generates = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
         if isinstance(function, type) or generates:
@@ -45,7 +45,7 @@ class _NoWait:
         if inspect.iscoroutinefunction(function):
 
             @wraps(function)
-            async def coroutine(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - its own affair
+            async def coroutine(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any coroutine function
                 with no_wait():
                     return await function(*args, **kwargs)
 
@@ -62,13 +62,27 @@ class _NoWait:
 def no_wait() -> _NoWait:
     """Skip every wait of the retries that begin while the block runs, in all threads and loops.
 
-    Used as ``with no_wait():``, or as a decorator of a test, a coroutine function or not. What is
-    skipped counts as waited: policies are asked as ever, hooks see the same delays, and
+    Used as ``with no_wait():``, or as a decorator of a test function or coroutine function. Skipped
+    waits count as waited: policies are asked for each delay, hooks see the same delays, and
     ``timeout``, deadlines of tokens and limits of elapsed time end a run after as many attempts as
-    if it had waited. A coroutine gives way to its loop instead of waiting. A ``timer=`` is not
+    if it had waited. A coroutine yields to its loop instead of waiting. A ``timer=`` is not
     started.
 
-    Tickers, and the attempts of ``hedge_call_async``, which run while others wait, keep to their
-    times: use a ``VirtualClock`` for these. Blocks may be nested.
+    Tickers, and the attempts of ``hedge_call_async``, which run while others wait, are not
+    affected: use a ``VirtualClock`` for these. Blocks may be nested.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, retry
+        >>> from backoff_ticker.testing import no_wait
+        >>> answers = [ConnectionError, ConnectionError, "answer"]
+        >>> @retry(ConstantBackOff(60))
+        ... def fetch():
+        ...     answer = answers.pop(0)
+        ...     if answer is ConnectionError:
+        ...         raise answer
+        ...     return answer
+        >>> with no_wait():
+        ...     fetch()
+        'answer'
     """
     return _NoWait()

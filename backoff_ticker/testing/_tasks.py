@@ -7,9 +7,9 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .._validation import as_seconds
-from ._errors import Unwind, VirtualTimeError
-from ._participant import Participant, State, start_untracked
-from ._tracking import attached, wait_for_end
+from ._errors import ParticipantAborted, VirtualTimeError
+from ._thread_side import attached, wait_for_end
+from .participants._participant import Participant, State, start_untracked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,10 +20,19 @@ T = TypeVar("T")
 
 
 class Task(Generic[T]):
-    """What ``clock.spawn()`` returns. Every method may be called from any thread of the clock.
+    """A function that runs in a thread of its own; ``clock.spawn()`` makes it.
+
+    Every method may be called from any thread of the clock.
 
     Attributes:
-        name: Names it in reports.
+        name: Its name in reports.
+
+    Example:
+        >>> from backoff_ticker.testing import VirtualClock
+        >>> with VirtualClock(auto=True) as clock:
+        ...     task = clock.spawn(lambda: clock.sleep(5) or "slept")
+        ...     print(task.result(), clock.monotonic())
+        slept 5.0
     """
 
     def __init__(self, kernel: Kernel, work: Callable[[], T], name: str) -> None:
@@ -48,11 +57,11 @@ class Task(Generic[T]):
                     raise
         except BaseException as error:  # noqa: BLE001 - join() raises it
             self._error = error
-            if not isinstance(error, (Unwind, VirtualTimeError, SystemExit)):
-                self._kernel.failed.append(self)
+            if not isinstance(error, (ParticipantAborted, VirtualTimeError, SystemExit)):
+                self._kernel.unheard.append(self._unheard_error)
 
-    def error_of_nobody(self) -> BaseException | None:
-        """Return what it raised, if nobody has heard of that."""
+    def _unheard_error(self) -> BaseException | None:
+        """Return the error of the function, if nobody has received it."""
         if self._joined or self._error is None:
             return None
         self._joined = True
@@ -67,13 +76,14 @@ class Task(Generic[T]):
         """Wait on the clock until the function has ended.
 
         Args:
-            timeout: Seconds of the clock; None: no limit. In the thread that drives the clock by
-                hand it is over at once where nothing happens any more.
+            timeout: Seconds of the clock; None: no limit. In a thread that drives the clock
+                manually, it ends as soon as nothing would happen without that thread.
 
         Raises:
-            TimeoutError: The function has not ended in time; it goes on.
-            ClockUsageError: By hand, without a time-out: nothing happens any more.
-            BaseException: What the function raised.
+            TimeoutError: The function has not ended in time; it continues.
+            ClockUsageError: Without a time-out, in a thread that drives the clock manually: nothing
+                would happen without that thread.
+            BaseException: The error of the function.
         """
         if timeout is not None:
             timeout = as_seconds("timeout", timeout)
@@ -82,11 +92,11 @@ class Task(Generic[T]):
             raise TimeoutError(f"task {self.name!r} has not ended within {timeout!r} s")
         self._joined = True
         error = self._error
-        if error is not None and not isinstance(error, Unwind):
+        if error is not None and not isinstance(error, ParticipantAborted):
             raise error
 
     def result(self, timeout: float | None = None) -> T:
-        """Wait as ``join()`` does, and return what the function returned."""
+        """Wait as ``join()`` does, and return the result of the function."""
         self.join(timeout)
         return self._result  # type: ignore[return-value]
 
@@ -98,8 +108,8 @@ def start_task(task: Task[Any]) -> None:
     """Start the thread of a task; it counts from now on and runs when its turn comes."""
     kernel, participant = task._kernel, task._participant
     try:
-        kernel.enter_new(participant)
+        kernel.enter(participant)
         start_untracked(task._thread)
     except BaseException:
-        kernel.post(kernel.give_up_start, participant)
+        kernel.post(kernel.parking.give_up_start, participant)
         raise

@@ -1,4 +1,4 @@
-"""Traps: calls of a clock's methods that a test holds until it lets them go on."""
+"""Traps hold calls of a clock's methods until the test releases them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ._errors import SettleTimeout
-from ._parker import VirtualParker, wait_for_turn
-from ._participant import State
+from ._thread_side import VirtualParker, wait_for_turn
+from .participants._participant import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,15 +16,24 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ._kernel import Kernel
-    from ._participant import Participant
+    from .participants._participant import Participant
 
 
 class Call:
-    """A call that a trap holds.
+    """A call that a trap holds; ``Trap.wait()`` returns it.
 
     Attributes:
-        args: What the method was called with.
-        thread: The name of the thread that called it.
+        args: The arguments of the call.
+        thread: The name of the calling thread.
+
+    Example:
+        >>> from backoff_ticker.testing import VirtualClock
+        >>> with VirtualClock() as clock, clock.trap("time") as trap:
+        ...     task = clock.spawn(clock.time, name="reader")
+        ...     call = trap.wait()
+        ...     print(call.thread, call.args, call.held)
+        ...     call.release()
+        reader () True
     """
 
     __slots__ = ("_kernel", "_participant", "args", "thread")
@@ -37,26 +46,38 @@ class Call:
 
     @property
     def held(self) -> bool:
-        """Whether it was not released yet."""
+        """Whether it has not been released."""
         return self._participant is not None
 
     def release(self) -> None:
-        """Let the call go on; harmless twice."""
+        """Let the call continue. A second call does nothing."""
         participant, self._participant = self._participant, None
         if participant is not None:
-            self._kernel.post(self._kernel.resume, participant)
+            self._kernel.post(self._kernel.run_queue.resume, participant)
 
     def __repr__(self) -> str:
         return f"<Call with {self.args!r} in thread {self.thread!r}>"
 
 
 class Trap:
-    """Holds each call that participants make of one method. Made by ``clock.trap()``.
+    """Holds every call that participants make of one method; ``clock.trap()`` makes it.
 
-    While a call is held, time may go on. As a context manager it is closed on leaving the block.
+    While a call is held, time may move. As a context manager, the trap is closed on leaving the
+    block.
 
     Attributes:
         kind: The name of the method.
+
+    Example:
+        >>> from backoff_ticker.testing import VirtualClock
+        >>> with VirtualClock() as clock, clock.trap("monotonic") as trap:
+        ...     elapsed = clock.spawn(lambda: -clock.monotonic() + clock.monotonic())
+        ...     trap.wait().release()
+        ...     second = trap.wait()
+        ...     _ = clock.advance(5)  # between the two reads
+        ...     second.release()
+        ...     print(elapsed.result())
+        5.0
     """
 
     def __init__(
@@ -76,10 +97,10 @@ class Trap:
         traps.append(self)
 
     def catch(self, args: tuple[Any, ...]) -> None:
-        """Hold the call that this thread is making, if it is to be held."""
+        """Hold the call that this thread is making, if it matches."""
         kernel = self._kernel
         participant = kernel.by_ident.get(threading.get_ident())
-        if participant is None or kernel.fires_here:
+        if participant is None or kernel.commands.fires_here:
             return
         if self._match is not None and not self._match(*args):
             return
@@ -87,11 +108,11 @@ class Trap:
         wait_for_turn(kernel, participant)
 
     def _hold(self, call: Call, participant: Participant) -> None:
-        """Hold a call, unless the trap was closed meanwhile; an operation of the kernel."""
+        """Hold a call, unless the trap has been closed; a command of the kernel."""
         if self not in self._traps:
             participant.grant()
             return
-        self._kernel.pause(participant, State.HELD, f"a trap of {self.kind}()")
+        self._kernel.run_queue.pause(participant, State.HELD, f"a trap of {self.kind}()")
         self._held.append(call)
         self._calls.append(call)
         if self._on_call is not None:
@@ -100,13 +121,13 @@ class Trap:
     def wait(self) -> Call:
         """Wait until a call is held, and return it; each call is returned once.
 
-        For one thread at a time, any that may wait on the clock.
+        One thread at a time may wait, any that may wait on the clock.
 
         Raises:
-            SettleTimeout: Every participant waits, and none has made such a call; or one neither
+            SettleTimeout: Every participant waits and none has made such a call; or one neither
                 waits nor ends.
-            VirtualDeadlockError: The same where time advances by itself.
-            UntrackedThreadError: This thread is none of the clock's.
+            VirtualDeadlockError: The same with auto-advance.
+            UntrackedThreadError: The clock does not track this thread.
         """
         if not self._calls:
             parker = VirtualParker(self._kernel, f"a call of {self.kind}()", gives_up=True)
@@ -121,8 +142,8 @@ class Trap:
         return call
 
     def close(self) -> None:
-        """Hold no more calls, and let go those that are held."""
-        self._kernel.ask(self._stop)
+        """Hold no more calls, and release those that are held."""
+        self._kernel.query(self._stop)
         while self._held:
             self._held.pop().release()
 

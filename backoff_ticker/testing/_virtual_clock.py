@@ -1,59 +1,113 @@
-"""The clock of tests: threads and event loops on one time that moves only when all of them wait."""
+"""The clock of tests, on which threads and event loops share one time."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, TypeVarTuple
 
-from .._validation import as_flag, as_number, as_seconds
-from ._by_hand import ByHand
-from ._by_itself import ByItself
-from ._clock_base import check_callable
+from .._validation import (
+    as_count,
+    as_difference,
+    as_flag,
+    as_number,
+    as_seconds,
+    safe_repr,
+)
+from ._driving import (
+    auto_advance,
+    check_no_loop_runs_here,
+    installed,
+    raise_errors,
+    take_step,
+    wait_for_step,
+    wait_for_step_async,
+)
 from ._errors import ClockLeakError, ClockUsageError, SettleTimeout, UntrackedLoopError
-from ._inspection import Inspection
 from ._kernel import Kernel
-from ._loop_driver import HOW_TO_DRIVE, loop_kernel, loop_timer
-from ._nanoseconds import in_nanoseconds
-from ._parker import VirtualParker
-from ._participant import Participant
-from ._reports import leaks, name_of
-from ._timers import VirtualTimer
+from ._tasks import Task, start_task
+from ._thread_side import VirtualParker, attached, waiting_externally
+from ._traps import Trap
+from .liveness._reports import leaks, name_of
+from .participants._participant import Participant, State
+from .participants._timers import LATEST, VirtualTimer, in_nanoseconds, in_seconds
+from .standard_library._loops import HOW_TO_DRIVE, VirtualLoop, loop_kernel, loop_timer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine, Iterator
+    from datetime import timedelta
     from types import TracebackType
-    from typing import Self
+    from typing import Self, Unpack
 
     from ..clock import TimerHandle
-    from ._traps import Trap
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Args = TypeVarTuple("Args")
+
+_TRAPPED = ("monotonic", "time", "call_at", "parker")
 
 
-class VirtualClock(ByHand, ByItself, Inspection):
+class TimerInfo(NamedTuple):
+    """A pending timer; ``clock.pending()`` returns these.
+
+    Attributes:
+        when: When it is due, in seconds of the clock.
+        what: What it is for.
+        owner: The participant whose wait it ends, or in whose event loop it is; None if it is a
+            callback of the clock.
+
+    Example:
+        >>> from backoff_ticker.testing import VirtualClock
+        >>> with VirtualClock() as clock:
+        ...     timer = clock.call_at(5, print)
+        ...     print(clock.pending())
+        [TimerInfo(when=5.0, what='call of print', owner=None)]
+    """
+
+    when: float
+    what: str
+    owner: str | None
+
+
+class VirtualClock:
     """A ``Clock`` on which hours pass in milliseconds, the same way each time.
 
     Entered with ``with``, it is the current clock: objects of this library made without ``clock=``
     use it, and every thread, thread pool and event loop that begins inside is a *participant*.
-    Time moves only while all of them wait, by hand (``advance()``) or by itself (``auto=True``,
-    ``run()``, ``run_async()``), and then to what is due next.
+    Time moves only while all of them wait: manually (``advance()``), or with auto-advance
+    (``auto=True``, ``run()``, ``run_async()``) to the next timer.
 
     Args:
-        start: What ``monotonic()`` begins with, in seconds.
+        start: The first value of ``monotonic()``, in seconds.
         epoch: What ``time()`` is ahead of ``monotonic()``, in seconds.
         strict: Whether a thread or loop that is no participant may not wait on the clock.
-        auto: Whether time advances by itself inside the ``with`` block. The thread that entered
+        auto: Whether time advances on its own inside the ``with`` block. The thread that entered
             is a participant then.
         one_at_a_time: Whether only one participant runs at any moment, in an order that is the
             same each time.
-        settle_timeout: Real seconds, 0 or more, after which a step, or the end, waits no longer
-            for a participant that neither waits on the clock nor ends.
+        settle_timeout: Real seconds, 0 or more, after which a step, or the end, stops waiting for
+            a participant that neither waits on the clock nor ends.
 
     Steps (``advance()``, ``settle()``, ...) are refused in participants and where an event loop
-    runs, one at a time; ``auto_advance()``, ``run()`` and ``run_async()`` are for the thread that
-    entered. All else may be called from any thread.
+    runs; one step runs at a time. ``auto_advance()``, ``run()`` and ``run_async()`` are for the
+    thread that entered. All other methods may be called from any thread.
 
     Raises:
-        TypeError, ValueError: An option is no finite number, or no bool, where it is to be one.
+        TypeError, ValueError: An option is no finite number, or no bool, where it should be one.
+
+    Example:
+        >>> import threading
+        >>> from backoff_ticker.testing import VirtualClock
+        >>> with VirtualClock() as clock:
+        ...     thread = threading.Thread(target=lambda: (clock.sleep(3600), print("awake")))
+        ...     thread.start()
+        ...     fired = clock.advance(3599)
+        ...     print("an hour, but for a second")
+        ...     fired = clock.advance(1)
+        an hour, but for a second
+        awake
     """
 
     def __init__(  # noqa: PLR0913 - independent options, most by name
@@ -79,23 +133,23 @@ class VirtualClock(ByHand, ByItself, Inspection):
             settle_timeout=as_seconds("settle_timeout", settle_timeout),
         )
         self._kernel.clock = self
+        self._parking = self._kernel.parking
         self._traps: list[Trap] = []
         self._spawned = 0
-        self._entered = False
 
-    # The seam
+    # The Clock protocol
 
     def monotonic(self) -> float:
         """Return the seconds that have passed on the clock, plus its start."""
         if self._traps:
-            self._spring("monotonic")
-        return self._kernel.seconds
+            self._spring_traps("monotonic")
+        return self._parking.seconds
 
     def time(self) -> float:
-        """Return the seconds of the wall clock: ``epoch`` plus ``monotonic()``, always."""
+        """Return the seconds of the wall clock: always ``epoch`` plus ``monotonic()``."""
         if self._traps:
-            self._spring("time")
-        return self._epoch + self._kernel.seconds
+            self._spring_traps("time")
+        return self._epoch + self._parking.seconds
 
     def call_at(
         self,
@@ -104,23 +158,23 @@ class VirtualClock(ByHand, ByItself, Inspection):
         *,
         loop: asyncio.AbstractEventLoop | None = None,
     ) -> TimerHandle:
-        """Have ``callback()`` called at ``when``: in ``loop``, else by whoever moves time on.
+        """Call ``callback()`` at ``when``: in ``loop``, otherwise in the thread that moves time.
 
-        It must not block. What it raises is raised by the step that fired it; without a step, by
-        ``run()``, ``run_async()`` or the end of the ``with`` block. In a loop it is given to that
-        loop's exception handler.
+        The callback must not block. Its error is raised by the step that fired it; without a step,
+        by ``run()``, ``run_async()`` or the end of the ``with`` block. In a loop, that loop's
+        exception handler gets it.
 
         Raises:
-            TypeError, ValueError: ``when`` is no finite number, or ``callback`` not callable.
+            TypeError, ValueError: ``when`` is no finite number, or ``callback`` is not callable.
             UntrackedLoopError: The clock does not drive ``loop``, and is strict.
             ClockUsageError: The clock is closed.
         """
-        self._refuse_if_closed("call_at()")
-        if self._traps:
-            self._spring("call_at", when, callback)
-        check_callable("callback", callback)
-        when = as_number("when", when, "a finite number of monotonic seconds")
         kernel = self._kernel
+        kernel.check_open("call_at()")
+        if self._traps:
+            self._spring_traps("call_at", when, callback)
+        _check_callable("callback", callback)
+        when = as_number("when", when, "a finite number of monotonic seconds")
         if loop is not None:
             if loop_kernel(loop) is kernel:
                 return loop_timer(loop, when, callback)
@@ -131,53 +185,357 @@ class VirtualClock(ByHand, ByItself, Inspection):
             in_loop, target = loop, callback
             callback = lambda: in_loop.call_soon_threadsafe(target)  # noqa: E731
         what = f"call of {name_of(callback)}"
-        timer = VirtualTimer(when, kernel.next_order(), callback, kernel.timers, what)
-        kernel.post(kernel.timers.push, timer)
+        timers = self._parking.timers
+        timer = VirtualTimer(when, self._parking.next_order(), callback, timers, what)
+        kernel.post(timers.push, timer)
         return timer
 
     def parker(self, what: str = "") -> VirtualParker:
-        """Return a place to wait for the calling thread; ``what`` names the wait in reports."""
+        """Return a place where one thread waits; ``what`` names the wait in reports."""
         if self._traps:
-            self._spring("parker", what)
+            self._spring_traps("parker", what)
         return VirtualParker(self._kernel, what)
 
     def sleep(self, seconds: float) -> None:
-        """Wait in this thread for so many seconds of the clock; nothing else ends the wait.
+        """Wait in this thread for that many seconds of the clock; nothing else ends the wait.
 
         Raises:
             TypeError, ValueError: ``seconds`` is no finite number from 0.
-            ClockUsageError: An event loop runs in this thread and would be blocked; or time, moved
-                by hand, stands still.
-            UntrackedThreadError: This thread is none of the clock's.
+            ClockUsageError: An event loop runs in this thread and would be blocked; or this thread
+                drives the clock manually, and time would stand still.
+            UntrackedThreadError: The clock does not track this thread.
         """
         duration = as_seconds("seconds", seconds)
-        self._refuse_in_loop("sleep()", "asyncio.sleep()")
-        VirtualParker(self._kernel, "sleep()").park(self._kernel.seconds + duration)
+        check_no_loop_runs_here("sleep()", "asyncio.sleep()")
+        VirtualParker(self._kernel, "sleep()").park(self._parking.seconds + duration)
 
-    def _spring(self, kind: str, *args: object) -> None:
+    def _spring_traps(self, kind: str, *args: object) -> None:
         for trap in list(self._traps):
             if trap.kind == kind:
                 trap.catch(args)
 
-    # Beginning and end
+    # Manual advance
+
+    def advance(self, seconds: float | timedelta) -> int:
+        """Let that much time pass, and fire the timers that are due on the way, in order.
+
+        Each timer fires at its own time. Before the next one, every participant that it woke waits
+        again or has ended. At the end, time has moved by exactly ``seconds``.
+
+        Returns:
+            How many timers fired.
+
+        Raises:
+            TypeError, ValueError: ``seconds`` is no finite number.
+            ClockUsageError: ``seconds`` is negative; or this thread may not drive the clock: it is
+                a participant, or runs an event loop; or a step is under way, or the clock is
+                closed.
+            SettleTimeout: A participant neither waits on the clock nor ends.
+            Exception: The error of a timer's callback; time stops there.
+        """
+        return take_step(self._kernel, f"advance({seconds!r})", self._target(seconds))
+
+    def advance_to(self, when: float) -> int:
+        """Let time pass until ``when``, in seconds of the clock, as ``advance()`` does.
+
+        Returns:
+            How many timers fired.
+
+        Raises:
+            ClockUsageError: ``when`` is past; and as ``advance()`` does.
+        """
+        target = in_nanoseconds(as_number("when", when))
+        if target < self._parking.now:
+            raise ClockUsageError(
+                f"cannot advance to {when!r} from {self._parking.seconds!r}: time does not go back"
+            )
+        return take_step(self._kernel, f"advance_to({when!r})", target)
+
+    def advance_next(self) -> float:
+        """Advance to the next pending timer; return how many seconds passed.
+
+        Raises:
+            ClockUsageError: No timer is pending; and as ``advance()`` does.
+        """
+        kernel, parking = self._kernel, self._parking
+        take_step(kernel, "advance_next()", None)  # participants that run may set a timer yet
+        first = kernel.query(parking.timers.first)
+        if first is None:
+            raise ClockUsageError("advance_next(): no timer is pending")
+        before = parking.now
+        take_step(kernel, "advance_next()", max(first.due, before))
+        return in_seconds(parking.now - before)
+
+    def settle(self) -> None:
+        """Wait until every participant waits or has ended, without moving time.
+
+        Timers that are due now fire. Raises what ``advance()`` does.
+        """
+        take_step(self._kernel, "settle()", self._parking.now)
+
+    async def advance_async(self, seconds: float | timedelta) -> int:
+        """Do what ``advance()`` does, in a coroutine on an event loop of this clock.
+
+        A cancelled call leaves time where it is.
+
+        Raises:
+            UntrackedLoopError: The clock does not drive this loop.
+            ClockUsageError, SettleTimeout, Exception: As ``advance()`` does.
+        """
+        what = f"advance_async({seconds!r})"
+        return await wait_for_step_async(self._kernel, what, self._target(seconds))
+
+    def _target(self, seconds: float | timedelta) -> int:
+        step = as_difference("seconds", seconds)
+        if step < 0.0:
+            raise ClockUsageError(f"cannot advance by {seconds!r}: time does not go back")
+        target = self._parking.now + in_nanoseconds(step)
+        if target > LATEST:
+            raise ClockUsageError(f"cannot advance by {seconds!r}: there is no such time")
+        return target
+
+    # Auto-advance
+
+    @contextmanager
+    def auto_advance(self) -> Iterator[None]:
+        """Let time advance on its own inside the block, whenever every participant waits.
+
+        This thread is a participant inside the block, so time stands still while it works.
+
+        Raises:
+            ClockUsageError: Another thread entered the clock, or this one is a participant, or
+                runs an event loop.
+            Exception: The error of a timer's callback, as the block ends.
+        """
+        with auto_advance(self._kernel):
+            yield
+
+    def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run a function in a tracked thread with auto-advance, and return its result.
+
+        Raises:
+            VirtualDeadlockError: Every participant waits and no timer is set.
+            SettleTimeout: A participant neither waits on the clock nor ends.
+            BaseException: The error of the function, or of a timer's callback.
+        """
+        _check_callable("function", function)
+        name = str(name_of(function))
+        with installed(self._kernel), auto_advance(self._kernel):
+            return self.spawn(lambda: function(*args, **kwargs), name=name).result()
+
+    def run_async(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on an event loop of this clock in this thread, with auto-advance.
+
+        Raises:
+            TypeError: ``coroutine`` is no coroutine, such as an ``async def`` function not called.
+            BaseException: As ``run()`` does, or the error of the coroutine.
+        """
+        if not asyncio.iscoroutine(coroutine):
+            raise TypeError(f"coroutine must be a coroutine, not {safe_repr(coroutine)}")
+        try:
+            with (
+                installed(self._kernel),
+                auto_advance(self._kernel),
+                asyncio.Runner(loop_factory=self.new_event_loop) as runner,
+            ):
+                return runner.run(coroutine)
+        finally:
+            coroutine.close()
+
+    # Participants
+
+    def spawn(
+        self, function: Callable[[Unpack[Args]], T], *args: *Args, name: str | None = None
+    ) -> Task[T]:
+        """Start a function in a tracked thread; it counts from now on.
+
+        It runs in a copy of this ``contextvars`` context, with this clock as the current one, in a
+        daemon thread. Its error is raised by ``join()`` and ``result()`` of the task; if nobody
+        calls these, when the clock is closed.
+
+        Args:
+            function: What to call, with ``args``.
+            args: Its arguments.
+            name: The name in reports; None: that of the function, with a number.
+
+        Raises:
+            TypeError: ``function`` is not callable.
+            ClockUsageError: The clock is closed.
+        """
+        _check_callable("function", function)
+        self._kernel.check_open("spawn()")
+        self._spawned += 1
+        if name is None:
+            name = f"{getattr(function, '__name__', 'task')}-{self._spawned}"
+        task = Task(self._kernel, lambda: function(*args), name)
+        start_task(task)
+        return task
+
+    def tracked(self, function: Callable[P, T]) -> Callable[P, T]:
+        """Return a wrapper with which a thread of any pool runs ``function`` as a participant.
+
+        Time stands still from now on until the first call begins. So the wrapper must be called,
+        within ``settle_timeout`` real seconds of a step.
+        """
+        kernel = self._kernel
+        _check_callable("function", function)
+        kernel.check_open("tracked()")
+        name = getattr(function, "__name__", "tracked")
+        key = object()
+        kernel.watchdog.start()
+        kernel.post(kernel.expect, key, name)
+
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            if kernel.member_here() is not None or kernel.commands.fires_here:
+                kernel.post(kernel.arrived, key)
+                return function(*args, **kwargs)
+            participant = Participant(name)
+            kernel.enter(participant)
+            kernel.post(kernel.arrived, key)
+            with attached(kernel, participant):
+                return function(*args, **kwargs)
+
+        return call
+
+    def new_event_loop(self) -> asyncio.AbstractEventLoop:
+        """Return a loop on this clock's time, such as for ``asyncio.Runner(loop_factory=...)``.
+
+        Raises:
+            ClockUsageError: The clock is closed.
+        """
+        self._kernel.check_open("new_event_loop()")
+        return VirtualLoop(self._kernel)
+
+    @contextmanager
+    def external(self, why: str) -> Iterator[None]:
+        """Freeze time inside the block, which waits for something real: a socket, a process.
+
+        Other participants run meanwhile. ``why`` stands in reports. Steps, and waits of the driver,
+        give up after 60 seconds of real time, or ``settle_timeout`` if that is longer.
+
+        Raises:
+            ClockUsageError: It is called in the callback of a timer.
+        """
+        kernel = self._kernel
+        kernel.check_not_in_callback("external()")
+        key = object()
+        kernel.post(kernel.freeze_time, key, why)
+        participant = kernel.member_here()
+        if participant is not None and asyncio._get_running_loop() is not None:
+            participant = None  # the loop continues, and parks as it always does
+        try:
+            with waiting_externally(kernel, participant, why):
+                yield
+        finally:
+            kernel.post(kernel.unfreeze_time, key)
+
+    @contextmanager
+    def idle(self, why: str) -> Iterator[None]:
+        """Do not count this thread inside the block, which waits for what the clock cannot see.
+
+        That may be an item of a ``queue.Queue``. Time may pass meanwhile. Where the system tells
+        whether a thread sleeps (Linux), time does not pass before the thread has what was there.
+
+        Raises:
+            ClockUsageError: An event loop runs in this thread: its waits do not block; or this is
+                the callback of a timer.
+        """
+        self._kernel.check_not_in_callback("idle()")
+        check_no_loop_runs_here("idle()", "external()")
+        with waiting_externally(self._kernel, self._kernel.member_here(), why):
+            yield
+
+    # Inspection
+
+    def pending(self) -> list[TimerInfo]:
+        """Return the pending timers, in the order in which they are due."""
+        return self._kernel.query(self._pending)
+
+    def _pending(self) -> list[TimerInfo]:
+        found = [
+            TimerInfo(timer.when, timer.what, timer.sleeper.name if timer.sleeper else None)
+            for timer in self._parking.timers.pending()
+            if timer.sleeper is None or timer.sleeper.place is not None  # a loop lists its own
+        ]
+        for loop in self._kernel.loops:
+            found += [TimerInfo(*timer) for timer in loop.pending()]
+        return sorted(found, key=lambda timer: timer.when)
+
+    def block_until(
+        self, timers: int | None = None, parked: int | None = None, timeout: float = 5.0
+    ) -> None:
+        """Wait, in real time, until that many timers are pending and that many threads wait.
+
+        Args:
+            timers: How many timers, 0 or more, including those of event loops; None: 0.
+            parked: How many participants, and threads that are not tracked, wait on the clock, 0
+                or more; None: 0.
+            timeout: Real seconds, 0 or more.
+
+        Raises:
+            TypeError, ValueError: A number is none of these.
+            SettleTimeout: There are fewer after ``timeout`` real seconds.
+        """
+        kernel = self._kernel
+        kernel.check_not_in_callback("block_until()")
+        wanted_timers = 0 if timers is None else as_count("timers", timers)
+        wanted_parked = 0 if parked is None else as_count("parked", parked)
+
+        def count_parked() -> int:
+            members = kernel.run_queue.members
+            return sum(one.state is State.PARKED for one in members) + len(self._parking.guests)
+
+        def enough() -> bool:
+            return len(self._pending()) >= wanted_timers and count_parked() >= wanted_parked
+
+        if not kernel.commands.wait_for(enough, as_seconds("timeout", timeout)):
+            wanted = [f"{n}={v}" for n, v in (("timers", timers), ("parked", parked)) if v]
+            found, waiting = kernel.query(lambda: (self._pending(), count_parked()))
+            due = ", ".join(f"{info.what} at t={info.when:.9g}" for info in found)
+            raise SettleTimeout(
+                f"block_until({', '.join(wanted)}): only {len(found)} timers and {waiting} parked "
+                f"after {timeout:g} s real: {due or 'nothing is due'}"
+            )
+
+    def trap(self, kind: str, match: Callable[..., object] | None = None) -> Trap:
+        """Hold the calls that participants make of a method of this clock, until released.
+
+        Args:
+            kind: The method: ``"monotonic"``, ``"time"``, ``"call_at"`` or ``"parker"``.
+            match: Called with the arguments of a call; tells whether to hold it. None: hold each.
+
+        Raises:
+            ClockUsageError: ``kind`` is none of these.
+            TypeError: ``match`` is neither callable nor None.
+        """
+        if match is not None:
+            _check_callable("match", match)
+        if kind not in _TRAPPED:
+            raise ClockUsageError(
+                f"kind must be one of {', '.join(_TRAPPED)}, not {safe_repr(kind)}"
+            )
+        return Trap(self._kernel, self._traps, kind, match)
+
+    # Entering and closing
 
     def __enter__(self) -> Self:
-        if self._entered or self._kernel.closed:
+        kernel = self._kernel
+        if kernel.entered or kernel.closed:
             raise ClockUsageError("a virtual clock is entered once")
         loop = asyncio._get_running_loop()
-        if loop is not None and self._kernel.strict and loop_kernel(loop) is not self._kernel:
+        if loop is not None and kernel.strict and loop_kernel(loop) is not kernel:
             raise UntrackedLoopError(
                 f"{loop!r} runs already, in real time: enter the clock before the loop is run (in "
                 "setUp() of an IsolatedAsyncioTestCase, in a fixture of a test)"
             )
-        self._kernel.driver.ident = threading.get_ident()
-        self._kernel.driver.native = threading.get_native_id()
-        self._uninstall = self._installed()
-        self._uninstall.__enter__()
-        self._entered = True
+        kernel.driver.ident = threading.get_ident()
+        kernel.driver.native = threading.get_native_id()
+        self._installed = installed(kernel)
+        self._installed.__enter__()
+        kernel.entered = True
         if self._auto:
-            self._leave_auto = self.auto_advance()
-            self._leave_auto.__enter__()
+            self._auto_advance = auto_advance(kernel)
+            self._auto_advance.__enter__()
         return self
 
     def __exit__(
@@ -188,64 +546,74 @@ class VirtualClock(ByHand, ByItself, Inspection):
     ) -> None:
         errors: list[Exception] = []
         try:
-            for step in (self._end_auto, self.close):
+            for end in (self._end_auto_advance, self.close):
                 try:
-                    step()
+                    end()
                 except Exception as error:  # noqa: BLE001 - raised below, or noted
                     errors.append(error)
         finally:
-            self._uninstall.__exit__(None, None, None)
-        shown_error = exc if exc is not None or not errors else errors.pop(0)
+            self._installed.__exit__(None, None, None)
+        raised = exc if exc is not None or not errors else errors.pop(0)
         for other in errors:
-            assert shown_error is not None  # noqa: S101 - it is the block's own, or the first
-            shown_error.add_note(f"{type(other).__name__}: {other}")
-        if shown_error is not None and shown_error is not exc:
-            raise shown_error
+            assert raised is not None  # noqa: S101 - the block's own, or the first
+            raised.add_note(f"{type(other).__name__}: {other}")
+        if raised is not None and raised is not exc:
+            raise raised
 
-    def _end_auto(self) -> None:
+    def _end_auto_advance(self) -> None:
         if self._auto:
-            self._leave_auto.__exit__(None, None, None)
+            self._auto_advance.__exit__(None, None, None)
 
     def close(self) -> None:
-        """End every participant that still waits; harmless twice.
+        """End every participant that still waits. A second call does nothing.
 
-        It waits up to ``settle_timeout`` real seconds for those who neither wait nor end. The
-        ``with`` block does this as it is left.
+        Waits up to ``settle_timeout`` real seconds for participants that neither wait nor end. The
+        ``with`` block closes the clock when it is left.
 
         Raises:
             ClockLeakError: There were any; each is named, with what it waited for. Those that
                 waited on the clock have ended.
-            BaseException: What a callback raised without a step, or a task that nobody joined.
+            BaseException: The error of a callback that no step raised, or of a task that nobody
+                joined.
         """
         kernel = self._kernel
         if kernel.closed:
             return
-        kernel.refuse_in_callback("close()")
-        closer = self._counted_here()
+        kernel.check_not_in_callback("close()")
+        closer = kernel.member_here()
         if closer is None or closer is kernel.driver:
             try:
-                self._wait_for_step("close()", None)
+                wait_for_step(kernel, "close()", None)
             except (SettleTimeout, ClockUsageError):
-                pass  # who did not settle is among those that are named
+                pass  # those that did not settle are among the leaks
         mine = {kernel.driver, closer}
-        left = [one for one in kernel.ask(lambda: list(kernel.members)) if one not in mine]
-        message = leaks(kernel, left)
+        left = [
+            one for one in kernel.query(lambda: list(kernel.run_queue.members)) if one not in mine
+        ]
+        message = leaks(left)
         for trap in list(self._traps):
             trap.close()
-        kernel.post(kernel.close)
-        kernel.wait_for(lambda: not (kernel.awaited() - mine), kernel.patience.timeout)
+        kernel.post(kernel.abort_waits)
+        kernel.commands.wait_for(
+            lambda: not (kernel.waited_for() - mine), kernel.settle_timer.seconds
+        )
         kernel.closed = True
-        kernel.watch.end()
-        for loop_driver in kernel.loop_drivers:
-            loop_driver.detach()
-        unheard = [task.error_of_nobody() for task in kernel.failed]
-        kernel.errors += [error for error in unheard if error is not None]
+        kernel.watchdog.stop()
+        for loop in kernel.loops:
+            loop.detach()
+        errors = kernel.commands.errors
+        errors += [error for unheard in kernel.unheard if (error := unheard()) is not None]
         if left:
             leak = ClockLeakError(message)
-            for error in kernel.errors[1:]:
+            for error in errors[1:]:
                 leak.add_note(f"another error was {error!r}")
-            raise leak from (kernel.errors[0] if kernel.errors else None)
-        self._raise_errors()
+            raise leak from (errors[0] if errors else None)
+        raise_errors(kernel)
 
     def __repr__(self) -> str:
-        return f"<VirtualClock at {self._kernel.seconds!r}>"
+        return f"<VirtualClock at {self._parking.seconds!r}>"
+
+
+def _check_callable(name: str, value: object) -> None:
+    if not callable(value):
+        raise TypeError(f"{name} must be callable, not {safe_repr(value)}")

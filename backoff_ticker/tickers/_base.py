@@ -1,12 +1,13 @@
-"""What both faces of a ticker offer alike: everything but the wait for a tick."""
+"""What ``Ticker`` and ``AsyncTicker`` share: everything but the wait for a tick."""
 
 from __future__ import annotations
 
-from .._errors import CloseReason, TickerClosed, WouldBlock
-from .._sentinels import EMPTY, ENDED
+from .._errors import TickerClosed, WouldBlock
+from .._sentinels import EMPTY
 from .._validation import as_count, as_flag
-from ._core import POLL_AGAIN, TickerCore
-from ._tick import Tick
+from ._core import TickerCore
+from ._forwarding import Forwarding
+from ._pending_tick import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,43 +17,44 @@ if TYPE_CHECKING:
     import janus
 
     from ..policies import BackOff
-    from ._forwarding import Forwarding
     from ._protocol import SendSink, Sink
+    from ._tick import Pace, Tick
 
 
-class TickerFace(TickerCore):
+class BaseTicker(TickerCore):
     """See ``Ticker`` and ``AsyncTicker``."""
 
     __slots__ = ()
 
     @property
     def backoff(self) -> BackOff:
-        """The policy of this run: the ticker's own copy. Read it, do not ask it for delays."""
+        """The policy of this run: the ticker's own copy. Read it; do not call its methods."""
         return self._run.backoff
 
     @property
+    def pace(self) -> Pace:
+        """From when delays run, and what happens to late ticks."""
+        return self._pace
+
+    @property
     def next_delay(self) -> float | None:
-        """The back-off before the tick to come, in seconds.
+        """The back-off before the next tick, in seconds.
 
         None where it is not known yet, because the policy has still to be asked or told how the
-        work went, and where no tick comes.
+        work went, and once the ticker has ended.
         """
-        delay = self._turn[3]
-        return delay if isinstance(delay, float) and self.close_reason is None else None
+        pending = self._state.current
+        known = pending.kind is Kind.SCHEDULED or pending.kind is Kind.IMMEDIATE
+        return pending.delay if known and self.close_reason is None else None
 
     @property
     def closed(self) -> bool:
         """Whether the ticker has ended.
 
-        Nothing comes any more but a tick that an interrupted reader left, or, after a failure,
+        Readers then get nothing but a tick that an interrupted reader left, or, after a failure,
         the policy's error.
         """
         return self.close_reason is not None
-
-    @property
-    def close_reason(self) -> CloseReason | None:
-        """Why the ticker has ended; None while it is open. The first ending stays."""
-        return self._ending()
 
     def receive_nowait(self) -> Tick:
         """Take the next tick if it is due.
@@ -61,41 +63,34 @@ class TickerFace(TickerCore):
             WouldBlock: It is not due, or another reader is just taking it.
             TickerClosed, RuntimeError, Exception: As ``receive()``.
         """
-        tick = self._take_if_due(fresh=True)
+        tick: Tick = self._poll(first_poll=True)
         if tick is EMPTY:
             raise WouldBlock("no tick is due")
         return tick
 
-    def _take_if_due(self, *, fresh: bool) -> Tick:
-        """Take the next tick, or return ``EMPTY``."""
-        step = self._poll(fresh=fresh)
-        while step.__class__ is not Tick:
-            if step != POLL_AGAIN:
-                return EMPTY  # type: ignore[no-any-return]
-            step = self._poll(fresh=False)
-        return step
-
-    def _try(self, *, fresh: bool) -> object:
-        try:
-            return self._take_if_due(fresh=fresh)
-        except TickerClosed:
-            return ENDED
-
-    def _put_back(self, value: object) -> None:
-        if isinstance(value, Tick):
-            self._give_back(value, self._reset_epoch)
-
     def success(self) -> None:
         """Tell the policy that the work after the last tick went well.
 
-        A feedback policy is asked for its delay after a success; any other begins anew. A delay
-        that is pending is replaced at once, counted from the moment the old one was counted from.
-        Before the first tick and after the end it changes nothing that is pending. Never blocks:
-        while another reader asks the policy, that reader sees to it.
+        A feedback policy is asked for its delay after a success; any other is reset and its delays
+        start again with the first. The new delay replaces one that is running at once, counted
+        from the same moment. Before the first tick and after the end no delay is running, and
+        none is replaced. Never blocks: while another reader asks the policy, that reader does it.
 
         Raises:
             RuntimeError: Called by the ticker's own policy, or by a signal handler or finalizer
                 that interrupted it.
+
+        Example:
+            >>> from backoff_ticker import ExponentialBackOff, Ticker
+            >>> ticker = Ticker(ExponentialBackOff(0.001, multiplier=2, randomization_factor=0))
+            >>> for tick in ticker:
+            ...     if tick.number == 3:
+            ...         break
+            >>> ticker.next_delay
+            0.004
+            >>> ticker.success()
+            >>> ticker.next_delay
+            0.001
         """
         self._check_not_reentrant()
         self._defer(self._after_success)
@@ -103,7 +98,7 @@ class TickerFace(TickerCore):
     def failure(self) -> None:
         """Tell a feedback policy that the work after the last tick failed.
 
-        Without it the next ask for a tick counts as a failure. For other policies, and where the
+        Without it the next poll for a tick counts as a failure. For other policies, and where the
         outcome is known already, it does nothing.
 
         Raises:
@@ -114,10 +109,10 @@ class TickerFace(TickerCore):
         self._defer(self._after_failure)
 
     def reset(self, backoff: BackOff | None = None, *, immediately: bool = False) -> None:
-        """Begin the back-off anew; the pending tick is dropped, ``number`` goes on.
+        """Restart the back-off; the pending tick is dropped, ``number`` goes on.
 
-        The next tick comes after a full first delay from now; whoever waits goes on waiting for
-        it. Nothing is delivered that was due before.
+        The next tick comes after a full first delay from now, and readers that wait go on waiting
+        for it. No tick that was due before is delivered.
 
         Args:
             backoff: A policy to run from now on, as a copy; None: the one that runs.
@@ -132,30 +127,22 @@ class TickerFace(TickerCore):
             Exception: What the ``reset()`` of the new policy raised.
         """
         as_flag("immediately", immediately)
-        reason = self._ending()
+        reason = self.close_reason
         if reason is not None:
             raise TickerClosed(reason)
         self._check_not_reentrant()
-        run = None if backoff is None else self._start(backoff)
+        run = None if backoff is None else self._start_run(backoff)
         now = self._monotonic()
         self._reset_epoch = object()
-        self._defer(lambda turn: self._after_reset(turn, run, now, immediately))
+        self._defer(lambda pending: self._after_reset(pending, run, now, immediately))
 
     def _check_not_reentrant(self) -> None:
-        """Raise a RuntimeError if this thread has claimed it: nobody leaves notes to himself."""
-        if self._is_mine(self._turn):
+        """Raise a RuntimeError if this thread has claimed the state."""
+        if self._is_mine(self._state.current):
             raise RuntimeError(
                 f"success(), failure() or reset() of {self!r} called by its own policy, "
                 f"or by what interrupted it"
             )
-
-    def stop(self) -> None:
-        """End the ticker: who waits for a tick wakes, and none is received after this returns.
-
-        From any thread, loop, signal handler, finalizer or callback, the policy included.
-        Harmless twice.
-        """
-        self._end(CloseReason.STOPPED)
 
     def __enter__(self) -> Self:
         return self
@@ -173,10 +160,10 @@ class TickerFace(TickerCore):
 
         A ``Channel``, ``queue.Queue``, ``queue.SimpleQueue``, a side of a ``janus.Queue`` and the
         like are served by the scheduler thread; an ``asyncio.Queue`` and a janus ``async_q`` by
-        the event loop that runs here. A tick that finds no room is dropped and counted, and a
-        delay of zero then lasts 1 ms. A failing policy's error goes to ``sys.unraisablehook``.
+        the event loop that runs here. A tick that finds the sink full is dropped and counted, and
+        a delay of zero then lasts 1 ms. A failing policy's error goes to ``sys.unraisablehook``.
 
-        The ticker is kept alive until it ends or the sending is stopped. Other readers may take
+        The ticker is kept alive until it ends or the forwarding is stopped. Other readers may take
         ticks too; each goes to one.
 
         Args:
@@ -191,10 +178,16 @@ class TickerFace(TickerCore):
             TypeError: ``sink`` has neither method, or ``close`` is no bool.
             RuntimeError: ``sink`` belongs to an event loop and none runs here; or the scheduler
                 thread cannot be started.
-        """
-        from ._forwarding import Forwarding
 
-        return Forwarding.start(self, sink, close=as_flag("close", close))
+        Example:
+            >>> import queue
+            >>> from backoff_ticker import ConstantBackOff, Ticker, with_max_retries
+            >>> ticks = queue.SimpleQueue()
+            >>> forwarding = Ticker(with_max_retries(ConstantBackOff(0.001), 1)).send_to(ticks)
+            >>> [ticks.get(timeout=5).number for _ in range(2)]
+            [1, 2]
+        """
+        return Forwarding._start(self, sink, close=as_flag("close", close))
 
     def queue(self, maxsize: int = 1) -> janus.Queue[Tick]:
         """Return a new ``janus.Queue`` on which every tick is sent as it falls due.
@@ -204,7 +197,7 @@ class TickerFace(TickerCore):
         next. See ``send_to``.
 
         Args:
-            maxsize: How many ticks wait on it at the most; 0: any number.
+            maxsize: How many ticks it holds; 0: any number.
 
         Raises:
             TypeError, ValueError: ``maxsize`` is no int >= 0.
@@ -218,4 +211,5 @@ class TickerFace(TickerCore):
 
     def __repr__(self) -> str:
         state = self.close_reason or "open"
-        return f"<{type(self).__name__} {state}, {self._turn[1] - 1} ticks, {self.backoff!r}>"
+        ticks = self._state.current.number - 1
+        return f"<{type(self).__name__} {state}, {ticks} ticks, {self.backoff!r}>"

@@ -1,254 +1,443 @@
-"""How a ticker is asked for a tick, and what its readers wait for.
+"""How a tick is taken: the state of a ticker, its endings, and what its readers wait for.
 
-Thread readers, loop readers and pushes all go through ``_poll``, which never waits. The state is
-a ``Turn`` that one of them at a time may claim; only with the claim is the policy asked.
+Readers in threads, readers in event loops and forwardings all go through ``_poll()``, which never
+waits. The state is a ``PendingTick`` in an ``AtomicState``; only the thread that has claimed it
+asks the policy.
 
 Invariants:
     * Between the last look at the endings and the return of a tick stands no call, so neither an
       interrupt nor (with an interpreter lock) another thread comes between: a tick is either
-      delivered or still there.
-    * Whoever let a claim go wakes those who lead the line of readers, who may have found it held.
+      delivered, or stays for the next reader. The look, the store of the next state and the
+      return are three instructions in three functions, ``_advance()``, ``AtomicState.replace()``
+      and ``_poll()``: CPython runs no handler at the return of a function written in Python.
+    * A thread that releases a claim wakes the readers that lead their wake-up domains: they may
+      have found the state claimed.
+    * The first ending stays. An ending that everybody can see already (the policy has ended, the
+      token is cancelled) comes before one that is being announced.
 """
 
 from __future__ import annotations
 
 from _thread import get_ident
 
-from .. import _process
 from .._errors import CloseReason, TickerClosed
-from ..policies import End
-from ..waiting import NO_DEADLINE, Source, WaitLine
-from ._pending_tick import ignores_cancel, rolled_back
-from ._state import TickerState
+from .._sentinels import EMPTY, ENDED
+from .._validation import safe_repr
+from ..clock import resolve_clock
+from ..policies import End, PolicyRun, start_policy
+from ..waiting import CLAIMED, NO_DEADLINE, AtomicState, Source, WaitLine
+from ._pending_tick import Kind, PendingTick, first_tick
 from ._tick import Pace, Tick
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from typing import Any, NoReturn, TypedDict
+
+    from ..cancellation import CancellationToken
+    from ..channels import TimerLike
     from ..clock import Clock
-    from ..waiting import LoopWaiter, ThreadWaiter, WaitSet
-    from ._pending_tick import Turn
+    from ..policies import BackOff
+    from ..waiting import LoopWaiter, ThreadWaiter, Waiter, WaitSet
+    from ._timer import TickerTimer
 
-POLL_AGAIN = -NO_DEADLINE
-"""What a poll answers when it has changed something, or somebody else has: poll again."""
+    class _Once(TypedDict, total=False):
+        ending: CloseReason
+        readers: WaitLine
+        error_raised_by: tuple[int]
 
-_new_tick = tuple.__new__
 
-# Looked up at each tick, and an enum is slow to search.
+_new = tuple.__new__
+
+# Read at each tick, and an enum is slow to search.
 _STOPPED = CloseReason.STOPPED
 _CANCELLED = CloseReason.CANCELLED
+_IMMEDIATE = Kind.IMMEDIATE
+_SCHEDULED = Kind.SCHEDULED
+_AWAITING_FEEDBACK = Kind.AWAITING_FEEDBACK
+_ENDED = Kind.ENDED
+_SKIP = Pace.SKIP
 
 
-class TickerCore(TickerState, Source):
-    """The one way to take a tick."""
+class TickerCore(Source):
+    """A ticker without its public methods.
 
-    __slots__ = ()
+    Attributes:
+        _state: Holds the ``PendingTick``.
+        _set_once: What is set once, by any thread: ``dict.setdefault`` is atomic.
+        _ended: Whether an ending is in ``_set_once``.
+        _readers: The line of readers, once there is one.
+        _reset_epoch: Replaced by each ``reset()``, before the reset takes effect.
+        _first_ignores_cancel: Whether the first tick, when it was taken, came whether or not the
+            token was cancelled.
+    """
 
-    def _ask(self) -> None:
-        turn = self._turn
-        if turn[2] is None and not self._returned and self._ending() is None:
-            try:
-                self._fix(turn, fresh=True)
-            except TickerClosed:
-                pass  # it ended meanwhile, as _try will say
+    __slots__ = (
+        "__weakref__",
+        "_clock",
+        "_ended",
+        "_first_ignores_cancel",
+        "_monotonic",
+        "_pace",
+        "_readers",
+        "_reset_epoch",
+        "_run",
+        "_set_once",
+        "_state",
+        "_timer",
+        "_token",
+    )
 
-    def _poll(self, *, fresh: bool = True) -> Tick | float:
-        """Take the tick if it is due.
+    def __init__(
+        self,
+        backoff: BackOff,
+        *,
+        token: CancellationToken | None = None,
+        pace: Pace = Pace.RECEIPT,
+        clock: Clock | None = None,
+        timer: TimerLike | None = None,
+    ) -> None:
+        if not isinstance(pace, Pace):
+            raise TypeError(f"pace must be a Pace, not {safe_repr(pace)}")
+        self._clock = resolve_clock(clock)
+        self._monotonic = self._clock.monotonic
+        self._pace = pace
+        self._token = token
+        self._reset_epoch: object = None
+        self._ended = False
+        self._first_ignores_cancel = True
+        self._set_once: _Once = {}
+        self._readers: WaitLine | None = None
+        self._state = AtomicState(first_tick(pace, self._monotonic()))
+        self._timer: TickerTimer | None = None
+        if timer is not None:
+            from ._timer import TickerTimer
+
+            self._timer = TickerTimer(timer, pace, self._wake)
+        self._run = self._start_run(backoff)
+
+    def _start_run(self, backoff: BackOff) -> PolicyRun:
+        tokens = () if self._token is None else (self._token,)
+        return PolicyRun(start_policy("backoff", backoff, self._clock), self._clock, tokens)
+
+    # Endings
+
+    @property
+    def close_reason(self) -> CloseReason | None:
+        """Why the ticker has ended; None while it is open. The first ending stays."""
+        if not self._ended:
+            reason = self._unannounced_ending()
+            if reason is None:
+                return None
+            self._end(reason)
+        return self._set_once["ending"]
+
+    def _unannounced_ending(self) -> CloseReason | None:
+        """Return why the ticker has ended though no thread has announced it yet."""
+        pending: PendingTick = self._state.current
+        if pending.end is not None:
+            return pending.end.reason
+        token = self._run.token
+        if token is not None and not pending.ignores_cancel and token.cancelled:
+            return CloseReason.CANCELLED
+        return None
+
+    def _end(self, reason: CloseReason) -> None:
+        """Announce the end: wake all readers, stop the timer.
+
+        A second call does what an interrupted one left undone.
+        """
+        if not self._ended:
+            self._set_once.setdefault("ending", self._unannounced_ending() or reason)
+            self._ended = True
+        readers = self._set_once.get("readers")
+        if readers is not None:
+            readers.close()
+        if self._timer is not None:
+            self._timer.stop()
+
+    def stop(self) -> None:
+        """End the ticker: its readers wake, and no tick is received after this returns.
+
+        May be called from any thread, event loop, signal handler, finalizer or callback, by the
+        policy too, and more than once.
+        """
+        self._end(CloseReason.STOPPED)
+
+    def _raise_closed(self) -> NoReturn:
+        """Raise why there is no tick: a failing policy's error once, else ``TickerClosed``."""
+        reason = self.close_reason
+        end = self._state.current.end
+        if reason is CloseReason.FAILED and end is not None and end.error is not None:
+            mark = (get_ident(),)
+            if self._set_once.setdefault("error_raised_by", mark) is mark:
+                raise end.error
+            raise TickerClosed(reason) from end.error
+        raise TickerClosed(reason)  # type: ignore[arg-type]
+
+    # Taking a tick
+
+    def _poll(self, *, first_poll: bool) -> Any:  # noqa: ANN401, C901, PLR0912, PLR0915 - one loop
+        """Take the next tick if it is due; never waits.
 
         Args:
-            fresh: Whether the reader asks only now, rather than having waited.
+            first_poll: Whether the reader polls only now, rather than having waited.
 
         Returns:
-            The tick; or until when to wait: a deadline, ``NO_DEADLINE`` for a wake-up, or
-            ``POLL_AGAIN``.
+            The tick, or ``EMPTY``.
 
         Raises:
             TickerClosed: No tick comes any more.
-            RuntimeError: The policy asks for a tick of its own ticker.
+            RuntimeError: The policy polls its own ticker.
             Exception: The policy failed; once, to one reader.
         """
-        era = self._reset_epoch
-        if self._notes:
-            self._release()
-        turn = self._turn
-        _, number, due, _, origin, _ = turn
-        token = self._run.token
-        exempt = number == 1 and origin is None  # as in is_exempt, without a call
-        if self._returned:
-            return self._take_returned(turn)
-        if self._ended or (token is not None and not exempt and token.cancelled):
-            self._raise_closed()
-        if due is None:
-            return self._fix(turn, fresh=fresh)
-        now = self._monotonic()
-        if due > now:
-            return due
-        if fresh and due < now and self._pace.skips:
-            return self._fix(turn, fresh=fresh)
-        return self._take(turn, due, now, era)
-
-    def _take(  # noqa: C901, PLR0912, PLR0915 - one step, from the claim to the store
-        self, turn: Turn, due: float, now: float, era: object
-    ) -> Tick | float:
-        """Claim the turn, ask the policy, and replace the turn by the next one."""
-        claim, number, _, delay, origin, missed = turn
-        exempt = number == 1 and origin is None  # as above
-        if number == 1:
-            self._facts["exempt"] = exempt
-        run = self._run
-        token = run.token
-        mark = (get_ident(), _process.generation)
-        try:
-            if claim.setdefault(0, mark) is not mark:
-                return self._on_claim_conflict(turn)
-            if token is not None and token.cancelled:
-                wait: float | End | None = End(CloseReason.CANCELLED)
-            elif run.fast_path:
-                try:
-                    wait = run.backoff.next_backoff()  # type: ignore[assignment]
-                except Exception as error:  # noqa: BLE001 - raised to the next reader
-                    wait = run.failed(error)
-                if wait.__class__ is not float or not 0.0 <= wait < NO_DEADLINE:
-                    wait = run.parse_answer(wait)
+        state = self._state
+        while True:
+            epoch = self._reset_epoch
+            if state.deferred:
+                self._release()
+            pending = state.current
+            _, kind, number, due, _, _, _, returned, _ = pending
+            token = self._run.token
+            rule: Callable[[Any, Any], tuple[PendingTick, Tick | None]]
+            argument: object
+            if returned:
+                if self._is_withdrawn(returned[0], self.close_reason):
+                    self._raise_closed()
+                rule, argument = self._take_returned, None
+            elif self._ended or (
+                token is not None
+                and token.cancelled
+                and not (number == 1 and kind is _IMMEDIATE)  # ignores_cancel, without a call
+            ):
+                self._raise_closed()
+            elif due is None:
+                if kind is _ENDED:
+                    self._raise_closed()
+                if self._timer is not None and self._timer.awaits(pending):
+                    return EMPTY
+                # A reader that has waited for a timer skips no tick: it fires just after the slot.
+                pace = self._pace if first_poll or self._timer is None else Pace.BURST
+                rule, argument = self._fix_due, (pace, self._monotonic())
             else:
-                wait = None if run.feedback else run.ask()
-            if wait.__class__ is float:
-                next_due, start, skipped = self._pace.due_after(due, now, wait)
-            else:
-                _, start, skipped = self._pace.due_after(due, now, 0.0)
-                next_due = None
-            lateness = now - due
-            wall = self._clock.time() - lateness
-            tick = _new_tick(Tick, (number, wall, due, delay, lateness, missed))
-            if self._pace.__class__ is not Pace:
-                tick = self._pace.stamped(tick)  # type: ignore[union-attr]
-            after: Turn = ({}, number + 1, next_due, wait, start, skipped)
-            token = run.token
-            withdrawn = token is not None and not exempt and token.cancelled
-            # From here to the return stands no call, unless somebody has to be woken.
-            if withdrawn or self._ended or self._reset_epoch is not era:
-                withdrawn = True
-                after = ({}, *turn[1:])
-            self._turn = after
-        except BaseException:
-            if claim and claim[0] is mark and self._turn is turn:
-                self._turn = ({}, *turn[1:])
+                now = self._monotonic()
+                if due > now:
+                    return EMPTY
+                if first_poll and due < now and self._pace is _SKIP:
+                    rule, argument = self._fix_due, (_SKIP, now)
+                else:
+                    rule, argument = self._advance, now
+            try:
+                tick = state.replace(pending, rule, argument)
+            except BaseException:
+                # Not in a helper: an interrupt can hit its entry, and nobody would be woken.
                 try:
                     self._wake()
                 except BaseException:
                     self._wake()
                     raise
-            raise
-        readers = self._readers
-        if withdrawn or self._notes or (readers is not None and readers.waiters):
-            try:
-                return self._deliver(None if withdrawn else tick, era)
-            except BaseException:
-                if not withdrawn:
-                    self._give_back(tick, era)
                 raise
-        return tick
+            if tick.__class__ is Tick:
+                readers = self._readers
+                # ATOMIC: no call up to the return, unless another thread has to be told.
+                if (
+                    not self._ended
+                    and self._reset_epoch is epoch
+                    and not state.deferred
+                    and (readers is None or not readers.waiters)
+                ):
+                    return tick
+                try:
+                    if self._deliver(tick, epoch):
+                        return tick
+                except BaseException:
+                    self._give_back(tick, epoch)
+                    raise
+            elif tick is CLAIMED:
+                if self._must_wait_for_holder(pending):
+                    return EMPTY
+            else:
+                self._release()
+            first_poll = False
 
-    def _deliver(self, tick: Tick | None, era: object) -> Tick | float:
-        """Wake who may wait for the claim, then return the tick, if it is still to be delivered."""
+    def _advance(self, pending: PendingTick, now: float) -> tuple[PendingTick, Tick | None]:
+        """Rule: take the tick and ask the policy for the next delay.
+
+        The result is None if the ticker has ended or was reset meanwhile.
+        """
+        due: Any  # _poll() has compared it with now
+        _, kind, number, due, delay, _, missed, _, _ = pending
+        epoch = self._reset_epoch
+        ignores_cancel = number == 1 and kind is _IMMEDIATE
+        if number == 1:
+            self._first_ignores_cancel = ignores_cancel
+        run = self._run
+        token = run.token
+        if token is not None and token.cancelled:
+            wait: Any = End(CloseReason.CANCELLED)
+        elif run.fast_path:
+            try:
+                wait = run.backoff.next_backoff()
+            except Exception as error:  # noqa: BLE001 - raised to the next reader
+                wait = run.failed(error)
+            if wait.__class__ is not float or not 0.0 <= wait < NO_DEADLINE:
+                wait = run.parse_answer(wait)
+        else:
+            wait = None if run.feedback else run.ask()
+        next_kind, end = _SCHEDULED, None
+        if wait.__class__ is float:
+            next_due, origin, skipped = self._pace.due_after(due, now, wait)
+        elif wait is None:
+            next_kind, wait, next_due, skipped = _AWAITING_FEEDBACK, 0.0, None, 0
+            _, origin, _ = self._pace.due_after(due, now, 0.0)
+        else:
+            next_kind, wait, next_due, origin, skipped, end = _ENDED, 0.0, None, None, 0, wait
+        lateness = now - due
+        tick = _new(Tick, (number, self._clock.time() - lateness, due, delay, lateness, missed))
+        timer = self._timer
+        if timer is not None:
+            tick = timer.stamped(tick)
+            next_due, skipped = None, 0
+            self._state.deferred.append(self._start_timer)
+        after = _new(
+            PendingTick, ({}, next_kind, number + 1, next_due, wait, origin, skipped, (), end)
+        )
+        step = after, tick
+        cancelled = token is not None and not ignores_cancel and token.cancelled
+        # ATOMIC: no call from this look at the endings to the return of ``_poll``.
+        if cancelled or self._ended or self._reset_epoch is not epoch:
+            return pending, None
+        return step
+
+    def _take_returned(self, pending: PendingTick, _: None) -> tuple[PendingTick, Tick]:
+        """Rule: take a tick that was given back."""
+        tick, *rest = pending.returned
+        return pending._replace(claim={}, returned=tuple(rest)), tick
+
+    def _fix_due(self, pending: PendingTick, poll: tuple[Pace, float]) -> tuple[PendingTick, None]:
+        """Rule: fix when the tick falls due, for a reader that polled at a time."""
+        if pending.kind is _AWAITING_FEEDBACK:
+            pending = pending.with_delay(self._run.ask())
+        return self._followed_by_timer(pending.with_due(*poll)), None
+
+    def _deliver(self, tick: Tick, epoch: object) -> bool:
+        """Wake the readers that found the state claimed; then say whether the tick still counts."""
         self._release()
-        if tick is None:
-            return POLL_AGAIN
-        exempt = tick.number == 1 and self._facts["exempt"]
+        number = tick.number
+        ignores_cancel = number == 1 and self._first_ignores_cancel
         token = self._run.token
-        if token is not None and not exempt and token.cancelled:
-            return POLL_AGAIN
-        # As in _take: no call from here on, for a tick that is delivered.
-        if self._reset_epoch is not era:
-            self._defer(lambda turn: rolled_back(turn, tick.number))
-            return POLL_AGAIN
-        if self._ended:
-            ending = self._facts["ending"]
-            if ending is _STOPPED or (ending is _CANCELLED and not exempt):
-                return POLL_AGAIN
-        return tick
+        if token is not None and token.cancelled and not ignores_cancel:
+            return False
+        # ATOMIC: no call from here to the return of the tick.
+        if self._reset_epoch is not epoch:
+            self._defer(lambda pending: pending.rolled_back(number))
+            return False
+        if not self._ended:
+            return True
+        ending = self._set_once["ending"]
+        return ending is not _STOPPED and (ending is not _CANCELLED or ignores_cancel)
 
-    def _fix(self, turn: Turn, *, fresh: bool) -> float:
-        """Fix when the tick falls due, for a reader who asks for it now or has waited for it."""
-        if turn[3].__class__ is End:
-            self._raise_closed()
-        if self._timer is not None and self._timer.awaits(turn):
-            return NO_DEADLINE
-        now = self._monotonic()
-        if not self._apply(turn, lambda turn: self._after_ask(turn, now, fresh=fresh)):
-            return self._on_claim_conflict(turn)
-        self._release()
-        return POLL_AGAIN
+    def _is_withdrawn(self, tick: Tick, ending: CloseReason | None) -> bool:
+        """Whether a tick that was taken is not delivered because the ticker has ended."""
+        ignores_cancel = tick.number == 1 and self._first_ignores_cancel
+        return ending is _STOPPED or (ending is _CANCELLED and not ignores_cancel)
 
-    def _on_claim_conflict(self, turn: Turn) -> float:
-        """Say what a reader does about a turn that somebody else has claimed."""
-        if self._is_stale(turn):
-            return POLL_AGAIN
-        if self._is_mine(turn):
+    def _must_wait_for_holder(self, pending: PendingTick) -> bool:
+        """Whether ``pending`` is still claimed by a thread that will wake the readers."""
+        if not self._state.is_claimed(pending):
+            return False
+        if self._is_mine(pending):
             raise RuntimeError(f"{self!r} is asked for a tick by its own policy")
         token = self._run.token
         if token is not None and token.cancelled:
-            raise TickerClosed(CloseReason.CANCELLED)  # the tick that is being taken is not for us
-        return NO_DEADLINE
+            raise TickerClosed(CloseReason.CANCELLED)  # the tick being taken goes to its holder
+        return True
 
-    def _wake(self) -> None:
-        last = self._turn[3]
-        if isinstance(last, End):
-            self._end(last.reason)
-        elif self._readers is not None:
-            self._readers.wake_firsts()
-
-    def _give_back(self, tick: Tick, era: object) -> None:
+    def _give_back(self, tick: Tick, epoch: object) -> None:
         """Keep a tick whose reader was interrupted, or left, for the next reader."""
-        returned = self._facts.setdefault("returned", [])
-        returned.append((era, tick))
-        self._returned = returned
+
+        def put(pending: PendingTick) -> PendingTick:
+            if self._reset_epoch is not epoch:
+                return pending.rolled_back(tick.number)
+            return pending._replace(claim={}, returned=(*pending.returned, tick))
+
+        self._state.deferred.append(put)
         if self._readers is not None:
             self._readers.wake_firsts()
 
-    def _take_returned(self, turn: Turn) -> Tick | float:
-        """Take a tick that was given back, unless the ticker was reset since.
+    # Rules that ask the policy, and how they are applied
 
-        It comes in spite of a cancel only if it did so when it was taken.
-        """
-        ending = self._ending()
-        exempt = turn[1] - 1 == 1 and self._facts["exempt"]
-        if ending is _STOPPED or (ending is _CANCELLED and not exempt):
-            self._raise_closed()
-        claim = turn[0]
-        mark = (get_ident(), _process.generation)
-        era, tick = None, None
+    def _defer(self, rule: Callable[[PendingTick], PendingTick]) -> None:
+        """Have a rule applied: now, or by the thread that has claimed the state."""
+        self._state.deferred.append(lambda pending: self._followed_by_timer(rule(pending)))
+        self._release()
+
+    def _release(self) -> None:
+        """After a claim was released: apply the deferred rules, and wake those who may wait."""
         try:
-            if claim.setdefault(0, mark) is not mark:
-                return self._on_claim_conflict(turn)
-            same: Turn = ({}, *turn[1:])
-            returned = self._returned
-            if returned:
-                era, tick = returned[0]
-                del returned[0]
-            self._turn = same
+            self._state.run_deferred()
+            self._wake()
         except BaseException:
-            if claim and claim[0] is mark and self._turn is turn:
-                self._turn = ({}, *turn[1:])
-                try:
-                    self._wake()
-                except BaseException:
-                    self._wake()
-                    raise
-            raise
-        try:
-            return self._deliver(tick, era)
-        except BaseException:
-            if tick is not None:
-                self._give_back(tick, era)
+            self._wake()
             raise
 
-    # Waiting for it
+    def _wake(self) -> None:
+        end = self._state.current.end
+        if end is not None:
+            self._end(end.reason)
+        elif self._readers is not None:
+            self._readers.wake_firsts()
+
+    def _is_mine(self, pending: PendingTick) -> bool:
+        """Whether this very thread has claimed ``pending``."""
+        return self._state.holder(pending) == get_ident()
+
+    def _followed_by_timer(self, pending: PendingTick) -> PendingTick:
+        """Return ``pending`` once the timer, if there is one, measures its delay."""
+        timer = self._timer
+        return pending if timer is None else timer.follow(pending, self._monotonic())
+
+    def _start_timer(self, pending: PendingTick) -> PendingTick:
+        """Rule: start the timer for a state that ``_advance`` has stored."""
+        if self._pace is Pace.SKIP:
+            pending = pending.with_due(Pace.SKIP, self._monotonic())
+        return self._followed_by_timer(pending)
+
+    def _after_success(self, pending: PendingTick) -> PendingTick:
+        if pending.kind is _ENDED:
+            return pending
+        if pending.kind is _IMMEDIATE:
+            failed = None if self._run.feedback else self._run.reset()
+            return pending if failed is None else pending.with_delay(failed)
+        return pending.with_delay(self._run.success())
+
+    def _after_failure(self, pending: PendingTick) -> PendingTick:
+        if pending.kind is not _AWAITING_FEEDBACK:
+            return pending
+        return pending.with_delay(self._run.failure())
+
+    def _after_reset(
+        self,
+        pending: PendingTick,
+        run: PolicyRun | None,
+        now: float,
+        immediately: bool,  # noqa: FBT001
+    ) -> PendingTick:
+        if pending.kind is _ENDED:
+            return pending
+        if run is not None:
+            self._run = run
+        if self._timer is not None:
+            self._timer.restart_next()
+        return pending.restarted(now, self._run.reset() if immediately else self._run.begin())
+
+    # Waiting for a tick
 
     def _line(self) -> WaitLine:
         """Return the line of readers; made with the first of them."""
         line = self._readers
         if line is None:
-            line = self._readers = self._facts.setdefault("readers", WaitLine())
+            line = self._readers = self._set_once.setdefault("readers", WaitLine())
         return line
 
     @property
@@ -260,25 +449,51 @@ class TickerCore(TickerState, Source):
         return (self._line(),) if token is None else (self._line(), token.wait_set())
 
     def _recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
-        """Tell a reader that is registered until when to wait; None: not at all.
+        return self._wait_until(waiter, waiter.sources, waiter.limit)
 
-        A reader that is not registered with a token that was heard since does not wait on.
+    def _wait_until(
+        self, waiter: Waiter, sources: Collection[WaitSet], limit: float
+    ) -> float | None:
+        """Return until when a registered waiter waits, ``limit`` at most; None: poll now.
+
+        A waiter that is not registered with the token (a reset has brought another) polls again.
         """
-        turn = self._turn
-        claim, _, due, _, _, _ = turn
-        until = waiter.limit
+        pending: PendingTick = self._state.current
+        until = limit
         token = self._run.token
-        if self._ended or (token is not None and token.wait_set() not in waiter.sources):
+        if self._ended or (token is not None and token.wait_set() not in sources):
             return None
-        if token is not None and (claim or not ignores_cancel(turn)):
+        if token is not None and (pending.claim or not pending.ignores_cancel):
             if token.cancelled:
                 return None
             if token.deadline is not None:
                 until = min(until, token.deadline)
-        if claim and claim[0][1] == _process.generation:
+        if self._state.is_claimed(pending):
             return until  # its holder wakes those who lead
-        if due is None and self._timer is not None and self._timer.awaits(turn):
+        due = pending.due
+        if due is None and self._timer is not None and self._timer.awaits(pending):
             due = NO_DEADLINE
-        if self._notes or self._returned or due is None or due <= self._monotonic():
+        if self._state.deferred or pending.returned or due is None or due <= self._monotonic():
             return None
         return due if due < until and self._line().leads(waiter) else until
+
+    # For select()
+
+    def _ask(self) -> None:
+        if self._state.current.due is None and self.close_reason is None:
+            poll = self._pace, self._monotonic()
+            self._defer(
+                lambda pending: (
+                    pending if pending.due is not None else self._fix_due(pending, poll)[0]
+                )
+            )
+
+    def _try(self, *, fresh: bool) -> object:
+        try:
+            return self._poll(first_poll=fresh)
+        except TickerClosed:
+            return ENDED
+
+    def _put_back(self, value: object) -> None:
+        if isinstance(value, Tick):
+            self._give_back(value, self._reset_epoch)

@@ -1,15 +1,14 @@
-"""Ticks sent on somebody else's queue: the only place where a tick is pushed."""
+"""Ticks sent on a queue of the user's: the only place where a tick is pushed, not pulled."""
 
 from __future__ import annotations
 
 import sys
 
 from .._errors import TickerClosed
+from .._sentinels import EMPTY
 from .._unraisable import report
 from .._validation import LONGEST_WAIT, safe_repr
-from ..waiting import Waiter, current_loop
-from ._core import POLL_AGAIN
-from ._tick import Tick
+from ..waiting import NO_DEADLINE, Waiter, current_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,14 +18,15 @@ if TYPE_CHECKING:
 
     from ..clock import TimerHandle
     from ..waiting import WaitSet
-    from ._base import TickerFace
+    from ._core import TickerCore
     from ._protocol import SendSink, Sink
+    from ._tick import Tick
 
 _MOST_IN_A_ROW = 64
-_LEAST_PAUSE = 0.001
+_PAUSE_WHEN_FULL = 0.001
 
-# Queues tell that they are full, or shut down, by errors of these names (or below them): those
-# of queue, asyncio, janus, culsans, anyio and of our own have no base class in common.
+# Names of the errors, or of their base classes, by which queues tell that they are full, or shut
+# down: those of queue, asyncio, janus, culsans, anyio and this package share no base class.
 _FULL = frozenset(["Full", "QueueFull", "WouldBlock"])
 _SHUT_DOWN = frozenset(
     [
@@ -44,22 +44,38 @@ _SHUT_DOWN = frozenset(
 class Forwarding(Waiter):
     """Sends the ticks of a ticker to a sink until the ticker ends, or ``stop()``.
 
-    It stands in the ticker's line of readers and is never parked: a wake-up runs ``fire`` in the
-    scheduler thread, or in the sink's event loop, where it takes what is due and sets its timer.
+    Returned by ``send_to()`` of a ticker, never made by a user.
+
+    Thread safety: ``stop()`` may be called from any thread, event loop, signal handler, finalizer
+    or callback.
 
     Attributes:
-        dropped: Ticks that found the sink full.
+        dropped: How many ticks found the sink full.
+
+    Example:
+        >>> import queue
+        >>> from backoff_ticker import ConstantBackOff, Ticker
+        >>> ticks = queue.SimpleQueue()
+        >>> forwarding = Ticker(ConstantBackOff(3600)).send_to(ticks)
+        >>> ticks.get(timeout=5).number
+        1
+        >>> forwarding.stop()
+        >>> forwarding.dropped
+        0
     """
 
+    # It stands in the ticker's line of readers and never parks: a wake-up runs ``fire()`` in the
+    # scheduler thread, or in the sink's event loop, which takes what is due and sets the timer.
+
     __slots__ = (
-        "_again",
-        "_closes",
-        "_done",
+        "_closes_sink",
+        "_is_running",
         "_lost",
+        "_must_look_again",
         "_put_nowait",
-        "_running",
         "_sink",
         "_sources",
+        "_stopped",
         "_ticker",
         "_timer",
         "dropped",
@@ -68,7 +84,7 @@ class Forwarding(Waiter):
 
     def __init__(
         self,
-        ticker: TickerFace,
+        ticker: TickerCore,
         sink: Sink | SendSink,
         loop: AbstractEventLoop | None,
         *,
@@ -82,47 +98,45 @@ class Forwarding(Waiter):
         self._put_nowait: Callable[[Tick], object] = _put_of(sink)
         self._timer: TimerHandle | None = None
         self._sources: tuple[WaitSet, ...] = ()
-        self._lost = 0
-        self._closes = close
-        self._done = False
-        self._again = False
-        self._running = False
+        self._lost = 0  # ticks dropped since the last one that was sent
+        self._closes_sink = close
+        self._stopped = False
+        self._must_look_again = False
+        self._is_running = False
 
     @classmethod
-    def start(cls, ticker: TickerFace, sink: Sink | SendSink, *, close: bool) -> Forwarding:
-        """Begin to send; see ``TickerFace.send_to``."""
+    def _start(cls, ticker: TickerCore, sink: Sink | SendSink, *, close: bool) -> Forwarding:
         if isinstance(sink, type) or not callable(_put_of(sink)):
             raise TypeError(
                 f"sink must have a method put_nowait(tick) or send_nowait(tick), "
                 f"not {safe_repr(sink)}"
             )
-        push = cls(ticker, sink, _loop_of(sink), close=close)
-        ticker._clock.call_at(ticker._clock.monotonic(), push.fire, loop=push.loop)
-        return push
+        forwarding = cls(ticker, sink, _loop_of(sink), close=close)
+        ticker._clock.call_at(ticker._clock.monotonic(), forwarding.fire, loop=forwarding.loop)
+        return forwarding
 
     def stop(self) -> None:
-        """Send no more; the ticker and the sink stay as they are.
+        """Send no more ticks; the ticker and the sink stay as they are.
 
-        From any thread, loop, signal handler, finalizer or callback. A tick that is being sent at
-        this very moment may still arrive.
+        A tick that another thread is just sending may still arrive.
         """
-        self._done = True
+        self._stopped = True
         self.wake()
 
     @property
     def wake_domain(self) -> object:
-        """Itself: it waits for nobody, and nobody should wait for it."""
+        """Itself: it watches the time on its own."""
         return self
 
     def wake(self) -> bool:
-        """Have ``fire`` run soon, in its thread."""
-        self._again = True
-        if self._running:
-            return True  # the run that is under way looks again before it ends
+        """Have ``fire()`` run soon, in its thread."""
+        self._must_look_again = True
+        if self._is_running:
+            return True
         if self.loop is not None:
             if super().wake():
                 return True
-            self._done = True
+            self._stopped = True
             self._leave()
             return False
         try:
@@ -132,34 +146,30 @@ class Forwarding(Waiter):
         return True
 
     def fire(self) -> None:
-        """Take and send what is due; then set the timer, or end."""
-        if self._running:
-            self._again = True
+        """Send the ticks that are due; then set the timer, or end."""
+        if self._is_running:
+            self._must_look_again = True
             return
-        self._running = True
+        self._is_running = True
         try:
-            self._recheck()
-            while self._again or (self._done and self._sources):
-                self._recheck()
+            self._run_once()
+            while self._must_look_again or (self._stopped and self._sources):
+                self._run_once()
         finally:
-            self._running = False
-        if self._again:
+            self._is_running = False
+        if self._must_look_again:
             self.wake()
 
-    def _recheck(self) -> None:
-        """Look once, registered, at what is due."""
+    def _run_once(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._done:
-            self._again = False
+        if self._stopped:
+            self._must_look_again = False
             self._leave()
             return
-        self._register()
         try:
             self._set_timer(self._send_due())
-            if self._ticker._wait_sets() != self._sources:
-                self._again = True  # a token was heard meanwhile: register with it, look again
         except TickerClosed:
             self._end()
         except BaseException as error:  # noqa: BLE001 - there is no reader to raise it to
@@ -168,26 +178,26 @@ class Forwarding(Waiter):
             self._end()
 
     def _send_due(self) -> float:
-        """Send what is due, within measure; return when to look again without a wake-up.
-
-        Taking a tick wakes the whole line, this sender included, so a wake-up counts only if it
-        came after the last tick was taken.
-        """
+        """Send what is due, at most 64 ticks; return when to look again without a wake-up."""
         ticker = self._ticker
         for _ in range(_MOST_IN_A_ROW):
-            self._again = False
-            era = ticker._reset_epoch
-            step = ticker._poll(fresh=False)
-            if not isinstance(step, Tick):
-                if step != POLL_AGAIN:
-                    return step
-            elif self._done:
-                ticker._give_back(step, era)
+            epoch = ticker._reset_epoch
+            tick = ticker._poll(first_poll=False)
+            if tick is EMPTY:
+                self._register()
+                # A poll that changes something wakes the whole line, this waiter included; only a
+                # wake-up after this last look counts.
+                self._must_look_again = False
+                until = ticker._wait_until(self, self._sources, NO_DEADLINE)
+                if until is not None:
+                    return until
+            elif self._stopped:
+                ticker._give_back(tick, epoch)
                 break
-            elif not self._put(step):
-                self._again = False
-                return ticker._clock.monotonic() + _LEAST_PAUSE
-        self._again = False
+            elif not self._put(tick):
+                self._must_look_again = False
+                return ticker._clock.monotonic() + _PAUSE_WHEN_FULL
+        self._must_look_again = False
         return ticker._clock.monotonic()
 
     def _put(self, tick: Tick) -> bool:
@@ -203,7 +213,7 @@ class Forwarding(Waiter):
                 self._lost = tick.missed + 1
                 return False
             if names & _SHUT_DOWN:
-                self._done = True
+                self._stopped = True
                 return False
             # A janus queue whose loop is closed has taken the item all the same.
             if not (isinstance(error, RuntimeError) and _is_janus(self._sink)):
@@ -231,12 +241,12 @@ class Forwarding(Waiter):
             source.leave(self)
 
     def _end(self) -> None:
-        """Leave, and tell the sink that nothing more comes."""
-        self._again = False
-        self._done = True
+        """Leave the line, and tell the sink that no tick comes any more."""
+        self._must_look_again = False
+        self._stopped = True
         self._leave()
         shut_down = getattr(self._sink, "shutdown", None) or getattr(self._sink, "close", None)
-        if self._closes and callable(shut_down):
+        if self._closes_sink and callable(shut_down):
             try:
                 shut_down()
             except Exception as error:  # noqa: BLE001 - as in _put
@@ -256,7 +266,8 @@ def _is_janus(sink: object) -> bool:
 
 
 def _loop_of(sink: object) -> AbstractEventLoop | None:
-    """Return the loop that runs here, if only a loop may touch ``sink``; imports nothing for it."""
+    """Return the running event loop if only that may touch ``sink``, else None."""
+    # An asyncio or janus queue exists only where somebody has imported its module.
     asyncio, janus = sys.modules.get("asyncio"), sys.modules.get("janus")
     if (asyncio is None or not isinstance(sink, asyncio.Queue)) and (
         janus is None or janus.AsyncQueue not in type(sink).__mro__

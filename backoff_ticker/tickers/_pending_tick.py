@@ -1,84 +1,134 @@
 """A ticker between two ticks: what is known of the tick to come, and how that changes.
 
-A turn is a tuple ``(claim, number, due, delay, origin, missed)``:
-
-    ========  =====================================================================
-    claim     see ``_claim``
-    number    of the tick to come, from 1
-    due       when it falls due; None: not fixed before somebody asks for it
-    delay     the back-off before it; None: the policy waits to hear how the work
-              went; a ``End``: there is no tick to come
-    origin    the moment from which the delay counts; None: from the next ask
-    missed    ticks dropped before it
-    ========  =====================================================================
-
-The functions are pure: they are given the time and the policy's answer.
+The methods are pure: they are given the time and the policy's answer, and return the next state.
 """
 
 from __future__ import annotations
+
+import enum
+from collections import namedtuple
 
 from ..policies import End
 from ._tick import Pace, catch_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import NamedTuple
+
     from ..waiting import Claim
+    from ._tick import Tick
 
-    Turn = tuple[Claim, int, float | None, "float | End | None", float | None, int]
+
+class Kind(enum.Enum):
+    """What is known of the tick to come."""
+
+    IMMEDIATE = "immediate"
+    """It follows no delay: the first one, or the one after ``reset(immediately=True)``."""
+
+    SCHEDULED = "scheduled"
+    """It comes after a delay."""
+
+    AWAITING_FEEDBACK = "awaiting feedback"
+    """The policy will say the delay once it hears how the work went, or a reader polls."""
+
+    ENDED = "ended"
+    """No tick comes."""
 
 
-def first_turn(pace: Pace, now: float) -> Turn:
-    """Return the turn of a new ticker: its first tick comes at once.
+# An enum is slow to search.
+_IMMEDIATE = Kind.IMMEDIATE
+_SCHEDULED = Kind.SCHEDULED
+_AWAITING_FEEDBACK = Kind.AWAITING_FEEDBACK
+_ENDED = Kind.ENDED
 
-    With ``Pace.RECEIPT`` it falls due right now, else when it is first asked for.
+if TYPE_CHECKING:
+
+    class _Fields(NamedTuple):
+        claim: Claim
+        kind: Kind
+        number: int
+        due: float | None
+        delay: float
+        origin: float | None
+        missed: int
+        returned: tuple[Tick, ...]
+        end: End | None
+
+else:
+    _Fields = namedtuple(  # noqa: PYI024 - typing is not imported at run time
+        "_Fields", "claim kind number due delay origin missed returned end"
+    )
+
+
+class PendingTick(_Fields):
+    """The state of a ticker.
+
+    Attributes:
+        claim: See ``AtomicState``.
+        kind: What is known of the tick to come.
+        number: Its number, from 1.
+        due: When it falls due; None: unknown, or not fixed before a reader polls.
+        delay: The back-off before it; 0.0 unless it is scheduled.
+        origin: The moment from which the delay counts; None: from the next poll, or no delay.
+        missed: Ticks dropped before it.
+        returned: Ticks that were taken and given back; they come first.
+        end: How the policy has ended, if it has.
     """
-    return {}, 1, now if pace is Pace.RECEIPT else None, 0.0, None, 0
+
+    __slots__ = ()
+
+    @property
+    def ignores_cancel(self) -> bool:
+        """Whether it comes even if the token is cancelled.
+
+        True for the first tick, until a ``reset()`` puts a delay before it, even one of 0.
+        """
+        return self.number == 1 and self.kind is _IMMEDIATE
+
+    def with_delay(self, delay: float | End) -> PendingTick:
+        """Return it with another delay, counted from the same origin."""
+        if isinstance(delay, End):
+            return self._replace(
+                claim={}, kind=_ENDED, due=None, delay=0.0, origin=None, missed=0, end=delay
+            )
+        due = None if self.origin is None else self.origin + delay
+        return self._replace(claim={}, kind=_SCHEDULED, due=due, delay=delay, missed=0)
+
+    def with_due(self, pace: Pace, now: float) -> PendingTick:
+        """Return it as a reader who polls now finds it: with a due time, past slots dropped."""
+        if self.kind is _IMMEDIATE:
+            return self if self.due is not None else self._replace(claim={}, due=now)
+        if self.kind is not _SCHEDULED:
+            return self
+        origin = now if self.origin is None else self.origin
+        due, missed = origin + self.delay, self.missed
+        if pace is Pace.SKIP:
+            due, missed = catch_up(due, self.delay, now)
+        return self._replace(claim={}, due=due, origin=origin, missed=missed)
+
+    def restarted(self, now: float, delay: float | End | None) -> PendingTick:
+        """Return the tick of a back-off that restarts now; None: it is due now, without a delay.
+
+        Ticks that were given back are dropped; their numbers are used again where possible.
+        """
+        number = self.number
+        for tick in sorted(self.returned, reverse=True):
+            if tick.number == number - 1:
+                number -= 1
+        if delay is None:
+            return PendingTick({}, _IMMEDIATE, number, now, 0.0, None, 0, (), None)
+        started = PendingTick({}, _SCHEDULED, number, None, 0.0, now, 0, (), None)
+        return started.with_delay(delay)
+
+    def rolled_back(self, number: int) -> PendingTick:
+        """Return it as if tick ``number`` had not been taken, if that was the last one taken."""
+        return self._replace(claim={}, number=number) if self.number == number + 1 else self
 
 
-def ignores_cancel(turn: Turn) -> bool:
-    """Whether the tick to come is the first, which comes in spite of any cancel.
+def first_tick(pace: Pace, now: float) -> PendingTick:
+    """Return the state of a new ticker: its first tick comes at once.
 
-    Once a ``reset()`` has put a delay before it, be it 0, it does not; an immediate one puts none.
+    With ``Pace.RECEIPT`` it falls due right now, else when a reader first polls.
     """
-    return turn[1] == 1 and turn[4] is None
-
-
-def with_delay(turn: Turn, delay: float | End) -> Turn:
-    """Return the turn with its delay replaced, counted from the same origin."""
-    _, number, _, _, origin, _ = turn
-    if isinstance(delay, End):
-        return {}, number, None, delay, None, 0
-    return {}, number, None if origin is None else origin + delay, delay, origin, 0
-
-
-def is_immediate(turn: Turn) -> bool:
-    """Whether the tick to come follows no delay: the first, or one after an immediate reset."""
-    _, number, due, delay, origin, _ = turn
-    return origin is None and delay == 0.0 and (number == 1 or due is not None)
-
-
-def with_due(turn: Turn, pace: Pace, now: float) -> Turn:
-    """Return the turn once somebody has asked for its tick: its origin, the slots passed by."""
-    _, number, due, delay, origin, missed = turn
-    if delay.__class__ is not float:
-        return turn
-    if is_immediate(turn):
-        return {}, number, now if due is None else due, delay, None, 0
-    if origin is None:
-        origin = now
-    due = origin + delay
-    if pace is Pace.SKIP:
-        due, missed = catch_up(due, delay, now)
-    return {}, number, due, delay, origin, missed
-
-
-def restarted(turn: Turn, now: float, delay: float | End | None) -> Turn:
-    """Return the turn of a back-off that begins anew now; without a delay its tick is due now."""
-    if delay is None:
-        return {}, turn[1], now, 0.0, None, 0
-    return with_delay(({}, turn[1], None, None, now, 0), delay)
-
-
-def rolled_back(turn: Turn, number: int) -> Turn:
-    """Return the turn as if tick ``number`` had not been taken, if it was the last that was."""
-    return ({}, number, *turn[2:]) if turn[1] == number + 1 else turn
+    due = now if pace is Pace.RECEIPT else None
+    return PendingTick({}, _IMMEDIATE, 1, due, 0.0, None, 0, (), None)

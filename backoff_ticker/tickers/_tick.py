@@ -31,9 +31,6 @@ class Pace(enum.Enum):
     only the reader's next ask fixes them.
     """
 
-    skips: bool
-    """Whether ticks whose time has passed when the reader asks are left out."""
-
     RECEIPT = "receipt"
     """The delay runs from when the tick before was taken (Go's meaning). At most one tick waits.
 
@@ -139,9 +136,6 @@ Pace.RECEIPT.due_after = _receipt
 Pace.RETURN.due_after = _return
 Pace.BURST.due_after = _burst
 Pace.SKIP.due_after = _skip
-
-for _pace in Pace:
-    _pace.skips = _pace is Pace.SKIP
 
 
 def catch_up(due: float, delay: float, now: float) -> tuple[float, int]:

@@ -1,16 +1,15 @@
-"""A ticker whose delays are measured by somebody's ``Timer`` instead of its clock.
+"""A ticker whose delays are measured by a ``Timer`` of its user instead of its clock.
 
-A turn whose tick the timer is to bring has no due time; once the timer has fired it gets one. It
-stands where the pace stands otherwise (``due_after``), so a ticker without a timer pays nothing; a
-tick that is taken leaves an empty note, so that ``after`` is applied to the next turn at once.
+While the timer measures the delay of a pending tick, that tick has no due time; once the timer has
+fired it has one.
 
 Invariants:
-    * ``after`` is applied with the ticker's claim to each turn that a rule has made, so the timer
-      is started, once, for each delay that begins to run.
-    * What the timer sent is stored as it is taken, without a call between; so an interrupt loses
-      no fire.
-    * The ticker itself stands in the line of the timer's channel, and wakes its readers as it is
-      woken, so that all of them look.
+    * ``follow()`` is applied with the ticker's claim to each state that a rule returns, so the
+      timer is started exactly once for each delay that begins to run.
+    * What the timer sent is stored as it is taken, without a call between, so an interrupt loses
+      no time it sent.
+    * One waiter in the line of the timer's channel stands for all readers of the ticker; it wakes
+      them when it is woken.
 """
 
 from __future__ import annotations
@@ -18,78 +17,76 @@ from __future__ import annotations
 import weakref
 
 from .. import _process
-from .._sentinels import EMPTY
+from .._sentinels import EMPTY, ENDED
 from .._unraisable import report
 from .._validation import as_number
 from ..channels import require_timer
 from ..policies import failed_with
 from ..waiting import Waiter
-from ._pending_tick import is_immediate, with_delay, with_due
+from ._pending_tick import Kind
 from ._tick import Pace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..channels import Channel, TimerLike
-    from ._pending_tick import Turn
-    from ._state import TickerState
+    from ._pending_tick import PendingTick
     from ._tick import Tick
 
     Delay = tuple[int, float, float, int]
 
 
-class _Relay(Waiter):
-    """Passes a wake-up on to the readers of a ticker."""
+class _ReadersWaiter(Waiter):
+    """Wakes the readers of a ticker when the timer's channel wakes it."""
 
-    __slots__ = ("_ticker",)
+    __slots__ = ("_wake_readers",)
 
-    def __init__(self, ticker: weakref.ref[TickerState]) -> None:
+    def __init__(self, wake_readers: weakref.WeakMethod[Callable[[], None]]) -> None:
         super().__init__()
-        self._ticker = ticker
+        self._wake_readers = wake_readers
 
     def wake(self) -> bool:
-        ticker = self._ticker()
-        if ticker is not None:
-            ticker._wake()
-        return ticker is not None
+        wake_readers = self._wake_readers()
+        if wake_readers is not None:
+            wake_readers()
+        return wake_readers is not None
 
 
-class TimerRun:
-    """The timer of one ticker, in place of its pace.
+class TickerTimer:
+    """The timer of one ticker.
 
-    Attributes:
+    Args:
+        timer: A timer of the user's.
         pace: From when delays run.
-        skips: Whether late ticks are left out.
+        wake_readers: Called when the timer has sent something; held weakly.
     """
 
     __slots__ = (
         "_due",
         "_fired",
         "_has_fired",
-        "_is_renewed",
+        "_measured",
+        "_must_restart",
         "_number",
-        "_relay",
-        "_runs_for",
+        "_pace",
         "_sent",
         "_slot",
         "_stopped",
         "_stopping",
-        "_ticker",
         "_timer",
-        "pace",
-        "skips",
+        "_waiter",
     )
 
-    def __init__(self, timer: TimerLike, pace: Pace, ticker: TickerState) -> None:
+    def __init__(self, timer: TimerLike, pace: Pace, wake_readers: Callable[[], None]) -> None:
         require_timer("timer", timer)
-        self.pace: Pace = pace
-        self.skips: bool = pace.skips
+        self._pace = pace
         self._timer = timer
-        self._ticker = weakref.ref(ticker)
-        self._relay = _Relay(self._ticker)
-        self._runs_for: Delay | None = None
-        self._is_renewed = False
-        self._number = 0  # of the tick it was started for last
-        self._slot = 0.0  # when the clock would have it due
+        self._waiter = _ReadersWaiter(weakref.WeakMethod(wake_readers))
+        self._measured: Delay | None = None
+        self._must_restart = False
+        self._number = 0  # of the tick for which it was last started
+        self._slot = 0.0  # when that tick would be due by the clock
         self._due = 0.0
         self._sent: object = EMPTY
         self._has_fired = False
@@ -97,92 +94,85 @@ class TimerRun:
         self._stopping = False  # from the first step of stop() on
         self._stopped = False
 
-    def due_after(self, slot: float, taken: float, delay: float) -> tuple[None, float | None, int]:
-        """Fix no due time, and have the timer started once the tick before is taken."""
-        _, origin, _ = self.pace.due_after(slot, taken, delay)
-        ticker = self._ticker()
-        if ticker is not None:
-            ticker._write_note(self._caught_up if self.skips else _unchanged)
-        return None, origin, 0
-
-    def _caught_up(self, turn: Turn) -> Turn:
-        ticker = self._ticker()
-        return turn if ticker is None else with_due(turn, Pace.SKIP, ticker._monotonic())
-
-    def awaits(self, turn: Turn) -> bool:
-        """Whether only the timer can bring the tick of ``turn``; its news then wake the readers."""
-        if self._has_fired or self._is_renewed or self._sent is not EMPTY:
+    def awaits(self, pending: PendingTick) -> bool:
+        """Whether readers have to wait for the timer; it wakes them."""
+        if self._has_fired or self._must_restart or self._sent is not EMPTY:
             return False
-        if self._runs_for is None or _delay_of(turn) != self._runs_for:
+        if self._measured is None or _delay_of(pending) != self._measured:
             return False
-        channel = self._heard()
-        return not (channel._items or channel._offers or channel.closed)
+        return not self._watched_channel()._is_ready()
 
-    def _heard(self) -> Channel[float]:
-        """Return the timer's channel, with the relay in its line; in a forked child, anew."""
-        relay = self._relay
-        relay.generation = _process.generation
+    def _watched_channel(self) -> Channel[float]:
+        """Return the timer's channel, with the waiter in its line, also in a forked child."""
+        waiter = self._waiter
+        waiter.generation = _process.generation
         channel = self._timer.c
-        channel._line().add(relay)
+        (receivers,) = channel._wait_sets()
+        receivers.add(waiter)
         if self._stopping:
-            channel._line().leave(relay)  # stop() may have done so before
+            receivers.leave(waiter)  # stop() may have done so before
         return channel
 
-    def renew(self) -> None:
-        """Take the next delay for another than the last, even if it looks the same."""
-        self._is_renewed = True
+    def restart_next(self) -> None:
+        """Start the timer for the next delay even if that equals the last one."""
+        self._must_restart = True
 
-    def after(self, turn: Turn, now: float) -> Turn:
-        """Return ``turn`` as the timer leaves it: not due, due, or the last if the timer fails."""
+    def follow(self, pending: PendingTick, now: float) -> PendingTick:
+        """Start or stop the timer as ``pending`` needs it.
+
+        Returns:
+            ``pending`` with a due time if the timer has fired for it, else without one; the end
+            if the timer fails.
+        """
         if self._stopping:
-            return turn
-        wanted = _delay_of(turn)
+            return pending
+        wanted = _delay_of(pending)
         if wanted is None:
-            runs = self._runs_for is not None and not self._has_fired
-            self._runs_for = None
-            if runs:
-                self.halt()
-            return turn
-        _, number, due, delay, origin, missed = turn
+            is_running = self._measured is not None and not self._has_fired
+            self._measured = None
+            if is_running:
+                self._halt()
+            return pending
+        due = pending.due
         try:
-            is_later = due is not None and due > self._slot  # chosen instead by Pace.SKIP
-            if self._is_renewed or is_later or wanted != self._runs_for:
-                self._start(wanted, due, now)
+            is_later = due is not None and due > self._slot  # chosen by Pace.SKIP
+            if self._must_restart or is_later or wanted != self._measured:
+                self._start(pending, now)
+                self._measured = wanted
+                self._must_restart = False
             if not self._has_fired and not self._stopping:
                 self._receive(now)
         except Exception as error:  # noqa: BLE001 - as of a policy: raised to the next reader
-            return with_delay(turn, failed_with(error, "the timer", self._timer))
-        return {}, number, self._due if self._has_fired else None, delay, origin, missed
+            return pending.with_delay(failed_with(error, "the timer", self._timer))
+        return pending._replace(claim={}, due=self._due if self._has_fired else None)
 
-    def _start(self, wanted: Delay, due: float | None, now: float) -> None:
-        number, origin, delay, _ = wanted
-        self._runs_for = None
+    def _start(self, pending: PendingTick, now: float) -> None:
+        delay, due = pending.delay, pending.due
+        origin: float = pending.origin  # type: ignore[assignment]  # _delay_of() has looked
+        self._measured = None
         self._has_fired = False
         self._sent = EMPTY
-        while self._timer.c._take() is not EMPTY:
-            pass
+        self._timer.c._drop_items()
         if due is None:
             due = origin + delay
-        if self.skips or self.pace is Pace.BURST:
+        if self._pace is Pace.SKIP or self._pace is Pace.BURST:
             delay = max(0.0, due - now)
-        elif number == self._number:
+        elif pending.number == self._number:
             delay = max(0.0, delay - (now - origin))
         self._slot = due
         self._timer.start(delay)
-        if self._stopping:  # by somebody who may have come before the start
-            self.halt()
-        self._number = number
-        self._runs_for = wanted
-        self._is_renewed = False
+        if self._stopping:  # by a thread that may have stopped the timer before the start
+            self._halt()
+        self._number = pending.number
 
     def _receive(self, now: float) -> None:
-        channel = self._heard()
+        channel = self._watched_channel()
         if self._sent is EMPTY:
-            closed = channel.closed
-            self._sent = channel._take()
-            if self._sent is EMPTY:
-                if closed:
-                    raise RuntimeError(f"the channel of {self._timer!r} is closed")
+            sent = channel._try(fresh=False)
+            if sent is ENDED:
+                raise RuntimeError(f"the channel of {self._timer!r} is closed")
+            self._sent = sent
+            if sent is EMPTY:
                 return
         time = as_number("what the timer sent", self._sent, "a time in Unix seconds")
         self._due = min(self._slot, now)
@@ -199,28 +189,23 @@ class TimerRun:
         """Stop the timer for good; what goes wrong is reported."""
         self._stopping = True
         if not self._stopped:
-            self.halt()
-            self._timer.c._line().leave(self._relay)
+            self._halt()
+            (receivers,) = self._timer.c._wait_sets()
+            receivers.leave(self._waiter)
             self._stopped = True
 
-    def halt(self) -> None:
-        """Stop the timer."""
+    def _halt(self) -> None:
         try:
             self._timer.stop()
         except Exception as error:  # noqa: BLE001 - whoever stops a ticker can do nothing about it
             report(error, "Exception in stop() of a ticker's timer", self._timer)
 
 
-def _unchanged(turn: Turn) -> Turn:
-    return turn
-
-
-def _delay_of(turn: Turn) -> Delay | None:
+def _delay_of(pending: PendingTick) -> Delay | None:
     """Return what tells one delay from another; None: none is running.
 
-    A forked child starts its delays again: its timers lost theirs.
+    A forked child starts its delays again: its timers have lost theirs.
     """
-    _, number, _, delay, origin, _ = turn
-    if not isinstance(delay, float) or origin is None or is_immediate(turn):
+    if pending.kind is not Kind.SCHEDULED or pending.origin is None:
         return None
-    return number, origin, delay, _process.generation
+    return pending.number, pending.origin, pending.delay, _process.generation

@@ -1,11 +1,25 @@
-"""How threads and coroutines wait for the same things, and how they are woken."""
+"""How threads and coroutines wait for the same things, and how they are woken.
+
+* ``_wait_set``: waiters, and the sets in which they register: ``WaitSet`` for what happens once,
+  ``WaitLine`` for values at known times, ``WaitQueue`` for values that each wake one waiter.
+* ``_parking``: parking a thread and parking a coroutine; the only file that uses asyncio.
+* ``_selectable``: what ``select`` needs of a ticker, a channel or a token.
+* ``_atomic_state``: a state that one thread at a time may replace.
+
+What always holds:
+
+* A waiter registers before its last check, so no wake-up after that check is lost.
+* A waiter always leaves every set that it registered with, whatever interrupts it.
+* A waiter that leaves passes on the wake-up that it may have swallowed: see the ``leave`` methods.
+* A wake-up takes no lock and raises nothing: it may come from a signal handler or a finalizer.
+* asyncio is imported by the first coroutine that waits, never by a thread.
+"""
 
 from __future__ import annotations
 
-from ._atomic_state import Claimable as Claimable
+from ._atomic_state import CLAIMED as CLAIMED, AtomicState as AtomicState
 from ._parking import (
     CHECKPOINT_EVERY as CHECKPOINT_EVERY,
-    NO_DEADLINE as NO_DEADLINE,
     LoopWaiter as LoopWaiter,
     ThreadWaiter as ThreadWaiter,
     cancelled_error as cancelled_error,
@@ -17,6 +31,7 @@ from ._parking import (
 )
 from ._selectable import Source as Source
 from ._wait_set import (
+    NO_DEADLINE as NO_DEADLINE,
     Waiter as Waiter,
     WaitLine as WaitLine,
     WaitQueue as WaitQueue,
@@ -25,4 +40,4 @@ from ._wait_set import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._atomic_state import Claim as Claim, State as State
+    from ._atomic_state import Claim as Claim

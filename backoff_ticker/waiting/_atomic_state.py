@@ -1,18 +1,18 @@
 """A state that one thread at a time may replace, without a lock.
 
-The state is an immutable tuple whose first item is its *claim*, an empty dict. Whoever
-``setdefault``s a mark of its own into the claim has it, and ends by storing the next state, with
-a new claim, in one step. A lock would do the same, but a lock can be met again by a signal
-handler or a finalizer in the thread that holds it, and an interrupt can leave it locked.
+A state is a tuple whose first item is its *claim*, an empty dict. The thread that stores its mark
+there first (``dict.setdefault`` is atomic) has claimed the state and may replace it. A lock would
+do the same, but a signal handler or a finalizer can meet it again in the thread that holds it, and
+an interrupt can leave it locked.
 
 Invariants:
-    * A claim is never given back: it goes with its state. Holding on to an old state is harmless.
-    * A rule that is interrupted changes nothing: the old state comes back with a new claim. The
-      store that sees to this calls nothing, so no second interrupt can come before it. What must
-      be called after it, to wake others, is called again if an interrupt hits it.
-    * Who finds the state claimed leaves a note first and then tries; who held the claim looks for
-      notes after the store. One of the two sees the other.
-    * A claim that a fork left behind, of a thread that is gone, is taken over.
+    * A state is never changed, only replaced by another with a claim of its own. A thread that
+      still looks at a replaced state cannot claim it.
+    * A rule that is interrupted changes nothing: the state stays, and its claim is released.
+    * A thread that finds the state claimed appends its rule to ``deferred`` before it tries to
+      claim; the thread that held the claim looks at ``deferred`` after the store. One of the two
+      sees the other.
+    * Claims are kept by process: those of threads that a fork left behind do not count.
 """
 
 from __future__ import annotations
@@ -24,101 +24,94 @@ from .. import _process
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Final
 
-    Claim = dict[int, tuple[int, int]]
+    Claim = dict[int, tuple[int]]
     State = tuple[Any, ...]
 
 
-class Claimable:
-    """Holds the state, and the notes of those who found it claimed."""
+class _Claimed:
+    __slots__ = ()
 
-    __slots__ = ("_facts", "_notes", "_turn")
 
-    def __init__(self, turn: State) -> None:
-        self._turn = turn
-        self._facts: dict[str, Any] = {}
-        self._notes: list[Callable[[Any], State]] | tuple[()] = ()
+CLAIMED: Final = _Claimed()
+"""Returned by ``AtomicState.replace()`` where another call has claimed the state."""
 
-    def _apply(self, turn: State, rule: Callable[[Any], State]) -> bool:
-        """Replace ``turn`` by what ``rule`` makes of it; False if somebody else has claimed it."""
-        claim: Claim = turn[0]
-        mark = (get_ident(), _process.generation)
-        try:
-            if claim.setdefault(0, mark) is not mark:
-                return False
-            after = rule(turn)
-            self._turn = ({}, *after[1:])
-        except BaseException:
-            if claim and claim[0] is mark and self._turn is turn:
-                self._turn = ({}, *turn[1:])
-                # Written out wherever it stands: an interrupt can hit the entry of a helper.
-                try:
-                    self._wake()
-                except BaseException:
-                    self._wake()
-                    raise
-            raise
-        return True
 
-    def _release(self) -> None:
-        """After a claim was let go: do what was left for its holder, and wake who may wait."""
-        try:
-            self._run_deferred()
-            self._wake()
-        except BaseException:
-            self._wake()
-            raise
+class AtomicState:
+    """Holds a state, and the rules that wait to be applied to it.
 
-    def _wake(self) -> None:
-        """Wake who may wait for the claim, or for the state to change."""
+    Attributes:
+        current: The state.
+        deferred: Rules ``rule(state) -> state`` that the next thread to release a claim applies.
+    """
 
-    @staticmethod
-    def _is_mine(turn: State) -> bool:
-        """Whether this very thread has claimed ``turn``."""
-        claim: Claim = turn[0]
-        return bool(claim) and claim[0] == (get_ident(), _process.generation)
+    __slots__ = ("current", "deferred")
 
-    def _is_stale(self, turn: State) -> bool:
-        """Whether a claimed state is over, or was claimed by a thread that a fork left behind."""
-        if self._turn is not turn:
-            return True
-        claim: Claim = turn[0]
+    def __init__(self, state: State) -> None:
+        self.current: Any = state
+        self.deferred: list[Callable[[Any], State]] = []
+
+    def replace(
+        self, state: State, rule: Callable[[Any, Any], tuple[State, Any]], argument: object
+    ) -> Any:  # noqa: ANN401 - what the rule returns
+        """Replace ``state`` by what ``rule`` makes of it.
+
+        Args:
+            state: What ``current`` was when the caller looked.
+            rule: Called as ``rule(state, argument)`` by the one thread that has claimed the state;
+                returns the next state, or the same for no change, and a result.
+            argument: Handed to the rule; spares the hot path a closure.
+
+        Returns:
+            The result of the rule; ``CLAIMED`` if the state is claimed, or was replaced before.
+
+        Raises:
+            BaseException: What the rule raised. Threads that found the state claimed have to be
+                woken then.
+        """
         generation = _process.generation
-        if claim[0][1] == generation:
-            return False
-        mark = (get_ident(), generation)
+        claim: Claim = state[0]
+        mark = (get_ident(),)
         try:
-            if claim.setdefault(generation, mark) is mark:
-                self._turn = ({}, *turn[1:])
+            if claim.setdefault(generation, mark) is not mark:
+                return CLAIMED
+            after, result = rule(state, argument)
+            # ATOMIC: no call from the last look of the rule to the return of its result.
+            if after is state:
+                del claim[generation]
+            else:
+                self.current = after
         except BaseException:
-            if generation in claim and claim[generation] is mark and self._turn is turn:
-                self._turn = ({}, *turn[1:])
+            # ATOMIC: no call before the claim is released; a second interrupt would find one.
+            if generation in claim and claim[generation] is mark and self.current is state:
+                del claim[generation]
             raise
-        return True
+        return result
 
-    def _defer(self, rule: Callable[[Any], State]) -> None:
-        """Have ``rule`` applied: now, or by whoever has claimed the state."""
-        self._write_note(rule)
-        self._release()
+    def holder(self, state: State) -> int | None:
+        """Return the identifier of the thread that has claimed ``state``; None if none has."""
+        claim: Claim = state[0]
+        mark = claim.get(_process.generation)
+        return None if mark is None else mark[0]
 
-    def _write_note(self, rule: Callable[[Any], State]) -> None:
-        """Have ``rule`` applied by whoever lets the state go next."""
-        notes = self._facts.setdefault("notes", [])
-        notes.append(rule)
-        self._notes = notes
+    def is_claimed(self, state: State) -> bool:
+        """Whether ``state`` is claimed and has not been replaced yet."""
+        return self.holder(state) is not None and self.current is state
 
-    def _run_deferred(self) -> None:
-        """Apply the rules that were left, unless somebody else will."""
-        while self._notes:
-            turn = self._turn
-            if not self._apply(turn, self._next_note) and not self._is_stale(turn):
+    def run_deferred(self) -> None:
+        """Apply the deferred rules, unless a thread that has claimed the state will."""
+        while self.deferred:
+            state = self.current
+            claimed = self.replace(state, self._apply_first, None) is CLAIMED
+            if claimed and self.is_claimed(state):
                 return
 
-    def _next_note(self, turn: State) -> State:
-        notes = self._notes
-        if not notes:
-            return turn
-        after = notes[0](turn)
-        del notes[0]
-        return after
+    def _apply_first(self, state: State, _: None) -> tuple[State, None]:
+        deferred = self.deferred
+        if not deferred:
+            return state, None
+        step = deferred[0](state), None
+        # ATOMIC: no call from here to the store, so a rule is applied once.
+        del deferred[0]
+        return step

@@ -1,11 +1,7 @@
-"""One way to wait, for threads and event loops; the only room that touches asyncio.
+"""How a thread and a coroutine wait until a source wakes them; the only file that uses asyncio.
 
-A waiter registers with every source it waits for, looks again, parks, and always leaves.
-
-Invariants:
-    * Registering comes before the last look, so a wake-up after that look is never lost.
-    * Whoever leaves passes on what it may have swallowed: see ``WaitSet.leave``.
-    * asyncio is imported by the first coroutine that waits, never by a thread.
+``park_thread`` and ``park_coroutine`` take the same four steps: register with every source, check
+whether there is a need to wait, park, and always leave every source.
 """
 
 from __future__ import annotations
@@ -13,9 +9,8 @@ from __future__ import annotations
 import threading
 from sys import modules
 
-from .. import _process
 from .._unraisable import report
-from ._wait_set import Waiter
+from ._wait_set import NO_DEADLINE, Waiter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,47 +20,30 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ._wait_set import WaitSet
 
-    Sources = Collection[WaitSet]
 
-NO_DEADLINE = float("inf")
-"""What a look answers when only a wake-up can bring news."""
-
-
-class _Parked(Waiter):
-    """A waiter that waits for itself.
-
-    Attributes:
-        sources: Where it is registered.
-        limit: Until when it waits at the most.
-    """
-
-    __slots__ = ("limit", "sources")
-
-    sources: Sources
-    limit: float
-
-
-class ThreadWaiter(_Parked):
+class ThreadWaiter(Waiter):
     """A thread in one wait.
 
-    The main thread keeps to itself: a signal handler may hold it up for any time in the middle of
-    its wait, and nobody's wake-up should hang on that.
+    Only the main thread does not chain wake-ups and has a wake domain of its own: a signal handler
+    can hold it up for any time in the middle of its wait, and nobody else must wait for that.
     """
 
     __slots__ = ("_parker", "chains_wakeups")
 
     def __init__(
-        self, clock: Clock, what: str, sources: Sources = (), limit: float = NO_DEADLINE
+        self,
+        clock: Clock,
+        what: str,
+        sources: Collection[WaitSet] = (),
+        limit: float = NO_DEADLINE,
     ) -> None:
-        self.generation = _process.generation
-        self.sources = sources
-        self.limit = limit
+        super().__init__(sources, limit)
         self.chains_wakeups = threading.get_ident() != threading.main_thread().ident
         self._parker = clock.parker(what)
 
     @property
     def wake_domain(self) -> object:
-        """None for all threads but the main one."""
+        """None for all threads except the main thread."""
         return None if self.chains_wakeups else self
 
     def park(self, deadline: float) -> bool:
@@ -81,101 +59,101 @@ class ThreadWaiter(_Parked):
         return True
 
 
-class LoopWaiter(_Parked):
+class LoopWaiter(Waiter):
     """A coroutine in one wait."""
 
     __slots__ = ("future", "loop")
 
     loop: asyncio.AbstractEventLoop  # type: ignore[mutable-override]  # it always has one
 
-    def __init__(self, sources: Sources = (), limit: float = NO_DEADLINE) -> None:
-        self.generation = _process.generation
-        self.sources = sources
-        self.limit = limit
+    def __init__(self, sources: Collection[WaitSet] = (), limit: float = NO_DEADLINE) -> None:
+        super().__init__(sources, limit)
         self.loop = current_loop()
         self.future: asyncio.Future[None] | None = None
 
     def wake(self) -> bool:
-        """Fire at once in a task of its own loop, else by a call into that loop.
+        """Resolve the future at once in a task of its own loop, else by a call into that loop.
 
-        Outside a task it may be a signal handler that calls, while the loop already sleeps. Before
-        there is a future it may be one, or a finalizer, in the middle of ``park_coroutine``.
+        Outside a task the caller may be a signal handler, while the loop sleeps in its selector.
+        Without a future the caller is a signal handler or finalizer inside ``park_coroutine``.
+        Both need the call into the loop.
         """
         future = self.future
-        if future is not None and not future.done() and _runs_a_task(self.loop):
+        if future is not None and not future.done() and _runs_task_of(self.loop):
             self.fire()
             return True
         return super().wake()
 
     def fire(self) -> None:
-        """Resolve the future it is parked on, unless it was cancelled or woken before."""
+        """Resolve the future, unless it was cancelled or resolved before."""
         future = self.future
         if future is not None and not future.done():
             try:
                 future.set_result(None)
             except modules["asyncio"].InvalidStateError:
-                pass  # a signal handler that came between has resolved it
+                pass  # a signal handler resolved it after done() was called
 
 
-def _runs_a_task(loop: asyncio.AbstractEventLoop) -> bool:
+def _runs_task_of(loop: asyncio.AbstractEventLoop) -> bool:
     """Whether this thread is in a task of ``loop``."""
     asyncio = modules["asyncio"]
     return asyncio._get_running_loop() is loop and asyncio.current_task(loop) is not None
 
 
-def _leave_all(waiter: Waiter, sources: Sources) -> None:
-    for source in sources:
+def _leave_all(waiter: Waiter) -> None:
+    for source in waiter.sources:
         source.leave(waiter)
 
 
 def park_thread(
     clock: Clock,
     what: str,
-    sources: Sources,
-    look: Callable[[ThreadWaiter], float | None],
+    sources: Collection[WaitSet],
+    recheck: Callable[[ThreadWaiter], float | None],
     limit: float = NO_DEADLINE,
 ) -> None:
-    """Wait in this thread until ``look`` says that there is no need to, or a time it said comes.
+    """Block this thread until ``recheck`` finds no need to wait, or the time it returned comes.
 
     Args:
         clock: Measures the wait.
         what: Names the wait in a clock's reports.
         sources: Where to register.
-        look: Called once registered, and after each wake-up: returns None if there is no need to
-            wait, ``NO_DEADLINE``, or a deadline on ``clock``.
-        limit: Until when to wait at the most, for ``look`` to find in the waiter.
+        recheck: Called once registered and after each wake-up. Returns None if there is no need
+            to wait, a deadline on ``clock``, or ``NO_DEADLINE``.
+        limit: When the caller gives up; ``recheck`` finds it in the waiter.
     """
     waiter = ThreadWaiter(clock, what, sources, limit)
     try:
         for source in sources:
             source.add(waiter)
-        while (deadline := look(waiter)) is not None and waiter.park(deadline):
+        while (deadline := recheck(waiter)) is not None and waiter.park(deadline):
             pass
     finally:
-        # An interrupt can hit the first call of a finally clause; two in a row would have to
-        # fall within these few instructions.
+        # An interrupt may hit the first call of a finally clause. Only two interrupts within
+        # these few instructions could leave the waiter registered.
         try:
-            _leave_all(waiter, sources)
+            _leave_all(waiter)
         except BaseException:
-            _leave_all(waiter, sources)
+            _leave_all(waiter)
             raise
 
 
 async def park_coroutine(
     clock: Clock,
-    sources: Sources,
-    look: Callable[[LoopWaiter], float | None],
+    sources: Collection[WaitSet],
+    recheck: Callable[[LoopWaiter], float | None],
     limit: float = NO_DEADLINE,
 ) -> None:
-    """Wait in this coroutine as ``park_thread`` does in a thread."""
+    """Suspend this coroutine as ``park_thread`` blocks a thread."""
     waiter = LoopWaiter(sources, limit)
     loop = waiter.loop
     try:
         for source in sources:
             source.add(waiter)
         woken = True
-        while woken and (deadline := look(waiter)) is not None:
-            # Nothing runs in this loop before the await, so no wake-up comes before the future.
+        while woken and (deadline := recheck(waiter)) is not None:
+            # A wake-up that comes before the future exists is a call into this loop, and so it
+            # runs after the await below has begun.
             waiter.future = loop.create_future()
             if deadline == NO_DEADLINE:
                 await waiter.future
@@ -185,11 +163,11 @@ async def park_coroutine(
                 await waiter.future
             finally:
                 woken = timer.cancel()
-    finally:
+    finally:  # as in park_thread
         try:
-            _leave_all(waiter, sources)
+            _leave_all(waiter)
         except BaseException:
-            _leave_all(waiter, sources)
+            _leave_all(waiter)
             raise
 
 
@@ -197,10 +175,10 @@ def current_loop() -> asyncio.AbstractEventLoop:
     """Return the event loop that runs in this thread.
 
     Raises:
-        RuntimeError: None does.
+        RuntimeError: No loop runs here.
     """
     if "asyncio" not in modules:
-        import asyncio  # noqa: F401 - an import statement costs more than the look for it
+        import asyncio  # noqa: F401 - an import statement costs more than the look-up
     return modules["asyncio"].get_running_loop()  # type: ignore[no-any-return]
 
 
@@ -208,7 +186,7 @@ def current_task() -> asyncio.Task[object]:
     """Return the task that runs in this thread.
 
     Raises:
-        RuntimeError: None does.
+        RuntimeError: No task runs here.
     """
     import asyncio
 
@@ -225,15 +203,15 @@ def cancelled_error() -> type[BaseException]:
     return asyncio.CancelledError
 
 
-class _GiveWay:
+class _Checkpoint:
     __slots__ = ()
 
     def __await__(self):  # type: ignore[no-untyped-def]  # noqa: ANN204
         yield
 
 
-checkpoint = _GiveWay()
+checkpoint = _Checkpoint()
 """Awaited, it lets the loop run everything else that is ready, once."""
 
 CHECKPOINT_EVERY = 64
-"""Of so many who need not wait, one after the other, one gives way nevertheless."""
+"""A coroutine that never needs to wait awaits ``checkpoint`` once in this many operations."""

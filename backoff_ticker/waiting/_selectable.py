@@ -1,6 +1,8 @@
-"""What ``select`` needs of a source: a ticker, a channel, a token."""
+"""What tickers, channels and tokens have in common, so that ``select`` can wait for any of them."""
 
 from __future__ import annotations
+
+from abc import abstractmethod
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,47 +14,55 @@ if TYPE_CHECKING:
 
 
 class Source:
-    """Something that brings values, or one, and can be waited for together with others."""
+    """Something that gives values, or one value, to those who wait for it.
+
+    A reader calls ``_ask()`` once and then ``_try()``. While that returns ``EMPTY`` it registers in
+    ``_wait_sets()``, waits as ``_recheck()`` says, and tries again.
+
+    The abstract methods are marked for type checkers; ``ABCMeta`` would slow down ``isinstance``.
+    """
 
     __slots__ = ()
 
     _clock: Clock
 
     _once: ClassVar[bool] = False
-    """Whether it brings one value, which is its end, too; else ``ENDED`` tells of it."""
+    """Whether there is one value only, which is also the end; else ``ENDED`` tells the end."""
 
     @property
     def _timed_by(self) -> Clock | None:
-        """The clock that its readiness depends on; None: time alone brings nothing."""
+        """The clock whose time can make it ready; None: it becomes ready only by a wake-up."""
         return None
 
+    @abstractmethod
     def _wait_sets(self) -> tuple[WaitSet, ...]:
-        """Return all that can wake whoever waits for it."""
+        """Return where a waiter must register to be woken for anything that happens here."""
         raise NotImplementedError
 
+    @abstractmethod
     def _recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
-        """Tell a waiter that is registered until when to wait; None: not at all."""
+        """Return until when a registered waiter has to wait; None: it need not wait."""
         raise NotImplementedError
 
     def _ask(self) -> None:
-        """Count as asked for a value; called before the first ``_try``."""
+        """Note that a reader wants a value now; called before its first ``_try``."""
 
+    @abstractmethod
     def _try(self, *, fresh: bool) -> object:
-        """Take its value: ``EMPTY`` if there is none yet, ``ENDED`` if none comes any more.
+        """Take a value; return ``EMPTY`` if there is none yet, ``ENDED`` if none will come.
 
-        Between the last step that takes it and the return stands no call, so that no interrupt
-        can come between.
+        No call may follow the step that takes the value: an interrupt there would lose it.
 
         Args:
-            fresh: Whether who asks has not waited yet.
+            fresh: Whether the reader has not waited yet.
         """
         raise NotImplementedError
 
     def _put_back(self, value: object) -> None:
-        """Undo a ``_try`` that took ``value``, for somebody interrupted before he could use it.
+        """Undo a ``_try`` that took ``value``, for a reader interrupted before it could use it.
 
-        Not called for an end.
+        Not called with ``ENDED``.
         """
 
     def _pass_on_wakeup(self) -> None:
-        """Wake the next who waits for it, after somebody who was woken left without its value."""
+        """Wake the next waiter, because one that was woken leaves without taking a value."""

@@ -1,11 +1,11 @@
-"""Those who wait for a source, and how it wakes them: everything but the wait itself.
+"""Waiters, and the sets in which they register with what they wait for.
 
-A source (a token, a ticker's line of readers) calls ``wake()`` on whatever registered and never
-knows whether a thread or a loop waits. A wake-up carries nothing: it says "look again", and what
-is waited for stays where it is until somebody takes it.
+Whatever can be waited for (a token, the readers of a ticker, a channel) owns a wait set and wakes
+the waiters in it, without knowing whether a thread or a coroutine waits. A wake-up carries no
+value: it means "check again", and the value stays where it is until somebody takes it.
 
-Nothing here takes a lock, so sources may be closed in signal handlers and finalizers; operations
-on dictionaries whose keys run no Python code are atomic.
+Nothing here takes a lock, so wake-ups may come from signal handlers and finalizers. Everything is
+done by single operations of dicts whose keys run no Python code; those are atomic.
 """
 
 from __future__ import annotations
@@ -15,58 +15,67 @@ from .. import _process
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
+
+NO_DEADLINE = float("inf")
+"""The deadline of a wait that only a wake-up ends."""
 
 
 class Waiter:
-    """One registration; may be woken any number of times, by any thread or loop.
+    """One wait of a thread or a coroutine; any thread or loop may wake it any number of times.
 
     Attributes:
-        loop: The event loop in which ``fire`` must run; None: call ``wake`` anywhere.
-        relays: Whether it leaves as soon as it is woken, so that waking the others can be left
-            to it: true of all threads but the main one, which would only fight for the
-            interpreter if woken at once.
-        generation: The process that registered it; in a forked child its thread is gone.
+        sources: Where it is registered.
+        limit: When it gives up, in monotonic seconds, or ``NO_DEADLINE``.
+        generation: The process generation that it belongs to. In a forked child the threads and
+            loops of the parent no longer run.
+        loop: The event loop in which ``fire()`` must run; None: ``wake()`` may be called anywhere.
+        chains_wakeups: Whether it leaves as soon as it is woken, so that a set that is closed
+            wakes only the first such waiter, and each wakes the next as it leaves. Many threads
+            woken at once would only fight for the interpreter.
     """
 
-    __slots__ = ("generation",)
+    __slots__ = ("generation", "limit", "sources")
 
     loop: AbstractEventLoop | None = None
     chains_wakeups = False
 
-    def __init__(self) -> None:
+    def __init__(self, sources: Collection[WaitSet] = (), limit: float = NO_DEADLINE) -> None:
         self.generation: int = _process.generation
+        self.sources = sources
+        self.limit = limit
 
     @property
     def wake_domain(self) -> object:
-        """Those of whom one is enough to watch the time.
+        """Waiters with the same wake domain share one leader, which alone watches the time.
 
-        Its loop; None for threads; itself if it stands alone.
+        By default the domain is the loop, or None: all threads are one domain.
         """
         return self.loop
 
     @property
     def is_stale(self) -> bool:
-        """Whether it waits no more: its process forked, or its loop was closed."""
+        """Whether nobody waits here any more: the process has forked, or the loop was closed."""
         loop = self.loop
         return self.generation != _process.generation or (loop is not None and loop.is_closed())
 
     def wake(self) -> bool:
-        """Have it look again. From any thread, signal handler or finalizer; raises nothing.
+        """Make it check again. From any thread, signal handler or finalizer; raises nothing.
 
-        Returns False if it cannot be reached any more.
+        Returns:
+            False if it cannot be reached any more.
         """
         return self.loop is not None and _fire_in(self.loop, (self,))
 
     def fire(self) -> None:
-        """Look again; called in the waiter's own loop."""
+        """Check again; called in the waiter's own loop."""
 
 
 def _fire_in(loop: AbstractEventLoop, waiters: Iterable[Waiter]) -> bool:
     try:
         loop.call_soon_threadsafe(_fire_all, waiters)
     except RuntimeError:
-        return False  # that loop is closed: nobody waits there any more
+        return False  # the loop is closed: nobody waits there any more
     return True
 
 
@@ -76,7 +85,12 @@ def _fire_all(waiters: Iterable[Waiter]) -> None:
 
 
 class WaitSet:
-    """Those who wait for something that happens once and for all, such as a cancel."""
+    """Waiters for something that happens once, such as the cancel of a token.
+
+    Attributes:
+        waiters: Those registered, in the order in which they came.
+        closed: Whether it has happened.
+    """
 
     __slots__ = ("closed", "waiters")
 
@@ -85,34 +99,20 @@ class WaitSet:
         self.closed: bool = False
 
     def add(self, waiter: Waiter) -> None:
-        """Register ``waiter``; it must look again afterwards."""
+        """Register ``waiter``, which must check again afterwards."""
         self.waiters[waiter] = None
 
     def leave(self, waiter: Waiter) -> None:
-        """Unregister ``waiter`` and, if all are being woken, wake the next. Harmless twice."""
+        """Unregister ``waiter`` and, once the set is closed, wake the next. Harmless twice."""
         self.waiters.pop(waiter, None)
         if self.closed and self.waiters:
             self._wake_first()
 
-    def _wake_first(self) -> None:
-        """Wake whoever has waited longest in this process."""
-        while True:
-            try:
-                first = next(iter(self.waiters), None)
-            except RuntimeError:
-                continue  # it changed between the two calls
-            if first is None:
-                return
-            if first.generation == _process.generation:
-                first.wake()
-                return
-            self.waiters.pop(first, None)
-
     def close(self) -> None:
-        """Wake all, now and whoever still registers; calling it again helps a call cut short.
+        """Wake everybody, and whoever registers later; calling it again completes a call cut short.
 
-        Coroutines are woken by one call into each loop. Of the threads that relay the first is
-        woken, and each wakes the next as it leaves.
+        Coroutines are woken by one call into each loop. Of the threads that chain wake-ups only
+        the first is woken; each wakes the next as it leaves.
         """
         self.closed = True
         generation, forget = _process.generation, self.waiters.pop
@@ -135,19 +135,64 @@ class WaitSet:
                 forget(waiter, None)
         self._wake_first()
 
+    def _wake_first(self) -> None:
+        """Wake the waiter of this process that has waited longest."""
+        while True:
+            try:
+                first = next(iter(self.waiters), None)
+            except RuntimeError:
+                continue  # the dict changed between iter() and next()
+            if first is None:
+                return
+            if first.generation == _process.generation:
+                first.wake()
+                return
+            self.waiters.pop(first, None)
+
 
 class WaitLine(WaitSet):
-    """Those who wait for things that come one by one.
+    """Waiters for values that come one by one at times known beforehand, such as ticks.
 
-    The first of each world (see ``Waiter.world``) leads it: it alone watches the time, the
-    others only wait for a wake-up. So whoever leaves wakes the first of its world, which may now
-    lead, and a loop that is blocked, stopped or closed holds up nobody but itself.
+    In each wake domain the first waiter leads: it alone watches the time, the others only wait for
+    a wake-up. A waiter that leaves wakes the first of its domain, which may lead now. A loop that
+    is blocked, stopped or closed therefore delays only its own waiters.
     """
 
     __slots__ = ()
 
-    def _in_line(self) -> list[Waiter]:
-        """Return those who can still be woken; forget the others."""
+    def leads(self, waiter: Waiter) -> bool:
+        """Whether ``waiter`` is the first of its wake domain."""
+        try:
+            if next(iter(self.waiters), None) is waiter:
+                return True
+        except RuntimeError:
+            pass  # the dict changed between iter() and next()
+        return self._first_of(waiter.wake_domain) in (waiter, None)
+
+    def leave(self, waiter: Waiter) -> None:
+        """Unregister ``waiter`` and wake the one that leads its domain now. Harmless twice."""
+        self.waiters.pop(waiter, None)
+        if self.waiters:
+            first = self._first_of(waiter.wake_domain)
+            if first is not None:
+                first.wake()
+
+    def wake_firsts(self) -> None:
+        """Wake the first waiter of each domain."""
+        firsts: dict[object, Waiter] = {}
+        for waiter in self._reachable():
+            firsts.setdefault(waiter.wake_domain, waiter)
+        for waiter in firsts.values():
+            waiter.wake()
+
+    def _first_of(self, wake_domain: object) -> Waiter | None:
+        for waiter in self._reachable():
+            if waiter.wake_domain is wake_domain:
+                return waiter
+        return None
+
+    def _reachable(self) -> list[Waiter]:
+        """Return the waiters that can still be woken, and forget the others."""
         waiters = []
         for waiter in list(self.waiters):
             if waiter.is_stale:
@@ -156,58 +201,28 @@ class WaitLine(WaitSet):
                 waiters.append(waiter)
         return waiters
 
-    def _first(self, wake_domain: object) -> Waiter | None:
-        for waiter in self._in_line():
-            if waiter.wake_domain is wake_domain:
-                return waiter
-        return None
-
-    def leads(self, waiter: Waiter) -> bool:
-        """Whether ``waiter`` is the first of its world."""
-        try:
-            if next(iter(self.waiters), None) is waiter:
-                return True
-        except RuntimeError:
-            pass  # it changed between the two calls
-        return self._first(waiter.wake_domain) in (waiter, None)
-
-    def wake_firsts(self) -> None:
-        """Wake the first of each world."""
-        worlds: dict[object, Waiter] = {}
-        for waiter in self._in_line():
-            worlds.setdefault(waiter.wake_domain, waiter)
-        for waiter in worlds.values():
-            waiter.wake()
-
-    def leave(self, waiter: Waiter) -> None:
-        """Unregister ``waiter`` and wake whoever leads its world now. Harmless twice."""
-        self.waiters.pop(waiter, None)
-        if self.waiters:
-            first = self._first(waiter.wake_domain)
-            if first is not None:
-                first.wake()
-
 
 class WaitQueue(WaitSet):
-    """Those of whom each thing that comes is enough for one.
+    """Waiters for values of which each is enough for one waiter, such as the items of a channel.
 
-    A wake-up goes to whoever has waited longest and takes it out of the queue, so the next thing
-    wakes the next. Whoever was woken and waits on adds itself again before it looks; whoever
-    leaves without what it was woken for wakes the next.
+    A wake-up takes the longest waiting waiter out of the queue, so the next value wakes the next
+    waiter. A waiter that was woken and waits on registers again before it checks; one that leaves
+    without a value wakes the next.
     """
 
     __slots__ = ()
 
     def wake_next(self) -> None:
-        """Wake whoever has waited longest, if anybody waits who can still be reached."""
+        """Wake the waiter that has waited longest, if there is one that can be reached."""
         waiters = self.waiters
         while waiters:
             try:
                 first = next(iter(waiters))
+                # ATOMIC: nothing is called between this deletion, which makes the caller owe the
+                # wake-up, and the `try` that pays it whatever interrupts it.
                 del waiters[first]
             except (KeyError, RuntimeError, StopIteration):
-                continue  # another wake-up came between
-            # From the deletion on this call owes the wake-up, whatever interrupts it.
+                continue  # another wake-up came in between
             try:
                 if first.generation == _process.generation and first.wake():
                     return

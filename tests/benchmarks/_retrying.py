@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -78,7 +79,7 @@ class Subject:
                 used, made = used + await self._run(calls), made + calls
             return used, made
 
-        if asyncio.iscoroutinefunction(self._run):
+        if inspect.iscoroutinefunction(self._run):
             return asyncio.run(awaited())
         used, made = self._run(calls), calls
         while used < enough:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import CancellationToken, Cancelled, SystemClock, cancel_on_signals
-from tests.helpers import PATIENCE, SetClock, in_thread
+from tests.helpers import PATIENCE, SetClock, eventually, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,3 +171,44 @@ def test_asyncio_run_leaves_the_handlers_of_the_block_alone() -> None:
         handler = signal.getsignal(signal.SIGINT)
         assert asyncio.run(main()) is handler
         assert signal.getsignal(signal.SIGINT) is handler
+
+
+def send_once_asleep(number: int, function: str) -> None:
+    """Send this process a signal once its main thread has slept in ``function`` for a while."""
+    seen = 0
+
+    def slept() -> bool:
+        nonlocal seen
+        frame = sys._current_frames().get(threading.main_thread().ident or 0)
+        asleep = frame is not None and frame.f_code.co_name == function
+        seen = seen + 1 if asleep else 0
+        return seen == 20
+
+    eventually(slept, f"the sleep in {function}()")
+    os.kill(os.getpid(), number)
+
+
+def test_a_loop_that_sleeps_in_its_selector_wakes_at_once() -> None:
+    """No timer of the loop is due, so nothing but the signal can wake it."""
+
+    async def main(token: CancellationToken) -> tuple[bool, str]:
+        waiting = asyncio.create_task(token.wait_async())
+        with pytest.raises(Cancelled, match="SIGTERM"):
+            async with token.child().scope():
+                await asyncio.get_running_loop().create_future()
+        return await waiting, str(token.cause)
+
+    with cancel_on_signals() as token:
+        thread = in_thread(token.wait)
+        sender = in_thread(send_once_asleep, signal.SIGTERM, "select")
+        assert asyncio.run(main(token)) == (True, "SIGTERM")
+        assert thread.result(PATIENCE) is True
+        sender.result(PATIENCE)
+
+
+def test_a_main_thread_that_waits_for_the_token_is_woken_by_the_signal() -> None:
+    with cancel_on_signals() as token:
+        sender = in_thread(send_once_asleep, signal.SIGTERM, "park")
+        assert token.wait() is True
+        sender.result(PATIENCE)
+    assert token.cause == "SIGTERM"

@@ -1,20 +1,31 @@
-"""One token for crowds of threads and coroutines in several loops, closed and stopped ones too."""
+"""One token for many threads and coroutines in several loops, some of them closed or stopped."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backoff_ticker import CancellationToken, Cancelled
-from tests.helpers import PATIENCE, LoopThread, in_thread
+from backoff_ticker import AsyncTicker, CancellationToken, Cancelled, ConstantBackOff, Ticker
+from tests.effort import rounds
+from tests.helpers import PATIENCE, LoopThread, eventually, in_thread
+from tests.stress.tools import join_all, start_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from backoff_ticker.testing import VirtualClock
+
+
+HOUR = 3600.0
+
+
+def waiting(token: CancellationToken) -> int:
+    return len(token.wait_set().waiters)
 
 
 @pytest.fixture
@@ -60,10 +71,10 @@ async def all_of(tasks: list[asyncio.Task[Any]]) -> list[Any]:
     return await asyncio.gather(*tasks)
 
 
-@pytest.mark.parametrize("gone", [0, 1, 2])
 def test_one_cancel_wakes_100_threads_and_100_coroutines_though_a_loop_was_closed_under_them(
-    clock: VirtualClock, loops: list[LoopThread], gone: int
+    clock: VirtualClock, loops: list[LoopThread]
 ) -> None:
+    gone = 1
     token = CancellationToken(clock)
     tasks = [loop.run(start(token, count)) for loop, count in zip(loops, (34, 33, 33), strict=True)]
     threads = [in_thread(token.wait) for _ in range(50)]
@@ -142,7 +153,7 @@ def test_a_token_that_was_cancelled_is_seen_by_loops_that_come_later() -> None:
     assert token.wait_set().waiters == {}
 
 
-def test_a_thousand_loops_that_come_and_go_leave_nothing_with_the_token() -> None:
+def test_loops_that_come_and_go_leave_nothing_with_the_token() -> None:
     token = CancellationToken()
 
     async def give_up() -> None:
@@ -151,9 +162,101 @@ def test_a_thousand_loops_that_come_and_go_leave_nothing_with_the_token() -> Non
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
-    for _ in range(1_000):
+    for _ in range(rounds(50, 1_000)):
         loop = asyncio.new_event_loop()
         loop.run_until_complete(give_up())
         loop.close()
     assert token.wait_set().waiters == {}
     assert token.cancel() is True
+
+
+# In real time
+
+
+@pytest.mark.slow
+def test_a_cancel_wakes_1000_threads() -> None:
+    token = CancellationToken()
+    before = threading.stack_size(128 * 1024)
+    try:
+        threads = start_threads(1000, lambda _: token.wait())
+    finally:
+        threading.stack_size(before)
+    eventually(lambda: waiting(token) == 1000, "all wait")
+    token.cancel()
+    join_all(threads)
+    assert waiting(token) == 0
+
+
+def test_a_cancel_that_meets_waiters_who_come_and_go_leaves_nobody_behind() -> None:
+    """Waiters with time-outs of their own leave while the wake-ups are passed on."""
+    for _ in range(rounds(3, 20)):
+        token = CancellationToken()
+
+        def wait(index: int, token: CancellationToken = token) -> None:
+            if index % 3 == 0:
+                token.wait()
+            elif index % 3 == 1:
+                while not token.wait(0.0005 * (index % 5)):
+                    pass
+            else:
+                list(Ticker(ConstantBackOff(0.0005), token=token))
+
+        threads = start_threads(24, wait)
+        time.sleep(0.005)
+        token.cancel()
+        join_all(threads)
+        assert waiting(token) == 0
+
+
+@pytest.mark.slow
+def test_1000_waiting_tickers_use_no_cpu() -> None:
+    token = CancellationToken()
+    loop = LoopThread(debug=False)
+    shared = Ticker(ConstantBackOff(HOUR), token=token)
+    shared.receive()
+
+    def read(index: int) -> None:
+        for _ in shared if index % 10 == 0 else Ticker(ConstantBackOff(HOUR), token=token):
+            pass
+
+    threads = start_threads(200, read)
+    woken: list[int] = []
+
+    async def wait() -> None:
+        async for _ in AsyncTicker(ConstantBackOff(HOUR), token=token):
+            pass
+        woken.append(1)
+
+    async def main() -> None:
+        await asyncio.gather(*(wait() for _ in range(800)))
+
+    many = loop.submit(main())
+    eventually(lambda: waiting(token) == 1000, "all wait")
+    eventually(process_is_idle, "the start is over")
+    before = time.process_time()
+    time.sleep(1.0)
+    used = time.process_time() - before
+    token.cancel()
+    join_all(threads)
+    many.result(PATIENCE)
+    loop.close()
+    assert used < 0.02
+
+
+def process_is_idle() -> bool:
+    before = time.process_time()
+    time.sleep(0.05)
+    return time.process_time() - before < 0.005
+
+
+def test_tickers_without_a_reader_leave_no_thread_when_their_token_is_cancelled() -> None:
+    before = threading.active_count()
+    token = CancellationToken()
+    tickers = [Ticker(ConstantBackOff(0.001), token=token) for _ in range(500)]
+    for ticker in tickers[::2]:
+        ticker.receive()
+    token.cancel()
+    assert threading.active_count() <= before
+    assert waiting(token) == 0
+    assert [ticker.closed for ticker in tickers] == [True, False] * 250
+    assert [len(list(ticker)) for ticker in tickers] == [0, 1] * 250

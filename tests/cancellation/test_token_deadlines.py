@@ -1,4 +1,4 @@
-"""Deadlines of tokens: the earliest counts, whoever looks sees it, the clock calls back."""
+"""Deadlines of tokens: the earliest counts, every look sees it, the clock calls back."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ LOOKS = [
 
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("depth", [0, 2])
-def test_whoever_looks_sees_a_deadline_that_has_passed(
+def test_every_look_sees_a_deadline_that_has_passed(
     clock: VirtualClock, look: Any, depth: int
 ) -> None:
     token = CancellationToken(clock).child(timeout=5)
@@ -245,7 +245,7 @@ def test_a_dropped_token_with_a_deadline_is_collected(clock: VirtualClock) -> No
 
 
 def test_a_callback_added_after_the_deadline_runs_at_once_in_the_calling_thread() -> None:
-    """The clock's own thread, if it were asked, would be there first."""
+    """The clock's own thread would be first if the callback were given to it."""
 
     class Eager(VirtualClock):
         def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Any:
@@ -288,3 +288,18 @@ def test_a_late_callback_on_a_deadline_needs_no_thread() -> None:
     runs: list[str] = []
     token.on_cancel(lambda: runs.append("ran"))
     assert runs == ["ran"]
+
+
+def test_callbacks_on_a_deadline_run_in_the_scheduler_thread_of_the_system_clock() -> None:
+    names: list[str] = []
+    done = threading.Event()
+    token = CancellationToken().child(timeout=0.02)
+
+    def callback() -> None:
+        names.append(threading.current_thread().name)
+        done.set()
+
+    token.on_cancel(callback)
+    assert done.wait(PATIENCE)
+    assert names in (["backoff_ticker-scheduler"], [threading.current_thread().name])
+    assert isinstance(token.cause, DeadlineExceeded)

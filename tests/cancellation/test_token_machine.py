@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings, strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from backoff_ticker import CancellationToken, DeadlineExceeded, any_of
 from backoff_ticker.testing import VirtualClock
@@ -55,8 +55,8 @@ class Node:
 class TokenTree(RuleBasedStateMachine):
     """Holds some tokens and handles; the model tells who is cancelled, called back and alive."""
 
-    @initialize()
-    def begin(self) -> None:
+    def __init__(self) -> None:
+        super().__init__()
         gc.freeze()
         self.clock = VirtualClock()
         self.nodes: list[Node] = []
@@ -224,9 +224,7 @@ class TokenTree(RuleBasedStateMachine):
 
 
 TokenTree.TestCase.settings = settings(
-    max_examples=120,
     stateful_step_count=40,
-    deadline=None,
     derandomize=True,
     phases=[Phase.generate],  # shrinking takes longer than a test may
     suppress_health_check=[HealthCheck.too_slow],

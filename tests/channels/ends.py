@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from concurrent.futures import wait
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from backoff_ticker import merge, select, select_async
+from backoff_ticker import Channel, merge, select, select_async
 from tests.helpers import PATIENCE, LoopThread, in_thread
 
 if TYPE_CHECKING:
@@ -15,6 +17,16 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from backoff_ticker.testing import VirtualClock
+
+
+BAD_TIMEOUTS = [
+    ("1", TypeError),
+    (True, TypeError),
+    (-0.001, ValueError),
+    (math.nan, ValueError),
+    (math.inf, ValueError),
+    (timedelta(seconds=-1), ValueError),
+]
 
 
 class ThreadEnd:
@@ -155,6 +167,14 @@ def values(futures: Iterable[Future[Any]]) -> list[Any]:
 def drained(channel: Any) -> list[Any]:
     """Take what can be taken now without waiting."""
     return [channel.receive_nowait() for _ in range(len(channel))]
+
+
+def holding(capacity: float, *items: Any) -> Channel[Any]:
+    """Return a channel that holds ``items``, by default as many numbers as it has room for."""
+    channel: Channel[Any] = Channel(capacity)
+    for item in items or range(int(min(capacity, 3))):
+        channel.send_nowait(item)
+    return channel
 
 
 async def turns(count: int) -> None:

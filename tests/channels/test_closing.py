@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import CLOSED, Channel, ChannelClosed
-from tests.channels.ends import drained, error, in_turn, still_waits, value, values
+from tests.channels.ends import drained, error, in_turn, still_waits, value
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
 
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, 3, math.inf])
+
+
 BOUNDED = pytest.mark.parametrize("capacity", [0, 1, 3])
 
 
@@ -88,21 +90,6 @@ def test_what_blocked_senders_hold_is_never_received(
     assert clock.pending() == []
 
 
-@BOUNDED
-def test_room_after_the_close_lets_nobody_in(
-    senders: Any, clock: VirtualClock, capacity: int
-) -> None:
-    """Also if the items are taken before the blocked senders have run."""
-    channel, items = filled(capacity)
-    sending = [senders.send(channel, 90 + number) for number in range(4)]
-    still_waits(clock, *sending)
-    channel.close()
-    assert drained(channel) == items
-    with pytest.raises(ChannelClosed):
-        channel.receive_nowait()
-    assert [type(error(each)) for each in sending] == [ChannelClosed] * 4
-
-
 def test_who_was_let_in_before_the_close_was_let_in(senders: Any, clock: VirtualClock) -> None:
     """Its item was accepted, so its send has succeeded, though it had not run yet."""
     channel, _ = filled(1)
@@ -113,19 +100,6 @@ def test_who_was_let_in_before_the_close_was_let_in(senders: Any, clock: Virtual
     left = drained(channel)
     assert type(outcomes[1]) is ChannelClosed
     assert left == ([1] if outcomes[0] is None else [])
-
-
-@CAPACITY
-@pytest.mark.parametrize("timeout", [None, 5])
-def test_receivers_that_wait_wake_with_the_end(
-    receivers: Any, clock: VirtualClock, capacity: float, timeout: Any
-) -> None:
-    channel: Channel[int] = Channel(capacity)
-    receiving = [receivers.receive(channel, timeout) for _ in range(8)]
-    still_waits(clock, *receiving)
-    channel.close()
-    assert [type(error(each)) for each in receiving] == [ChannelClosed] * 8
-    assert clock.pending() == []
 
 
 @CAPACITY
@@ -214,16 +188,3 @@ def test_a_channel_that_is_dropped_lets_go_of_its_items(clock: VirtualClock) -> 
     del channel
     gc.collect()
     assert [each() for each in watches] == [None, None]
-
-
-def test_closed_channels_hold_nobody_up(senders: Any, receivers: Any, clock: VirtualClock) -> None:
-    """A pipeline: each stage closes the next one when its own input has ended."""
-    first: Channel[int] = Channel()
-    second: Channel[int] = Channel(1)
-    collecting = receivers.collect(second)
-    relaying = receivers.collect(first)
-    value(senders.send_all(first, range(5)))
-    first.close()
-    value(senders.send_all(second, values([relaying])[0]))
-    second.close()
-    assert value(collecting) == list(range(5))

@@ -1,7 +1,8 @@
-"""``merge``: many sources in one iteration, each end told once."""
+"""``merge``: many sources in one iteration, each end given once."""
 
 from __future__ import annotations
 
+import asyncio
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +18,17 @@ from backoff_ticker import (
     Ticker,
     Timer,
     merge,
+    select_async,
     with_max_retries,
 )
 from tests.channels.ends import drained, error, still_waits, value
 from tests.tickers.made_policies import Scripted
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from backoff_ticker.testing import VirtualClock
+    from tests.helpers import LoopThread
 
 EITHER = pytest.mark.parametrize("kind", [Ticker, AsyncTicker])
 
@@ -184,3 +189,114 @@ def test_an_item_that_looks_like_an_end_ends_nothing(receivers: Any, clock: Virt
 def test_an_unknown_source_is_refused(clock: VirtualClock) -> None:
     with pytest.raises(TypeError):
         next(iter(merge(Channel(), object())))  # type: ignore[call-overload]
+
+
+SILENCE = 12
+
+
+class Events:
+    """Three channels, on which things happen each at its second."""
+
+    def __init__(self) -> None:
+        self.a, self.b, self.c = (Channel[float](4) for _ in range(3))
+
+    def name(self, channel: Channel[float]) -> str:
+        return "abc"[(self.a, self.b, self.c).index(channel)]
+
+    async def happen(self, *plan: str) -> None:
+        """Per second some letters: a small one is an item, a capital the end of its channel."""
+        now = asyncio.get_running_loop().time
+        for second, letters in enumerate(plan):
+            for letter in letters:
+                channel = getattr(self, letter.lower())
+                if letter.isupper():
+                    channel.close()
+                else:
+                    channel.send_nowait(second)
+            end = now() + 1
+            await asyncio.sleep(end - now())
+
+
+ONE_BY_ONE = ("a", "b", "c", "a", "a", "c", "b", "A", "b", "C", "b", "B")
+
+
+def run_plan(loop: LoopThread, clock: VirtualClock, main: Coroutine[Any, Any, Any]) -> Any:
+    """Run ``main`` there while time passes, second by second."""
+    outcome = loop.submit(main)
+    for _ in range(40):
+        if outcome.done():
+            break
+        clock.advance(1)
+    return outcome.result(1)
+
+
+def test_a_merge_follows_the_plan_and_ends_with_the_last(
+    loop: LoopThread, clock: VirtualClock
+) -> None:
+    events = Events()
+
+    async def main() -> list[tuple[str, Any, float]]:
+        now = asyncio.get_running_loop().time
+        start = now()
+        plan = asyncio.ensure_future(events.happen(*ONE_BY_ONE))
+        seen = []
+        async for channel, got in merge(events.a, events.b, events.c):
+            assert len(asyncio.all_tasks()) == 2
+            seen.append((events.name(channel), got, now() - start))
+        await plan
+        assert len(asyncio.all_tasks()) == 1
+        return seen
+
+    seen = run_plan(loop, clock, main())
+    assert seen == [
+        (letters.lower(), CLOSED if letters.isupper() else second, second)
+        for second, letters in enumerate(ONE_BY_ONE)
+    ]
+
+
+def test_all_that_are_ready_come_before_time_goes_on(loop: LoopThread, clock: VirtualClock) -> None:
+    events = Events()
+    plan = ("abc", "bc", "ac", "ab")
+
+    async def main() -> tuple[list[set[str]], float]:
+        now = asyncio.get_running_loop().time
+        start = now()
+        happening = asyncio.ensure_future(events.happen(*plan))
+        seen: list[set[str]] = [set() for _ in plan]
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(SILENCE):
+                async for channel, second in merge(events.a, events.b, events.c):
+                    assert now() - start == second
+                    seen[int(second)].add(events.name(channel))
+        await happening
+        return seen, now() - start
+
+    seen, took = run_plan(loop, clock, main())
+    assert seen == [set(letters) for letters in plan]
+    assert took == SILENCE
+
+
+def test_what_is_always_ready_does_not_starve_the_loop(
+    loop: LoopThread, clock: VirtualClock
+) -> None:
+    channel: Channel[int] = Channel(2000)
+    for number in range(2000):
+        channel.send_nowait(number)
+
+    async def main(take: Any) -> int:
+        others = 0
+
+        async def count() -> None:
+            nonlocal others
+            while True:
+                others += 1
+                await asyncio.sleep(0)
+
+        counting = asyncio.ensure_future(count())
+        for _ in range(600):
+            await take()
+        counting.cancel()
+        return others
+
+    assert run_plan(loop, clock, main(channel.receive_async)) >= 4
+    assert run_plan(loop, clock, main(lambda: select_async(Channel(), channel))) >= 4

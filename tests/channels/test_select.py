@@ -1,20 +1,46 @@
-"""``select``: the first of several sources, in threads and loops."""
+"""``select``: the first of several sources, in threads and loops, with equal chances."""
 
 from __future__ import annotations
 
+import gc
 import math
 import queue
+import weakref
+from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backoff_ticker import CLOSED, CancellationToken, Channel, WouldBlock
-from tests.channels.ends import drained, ended, error, still_waits, value, values
-from tests.channels.test_channel_contract import BAD_TIMEOUTS
+from backoff_ticker import (
+    CLOSED,
+    AsyncTicker,
+    CancellationToken,
+    Channel,
+    ConstantBackOff,
+    SystemClock,
+    Ticker,
+    Timer,
+    WouldBlock,
+    ZeroBackOff,
+    merge,
+)
+from tests.channels.ends import (
+    BAD_TIMEOUTS,
+    drained,
+    ended,
+    error,
+    in_turn,
+    still_waits,
+    value,
+    values,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from backoff_ticker.testing import VirtualClock
+
 
 CAPACITY = pytest.mark.parametrize("capacity", [0, 1, math.inf])
 
@@ -231,3 +257,210 @@ def test_channels_in_a_list_are_no_source(receivers: Any, clock: VirtualClock) -
     channel = of("a")
     assert type(error(receivers.select([channel]))) is TypeError
     assert drained(channel) == ["a"]
+
+
+@pytest.mark.parametrize("capacity", [0, 1, math.inf])
+def test_it_gives_one_item_at_a_time(
+    senders: Any, receivers: Any, clock: VirtualClock, capacity: float
+) -> None:
+    channel: Channel[int] = Channel(capacity)
+    for number in range(3):
+        selecting = receivers.select(channel, channel)
+        still_waits(clock, selecting)
+        value(senders.send(channel, number))
+        assert value(selecting) == (channel, number)
+        assert len(channel) == 0
+    assert clock.pending() == []
+
+
+@pytest.mark.parametrize("kind", [Ticker, AsyncTicker])
+def test_it_gives_one_tick_at_a_time(receivers: Any, clock: VirtualClock, kind: Any) -> None:
+    ticker = kind(ConstantBackOff(10))
+    numbers = []
+    for _ in range(3):
+        selecting = receivers.select(ticker, ticker)
+        clock.settle()
+        while not selecting.done():
+            clock.advance_next()
+        numbers.append((value(selecting)[1].number, clock.monotonic()))
+    assert numbers == [(1, 1000), (2, 1010), (3, 1020)]
+
+
+def test_its_end_is_told_once(receivers: Any, clock: VirtualClock) -> None:
+    channel: Channel[int] = Channel(1)
+    channel.send_nowait(1)
+    channel.close()
+    token = CancellationToken()
+    token.cancel("why")
+    pairs = value(receivers.merge(channel, token, channel, token))
+    assert [got for source, got in pairs if source is channel] == [1, CLOSED]
+    assert [got for source, got in pairs if source is token] == ["why"]
+
+
+EITHER_ORDER = pytest.mark.parametrize("order", [1, -1])
+
+
+TIMED = {
+    "timer": lambda clock: Timer(clock=clock),
+    "its channel": lambda clock: Timer(clock=clock).c,
+    "ticker": lambda clock: Ticker(ConstantBackOff(1), clock=clock),
+    "deadline": lambda clock: CancellationToken(clock=clock).child(timeout=60),
+}
+
+
+def elsewhere() -> Channel[Any]:
+    """Return a channel on which nothing comes, on the clock of the system."""
+    return Channel(clock=SystemClock())
+
+
+@EITHER_ORDER
+def test_a_timer_fires_beside_a_channel_of_another_clock(
+    receivers: Any, clock: VirtualClock, order: int
+) -> None:
+    timer = Timer(clock=clock)
+    timer.start(3600)
+    selecting = receivers.select(*[elsewhere(), timer][::order])
+    still_waits(clock, selecting)
+    clock.advance(3600)
+    assert value(selecting) == (timer, clock.time())
+
+
+@EITHER_ORDER
+@pytest.mark.parametrize("kind", ["timer", "its channel"])
+def test_a_time_limit_is_measured_by_the_clock_of_a_timer(
+    receivers: Any, clock: VirtualClock, order: int, kind: str
+) -> None:
+    selecting = receivers.select(*[elsewhere(), TIMED[kind](clock)][::order], timeout=1800)
+    still_waits(clock, selecting)
+    clock.advance(1799)
+    assert not selecting.done()
+    clock.advance(1)
+    assert type(error(selecting)) is TimeoutError
+
+
+@EITHER_ORDER
+@pytest.mark.parametrize("other", list(TIMED))
+def test_a_timer_is_not_mixed_with_times_of_another_clock(
+    receivers: Any, clock: VirtualClock, order: int, other: str
+) -> None:
+    ready: Channel[int] = Channel(1)
+    ready.send_nowait(1)
+    sources = [ready, *[Timer(clock=clock), TIMED[other](SystemClock())][::order]]
+    assert "mixes times" in str(error(receivers.select(*sources)))
+    assert type(error(receivers.select(*sources))) is ValueError
+    with pytest.raises(ValueError, match="mixes times"):
+        merge(*sources)
+    assert len(ready) == 1
+
+
+OFTEN = 12
+
+
+def nobody_waits_on(*channels: Channel[Any]) -> None:
+    """Check that neither a receiver nor a sender is left on a rendezvous."""
+    for channel in channels:
+        with pytest.raises(WouldBlock):
+            channel.send_nowait("left")
+        with pytest.raises(WouldBlock):
+            channel.receive_nowait()
+
+
+def test_two_select_from_the_same_two(senders: Any, receivers: Any, clock: VirtualClock) -> None:
+    first, second = Channel[str](), Channel[str]()
+    for _ in range(OFTEN):
+        selecting = [end.select(first, second) for end in (senders, receivers)]
+        still_waits(clock, *selecting)
+        sending = [senders.send(first, "a"), receivers.send(second, "b")]
+        assert sorted(item for _, item in values(selecting)) == ["a", "b"]
+        assert values(sending) == [None, None]
+        clock.settle()
+        nobody_waits_on(first, second)
+
+
+def test_senders_that_waited_before_the_select_are_met_by_it(
+    senders: Any, receivers: Any, clock: VirtualClock
+) -> None:
+    first, second = Channel[str](), Channel[str]()
+    sending = in_turn(clock, senders.send, first, "a", "b")
+    sending += in_turn(clock, receivers.send, second, "c")
+    taken = [value(receivers.select(first, second))[1] for _ in range(3)]
+    assert sorted(taken) == ["a", "b", "c"]
+    assert taken.index("a") < taken.index("b")
+    assert values(sending) == [None] * 3
+
+
+def test_what_was_selected_is_not_kept(receivers: Any, clock: VirtualClock) -> None:
+    class Item:
+        pass
+
+    channel, other = Channel[Any](1), Channel[Any](1)
+    item = Item()
+    watch = weakref.ref(item)
+    channel.send_nowait(item)
+    assert type(error(receivers.select(other, "unknown", channel))) is TypeError
+    assert value(receivers.select(channel, other))[1] is item
+    with pytest.raises(WouldBlock):
+        channel.receive_nowait()
+    del item
+    clock.settle()
+    gc.collect()
+    assert watch() is None
+
+
+EACH = 100
+
+
+def endless(items: int) -> Channel[int]:
+    channel: Channel[int] = Channel(math.inf)
+    for number in range(items):
+        channel.send_nowait(number)
+    return channel
+
+
+def even(counts: Sequence[int]) -> bool:
+    """Whether counts are as even as chance would have them; a fair choice fails once in 10**11."""
+    expected = sum(counts) / len(counts)
+    return sum((count - expected) ** 2 for count in counts) / expected < 60
+
+
+def test_the_measure_tells_chance_from_favour() -> None:
+    assert even([EACH + 15, EACH - 15])
+    assert not even([2 * EACH, 0])
+    assert not even([3 * EACH // 2, 3 * EACH // 2, 0])
+    assert not even([400, 25, 25, 25, 25])
+
+
+@pytest.mark.parametrize("ready", [2, 3, 5])
+def test_channels_that_are_ready_are_chosen_equally_often(
+    receivers: Any, clock: VirtualClock, ready: int
+) -> None:
+    channels = [endless(EACH * ready) for _ in range(ready)]
+    chosen = Counter(source for source, _ in receivers.select_times(EACH * ready, *channels))
+    assert even([chosen[channel] for channel in channels])
+
+
+def test_each_kind_of_source_has_the_same_chance(receivers: Any, clock: VirtualClock) -> None:
+    token = CancellationToken()
+    token.cancel("over")
+    ended: Channel[int] = Channel()
+    ended.close()
+    stopped = Ticker(ZeroBackOff())
+    stopped.stop()
+    sources = [endless(600), Ticker(ZeroBackOff()), AsyncTicker(ZeroBackOff())]
+    sources += [token, ended, stopped]
+    pairs = receivers.select_times(EACH * len(sources), *sources)
+    chosen = Counter(source for source, _ in pairs)
+    assert even([chosen[source] for source in sources])
+    for source, got in pairs:
+        if source is token:
+            assert got == "over"
+        elif source is ended or source is stopped:
+            assert got is CLOSED
+
+
+def test_chance_has_no_pattern(receivers: Any, clock: VirtualClock) -> None:
+    """Taking turns would be even, too, and starve a source that is ready at each second turn."""
+    channels = [endless(EACH * 4) for _ in range(2)]
+    chosen = [source for source, _ in receivers.select_times(EACH * 4, *channels)]
+    pairs = Counter(zip(chosen[::2], chosen[1::2], strict=True))
+    assert even([pairs[one, other] for one in channels for other in channels])

@@ -1,9 +1,11 @@
-"""Timers: they fire once for each start, on their channel, and never late news of an old one."""
+"""Timers: they fire once for each start, and never give the time of a start that is over."""
 
 from __future__ import annotations
 
+import copy
 import gc
 import math
+import pickle
 import weakref
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,11 +13,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import Channel, SystemClock, Timer, WouldBlock
-from tests.channels.ends import error, still_waits, value
+from backoff_ticker.channels._timer import _Start
+from tests.channels.ends import drained, error, still_waits, value
 from tests.conftest import EPOCH
 from tests.helpers import PATIENCE, in_thread
+from tests.tickers.made_timers import Fake
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from backoff_ticker.testing import VirtualClock
 
 
@@ -24,17 +30,6 @@ def nothing_comes(timer: Timer) -> bool:
     with pytest.raises(WouldBlock):
         timer.c.receive_nowait()
     return len(timer.c) == 0
-
-
-def test_a_timer_has_a_channel_on_its_clock(clock: VirtualClock) -> None:
-    timer: Timer = Timer(clock=clock)
-    assert isinstance(timer.c, Channel)
-    assert timer.c.clock is clock
-    assert timer.c is timer.c
-    assert Timer(clock=clock) is not timer
-    assert not timer.c.closed
-    assert nothing_comes(timer)
-    assert clock.pending() == []
 
 
 @pytest.mark.parametrize("delay", [5, 0.25, timedelta(days=1), 1e6])
@@ -195,16 +190,6 @@ def test_one_that_nobody_holds_any_more_is_collected(clock: VirtualClock, state:
     clock.advance(5)
 
 
-def test_timers_are_independent(clock: VirtualClock) -> None:
-    timers = [Timer(clock=clock) for _ in range(5)]
-    for number, timer in enumerate(timers):
-        timer.start(number + 1)
-    timers[2].stop()
-    clock.advance(10)
-    heard = [timer.c.receive_nowait() for timer in timers if len(timer.c)]
-    assert heard == [EPOCH + 1000 + seconds for seconds in (1, 2, 4, 5)]
-
-
 # The real one, a moment long
 
 
@@ -230,3 +215,183 @@ def test_a_real_timer_is_stopped_and_started_again() -> None:
     assert timer.stop() is True
     assert timer.stop() is False
     assert nothing_comes(timer)
+
+
+@pytest.fixture(params=["system", "virtual"])
+def timer(request: pytest.FixtureRequest, clock: VirtualClock) -> Any:
+    return Timer(clock=SystemClock()) if request.param == "system" else Timer(clock=clock)
+
+
+def test_a_copy_is_the_timer_itself_and_none_is_pickled(timer: Any) -> None:
+    assert copy.copy(timer) is timer
+    assert copy.deepcopy([timer]) == [timer]
+    assert copy.deepcopy(timer.c) is timer.c
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        with pytest.raises(TypeError, match="a timer .* cannot be pickled"):
+            pickle.dumps(timer, protocol)
+
+
+def test_its_channel_is_always_the_same_and_none_can_be_given_to_it(timer: Any) -> None:
+    assert timer.c is timer.c
+    with pytest.raises(AttributeError):
+        timer.c = Channel()
+
+
+def test_the_class_of_a_timer_is_none(receivers: Any, clock: VirtualClock) -> None:
+    class Shared(Fake):
+        c = Channel(1)
+
+    Shared.c.send_nowait(1)
+    assert type(error(receivers.select(Shared))) is TypeError
+    assert len(Shared.c) == 1
+
+
+class MeddlingClock:
+    """A clock in whose ``call_at`` others come before it returns."""
+
+    def __init__(self, clock: VirtualClock, others: Callable[[], object]) -> None:
+        self.monotonic = clock.monotonic
+        self.time = clock.time
+        self.parker = clock.parker
+        self._call_at = clock.call_at
+        self._others = others
+
+    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Any:
+        handle = self._call_at(when, callback, loop=loop)
+        self.fire = callback
+        self._others()
+        return handle
+
+
+def once_decided(patch: pytest.MonkeyPatch, others: Callable[[], object]) -> None:
+    """Have others come in the midst of the next stop, after it has decided."""
+    decide = _Start.decide
+
+    def decide_slowly(self: _Start) -> bool:
+        patch.undo()
+        first = decide(self)
+        others()
+        return first
+
+    patch.setattr(_Start, "decide", decide_slowly)
+
+
+def test_of_two_who_stop_it_as_it_starts_one_prevents_it(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped: list[bool] = []
+    timer = Timer(clock=MeddlingClock(clock, lambda: stopped.append(timer.stop())))
+    once_decided(monkeypatch, lambda: stopped.append(timer.stop()))
+    timer.start(5)
+    assert sorted(stopped) == [False, True]
+    assert clock.pending() == []
+
+
+def test_what_fires_as_it_is_stopped_while_it_starts_fires_or_is_stopped(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[object] = []
+
+    def fire_and_receive() -> None:
+        meddling.fire()
+        try:
+            seen.append(timer.c.receive_nowait())
+        except WouldBlock:
+            pass
+
+    meddling = MeddlingClock(clock, lambda: seen.append(timer.stop()))
+    timer = Timer(clock=meddling)
+    once_decided(monkeypatch, fire_and_receive)
+    timer.start(5)
+    assert seen == [True]
+
+
+class Handle:
+    """What a clock gives for a callback; the first cancel does something else before."""
+
+    def __init__(self, handle: Any, before: Callable[[], object]) -> None:
+        self._handle = handle
+        self._before = before
+
+    def cancel(self) -> Any:
+        before, self._before = self._before, int
+        before()
+        return self._handle.cancel()
+
+
+def once(
+    clock: VirtualClock,
+    patch: pytest.MonkeyPatch,
+    *,
+    starting: Callable[[Callable[[], object]], object] = lambda _: None,
+    stopping: Callable[[], object] = int,
+) -> None:
+    """Do something in the midst of the next start, and of the stop of what it starts."""
+    call_at = clock.call_at
+
+    def patched(when: float, callback: Any, **options: Any) -> Any:
+        patch.undo()
+        handle = call_at(when, callback, **options)
+        starting(callback)
+        return Handle(handle, stopping)
+
+    patch.setattr(clock, "call_at", patched, raising=True)
+
+
+def test_a_stop_in_the_midst_of_a_start_prevents_it(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timer = Timer(clock=clock)
+    stopped = []
+    once(clock, monkeypatch, starting=lambda _: stopped.append(timer.stop()))
+    timer.start(5)
+    assert stopped == [True]
+    assert clock.pending() == []
+    clock.advance(5)
+    assert drained(timer.c) == []
+    assert not timer.stop()
+
+
+def test_a_stop_in_the_midst_of_a_start_that_fired_prevents_nothing(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timer = Timer(clock=clock)
+    stopped = []
+
+    def fire_and_stop(fire: Callable[[], object]) -> None:
+        fire()
+        stopped.append(timer.stop())
+
+    once(clock, monkeypatch, starting=fire_and_stop)
+    timer.start(0)
+    assert stopped == [False]
+    assert drained(timer.c) == []
+
+
+def test_of_two_starts_at_once_one_counts(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timer = Timer(clock=clock)
+    once(clock, monkeypatch, starting=lambda _: timer.start(20))
+    timer.start(5)
+    assert len(clock.pending()) == 1
+    clock.advance(5)
+    with pytest.raises(WouldBlock):
+        timer.c.receive_nowait()
+    clock.advance(15)
+    assert timer.c.receive_nowait() == clock.time()
+    assert not timer.stop()
+
+
+def test_a_start_in_the_midst_of_a_stop_counts(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timer = Timer(clock=clock)
+    once(clock, monkeypatch, stopping=lambda: timer.start(20))
+    timer.start(5)
+    timer.stop()
+    clock.advance(5)
+    with pytest.raises(WouldBlock):
+        timer.c.receive_nowait()
+    clock.advance(15)
+    assert timer.c.receive_nowait() == clock.time()

@@ -252,7 +252,7 @@ def test_without_the_extra_the_command_says_what_to_install(package):
 def test_another_missing_module_is_not_taken_for_the_extra():
     said = finish(start("delays", "go", before="sys.modules['inspect'] = None"))
     assert said.status == 1
-    assert "import of inspect halted" in said.err
+    assert "inspect" in said.err.splitlines()[-1]
 
 
 def test_the_core_works_without_the_extra():

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import random
 import threading
 import weakref
 from types import SimpleNamespace
 
 import pytest
 
-from backoff_ticker import CancellationToken
+from backoff_ticker import CancellationToken, SystemClock
 from backoff_ticker.clock._loop_timers import LoopTimers
 from backoff_ticker.testing import VirtualClock
+from tests.effort import rounds
+from tests.helpers import PATIENCE, LoopThread
 
 A_DAY = 86_400.0
 
@@ -485,3 +488,30 @@ def test_the_loop_may_be_run_again_inside_a_callback(rig):
     rig.timers.call_at(1000, nested, rig.loop)
     rig.loop.fire()
     assert rig.ran == ["inner", "outer"]
+
+
+def test_timers_may_be_cancelled_in_other_threads_while_the_loop_runs():
+    thread = LoopThread()
+    clock = SystemClock()
+    draw = random.Random(7)
+    ran, prevented, turns = [], [], rounds(2, 10)
+
+    async def set_some():
+        loop, now = asyncio.get_running_loop(), clock.monotonic()
+        return [
+            clock.call_at(now + draw.random() * 0.005, lambda n=n: ran.append(n), loop=loop)
+            for n in range(200)
+        ]
+
+    async def all_done():
+        while len(ran) + len(prevented) < 200 * turns:
+            await asyncio.sleep(0.001)
+
+    for turn in range(turns):
+        for number, timer in enumerate(thread.run(set_some())):
+            if number % 2 and timer.cancel():
+                prevented.append((turn, number))
+    thread.run(asyncio.wait_for(all_done(), PATIENCE))
+    thread.close()
+    assert thread.errors == []
+    assert len(ran) + len(prevented) == 200 * turns

@@ -1,29 +1,30 @@
-"""System time: what is a clock, and no wait handed to the system for longer than a day."""
+"""The system clock: what is a clock, callbacks and waits that never come early."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
 import pickle
+import threading
 import time
 from types import SimpleNamespace
 
 import pytest
 
 from backoff_ticker import Clock, SystemClock
-from backoff_ticker.clock import _system
-from backoff_ticker.clock._system import SystemParker, resolve_clock
+from backoff_ticker.clock import _scheduler, resolve_clock
+from backoff_ticker.clock._scheduler import SystemParker
 from backoff_ticker.testing import VirtualClock
-from tests.helpers import readable_id
+from tests.helpers import PATIENCE, LoopThread, in_thread, readable_id
 
 A_DAY = 86_400.0
 
 
 @pytest.fixture
 def now(monkeypatch):
-    """The time that the room reads, as ``now.value``."""
+    """The time that parkers read, as ``now.value``."""
     now = SimpleNamespace(value=1000.0)
-    monkeypatch.setattr(_system, "time", SimpleNamespace(monotonic=lambda: now.value))
+    monkeypatch.setattr(_scheduler, "time", SimpleNamespace(monotonic=lambda: now.value))
     return now
 
 
@@ -88,6 +89,47 @@ def test_a_class_is_no_clock(kind):
 # Callbacks at a time
 
 
+def test_without_a_loop_a_callback_runs_in_the_scheduler_thread_and_not_early():
+    ran, seen = threading.Event(), []
+    when = time.monotonic() + 0.005
+
+    def callback():
+        seen.append((time.monotonic(), threading.current_thread().name))
+        ran.set()
+
+    assert SystemClock().call_at(when, callback).when == when
+    assert ran.wait(PATIENCE)
+    ((at, name),) = seen
+    assert at >= when
+    assert name == "backoff_ticker-scheduler"
+
+
+def test_with_a_loop_callbacks_run_there_and_never_early():
+    async def fire_all():
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        start = time.monotonic()
+        fired = []
+
+        def callback(when):
+            fired.append((when, time.monotonic(), threading.current_thread()))
+            if len(fired) == 50:
+                done.set_result(None)
+
+        for step in range(50):
+            when = start + step * 0.0002
+            SystemClock().call_at(when, lambda when=when: callback(when), loop=loop)
+        await done
+        return fired
+
+    thread = LoopThread()
+    fired = thread.run(fire_all())
+    thread.close()
+    assert thread.errors == []
+    assert [at >= when for when, at, _ in fired] == [True] * 50
+    assert {runner for _, _, runner in fired} == {thread._thread}
+
+
 def test_on_a_closed_loop_no_callback_can_be_set():
     loop = asyncio.new_event_loop()
     loop.close()
@@ -111,6 +153,22 @@ def test_an_unpark_counts_also_if_the_deadline_has_passed():
     parker.unpark()
     assert parker.park(time.monotonic() - 1) is True
     assert parker.park(time.monotonic() - 1) is False
+
+
+def test_a_wait_ends_with_unpark():
+    parker = SystemClock().parker("a test")
+    waits = in_thread(parker.park, None)
+    parker.unpark()
+    assert waits.result(PATIENCE) is True
+
+
+@pytest.mark.parametrize("delay", [0.0, 1e-9, 0.0001, 0.003])
+def test_a_wait_until_a_deadline_never_ends_early(delay):
+    parker = SystemClock().parker()
+    for _ in range(3):
+        deadline = time.monotonic() + delay
+        assert parker.park(deadline) is False
+        assert time.monotonic() >= deadline
 
 
 class FakeLock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -89,7 +90,7 @@ async def loop_async(**options: Any) -> None:
 
 def alive(run: Callable[..., Any], **options: Any) -> list[bool]:
     """Return which of the errors of a run still live after its last one was caught."""
-    if not asyncio.iscoroutinefunction(run):
+    if not inspect.iscoroutinefunction(run):
         try:
             run(**options)
         except (Failure, Cancelled):

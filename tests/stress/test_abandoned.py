@@ -119,7 +119,7 @@ def test_10000_children_with_deadlines_whose_callbacks_are_removed_leave_nothing
         assert handle.remove()
     del handle
     gc.collect()
-    assert (children_of(parent), len(parent._table("pins"))) == (0, 0)
+    assert (children_of(parent), len(parent._cells.get("pins", ()))) == (0, 0)
     base.check()
 
 

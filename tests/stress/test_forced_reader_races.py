@@ -92,10 +92,10 @@ def test_a_note_worked_off_by_a_reader_leaves_somebody_who_watches_the_time(
     left, working = ClockGate(), ClockGate()
 
     class Paused(Ticker):
-        def _run_deferred(self) -> None:
+        def _release(self) -> None:
             if threading.current_thread() is author:
                 left.stand()
-            super()._run_deferred()
+            super()._release()
 
     def hold() -> None:
         if armed:
@@ -171,7 +171,7 @@ def test_nothing_comes_when_a_collection_stops_the_ticker_at_the_last_moment() -
     class Stopper:
         def __del__(self) -> None:
             ticker.stop()
-            stopped_at.append(ticker._turn[1])
+            stopped_at.append(ticker._state.current.number)
 
     late = 0
     thresholds = gc.get_threshold()
@@ -286,5 +286,5 @@ def test_a_sender_that_its_own_sink_stops_leaves_the_line_at_once() -> None:
     ticker = Ticker(ConstantBackOff(HOUR))
     pushes = [ticker.send_to(Sink())]
     go_on.set()
-    eventually(lambda: pushes[0]._done, "it is stopped")
+    eventually(lambda: pushes[0]._stopped, "it is stopped")
     eventually(lambda: pushes[0] not in ticker._readers.waiters, "it has left")

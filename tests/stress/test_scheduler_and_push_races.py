@@ -124,7 +124,7 @@ def test_a_sender_under_a_slow_reader_accounts_for_each_tick(size: int) -> None:
                 continue
             if len(received) % 7 == 0:
                 time.sleep(0.001)
-    eventually(lambda: push._done, "the sending has ended")
+    eventually(lambda: push._stopped, "the sending has ended")
     received += _drain(sink)
     numbers = _numbers(received)
     assert numbers == sorted(set(numbers))
@@ -185,7 +185,7 @@ def test_senders_that_come_and_go_lose_no_tick() -> None:
                 pass
             push.stop()
             eventually(lambda push=push: push not in getattr(ticker._readers, "waiters", ()))
-    eventually(lambda: not ticker._readers.waiters, "all have left")
+    eventually(lambda: not getattr(ticker._readers, "waiters", ()), "all have left")
     numbers = _numbers(_drain(sink))
     last = ticker.receive(5).number
     assert numbers == list(range(1, len(numbers) + 1))

@@ -125,8 +125,8 @@ def join_all(threads: list[threading.Thread]) -> None:
 
 def children_of(token: Any) -> int:
     """How many children a token knows, dead ones included."""
-    table: Any = token._table("children")
-    return len(table if isinstance(table, dict) else table[0])
+    children = token._cells.get("children")
+    return 0 if children is None else len(children.links)
 
 
 def run_script(

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from backoff_ticker.testing import ClockLeakError, ClockUsageError, VirtualClock
-from backoff_ticker.testing._errors import Unwind
+from backoff_ticker.testing._errors import ParticipantAborted
 
 from .real_threads import in_real_thread
 
@@ -38,7 +38,7 @@ def test_who_catches_everything_is_ended_all_the_same():
 
     with pytest.raises(ClockLeakError), VirtualClock() as clock:
         clock.spawn(stubborn, clock)
-    assert ended == ["Unwind"] * 3
+    assert ended == ["ParticipantAborted"] * 3
 
 
 def test_a_thread_that_nobody_tracks_is_ended_with_the_clock():
@@ -53,7 +53,7 @@ def test_a_thread_that_nobody_tracks_is_ended_with_the_clock():
     with VirtualClock(strict=False) as clock:
         in_real_thread(lambda: foreign(clock))
         clock.block_until(timers=1)
-    assert ended.get(timeout=10) is Unwind
+    assert ended.get(timeout=10) is ParticipantAborted
     with pytest.raises(ClockUsageError, match="closed"):
         clock.sleep(1)
 
@@ -89,7 +89,7 @@ def test_close_ends_the_step_of_another_thread():
         clock.settle()
         clock.spawn(stop.wait)
         foreign = in_real_thread(lambda: advance(clock))
-        assert clock._kernel.wait_for(lambda: clock._kernel._step is not None, 10)
+        assert clock._kernel.commands.wait_for(lambda: clock._kernel._step is not None, 10)
     foreign.join(10)
     assert (refused.get_nowait(), sleeper.done()) == ("the clock was closed meanwhile", True)
     stop.set()

@@ -19,8 +19,8 @@ from backoff_ticker.testing import (
     VirtualClock,
     VirtualDeadlockError,
     VirtualTimeError,
-    _patience,
 )
+from backoff_ticker.testing.liveness import _settle_timeout
 
 from .real_threads import in_real_thread
 
@@ -92,7 +92,9 @@ def test_only_those_who_were_waited_for_in_vain_are_waited_for_less(clock):
 
     def patience():
         kernel = clock._kernel
-        return kernel.ask(lambda: kernel.patience.seconds(kernel.now, kernel.members))
+        return kernel.query(
+            lambda: kernel.settle_timer.patience(kernel.parking.now, kernel.run_queue.members)
+        )
 
     def work():
         for _ in range(2):
@@ -195,7 +197,7 @@ def test_a_signal_that_somebody_handles_is_left_alone():
 
 
 def test_who_waits_for_time_that_is_held_too_long_is_told_why(monkeypatch):
-    monkeypatch.setattr(_patience, "_HELD", 0.2)
+    monkeypatch.setattr(_settle_timeout, "_FROZEN", 0.2)
     held = pytest.raises(SettleTimeout, match=r"time is held by external\('the server'\)")
     with VirtualClock(settle_timeout=0.1) as clock, clock.external("the server"), held:
         clock.settle()

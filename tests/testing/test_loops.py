@@ -63,7 +63,7 @@ def test_cancelled_time_outs_leave_nothing(auto):
     assert asyncio.run(main()) < 2000
     for _ in range(20):
         asyncio.run(asyncio.sleep(0))
-    assert len(auto._kernel.loop_drivers) <= 2
+    assert len(auto._kernel.loops) <= 2
 
 
 def test_a_loop_for_which_time_went_on_while_it_did_not_run_fires_what_is_due():

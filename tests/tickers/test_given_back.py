@@ -173,7 +173,7 @@ def test_a_first_tick_that_was_given_back_comes_in_spite_of_a_cancel_as_one_that
     for immediately in resets:
         ticker.reset(immediately=immediately)
     if given_back:
-        ticker._give_back(ticker.receive(), ticker._reset_epoch)
+        ticker._put_back(ticker.receive())
     token.cancel()
     if comes:
         assert ticker.receive().number == 1

@@ -1,0 +1,13 @@
+"""Print constraints: the lowest versions that pyproject.toml allows, and what old ones need."""
+
+import sys
+import tomllib
+from pathlib import Path
+
+OF_THEIR_TIME = ["pyparsing<3.3"]  # deprecates what matplotlib 3.8 calls
+
+project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
+extras = project["optional-dependencies"]
+wanted = [*project["dependencies"], *extras["cli"], *extras["plot"], *extras["test"]]
+lowest = [requirement.replace(">=", "==") for requirement in wanted if ">=" in requirement]
+sys.stdout.writelines(f"{line}\n" for line in [*lowest, *OF_THEIR_TIME])

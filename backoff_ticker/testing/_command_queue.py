@@ -1,0 +1,192 @@
+"""A queue of commands that are run one at a time, without anybody waiting for a lock.
+
+A thread that posts a command runs all commands that are queued, unless another thread is doing so;
+that thread then finds the new command, too. So a signal handler or a finalizer may post in the
+middle of any other command, in the very thread that runs it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ._errors import ClockUsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+
+def _nothing() -> None:
+    pass
+
+
+class CommandQueue:
+    """Runs commands, then whatever follows from the new state.
+
+    Args:
+        dispatch: Acts upon the new state. Called with the lock, after commands have run. It may
+            call ``fire(callback)`` once.
+        run_callback: Runs such a callback. Called without the lock.
+        callback_ended: Told that the callback has returned, or the error that it raised.
+        repair: Corrects the state after an interrupt in the middle of a command.
+
+    Attributes:
+        commands: The commands that wait.
+        firing: Whether a callback is about to run, or runs.
+        errors: Errors that nobody was there to receive: of callbacks, and of commands that another
+            thread than the one that posted them ran.
+    """
+
+    def __init__(
+        self,
+        dispatch: Callable[[], None],
+        run_callback: Callable[[Callable[[], object]], None],
+        callback_ended: Callable[[BaseException | None], None],
+        repair: Callable[[], None],
+    ) -> None:
+        self.commands: deque[tuple[Callable[..., None], tuple[Any, ...], int]] = deque()
+        self.firing: bool = False
+        self.errors: list[BaseException] = []
+        self._dispatch = dispatch
+        self._run_callback = run_callback
+        self._callback_ended = callback_ended
+        self._repair = repair
+        self._observers: list[Callable[[], None]] = []
+        self._callbacks: list[Callable[[], object]] = []
+        self._firing_thread: int | None = None
+        self._lock = threading.RLock()
+
+    def clear(self) -> None:
+        """Forget all commands, and the thread that runs them: for a forked child."""
+        self._lock = threading.RLock()
+        self.commands.clear()
+        self._callbacks.clear()
+        self._observers.clear()
+        self.firing = False
+        self._firing_thread = None
+
+    def post(self, command: Callable[..., None], *args: object) -> None:
+        """Have a command run, by this thread or by the one that is running commands.
+
+        An ``Exception`` of the command is raised here if this thread ran it.
+        """
+        here = threading.get_ident()
+        self.commands.append((command, args, here))
+        commands, callbacks, lock = self.commands, self._callbacks, self._lock
+        # The conditions are checked again after each release: a command that was posted while this
+        # thread held the lock is left to it.
+        while (commands or callbacks) and not lock._is_owned():  # type: ignore[attr-defined]
+            try:  # entered before the lock is acquired: an interrupt may follow the acquire at once
+                if not lock.acquire(blocking=False):
+                    return
+                self._run_commands(here)
+                for observe in self._observers:
+                    observe()
+                self._dispatch()
+            except Exception:
+                raise
+            except BaseException:  # an interrupt in the middle of a command
+                commands.append((self._repair, (), 0))
+                raise
+            finally:
+                if lock._is_owned():  # type: ignore[attr-defined]
+                    lock.release()
+            if callbacks:
+                self._fire_callback()
+
+    def _run_commands(self, here: int) -> None:
+        while self.commands:
+            command, args, poster = self.commands.popleft()
+            try:
+                command(*args)
+            except Exception as error:
+                if poster == here:
+                    raise
+                self.errors.append(error)
+
+    def unlock(self) -> None:
+        """Release the lock if an interrupt made this thread keep it. Called before each wait."""
+        while self._lock._is_owned():  # type: ignore[attr-defined]
+            self._lock.release()
+
+    # Callbacks
+
+    def fire(self, callback: Callable[[], object]) -> None:
+        """Have a callback run once the lock is released. Called by ``dispatch`` only."""
+        self.firing = True
+        self._callbacks.append(callback)
+
+    def _fire_callback(self) -> None:
+        error: BaseException | None = None
+        try:
+            callback = self._callbacks.pop()
+        except IndexError:
+            return  # another thread runs it
+        try:
+            self._firing_thread = threading.get_ident()
+            self._run_callback(callback)
+        except KeyboardInterrupt:
+            raise  # out of the call that fired it
+        except BaseException as raised:  # noqa: BLE001 - the kernel raises it where it belongs
+            error = raised
+        finally:
+            self._firing_thread = None
+            self.commands.append((self._end_callback, (error,), 0))
+
+    def _end_callback(self, error: BaseException | None) -> None:
+        self.firing = False
+        self._callback_ended(error)
+
+    @property
+    def fires_here(self) -> bool:
+        """Whether this thread is running a callback."""
+        return self._firing_thread == threading.get_ident()
+
+    # Questions
+
+    def query(self, function: Callable[[], T]) -> T:
+        """Return the result of ``function()``, called while nothing changes.
+
+        Raises:
+            ClockUsageError: This thread was interrupted while it ran a command.
+            Exception: Whatever the function raised.
+        """
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            raise ClockUsageError("a signal handler cannot ask a clock that it has interrupted")
+        results: list[T] = []
+        errors: list[Exception] = []
+
+        def command() -> None:
+            try:
+                results.append(function())
+            except Exception as error:  # noqa: BLE001 - raised below, whoever runs this
+                errors.append(error)
+
+        self.post(command)
+        while not results and not errors:
+            self.post(_nothing)  # another thread is about to run the command
+        if errors:
+            raise errors[0]
+        return results[0]
+
+    def wait_for(self, condition: Callable[[], bool], timeout: float) -> bool:
+        """Wait until ``condition()`` holds after a command; at most ``timeout`` real seconds."""
+        met = threading.Lock()
+        met.acquire()
+
+        def observe() -> None:
+            if met.locked() and condition():
+                met.release()
+
+        try:
+            self.query(lambda: self._observers.append(observe))
+            return met.acquire(timeout=timeout)
+        finally:
+            self.query(lambda: self._forget_observer(observe))
+
+    def _forget_observer(self, observe: Callable[[], None]) -> None:
+        if observe in self._observers:
+            self._observers.remove(observe)

@@ -1,0 +1,141 @@
+"""How a thread moves the time of a virtual clock: in steps, or by auto-advance."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ._errors import ClockUsageError, UntrackedLoopError
+from ._kernel import Step, as_current
+from ._thread_side import counted, run_after_interrupt, wait_for_turn
+from .standard_library._install import install, uninstall
+from .standard_library._loops import HOW_TO_DRIVE, loop_kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ._kernel import Kernel
+
+
+def check_no_loop_runs_here(what: str, instead: str) -> None:
+    """Raise a ``ClockUsageError`` if an event loop runs in this thread."""
+    if asyncio._get_running_loop() is not None:
+        raise ClockUsageError(f"{what} would block this event loop for ever; use {instead}")
+
+
+# Steps
+
+
+def take_step(kernel: Kernel, what: str, target: int | None) -> int:
+    """Take a step, in a thread that may drive; see ``wait_for_step()``."""
+    check_no_loop_runs_here(what, "await clock.advance_async()")
+    kernel.check_may_drive(what)
+    return wait_for_step(kernel, what, target)
+
+
+def wait_for_step(kernel: Kernel, what: str, target: int | None) -> int:
+    """Wait until time has reached ``target`` nanoseconds and every participant waits.
+
+    Args:
+        kernel: The kernel.
+        what: The name of the step in reports.
+        target: How far time moves; None: nothing fires.
+
+    Returns:
+        How many timers have fired.
+    """
+    done = threading.Lock()
+    done.acquire()
+    participant = kernel.member_here()
+
+    def finish() -> None:
+        if done.locked():
+            done.release()
+
+    step = Step(what, target, finish, participant)
+    kernel.watchdog.start()
+    kernel.commands.unlock()
+    try:
+        kernel.post(kernel.begin_step, step)
+        done.acquire()
+        if participant is not None:
+            wait_for_turn(kernel, participant)
+    except BaseException:
+        kernel.commands.unlock()
+        kernel.post(kernel.withdraw_step, step)
+        if participant is not None:
+            run_after_interrupt(kernel, participant)
+        raise
+    return step.outcome()
+
+
+async def wait_for_step_async(kernel: Kernel, what: str, target: int) -> int:
+    """Do what ``wait_for_step()`` does, in a coroutine on an event loop of the clock."""
+    loop = asyncio.get_running_loop()
+    if loop_kernel(loop) is not kernel:
+        raise UntrackedLoopError(
+            f"{what} in {loop!r}, which this clock does not drive: {HOW_TO_DRIVE}"
+        )
+    done: asyncio.Future[None] = loop.create_future()
+
+    def finish() -> None:
+        if not done.done():
+            done.set_result(None)
+
+    step = Step(what, target, lambda: loop.call_soon_threadsafe(finish))
+    kernel.post(kernel.begin_step, step)
+    try:
+        await done
+    finally:
+        kernel.post(kernel.withdraw_step, step)
+    return step.outcome()
+
+
+# Auto-advance
+
+
+@contextmanager
+def installed(kernel: Kernel) -> Iterator[None]:
+    """Make the kernel's clock the current one here, and patch the standard library."""
+    if kernel.entered:
+        yield
+        return
+    install()
+    try:
+        with as_current(kernel.clock):
+            yield
+    finally:
+        uninstall()
+
+
+@contextmanager
+def auto_advance(kernel: Kernel) -> Iterator[None]:
+    """Have time advance on its own inside the block, in which this thread is a participant."""
+    check_no_loop_runs_here("auto_advance()", "auto=True for the clock")
+    kernel.check_may_drive("auto_advance()")
+    driver = kernel.driver
+    if driver.ident != threading.get_ident():
+        if kernel.entered or driver.counted:
+            raise ClockUsageError("only the thread that entered a clock can drive it")
+        driver.ident = threading.get_ident()
+    driver.native = threading.get_native_id()
+    with counted(kernel, driver), kernel.interrupt.armed():
+        try:
+            kernel.post(kernel.change_auto, 1)
+            yield
+        finally:
+            kernel.post(kernel.change_auto, -1)
+    raise_errors(kernel)
+
+
+def raise_errors(kernel: Kernel) -> None:
+    """Raise what callbacks raised while nobody waited for a step."""
+    errors = kernel.commands.errors
+    if errors:
+        first, *others = errors
+        errors.clear()
+        for other in others:
+            first.add_note(f"another callback raised {other!r}")
+        raise first

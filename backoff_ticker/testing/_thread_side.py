@@ -1,0 +1,198 @@
+"""The thread's side of the kernel: how a thread begins to count, waits, and ends.
+
+All of these run in the participant's own thread. Each posts a command and blocks until the kernel
+grants the participant its turn.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from math import inf, nextafter
+from typing import TYPE_CHECKING
+
+from .._validation import as_number
+from ._errors import ClockUsageError
+from ._kernel import as_current
+from .participants._participant import ParkingPlace, State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ._kernel import Kernel
+    from .participants._participant import Participant
+
+
+class VirtualParker:
+    """A ``Parker`` of a virtual clock."""
+
+    __slots__ = ("_kernel", "_place")
+
+    def __init__(self, kernel: Kernel, what: str, *, gives_up: bool = False) -> None:
+        self._kernel = kernel
+        self._place = ParkingPlace(what, gives_up=gives_up)
+
+    def park(self, deadline: float | None) -> bool:
+        """Wait until unparked (True) or until ``deadline`` (False), in seconds of the clock.
+
+        Raises:
+            UntrackedThreadError: This thread is no participant.
+            ClockUsageError: This is the callback of a timer; or the thread that drives the clock
+                manually, and nothing would end its wait.
+            VirtualDeadlockError: Nothing can end the wait.
+        """
+        kernel, place = self._kernel, self._place
+        kernel.check_not_in_callback(place.what)
+        if kernel.closed and threading.get_ident() not in kernel.by_ident:
+            raise ClockUsageError(f"a wait on a virtual clock that is closed ({place.what})")
+        participant = kernel.participant_here(place.what)
+        was_external = participant.state is State.EXTERNAL
+        when = None if deadline is None or deadline == inf else as_number("deadline", deadline)
+
+        def begin() -> None:
+            kernel.post(kernel.parking.park, participant, place, when, None, place.what)
+
+        try:
+            wait_for_turn(kernel, participant, begin)
+        finally:
+            if was_external:  # back inside idle()
+                kernel.post(kernel.run_queue.pause, participant, State.EXTERNAL, participant.what)
+        return not participant.timed_out
+
+    def unpark(self) -> None:
+        """End the wait, or the next one. From any thread, signal handler or finalizer."""
+        self._kernel.post(self._kernel.parking.unpark, self._place)
+
+
+def wait_for_turn(
+    kernel: Kernel, participant: Participant, begin: Callable[[], object] | None = None
+) -> None:
+    """Block until a participant may run.
+
+    Args:
+        kernel: Its kernel.
+        participant: The participant that this thread is.
+        begin: Makes it wait. After an interrupt in the middle of this the participant runs.
+
+    Raises:
+        BaseException: The error that the kernel ended the wait with.
+    """
+    try:
+        if begin is not None:
+            kernel.commands.unlock()
+            begin()
+        participant.turn.acquire()
+    except BaseException:
+        run_after_interrupt(kernel, participant)
+        raise
+    error, participant.error = participant.error, None
+    if error is not None:
+        raise error
+
+
+def run_after_interrupt(kernel: Kernel, participant: Participant) -> None:
+    """Make a participant run whose wait an interrupt has ended."""
+    kernel.commands.unlock()
+    kernel.post(kernel.parking.run_out_of_turn, participant)
+    while participant.state is not State.RUNNING:
+        kernel.post(
+            kernel.parking.run_out_of_turn, participant
+        )  # another thread is about to run it
+    participant.turn.acquire(blocking=False)  # the turn may have been granted before
+
+
+def wait_until(
+    kernel: Kernel,
+    what: str,
+    register: Callable[[Callable[[], object]], object],
+    timeout: float | None,
+) -> bool:
+    """Wait on the clock until something happens, for which ``register`` registers a callback.
+
+    In a thread that drives the clock manually, a wait with a time-out ends as soon as nothing would
+    happen without that thread.
+
+    Returns:
+        Whether it happened within ``timeout`` seconds of the clock.
+    """
+    parker = VirtualParker(kernel, what, gives_up=timeout is not None)
+    register(parker.unpark)
+    deadline = None
+    if timeout is not None:
+        now = kernel.parking.seconds
+        # A time-out that is lost in rounding must not be over before others have run.
+        deadline = max(now + timeout, nextafter(now, inf)) if timeout > 0.0 else now
+    return parker.park(deadline)
+
+
+def wait_for_end(
+    kernel: Kernel, participant: Participant, what: str, timeout: float | None
+) -> bool:
+    """Wait on the clock until a participant has ended, as ``wait_until()`` does."""
+
+    def register(callback: Callable[[], object]) -> None:
+        kernel.post(kernel.parking.add_end_callback, participant, callback)
+
+    return wait_until(kernel, what, register, timeout)
+
+
+@contextmanager
+def attached(
+    kernel: Kernel, participant: Participant, before_end: Callable[[], object] | None = None
+) -> Iterator[None]:
+    """Be a participant in this thread, from its first turn until the end of the block.
+
+    Args:
+        kernel: Its kernel.
+        participant: A participant that was entered.
+        before_end: Called before it ends, such as to enter another one that takes its place.
+    """
+    ident = threading.get_ident()
+    outer = kernel.by_ident.get(ident)
+    participant.ident = ident
+    participant.native = threading.get_native_id()
+    kernel.by_ident[ident] = participant
+    kernel.post(kernel.run_queue.begin, participant)
+    try:
+        wait_for_turn(kernel, participant)
+        with as_current(kernel.clock):
+            yield
+    finally:
+        if outer is None:
+            del kernel.by_ident[ident]
+        else:
+            kernel.by_ident[ident] = outer
+        if before_end is not None:
+            before_end()
+        kernel.post(kernel.parking.end, participant)
+
+
+@contextmanager
+def counted(kernel: Kernel, participant: Participant) -> Iterator[None]:
+    """Count a participant inside the block, if it is not counted anyway. In its own thread."""
+    kernel.check_not_in_callback("to run a loop, or to have time advance")
+    if participant.counted:
+        yield
+        return
+    kernel.enter(participant)
+    wait_for_turn(kernel, participant)
+    try:
+        yield
+    finally:
+        kernel.query(lambda: kernel.run_queue.leave(participant))  # done when the block is left
+
+
+@contextmanager
+def waiting_externally(
+    kernel: Kernel, participant: Participant | None, what: str
+) -> Iterator[None]:
+    """Let others run and time pass inside the block, in which a participant waits for ``what``."""
+    if participant is None or participant.state is State.EXTERNAL:
+        yield
+        return
+    kernel.post(kernel.run_queue.pause, participant, State.EXTERNAL, what)
+    try:
+        yield
+    finally:
+        kernel.post(kernel.run_queue.resume, participant)
+        wait_for_turn(kernel, participant)

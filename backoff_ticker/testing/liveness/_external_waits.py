@@ -1,0 +1,66 @@
+"""Participants that wait for something other than the clock, and whether it has come.
+
+An event loop may wait for file descriptors, and a thread inside ``idle()`` for anything. An item
+that another participant gave them is theirs at this time; but they need real time to notice, and
+virtual time must not go on before they have.
+"""
+
+from __future__ import annotations
+
+from time import monotonic, sleep
+from typing import TYPE_CHECKING
+
+from ._stall_detector import is_active
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..participants._participant import Participant
+
+_PAUSE = 1e-4
+"""Seconds to release the interpreter for, so that a woken thread can take it."""
+_QUIET_LOOKS = 2
+"""How many looks in a row must find all of them asleep."""
+_SLOW = 0.01
+"""Seconds for these looks that show that another thread has the interpreter."""
+_QUIET_LOOKS_IF_SLOW = 5
+"""How many looks must find them asleep then."""
+_LIMIT = 0.25
+"""Seconds after which a thread that never sleeps is not waited for: it computes inside idle()."""
+
+
+def loops_with_news(external: Iterable[Participant]) -> list[Participant]:
+    """Return the event loops whose file descriptors are ready."""
+    return [one for one in external if one.has_news is not None and one.has_news()]
+
+
+def wait_for_return(idle: Iterable[Participant], came_back: Callable[[], bool]) -> bool:
+    """Give idle threads the real time to come back, in case something woke them.
+
+    Args:
+        idle: The participants inside ``idle()`` or ``external()``.
+        came_back: Returns whether any of them has posted a command.
+
+    Returns:
+        Whether any of them came back; False: all are asleep.
+    """
+    watched = [one for one in idle if not one.works_idle]
+    if not watched:
+        return False
+    quiet, began = 0, monotonic()
+    end, needed = began + _LIMIT, _QUIET_LOOKS
+    while monotonic() < end:
+        sleep(_PAUSE)
+        if came_back():
+            return True
+        if any(is_active(one.native) for one in watched):
+            quiet, needed, began = 0, _QUIET_LOOKS, monotonic()
+            continue
+        quiet += 1
+        if monotonic() - began > _SLOW:
+            needed = _QUIET_LOOKS_IF_SLOW
+        if quiet >= needed:
+            return False
+    for one in watched:
+        one.works_idle = is_active(one.native)
+    return False

@@ -1,0 +1,92 @@
+"""Whether the participants that have a turn wait for something that only another one can do.
+
+Nothing tells that for certain, so it is judged by real time: if no thread of the process computes
+or waits for a processor, look after look, then those that have a turn wait for a lock or an item.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ._watchdog import LOOK_INTERVAL
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from ..participants._participant import Participant
+
+_THREADS = Path("/proc/self/task")
+_STALLED_AFTER = 0.05
+"""Seconds in which nobody computes after which another participant gets a turn, too."""
+_LATE = 2.0 * LOOK_INTERVAL
+"""Seconds between two looks that show that another thread has the interpreter or the processor."""
+_WEIGHT_IF_UNKNOWN = 0.05
+"""How much a second counts in which nothing can be judged."""
+
+
+class StallDetector:
+    """For how long the participants that have a turn have kept it and done nothing."""
+
+    def __init__(self) -> None:
+        self._turns_given = 0
+        self._stalled_for = 0.0
+        self._looked_at = 0.0
+
+    def is_stalled(self, real: float, turns_given: int, running: Collection[Participant]) -> bool:
+        """Return whether another participant is to get a turn.
+
+        Args:
+            real: The real time in seconds.
+            turns_given: How many turns were given so far.
+            running: The participants that have a turn.
+        """
+        elapsed, self._looked_at = real - self._looked_at, real
+        if turns_given != self._turns_given or not running:
+            self._turns_given, self._stalled_for = turns_given, 0.0
+            return False
+        # The watchdog needs the interpreter as they do: when it is late, nobody is judged.
+        begun = all(one.ident is not None for one in running)
+        known = begun and elapsed < _LATE and not others_are_active()
+        self._stalled_for += elapsed if known else elapsed * _WEIGHT_IF_UNKNOWN
+        return self._stalled_for >= _STALLED_AFTER
+
+
+# What the operating system tells about threads (Linux)
+
+
+def is_active(native: int | None) -> bool:
+    """Whether a thread runs or waits for a processor; False where the system does not tell."""
+    try:
+        _, _, status = (_THREADS / str(native) / "stat").read_bytes().rpartition(b")")
+    except OSError:
+        return False
+    return status.split(None, 1)[0] == b"R"
+
+
+def others_are_active() -> bool:
+    """Whether any other thread is active; False where the system does not tell."""
+    me = threading.get_native_id()
+    try:
+        others = [int(thread.name) for thread in _THREADS.iterdir()]
+    except OSError:
+        return False
+    return any(other != me and is_active(other) for other in others)
+
+
+class Activity:
+    """Whether a thread has done anything since the last look, where the system tells."""
+
+    def __init__(self) -> None:
+        self._switches: list[bytes] = []
+
+    def has_changed(self, native: int | None) -> bool:
+        """Whether the thread is active, or has been since the last call."""
+        try:
+            status = (_THREADS / str(native) / "status").read_bytes()
+        except OSError:
+            return False
+        switches = [line for line in status.splitlines() if b"ctxt_switches" in line]
+        changed, self._switches = switches != self._switches, switches
+        return changed or is_active(native)

@@ -1,0 +1,216 @@
+"""The time of a virtual clock, and how waits for it begin and end."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+from .._errors import ParticipantAborted
+from ._participant import Participant, State
+from ._run_queue import POLLS_PER_TURN
+from ._timers import TimerHeap, VirtualTimer, in_nanoseconds, in_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._participant import ParkingPlace
+    from ._run_queue import RunQueue
+
+_LAST_OF_ALL = 1 << 62
+"""Added to the order of the driver's own timers: they fire last at their time."""
+
+
+class Parking:
+    """The current time, the timers, and the participants that wait for them.
+
+    Attributes:
+        now: The time in nanoseconds.
+        seconds: The time as it is read. At least the exact ``when`` of every timer that has fired,
+            which can be a fraction of a nanosecond later than ``now``.
+        timers: The pending timers.
+        next_order: Returns the order of the next timer among those that are due with it.
+        guests: The participants that wait and are not counted.
+        closing: Whether waits are aborted.
+        progress: How many waits have begun and participants have ended.
+    """
+
+    def __init__(self, start: int, run_queue: RunQueue, driver: Participant) -> None:
+        self.now: int = start
+        self.seconds: float = in_seconds(start)
+        self.timers: TimerHeap = TimerHeap()
+        self.next_order: Callable[[], int] = count().__next__
+        self.guests: dict[Participant, None] = {}
+        self.closing: bool = False
+        self.progress: int = 0
+        self._run_queue = run_queue
+        self._driver = driver
+
+    def clear(self) -> None:
+        """Forget all timers and guests."""
+        self.timers = TimerHeap()
+        self.guests.clear()
+
+    def move(self, now: int, seconds: float) -> None:
+        """Move the time forward; it never goes back."""
+        self.now = max(self.now, now)
+        self.seconds = max(self.seconds, seconds)
+
+    # Beginning
+
+    def park(
+        self,
+        participant: Participant,
+        place: ParkingPlace | None,
+        when: float | None,
+        order: int | None,
+        what: str,
+    ) -> None:
+        """Make a participant wait; its turn is granted once the wait is over.
+
+        Args:
+            participant: The participant.
+            place: Where it waits; None: in its event loop.
+            when: Until when, in seconds of the clock; None: no limit.
+            order: Its order among the timers due at the same time; None: after all there are.
+            what: The name of the wait in reports.
+        """
+        participant.timed_out = False
+        if participant.state is State.EXTERNAL:
+            # A wait on the clock inside idle(): the participant is counted for as long as it takes.
+            self._run_queue.external.pop(participant, None)
+            if participant.counted:
+                self._run_queue.running[participant] = None
+        if self.closing:
+            participant.error = ParticipantAborted()
+            participant.grant()
+        elif self._is_over_already(participant, place):
+            participant.grant()
+        elif when is not None and in_nanoseconds(when) <= self.now:
+            self.move(self.now, when)
+            participant.timed_out = True
+            participant.polls += 1
+            if participant.polls % POLLS_PER_TURN:
+                participant.grant()
+            else:
+                self._run_queue.yield_turn(participant)
+        else:
+            self._begin_wait(participant, place, when, order, what)
+
+    @staticmethod
+    def _is_over_already(participant: Participant, place: ParkingPlace | None) -> bool:
+        """Consume the wake-up that came before the wait, if one did."""
+        if place is None:
+            woken, participant.woken = participant.woken, False
+            return woken
+        permit, place.permit = place.permit, False
+        return permit
+
+    def _begin_wait(
+        self,
+        participant: Participant,
+        place: ParkingPlace | None,
+        when: float | None,
+        order: int | None,
+        what: str,
+    ) -> None:
+        run_queue = self._run_queue
+        self.progress += 1
+        participant.polls = 0
+        participant.state = State.PARKED
+        participant.what = what
+        participant.place = place
+        if place is not None:
+            place.participant = participant
+        if not participant.counted:
+            self.guests[participant] = None
+        run_queue.running.pop(participant, None)
+        run_queue.external.pop(participant, None)
+        if participant.has_news is not None:
+            run_queue.external[participant] = None
+        if when is not None:
+            if participant is self._driver:
+                order = _LAST_OF_ALL + self.next_order()
+            elif order is None:
+                order = self.next_order()
+            timer = VirtualTimer(when, order, participant, self.timers, what)
+            participant.timer = timer
+            self.timers.push(timer)
+
+    # Ending
+
+    def unpark(self, place: ParkingPlace) -> None:
+        """End the wait at a place, or the next one there."""
+        if place.participant is None:
+            place.permit = True
+        else:
+            self.end_wait(place.participant)
+
+    def wake_loop(self, participant: Participant) -> None:
+        """Make an event loop look for new calls."""
+        if participant.state is State.PARKED and participant.place is None:
+            self.end_wait(participant)
+        else:
+            participant.woken = True
+
+    def end_wait(
+        self,
+        participant: Participant,
+        *,
+        timed_out: bool = False,
+        error: BaseException | None = None,
+    ) -> None:
+        """End a participant's wait, and queue it."""
+        self._detach(participant)
+        participant.timed_out = timed_out
+        participant.error = error
+        self.guests.pop(participant, None)
+        if participant.counted:
+            self._run_queue.append(participant)
+        else:
+            participant.grant()
+
+    def _detach(self, participant: Participant) -> None:
+        """Take a participant off its place and its timer."""
+        self._run_queue.external.pop(participant, None)
+        place = participant.place
+        if place is not None:
+            place.participant = participant.place = None
+        if participant.timer is not None:
+            participant.timer.cancel()
+            participant.timer = None
+
+    def run_out_of_turn(self, participant: Participant) -> None:
+        """Run a participant whose wait an interrupt has ended."""
+        if participant.state is State.PARKED:
+            self._detach(participant)
+        self._run_queue.unqueue(participant)
+        self.guests.pop(participant, None)
+        participant.error = None
+        participant.state = State.RUNNING
+        if participant.counted:
+            self._run_queue.running[participant] = None
+        self._run_queue.repair()  # the interrupt may have come in the middle of a transition
+
+    # The end of a participant
+
+    def end(self, participant: Participant) -> None:
+        """Forget a participant that has ended, and notify those that wait for that."""
+        self._run_queue.remove(participant)
+        self._detach(participant)
+        self.progress += 1
+        participant.state = State.ENDED
+        callbacks, participant.at_end = participant.at_end, []
+        for callback in callbacks:
+            callback()
+
+    def give_up_start(self, participant: Participant) -> None:
+        """Forget a participant whose thread could not be started, unless the thread runs."""
+        if not participant.begun:
+            self.end(participant)
+
+    def add_end_callback(self, participant: Participant, callback: Callable[[], object]) -> None:
+        """Call ``callback()`` once ``participant`` has ended, or now if it has."""
+        if participant.state is State.ENDED:
+            callback()
+        else:
+            participant.at_end.append(callback)

@@ -1,0 +1,132 @@
+"""The pending timers of a virtual clock, in order.
+
+Times are floats of seconds outside and integer nanoseconds inside, so that sums are exact.
+"""
+
+from __future__ import annotations
+
+import sys
+from heapq import heapify, heappop, heappush
+from math import floor
+from typing import TYPE_CHECKING
+
+from ._participant import Participant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    Target: TypeAlias = Callable[[], object] | Participant
+
+_SECOND = 1_000_000_000
+
+
+def in_nanoseconds(seconds: float) -> int:
+    """Convert a finite number of seconds; the only place that rounds."""
+    whole = floor(seconds)
+    return whole * _SECOND + round((seconds - whole) * _SECOND)
+
+
+def in_seconds(nanoseconds: int) -> float:
+    """Return the nearest float."""
+    return nanoseconds / _SECOND
+
+
+LATEST = in_nanoseconds(sys.float_info.max)
+"""The latest time that a float of seconds can express."""
+
+
+class VirtualTimer:
+    """Calls a callback, or ends a participant's wait, at a given time.
+
+    Attributes:
+        when: The time, in seconds of the clock.
+        due: The same in nanoseconds; timers are ordered by this.
+        order: The order among timers that are due at the same time.
+        what: What it is for, in reports.
+    """
+
+    __slots__ = ("_heap", "_target", "due", "order", "what", "when")
+
+    def __init__(self, when: float, order: int, target: Target, heap: TimerHeap, what: str) -> None:
+        self.when: float = when
+        self.due: int = in_nanoseconds(when)
+        self.order: int = order
+        self.what: str = what
+        self._target = [target]
+        self._heap = heap
+
+    @property
+    def pending(self) -> bool:
+        """Whether it was neither fired nor cancelled."""
+        return bool(self._target)
+
+    @property
+    def sleeper(self) -> Participant | None:
+        """The participant whose wait it ends; None for a callback."""
+        try:
+            target = self._target[0]
+        except IndexError:
+            return None
+        return target if isinstance(target, Participant) else None
+
+    def take(self) -> Target | None:
+        """Return the target to exactly one caller, and None to every other."""
+        try:
+            return self._target.pop()
+        except IndexError:
+            return None
+
+    def cancel(self) -> bool:
+        """Prevent the call; True if this call prevented it. From any thread; never blocks."""
+        if self.take() is None:
+            return False
+        self._heap.cancelled += 1  # a lost update only delays the next sweep
+        return True
+
+
+class TimerHeap:
+    """A heap of timers, the next one first. Commands of the kernel use it, and nothing else does.
+
+    Attributes:
+        cancelled: About how many of the timers are cancelled.
+    """
+
+    __slots__ = ("_added", "_entries", "cancelled")
+
+    def __init__(self) -> None:
+        self.cancelled: int = 0
+        self._added = 0  # decides between equal entries, so that timers are never compared
+        self._entries: list[tuple[int, int, int, VirtualTimer]] = []
+
+    def push(self, timer: VirtualTimer) -> None:
+        """Add a timer. Once most timers are cancelled, drop those."""
+        entries = self._entries
+        self._added += 1
+        heappush(entries, (timer.due, timer.order, self._added, timer))
+        if self.cancelled * 2 > len(entries):
+            self.cancelled = 0
+            entries[:] = [entry for entry in entries if entry[3].pending]
+            heapify(entries)
+
+    def first(self) -> VirtualTimer | None:
+        """Return the next timer that is not cancelled."""
+        entries = self._entries
+        while entries:
+            timer = entries[0][3]
+            if timer.pending:
+                return timer
+            heappop(entries)
+            self.cancelled -= 1
+        return None
+
+    def pop(self) -> None:
+        """Remove the next timer."""
+        heappop(self._entries)
+
+    def pending(self) -> list[VirtualTimer]:
+        """Return the timers that are not cancelled, in order."""
+        return [timer for _, _, _, timer in sorted(self._entries) if timer.pending]
+
+    def __len__(self) -> int:
+        return len(self._entries)

@@ -1,0 +1,10 @@
+"""The standard library inside a virtual clock: its threads, pools and loops are participants.
+
+- ``_install``: puts the replacements in place and takes them away.
+- ``_threads``: ``threading.Thread``; ``_futures``: the waits for ``concurrent.futures.Future``.
+- ``_pools``: the jobs of ``ThreadPoolExecutor``.
+- ``_loops``: asyncio's event loops; ``_loop_timers``: the timers of one loop.
+
+Every replacement asks which virtual clock the calling thread belongs to, and does what the original
+does if there is none. So nothing changes for threads outside a clock.
+"""

@@ -1,0 +1,249 @@
+"""The jobs of thread pools inside a virtual clock are its participants.
+
+A job counts from the moment a worker can take it: at once if one is free, otherwise when another
+job ends, which passes its place on. So time waits for jobs that run, not for queued ones.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor, thread as pools
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from .._errors import ClockLeakError, ParticipantAborted
+from .._kernel import as_current, kernel_here
+from .._thread_side import attached, wait_until
+from ..liveness._reports import name_of
+from ..participants._participant import Participant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._kernel import Kernel
+
+
+class _Pool:
+    """The jobs of one pool that belong to one clock."""
+
+    def __init__(self, kernel: Kernel, workers: int) -> None:
+        self.kernel: Kernel = kernel
+        self._free = workers
+        self._queued: deque[_Job] = deque()
+        self._jobs: set[_Job] = set()
+        self._at_idle: list[Callable[[], object]] = []
+        self._lock = threading.RLock()
+
+    def add(self, job: _Job) -> None:
+        """Add a job, and count it if a worker is free for it."""
+        with self._lock:
+            self._jobs.add(job)
+            if self._free:
+                self._free -= 1
+                self._count(job)
+            else:
+                self._queued.append(job)
+
+    def _count(self, job: _Job) -> None:
+        job.participant = Participant(job.name)
+        self.kernel.enter(job.participant)
+
+    def begin(self, job: _Job) -> Participant:
+        """Return the participant of a job that a worker has taken."""
+        with self._lock:
+            if job.participant is None:
+                self._queued.remove(job)
+                self._free -= 1  # the worker took it before its place was passed on
+                self._count(job)
+            assert job.participant is not None  # noqa: S101 - it is counted
+            return job.participant
+
+    def leave(self, job: _Job) -> None:
+        """Pass on the place of a job, whose participant ends next."""
+        with self._lock:
+            if job not in self._jobs:
+                return
+            self._jobs.discard(job)
+            if job in self._queued:
+                self._queued.remove(job)
+            else:
+                self._free += 1
+                if self._free > 0 and self._queued:
+                    self._free -= 1
+                    self._count(self._queued.popleft())
+            callbacks: list[Callable[[], object]] = []
+            if not self._jobs:
+                callbacks, self._at_idle = self._at_idle, callbacks
+        for callback in callbacks:
+            callback()
+
+    def drop_cancelled(self) -> None:
+        """Forget the cancelled jobs, which no worker will take any more."""
+        for job in list(self._jobs):
+            if job.future is not None and job.future.cancelled():
+                job.drop()
+
+    def add_idle_callback(self, callback: Callable[[], object]) -> None:
+        """Call ``callback()`` once there is no job, or now if there is none."""
+        with self._lock:
+            if self._jobs:
+                self._at_idle.append(callback)
+                return
+        callback()
+
+
+class _Job:
+    """Submitted to a pool in place of the function."""
+
+    def __init__(self, pool: _Pool, function: Callable[..., Any]) -> None:
+        self.function: Callable[..., Any] = function
+        self.name: str = f"job {name_of(function)}"
+        self.participant: Participant | None = None
+        self.future: Future[Any] | None = None
+        self._pool = pool
+        self._unclaimed = [True]
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        try:
+            return self.function(*args, **kwargs)
+        except ParticipantAborted:
+            raise ClockLeakError(f"{self.name} still waited at close") from None
+
+    def run(self, work: Callable[[], object]) -> None:
+        """Do the work of a pool's item, as a participant until its future's callbacks have run."""
+        if not self._claim():
+            work()
+            return
+        participant = self._pool.begin(self)
+        try:
+            with attached(self._pool.kernel, participant, lambda: self._pool.leave(self)):
+                work()
+        except ParticipantAborted:
+            if self.future is not None:
+                self.future.cancel()
+
+    def _claim(self) -> bool:
+        """Return True to one caller: the worker that begins the job, or whoever drops it."""
+        try:
+            return self._unclaimed.pop()
+        except IndexError:
+            return False
+
+    def dropped(self, future: Future[Any]) -> None:
+        """Forget a job whose future is done before a worker took it, after its other callbacks."""
+        if future.cancelled():
+            return  # a worker will take it, and notify those that wait for the future
+        if self._claim():
+            future._done_callbacks.append(self._forget)  # type: ignore[attr-defined]
+
+    def _forget(self, _future: Future[Any]) -> None:
+        self.give_up()
+
+    def drop(self) -> None:
+        """Forget the job, unless a worker has begun it."""
+        if self._claim():
+            self.give_up()
+
+    def give_up(self) -> None:
+        """Forget the job, which no worker will begin."""
+        self._pool.leave(self)
+        if self.participant is not None:
+            kernel = self._pool.kernel
+            kernel.post(kernel.parking.end, self.participant)
+
+
+_pools: WeakKeyDictionary[ThreadPoolExecutor, _Pool] = WeakKeyDictionary()
+
+
+def _submitting(original: Callable[..., Any]) -> Callable[..., Any]:
+    def submit(
+        executor: ThreadPoolExecutor,
+        function: Callable[..., Any],
+        /,
+        *args: object,
+        **kwargs: object,
+    ) -> Future[Any]:
+        kernel = kernel_here()
+        if kernel is None:
+            future: Future[Any] = original(executor, function, *args, **kwargs)
+            return future
+        pool = _pools.get(executor)
+        if pool is None or pool.kernel is not kernel:
+            pool = _pools[executor] = _Pool(kernel, executor._max_workers)
+            _wrap_initializer(executor, kernel)
+        job = _Job(pool, function)
+        try:
+            pool.add(job)
+            future = original(executor, job, *args, **kwargs)
+        except BaseException:
+            job.drop()  # a worker that has taken it nevertheless runs it uncounted
+            raise
+        job.future = future
+        future.add_done_callback(job.dropped)
+        return future
+
+    return submit
+
+
+def _wrap_initializer(executor: Any, kernel: Kernel) -> None:  # noqa: ANN401
+    """Make the clock current in the initializer of a pool, which runs before any job."""
+
+    def on_clock(initialize: Callable[..., Any]) -> Callable[..., Any]:
+        def initialize_on_clock(*args: object) -> object:
+            if kernel.closed:
+                return initialize(*args)
+            with as_current(kernel.clock):
+                return initialize(*args)
+
+        return initialize_on_clock
+
+    if getattr(executor, "_initializer", None) is not None:
+        executor._initializer = on_clock(executor._initializer)
+    elif hasattr(executor, "_create_worker_context"):  # Python 3.14 and later
+        create = executor._create_worker_context
+
+        def create_context() -> Any:  # noqa: ANN401
+            context = create()
+            context.initialize = on_clock(context.initialize)
+            return context
+
+        executor._create_worker_context = create_context
+
+
+def _running(original: Callable[..., Any]) -> Callable[..., Any]:
+    def run(item: Any, *args: Any) -> None:  # noqa: ANN401
+        function = item.fn if hasattr(item, "fn") else item.task[0]
+        if isinstance(function, _Job):
+            function.run(lambda: original(item, *args))
+        else:
+            original(item, *args)
+
+    return run
+
+
+def _shutting_down(original: Callable[..., Any]) -> Callable[..., Any]:
+    def shutdown(
+        executor: ThreadPoolExecutor,
+        wait: bool = True,  # noqa: FBT001, FBT002 - as in the standard library
+        *,
+        cancel_futures: bool = False,
+    ) -> None:
+        pool = _pools.get(executor)
+        kernel = kernel_here()
+        if pool is not None and cancel_futures:
+            original(executor, wait=False, cancel_futures=True)
+            pool.drop_cancelled()
+        if wait and kernel is not None and pool is not None and pool.kernel is kernel:
+            original(executor, wait=False)
+            wait_until(kernel, "Executor.shutdown()", pool.add_idle_callback, None)
+        original(executor, wait=wait, cancel_futures=cancel_futures)
+
+    return shutdown
+
+
+POOL_PATCHES = [
+    (ThreadPoolExecutor, "submit", _submitting),
+    (ThreadPoolExecutor, "shutdown", _shutting_down),
+    (pools._WorkItem, "run", _running),
+]

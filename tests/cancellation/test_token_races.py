@@ -1,0 +1,247 @@
+"""Races of tokens: by chance, and interleavings that chance seldom makes, forced."""
+
+from __future__ import annotations
+
+import gc
+import os
+import queue
+import signal
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    ConstantBackOff,
+    SystemClock,
+    Ticker,
+    TickerClosed,
+    ZeroBackOff,
+    any_of,
+    with_token,
+)
+from tests.cancellation.test_scope import cancelling, run, turns
+from tests.effort import rounds
+from tests.helpers import PATIENCE, eventually, in_thread
+from tests.stress.tools import start_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HOUR = 3600.0
+
+
+def test_of_many_threads_that_cancel_at_once_one_wins_and_its_cause_stays() -> None:
+    for _ in range(rounds(10, 50)):
+        token = CancellationToken()
+        start = threading.Barrier(8)
+
+        def cancel(name: str, token: Any = token, start: Any = start) -> tuple[bool, str]:
+            start.wait(PATIENCE)
+            return token.cancel(name), name
+
+        outcomes = [in_thread(cancel, f"cause {number}") for number in range(8)]
+        winners = [name for won, name in (each.result(PATIENCE) for each in outcomes) if won]
+        assert winners == [token.cause]
+
+
+def test_of_a_removal_and_a_cancel_at_once_exactly_one_gets_the_callback() -> None:
+    for _ in range(rounds(30, 300)):
+        token = CancellationToken()
+        runs: list[str] = []
+        handle = token.on_cancel(lambda runs=runs: runs.append("ran"))
+        start = threading.Barrier(3)
+
+        def remove(handle: Any = handle, start: Any = start) -> bool:
+            start.wait(PATIENCE)
+            return handle.remove()
+
+        removals = [in_thread(remove) for _ in range(2)]
+        start.wait(PATIENCE)
+        token.cancel()
+        prevented = [removal.result(PATIENCE) for removal in removals]
+        assert prevented.count(True) + len(runs) == 1
+
+
+def test_a_thread_that_cancels_while_the_body_is_leaving_leaves_no_cancel_behind() -> None:
+    async def main() -> None:
+        for _ in range(rounds(20, 200)):
+            token = CancellationToken()
+            start = threading.Barrier(2)
+
+            def cancel(token: Any = token, start: Any = start) -> None:
+                start.wait(PATIENCE)
+                token.cancel()
+
+            thread = threading.Thread(target=cancel)
+            thread.start()
+            async with token.scope():
+                start.wait(PATIENCE)
+            thread.join(PATIENCE)
+            assert cancelling() == 0
+            await turns(3)
+            assert token.wait_set().waiters == {}
+
+    run(main)
+
+
+# Forced
+
+
+@pytest.fixture
+def on_usr1() -> Iterator[Callable[[Callable[[], object]], None]]:
+    """Sets what SIGUSR1 does in the main thread."""
+    before = signal.getsignal(signal.SIGUSR1)
+    yield lambda run: signal.signal(signal.SIGUSR1, lambda *_: run()) and None
+    signal.signal(signal.SIGUSR1, before)
+
+
+def _signal_when(condition: Callable[[], object]) -> None:
+    """Send SIGUSR1 from another thread as soon as ``condition`` holds."""
+
+    def send() -> None:
+        eventually(condition)
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    threading.Thread(target=send, daemon=True).start()
+
+
+class _LookedAtClock:
+    """System time; ``hook`` runs after each look at it."""
+
+    def __init__(self) -> None:
+        self.hook: Callable[[], object] | None = None
+        self.time = time.time
+        self.call_at = SystemClock().call_at
+        self.parker = SystemClock().parker
+
+    def monotonic(self) -> float:
+        now = time.monotonic()
+        if self.hook is not None:
+            self.hook()
+        return now
+
+
+@pytest.mark.parametrize("make", [lambda token: token, any_of], ids=["child", "any_of"])
+def test_no_tick_comes_once_a_token_with_a_deadline_was_cancelled(make: Any) -> None:
+    """The cancel comes while the reader compares the time with the deadline, at each look."""
+    late = []
+    for look in range(1, 8):
+        clock: Any = _LookedAtClock()
+        token = make(CancellationToken(clock).child(timeout=HOUR))
+        ticker = Ticker(ZeroBackOff(), token=token, clock=clock)
+        ticker.receive()
+        looks = []
+        cancelled_at = []
+
+        def hook() -> None:
+            looks.append(1)
+            if len(looks) == look and not cancelled_at:
+                cancelled_at.append(look)
+                in_thread(token.cancel).result(PATIENCE)
+
+        clock.hook = hook
+        try:
+            number = ticker.receive().number
+        except TickerClosed:
+            continue
+        if cancelled_at:
+            late.append((look, number))
+    assert late == []
+
+
+@pytest.mark.parametrize("where", ["in the handler", "in another thread meanwhile"])
+def test_a_signal_handler_that_holds_up_the_main_thread_holds_up_no_other_waiter(
+    on_usr1: Any, where: str
+) -> None:
+    """The main thread waits first, and cannot leave before its handler ends."""
+    token = CancellationToken()
+    workers: list[threading.Thread] = []
+    ended = []
+
+    def cancel_and_join() -> None:
+        token.cancel() if where == "in the handler" else in_thread(token.cancel)
+        for worker in workers:
+            worker.join(2)
+        ended.append([worker.is_alive() for worker in workers])
+
+    def join_the_line() -> None:
+        eventually(lambda: len(token.wait_set().waiters) == 1, "the main thread waits")
+        workers.extend(start_threads(3, lambda _: token.wait()))
+
+    on_usr1(cancel_and_join)
+    threading.Thread(target=join_the_line, daemon=True).start()
+    _signal_when(lambda: len(workers) == 3 and len(token.wait_set().waiters) == 4)
+    assert token.wait(PATIENCE)
+    assert ended == [[False, False, False]]
+
+
+def test_a_handler_in_the_main_thread_holds_up_no_other_reader_and_no_stop(on_usr1: Any) -> None:
+    ticker = Ticker(ConstantBackOff(0.5))
+    ticker.receive()
+    seen: list[Any] = []
+    readers: list[Any] = []
+
+    def wait_for_the_readers() -> None:
+        try:
+            seen.append(readers[0].result(3).number)
+        except TimeoutError:
+            seen.append("held up")
+        ticker.stop()
+        try:
+            seen.append(len(readers[1].result(3)))
+        except TimeoutError:
+            seen.append("not woken")
+
+    def join_the_line() -> None:
+        eventually(lambda: ticker._readers and len(ticker._readers.waiters) == 1, "main waits")
+        readers.append(in_thread(ticker.receive))
+        eventually(lambda: len(ticker._readers.waiters) == 2, "the first waits")
+        readers.append(in_thread(list, ticker))
+        eventually(lambda: len(ticker._readers.waiters) == 3, "the second waits")
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    on_usr1(wait_for_the_readers)
+    threading.Thread(target=join_the_line, daemon=True).start()
+    with pytest.raises(TickerClosed):
+        while True:
+            ticker.receive()
+    assert isinstance(seen[0], int)
+    assert seen[1:] in ([0], [1])
+
+
+def test_a_sender_whose_ticker_changed_its_token_holds_up_nobody() -> None:
+    ticks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    token = CancellationToken()
+    ticker = Ticker(ConstantBackOff(HOUR), token=token)
+    push = ticker.send_to(ticks)
+    ticks.get(timeout=PATIENCE)
+    eventually(lambda: push._timer is not None, "the sender waits")
+    ticker.reset(with_token(ConstantBackOff(HOUR), CancellationToken()))
+    waiters = [in_thread(token.wait) for _ in range(3)]
+    eventually(lambda: len(token.wait_set().waiters) >= 3, "they wait")
+    token.cancel()
+    assert [waiter.result(PATIENCE) for waiter in waiters] == [True, True, True]
+
+
+def test_a_sender_that_ended_is_kept_by_no_token_it_ever_waited_for() -> None:
+    ticks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    token = CancellationToken()
+    ticker = Ticker(ConstantBackOff(HOUR), token=token)
+    push = ticker.send_to(ticks)
+    ticks.get(timeout=PATIENCE)
+    eventually(lambda: push._timer is not None, "the sender waits")  # noqa: F821 - deleted further down
+    ticker.reset(with_token(ConstantBackOff(HOUR), CancellationToken()))
+    push.stop()
+    gone = weakref.ref(ticker)
+    del ticker, push
+
+    def collected() -> bool:
+        gc.collect()
+        return gone() is None
+
+    eventually(collected, "the ticker is collected")
+    assert len(token.wait_set().waiters) == 0

@@ -1,0 +1,232 @@
+"""Channels in finalizers, in callbacks of tokens, and in forked children: no hang, no loss."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from typing import Any
+
+import pytest
+
+from backoff_ticker import CancellationToken, Channel, ChannelClosed, WouldBlock, select
+from tests.channels.traffic import NO_DEADLINE, Traffic
+from tests.helpers import PATIENCE, eventually, in_thread
+from tests.stress.test_fork_and_exit import _silent
+from tests.stress.test_signals_and_finalizers import _Finalized, gc_threshold
+from tests.stress.tools import fast_switching, join_all, start_threads
+
+CAPACITIES = pytest.mark.parametrize("capacity", [NO_DEADLINE, 2, 0])
+
+
+# Finalizers and callbacks
+
+
+@pytest.mark.parametrize("threshold", [1, 2, 3, 5])
+@CAPACITIES
+def test_finalizers_send_receive_and_close_wherever_a_collection_runs(
+    capacity: float, threshold: int
+) -> None:
+    ended: list[int] = []
+
+    def one_round() -> None:
+        traffic = Traffic(capacity)
+        closing: Channel[int] = Channel(1)
+        _Finalized(traffic.handler("send"))
+        weakref.finalize(_Finalized(traffic.handler("receive")), closing.close)
+        for number in range(3):
+            try:
+                traffic.send(number, 0)
+                traffic.receive_nowait()
+                select(traffic.channel, closing, timeout=0)
+                traffic.receive(0)
+            except (TimeoutError, WouldBlock, ChannelClosed):
+                pass
+        gc.collect()
+        traffic.channel.close()
+        ended.append(closing.closed)
+
+    with gc_threshold(threshold):
+        for _ in range(15):
+            in_thread(one_round).result(PATIENCE)
+    assert ended == [True] * 15
+
+
+def test_finalizers_meet_other_threads_that_send_and_receive() -> None:
+    channel: Channel[int] = Channel(2)
+    made, got = [], []
+
+    def work(index: int) -> None:
+        for number in range(200):
+            value = index * 1000 + number
+            _Finalized(lambda value=value: extra.send_nowait(value))
+            channel.send(value, PATIENCE)
+            made.append(value)
+
+    extra: Channel[int] = Channel(NO_DEADLINE)
+    with gc_threshold(3), fast_switching():
+        receivers = start_threads(2, lambda _: got.extend(channel))
+        join_all(start_threads(3, work))
+        channel.close()
+        join_all(receivers)
+    gc.collect()
+    extra.close()
+    assert sorted(got) == sorted(made)
+    assert sorted(extra) == sorted(made)
+
+
+def test_callbacks_of_tokens_send_and_close() -> None:
+    token = CancellationToken()
+    channel: Channel[Any] = Channel(NO_DEADLINE)
+    meeting: Channel[Any] = Channel()
+    receiver = in_thread(lambda: select(meeting, token, timeout=PATIENCE))
+    eventually(lambda: meeting._buffer.waiting, "it waits")
+    token.on_cancel(lambda: meeting.send_nowait("item"))
+    for number in range(100):
+        token.on_cancel(lambda number=number: channel.send_nowait(number))
+    token.on_cancel(channel.close)
+    collecting = [in_thread(list, channel) for _ in range(3)]
+    eventually(lambda: len(channel._buffer.waiting) == 3, "they wait")
+    canceller = threading.Thread(target=token.cancel, args=("cause",))
+    canceller.start()
+    assert receiver.result(PATIENCE) in ((meeting, "item"), (token, "cause"))
+    assert sorted(sum((each.result(PATIENCE) for each in collecting), [])) == list(range(100))
+    canceller.join()
+
+
+# Forked children
+
+WAITING = """
+inf = float("inf")
+channels = [Channel(inf), Channel(2), Channel()]
+full = Channel(1); full.send_nowait("kept")
+heard = []
+started = [thread for channel in channels
+           for thread in threads(3, lambda channel=channel: heard.extend(channel))]
+started += threads(2, lambda: full.send("of the parent"))
+started += threads(1, lambda: select(*channels))
+timer = Timer(clock=SystemClock()); timer.start(0.3)
+while len(channels[2]._buffer.waiting) < 4 or len(full._buffer.pending) < 2: time.sleep(0.001)
+
+def in_child():
+    for channel in channels:
+        own = threads(1, lambda: channel.receive(5))
+        while not any(waiter.generation for waiter in channel._buffer.waiting): time.sleep(0.001)
+        channel.send("item", 3)
+        own[0].join(3); assert not own[0].is_alive()
+    sent = []
+    own = threads(1, lambda: sent.append(select(*channels, timeout=5)))
+    while not any(waiter.generation for waiter in channels[2]._buffer.waiting): time.sleep(0.001)
+    channels[2].send("selected", 3)
+    own[0].join(3); assert sent == [(channels[2], "selected")], sent
+    own = []
+    for channel in channels: own += threads(2, lambda channel=channel: list(channel))
+    time.sleep(0.01)
+    for channel in channels: channel.close()
+    for thread in own: thread.join(3); assert not thread.is_alive()
+"""
+
+
+def test_a_child_uses_its_copy_of_channels_on_which_threads_wait() -> None:
+    _silent(
+        WAITING
+        + """
+for _ in range(5): assert collect(fork(in_child)) == 0
+for item in range(12): channels[item % 3].send(item, 3)
+for channel in channels: channel.close()
+assert [full.receive(3) for _ in range(3)] == ["kept", "of the parent", "of the parent"]
+for thread in started: thread.join(5); assert not thread.is_alive()
+assert set(heard) <= set(range(12)) and len(heard) >= 11, heard
+"""
+    )
+
+
+def test_a_child_has_no_receivers_that_are_only_in_its_parent() -> None:
+    """Those at a rendezvous made room in the parent; in the child nobody is there."""
+    _silent(
+        WAITING
+        + """
+def child():
+    meeting = channels[2]
+    try: meeting.send_nowait("to nobody")
+    except WouldBlock: pass
+    else: raise AssertionError("accepted")
+    try: meeting.send("to nobody", 0.01)
+    except TimeoutError: pass
+    else: raise AssertionError("accepted")
+assert collect(fork(child)) == 0
+"""
+    )
+
+
+def test_a_child_may_use_a_channel_on_which_senders_wait_in_its_parent() -> None:
+    _silent(
+        WAITING
+        + """
+def child():
+    got = []
+    try:
+        while True: got.append(full.receive_nowait())
+    except WouldBlock: pass
+    assert got == ['kept'], got
+    full.send_nowait("own")
+    assert full.receive(1) == "own"
+assert collect(fork(child)) == 0
+"""
+    )
+
+
+def test_timers_of_a_child_fire() -> None:
+    _silent(
+        """
+old = Timer(clock=SystemClock()); old.start(0.2)
+inside = Ticker(ConstantBackOff(0.001), timer=Timer(clock=SystemClock()))
+assert [inside.receive(2).number for _ in range(3)] == [1, 2, 3]
+def child():
+    timer = Timer(clock=SystemClock())
+    for _ in range(3):
+        timer.start(0.001); assert timer.c.receive(3) > 0
+    timer.start(0); assert select(Channel(), timer, timeout=3)[0] is timer
+    old.start(0.001); assert old.c.receive(3) > 0
+    own = Ticker(ConstantBackOff(0.001), timer=timer)
+    assert [own.receive(2).number for _ in range(3)] == [1, 2, 3]
+    ticks = Channel(float("inf"))
+    own.send_to(ticks)
+    assert [ticks.receive(3).number for _ in range(3)] == [4, 5, 6]
+for _ in range(5): assert collect(fork(child)) == 0
+assert old.c.receive(3) > 0
+assert inside.receive(2).number == 4
+"""
+    )
+
+
+def test_tickers_with_a_timer_tick_in_a_child() -> None:
+    """Made before the fork, and not used, or with a delay that runs. No reader has a time limit."""
+    _silent(
+        """
+class Fake:
+    def __init__(self): self.c = Channel(1)
+    def start(self, delay):
+        threading.Thread(target=lambda: (time.sleep(delay), self.c.send_nowait(5.0))).start()
+    def stop(self): pass
+tickers = [
+    kind(ConstantBackOff(0.05), timer=timer, pace=pace)
+    for kind in (Ticker, AsyncTicker)
+    for pace in Pace
+    for timer in (Timer(clock=SystemClock()), Fake())
+]
+begun = tickers[1::3]
+for ticker in begun:
+    assert ticker.receive_nowait().number == 1
+    try: ticker.receive_nowait()
+    except WouldBlock: pass
+def read(ticker):
+    if isinstance(ticker, Ticker): return ticker.receive().number
+    return asyncio.run(ticker.receive()).number
+def child():
+    for ticker in tickers:
+        assert [read(ticker) for _ in range(3)] == ([2, 3, 4] if ticker in begun else [1, 2, 3])
+for _ in range(2): assert collect(fork(child)) == 0
+for ticker in tickers: assert read(ticker) == (2 if ticker in begun else 1)
+"""
+    )

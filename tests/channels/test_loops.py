@@ -1,0 +1,265 @@
+"""Channels outlive loops: those that end, those that stand still; and they let loops run."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import math
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import (
+    CLOSED,
+    Channel,
+    ChannelClosed,
+    ConstantBackOff,
+    Ticker,
+    WouldBlock,
+    select_async,
+)
+from tests.channels.ends import LoopEnd, ThreadEnd, drained, still_waits, value, values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+    from backoff_ticker.testing import VirtualClock
+    from tests.helpers import LoopThread
+
+GONE = pytest.mark.parametrize("how", ["stopped", "closed"])
+
+
+CAPACITY = pytest.mark.parametrize("capacity", [0, 1, math.inf])
+
+
+class LoopThatGoes:
+    """An event loop in which one coroutine was left waiting."""
+
+    def __init__(self, wait: Coroutine[Any, Any, Any], how: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.loop.set_exception_handler(lambda *_: None)
+
+        async def begin() -> asyncio.Task[Any]:
+            task = asyncio.ensure_future(wait)
+            for _ in range(3):
+                await asyncio.sleep(0)
+            assert not task.done()
+            return task
+
+        self.task: Any = self.loop.run_until_complete(begin())
+        if how == "closed":
+            self.loop.close()
+
+    def end(self) -> None:
+        """Let its coroutine end, if the loop can still run, or collect what is left."""
+        task, self.task = self.task, None
+        if not self.loop.is_closed():
+            task.cancel()
+            self.loop.run_until_complete(asyncio.wait([task]))
+            self.loop.close()
+        del task
+        gc.collect()
+
+
+@CAPACITY
+def test_receivers_of_a_closed_loop_hold_up_nobody_else(
+    receivers: Any, clock: VirtualClock, capacity: float
+) -> None:
+    channel: Channel[str] = Channel(capacity)
+    gone = LoopThatGoes(channel.receive_async(), "closed")
+    receiving = receivers.receive(channel)
+    still_waits(clock, receiving)
+    channel.send_nowait("a")
+    assert value(receiving) == "a"
+    channel.close()
+    gone.end()
+
+
+@CAPACITY
+def test_what_a_stopped_loop_was_woken_for_is_there_for_others(
+    receivers: Any, clock: VirtualClock, capacity: float
+) -> None:
+    channel: Channel[str] = Channel(capacity)
+    gone = LoopThatGoes(channel.receive_async(), "stopped")
+    channel.send_nowait("a")
+    assert value(receivers.receive(channel)) == "a"
+    receiving = receivers.receive(channel)
+    still_waits(clock, receiving)
+    channel.send_nowait("b")
+    assert value(receiving) == "b"
+    channel.close()
+    gone.end()
+
+
+@pytest.mark.parametrize("wait", ["receive", "select"])
+def test_who_waits_in_a_closed_loop_is_nobody_to_meet(clock: VirtualClock, wait: str) -> None:
+    """An item that is accepted all the same stays readable."""
+    channel: Channel[str] = Channel()
+    waits = channel.receive_async() if wait == "receive" else select_async(channel, Channel())
+    gone = LoopThatGoes(waits, "closed")
+    for _ in range(2):
+        try:
+            channel.send_nowait("a")
+        except WouldBlock:
+            pass
+        else:
+            assert channel.receive_nowait() == "a"
+        gone.end()
+    with pytest.raises(WouldBlock):
+        channel.send_nowait("a")
+
+
+@pytest.mark.parametrize("capacity", [0, 1, 3])
+def test_an_item_that_woke_a_loop_that_never_runs_again_is_not_lost(
+    receivers: Any, clock: VirtualClock, capacity: int
+) -> None:
+    channel: Channel[str] = Channel(capacity)
+    gone = LoopThatGoes(channel.receive_async(), "stopped")
+    channel.send_nowait("a")
+    gone.loop.close()
+    assert value(receivers.receive(channel)) == "a"
+    gone.end()
+    assert len(channel) == 0
+
+
+@pytest.mark.parametrize("capacity", [0, 1])
+def test_senders_of_a_closed_loop_hold_up_nobody_else(
+    senders: Any, receivers: Any, clock: VirtualClock, capacity: int
+) -> None:
+    """Whether its item is still received is open; that of the next in line is."""
+    channel: Channel[str] = Channel(capacity)
+    first = ["first"] * capacity
+    for item in first:
+        channel.send_nowait(item)
+    gone = LoopThatGoes(channel.send_async("gone"), "closed")
+    sending = senders.send(channel, "last")
+    clock.settle()
+    received = []
+    while "last" not in received:
+        received.append(value(receivers.receive(channel)))
+    assert received in ([*first, "last"], [*first, "gone", "last"])
+    assert value(sending) is None
+    gone.end()
+    assert drained(channel) == []
+
+
+@GONE
+def test_closing_wakes_the_others_when_a_loop_is_gone(
+    senders: Any, receivers: Any, clock: VirtualClock, how: str
+) -> None:
+    channel: Channel[str] = Channel()
+    gone = LoopThatGoes(channel.receive_async(), how)
+    collecting = [end.collect(channel) for end in (senders, receivers)]
+    selecting = receivers.select(channel)
+    still_waits(clock, *collecting, selecting)
+    channel.close()
+    assert values(collecting) == [[], []]
+    assert value(selecting) == (channel, CLOSED)
+    if how == "stopped":
+        gone.loop.run_until_complete(asyncio.wait([gone.task]))
+        assert isinstance(gone.task.exception(), ChannelClosed)
+    gone.end()
+
+
+def test_a_channel_lives_through_one_loop_after_another(clock: VirtualClock) -> None:
+    channel: Channel[int] = Channel(1)
+    for number in range(4):
+        end = LoopEnd()
+        value(end.send(channel, number))
+        assert value(end.receive(channel)) == number
+        receiving = end.receive(channel)
+        still_waits(clock, receiving)
+        end.close()
+        assert receiving.cancelled()
+    channel.send_nowait(9)
+    assert drained(channel) == [9]
+
+
+@pytest.fixture
+def crowd(clock: VirtualClock) -> Iterator[list[Any]]:
+    """Three loops and threads; nothing may go wrong in a loop."""
+    loops = [LoopEnd() for _ in range(3)]
+    yield [*loops, ThreadEnd()]
+    for loop in loops:
+        loop.close()
+
+
+@pytest.mark.parametrize("blocked", ["receive", "select"])
+def test_a_blocked_loop_holds_up_nobody_else(
+    crowd: list[Any], clock: VirtualClock, blocked: str
+) -> None:
+    channel: Channel[str] = Channel(math.inf)
+    held: LoopThread = crowd[0].thread
+    first = getattr(crowd[0], blocked)(channel)
+    still_waits(clock, first)
+    others = [end.receive(channel) for end in crowd[1:]]
+    still_waits(clock, *others)
+
+    async def block() -> None:
+        clock.parker("a blocked loop")
+
+    with clock.trap("parker", lambda what: what == "a blocked loop") as trap:
+        held.submit(block())
+        trap.wait()
+        for name in "abcd":
+            channel.send_nowait(name)
+        assert sorted(values(others)) == ["a", "b", "c"]
+        assert not first.done()
+    assert value(first) == ("d" if blocked == "receive" else (channel, "d"))
+
+
+MANY = 200
+
+
+def gives_way(coroutine: Coroutine[Any, Any, Any]) -> bool:
+    """Run ``coroutine``, which need not wait; whether it gave way, once, on the way."""
+    try:
+        assert coroutine.send(None) is None
+    except StopIteration:
+        return False
+    with pytest.raises(StopIteration):
+        coroutine.send(None)
+    return True
+
+
+def times(step: Callable[[], Coroutine[Any, Any, Any]], between: Callable[[], object]) -> list[int]:
+    """Return which of so many steps give way."""
+    given = []
+    for number in range(1, MANY + 1):
+        if gives_way(step()):
+            given.append(number)
+        between()
+    return given
+
+
+def holding_many(capacity: float) -> Channel[int]:
+    channel: Channel[int] = Channel(capacity)
+    for number in range(MANY):
+        channel.send_nowait(number)
+    return channel
+
+
+@pytest.mark.parametrize("capacity", [MANY, math.inf])
+def test_a_channel_gives_way_at_each_64th(clock: VirtualClock, capacity: float) -> None:
+    """Whatever goes on on other channels meanwhile."""
+    other: Channel[int] = Channel(math.inf)
+
+    def use_another() -> None:
+        for wait in (other.send_async(0), other.send_async(0)):
+            gives_way(wait)
+        gives_way(other.__anext__())
+
+    for between in (lambda: None, use_another):
+        receiving, sending = holding_many(capacity), Channel[int](capacity)
+        assert times(receiving.receive_async, between) == [64, 128, 192]
+        assert times(lambda: sending.send_async(1), between) == [64, 128, 192]
+        iterating = holding_many(capacity)
+        assert times(iterating.__anext__, between) == [64, 128, 192]
+
+
+def test_select_gives_way_each_time(clock: VirtualClock) -> None:
+    channel = holding_many(MANY)
+    ticker = Ticker(ConstantBackOff(0))
+    for sources in ([channel], [Channel(), channel], [ticker, Channel()]):
+        for _ in range(10):
+            assert gives_way(select_async(*sources))

@@ -1,0 +1,247 @@
+"""A channel against a plain model: a list of items, and who waits on either side of it."""
+
+from __future__ import annotations
+
+import asyncio
+from math import inf
+from typing import Any
+
+from hypothesis import Phase, settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from backoff_ticker import CLOSED, Channel, ChannelClosed, WouldBlock, select, select_async
+from tests.channels.turned_loop import TurnedClock, TurnedLoop, Waiting, still_waiting
+
+PICK = st.integers(0, 10**6)
+TIMEOUT = st.none() | st.integers(1, 4)
+
+
+class ChannelMachine(RuleBasedStateMachine):
+    """Whatever was begun is settled at the end of each rule, but some rules do two things before.
+
+    Which of several waiting receivers gets an item is not said by the model.
+    """
+
+    @initialize(capacity=st.sampled_from([0, 1, 2, 3, inf]))
+    def begin(self, capacity: float) -> None:
+        self.clock = TurnedClock()
+        self.loop = TurnedLoop(self.clock)
+        self.channel: Channel[int] = Channel(capacity, clock=self.clock)
+        self.capacity = capacity
+        self.items: list[int] = []
+        self.senders: list[Waiting] = []
+        self.receivers: list[Waiting] = []
+        self.closed = False
+        self.served = 0
+        self.count = 0
+
+    def teardown(self) -> None:
+        waiting = [*self.senders, *self.receivers]
+        for each in waiting:
+            each.task.cancel()
+        self.loop.turn()
+        self.loop.close()
+        assert all(each.outcome() is asyncio.CancelledError for each in waiting)
+
+    # What the model says
+
+    def room(self) -> bool:
+        return len(self.items) < (self.capacity or len(self.receivers) - self.served)
+
+    def let_in(self) -> list[Waiting]:
+        """Accept the items of senders that wait, in order."""
+        let = []
+        while self.senders and self.room():
+            let.append(self.senders.pop(0))
+            self.items.append(let[-1].item)
+        return let
+
+    def take(self) -> tuple[Any, list[Waiting]]:
+        """Receive one item; tell which senders were let in."""
+        if self.items:
+            return self.items.pop(0), self.let_in()
+        sender = self.senders.pop(0)
+        return sender.item, [sender]
+
+    def settle(self) -> None:
+        """Let everything in the loop run, and compare who has ended and how."""
+        delivered, accepted = [], self.let_in()
+        while self.served < len(self.receivers) and (self.items or self.senders):
+            self.served += 1
+            item, let = self.take()
+            delivered.append(item)
+            accepted += let
+        self.served = 0
+        self.loop.turn()
+        for each in accepted:
+            assert each.task.done()
+            assert each.outcome() is None
+        for each in self.senders:
+            self.check_end(each)
+        got = []
+        for each in self.receivers:
+            if each.task.done() and isinstance(each.outcome(), int):
+                got.append(each)
+            else:
+                self.check_end(each)
+        assert sorted(each.outcome() for each in got) == delivered
+        self.senders, self.receivers = still_waiting(self.senders), still_waiting(self.receivers)
+
+    def check_end(self, each: Waiting) -> None:
+        if self.closed:
+            assert each.outcome() is ChannelClosed
+        elif each.deadline <= self.clock.now:
+            assert each.outcome() is TimeoutError
+        else:
+            assert not each.task.done()
+
+    # Sending
+
+    def next_item(self) -> int:
+        self.count += 1
+        return self.count
+
+    def offer(self) -> None:
+        """Send without a wait, by either method."""
+        item = self.next_item()
+        outcome: Any = None
+        try:
+            if item % 2:
+                self.channel.send_nowait(item)
+            else:
+                self.channel.send(item, timeout=0)
+        except (ChannelClosed, TimeoutError, WouldBlock) as error:
+            outcome = type(error)
+        if self.closed:
+            assert outcome is ChannelClosed
+        elif self.room() and not self.senders:
+            assert outcome is None
+            self.items.append(item)
+        else:
+            assert outcome is (WouldBlock if item % 2 else TimeoutError)
+
+    @rule(times=st.integers(1, 3))
+    def send_without_waiting(self, times: int) -> None:
+        for _ in range(times):
+            self.offer()
+        self.settle()
+
+    @rule(timeout=TIMEOUT)
+    def send(self, timeout: int | None) -> None:
+        item = self.next_item()
+        sender = self.loop.start(self.channel.send_async(item, timeout), timeout)
+        sender.item = item
+        self.senders.append(sender)
+        if self.closed:
+            self.loop.turn()
+            assert self.senders.pop().outcome() is ChannelClosed
+        self.settle()
+
+    # Receiving
+
+    def ask(self, how: int) -> None:
+        """Receive without a wait, by one of three methods; who is let in by it has ended."""
+        methods = [
+            self.channel.receive_nowait,
+            lambda: self.channel.receive(timeout=0),
+            lambda: select(self.channel, timeout=0)[1],
+        ]
+        try:
+            outcome: Any = methods[how]()
+        except (ChannelClosed, TimeoutError, WouldBlock) as error:
+            outcome = type(error)
+        if self.items or self.senders:
+            item, self.let = self.take()
+            assert outcome == item
+        else:
+            self.let = []
+            ends = [ChannelClosed, ChannelClosed, CLOSED]
+            assert (
+                outcome is (ends if self.closed else [WouldBlock, TimeoutError, TimeoutError])[how]
+            )
+
+    @rule(how=st.integers(0, 2))
+    def receive_without_waiting(self, how: int) -> None:
+        self.ask(how)
+        self.loop.turn()
+        assert [each.outcome() for each in self.let] == [None] * len(self.let)
+        self.settle()
+
+    @rule(timeout=TIMEOUT, by_select=st.booleans())
+    def receive(self, timeout: int | None, by_select: bool) -> None:
+        async def receive() -> int:
+            if not by_select:
+                return await self.channel.receive_async(timeout)
+            value = (await select_async(self.channel, timeout=timeout))[1]
+            if value is CLOSED:
+                raise ChannelClosed
+            return value
+
+        self.receivers.append(self.loop.start(receive(), timeout))
+        self.settle()
+
+    # Leaving
+
+    @precondition(lambda self: self.receivers)
+    @rule(number=PICK, send=st.booleans())
+    def cancel_a_receiver(self, number: int, send: bool) -> None:
+        if send:
+            self.offer()
+        receiver = self.receivers.pop(number % len(self.receivers))
+        receiver.task.cancel()
+        self.settle()
+        assert receiver.outcome() is asyncio.CancelledError
+
+    @precondition(lambda self: self.senders)
+    @rule(number=PICK, receive=st.booleans())
+    def cancel_a_sender(self, number: int, receive: bool) -> None:
+        sender = self.senders[number % len(self.senders)]
+        if receive:
+            self.ask(number % 3)
+        sender.task.cancel()
+        if sender in self.senders:
+            self.senders.remove(sender)
+        self.settle()
+        assert sender.outcome() is asyncio.CancelledError
+
+    @rule(seconds=st.integers(1, 3), send=st.booleans())
+    def advance(self, seconds: int, send: bool) -> None:
+        if send:
+            self.offer()
+        self.clock.advance(seconds)
+        self.clock.fire()
+        self.settle()
+
+    @precondition(lambda self: self.count > 8)
+    @rule(send=st.booleans(), again=st.booleans())
+    def close(self, send: bool, again: bool) -> None:
+        if send:
+            self.offer()
+        self.channel.close()
+        self.closed = True
+        if again:
+            self.channel.close()
+        refused, self.senders = self.senders, []
+        self.loop.turn()
+        assert [each.outcome() for each in refused] == [ChannelClosed] * len(refused)
+        self.settle()
+
+    @precondition(lambda self: self.closed)
+    @rule()
+    def iterate_to_the_end(self) -> None:
+        assert list(self.channel) == self.items
+        self.items = []
+
+    @invariant()
+    def agree(self) -> None:
+        assert len(self.channel) == len(self.items)
+        assert self.channel.closed is self.closed
+        assert self.channel
+
+
+ChannelMachine.TestCase.settings = settings(
+    stateful_step_count=50,
+    derandomize=True,
+    phases=[Phase.generate],  # shrinking takes longer than a test may
+)
+TestChannelMachine = ChannelMachine.TestCase

@@ -1,0 +1,200 @@
+"""What goes into a channel and comes out of it while somebody is interrupted, and the sum of it."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from backoff_ticker import Channel, ChannelClosed, WouldBlock
+from tests.helpers import PATIENCE, eventually, in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
+NO_DEADLINE = float("inf")
+
+
+class Traffic:
+    """A channel with a record of its items.
+
+    Attributes:
+        sent: Items whose send returned.
+        perhaps: Items whose send was interrupted, or has not returned yet.
+        received: Items that somebody got.
+    """
+
+    def __init__(self, capacity: float, ready: int = 0) -> None:
+        self.channel: Channel[Any] = Channel(capacity)
+        self.sent: list[Any] = []
+        self.perhaps: list[Any] = []
+        self.received: list[Any] = []
+        self._ended = threading.Event()
+        self._others: list[Future[Any]] = []
+        for number in range(ready):
+            self.send_nowait(f"ready {number}")
+
+    def send(self, item: Any, timeout: float | None = None) -> None:
+        self._send(item, lambda: self.channel.send(item, timeout))
+
+    def send_nowait(self, item: Any) -> None:
+        self._send(item, lambda: self.channel.send_nowait(item))
+
+    def _send(self, item: Any, send: Callable[[], None]) -> None:
+        self.perhaps.append(item)
+        try:
+            send()
+        except (ChannelClosed, TimeoutError, WouldBlock):
+            self.perhaps.remove(item)
+            raise
+        self.sent.append(item)
+        self.perhaps.remove(item)
+
+    async def send_async(self, item: Any, timeout: float | None = None) -> None:
+        self.perhaps.append(item)
+        await self.channel.send_async(item, timeout)
+        self.sent.append(item)
+        self.perhaps.remove(item)
+
+    def receive(self, timeout: float | None = None) -> None:
+        self.received.append(self.channel.receive(timeout))
+
+    def receive_nowait(self) -> None:
+        self.received.append(self.channel.receive_nowait())
+
+    def next(self) -> None:
+        self.received.append(next(self.channel))
+
+    def handler(self, does: str) -> Callable[[], None]:
+        """Return a signal handler that does so."""
+
+        def handle() -> None:
+            try:
+                if "send" in does:
+                    self.send_nowait("of the handler")
+                if "receive" in does:
+                    self.receive_nowait()
+                if "close" in does:
+                    self.channel.close()
+            except (WouldBlock, ChannelClosed):
+                pass
+            if "raise" in does:
+                raise KeyboardInterrupt
+
+        return handle
+
+    # Others, each in a thread
+
+    def other(self, act: Callable[..., object], *arguments: Any) -> Future[Any]:
+        """Have another thread ``act``; what it raises fails the sum, but that it came too late."""
+        other = in_thread(act, *arguments)
+        self._others.append(other)
+        return other
+
+    def _waiting(self) -> int:
+        return len(self.channel._buffer.pending) + len(self.channel._buffer.waiting)
+
+    def once_waiting(self, count: int, act: Callable[..., object], *arguments: Any) -> None:
+        """Have another thread ``act`` once so many wait, unless it never comes to that."""
+
+        def run() -> None:
+            while not self._ended.is_set():
+                if self._waiting() >= count:
+                    act(*arguments)
+                    return
+                self._ended.wait(0.0002)
+
+        self.other(run)
+
+    def wait_for(self, count: int) -> None:
+        """Wait until so many wait."""
+        eventually(lambda: self._waiting() == count, "they wait")
+
+    # The sum
+
+    def faults(self) -> list[Any]:
+        """Say what is wrong, once the others are done; ends with a closed channel."""
+        self._ended.set()
+        channel = self.channel
+        buffer = channel._buffer
+        eventually(lambda: not (len(channel) and buffer.waiting), "waiting receivers get items")
+        faults = self._serve()
+        faults += [("left behind", self._waiting())] if self._waiting() else []
+        self._drain()
+        got = Counter(self.received)
+        faults += [("lost", item) for item in self.sent if not got[item]]
+        faults += [("twice", item) for item in got if got[item] > 1]
+        faults += [("never sent", item) for item in set(got) - {*self.sent, *self.perhaps}]
+        if not channel.closed:
+            faults += self._room_is_exact()
+            faults += self._waiters_wake()
+        channel.close()
+        for other in self._others:
+            error = other.exception(PATIENCE)
+            if not isinstance(error, ChannelClosed | WouldBlock | TimeoutError | None):
+                faults.append(error)
+        return faults
+
+    def _live_others(self) -> list[Future[Any]]:
+        return [other for other in self._others if not other.done()]
+
+    def _serve(self) -> list[Any]:
+        """Bring what those who still wait wait for; nobody may be left."""
+        channel, served = self.channel, 0
+
+        def all_done() -> bool:
+            nonlocal served
+            if not self._live_others():
+                return True
+            if channel._buffer.waiting and not channel._buffer.items and not channel.closed:
+                served += 1
+                self.send_nowait(f"served {served}")
+            elif channel._buffer.pending:
+                self._drain()
+            return False
+
+        try:
+            eventually(all_done, "the others end")
+        except AssertionError:
+            return [("still wait", len(self._live_others()))]
+        return []
+
+    def _drain(self) -> None:
+        try:
+            while True:
+                self.receive_nowait()
+        except (WouldBlock, ChannelClosed):
+            pass
+
+    def _room_is_exact(self) -> list[Any]:
+        channel, accepted = self.channel, 0
+        capacity = min(channel.capacity, 50)
+        try:
+            while accepted < 50:
+                channel.send_nowait("filler")
+                accepted += 1
+        except WouldBlock:
+            pass
+        self.received, kept = [], self.received
+        self._drain()
+        drained, self.received = len(self.received), kept
+        right = accepted == drained == capacity and not self._waiting()
+        return [] if right else [("room", accepted, drained, capacity)]
+
+    def _waiters_wake(self) -> list[Any]:
+        channel = self.channel
+        receiver = in_thread(channel.receive, PATIENCE)
+        self.wait_for(1)
+        channel.send_nowait("for a receiver")
+        if receiver.result(PATIENCE) != "for a receiver":
+            return ["a receiver got something else"]
+        if channel.capacity == NO_DEADLINE:
+            return []
+        for _ in range(int(channel.capacity)):
+            channel.send_nowait("filler")
+        sender = in_thread(channel.send, "of a sender", PATIENCE)
+        self.wait_for(1)
+        got = [channel.receive_nowait() for _ in range(int(channel.capacity) + 1)]
+        sender.result(PATIENCE)
+        return [] if got[-1] == "of a sender" else [("of a sender", got)]

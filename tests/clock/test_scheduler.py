@@ -1,0 +1,457 @@
+"""The scheduler: in order, exactly once, nothing left behind, and the life of its thread."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+import sys
+import threading
+import time
+import weakref
+from contextlib import contextmanager
+
+import pytest
+
+from backoff_ticker.clock import _scheduler
+from backoff_ticker.clock._scheduler import Scheduler
+from tests.effort import rounds
+from tests.helpers import PATIENCE, eventually, in_thread
+from tests.stress.tools import Gate, run_script
+
+FAR = 1e9
+soon = time.monotonic
+
+
+@pytest.fixture
+def scheduler():
+    """A scheduler of the test's own, whose thread stays while the test runs."""
+    made = Scheduler(time.monotonic, idle_seconds=60)
+    yield made
+    made._idle_seconds = 0
+    for _, _, call in list(made._heap):
+        call.cancel()
+    made._parker.unpark()
+
+
+@pytest.fixture
+def reported(monkeypatch):
+    """The errors that were reported."""
+    errors = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: errors.append(args.exc_value))
+    return errors
+
+
+def flush(scheduler):
+    """Wait until the thread has seen all that was posted and run all that is due."""
+    seen = threading.Event()
+    scheduler.call_at(soon(), seen.set)
+    assert seen.wait(PATIENCE), "the scheduler thread does not run callbacks"
+
+
+def has_ended(scheduler):
+    eventually(lambda: scheduler.thread is None, "the end of the idle thread")
+    return True
+
+
+@contextmanager
+def held(scheduler):
+    """Keep the thread busy in a callback."""
+    gate = Gate()
+    scheduler.call_at(soon(), gate.stand)
+    gate.wait_until_reached()
+    try:
+        yield
+    finally:
+        gate.open()
+    flush(scheduler)
+
+
+# Order and time
+
+
+def test_callbacks_run_in_the_order_of_their_times_then_of_their_adding(scheduler):
+    start, ran = soon() - 100, []
+    entries = [(step % 10, step) for step in range(100)]
+    random.Random(1).shuffle(entries)
+    with held(scheduler):
+        for when, name in entries:
+            scheduler.call_at(start + when, lambda entry=(when, name): ran.append(entry))
+    assert ran == sorted(entries, key=lambda entry: entry[0])
+
+
+def test_no_callback_runs_before_its_time(scheduler):
+    late, done = [], threading.Event()
+    start = soon()
+    for step in range(30):
+        when = start + step * 0.0007
+        scheduler.call_at(when, lambda when=when: late.append(soon() - when))
+    scheduler.call_at(start + 0.03, done.set)
+    assert done.wait(PATIENCE)
+    assert len(late) == 30
+    assert min(late) >= 0.0
+
+
+@pytest.mark.parametrize("when", [1e9, 1e300, sys.float_info.max])
+def test_a_far_call_delays_no_earlier_one_and_can_be_cancelled(scheduler, when):
+    call = scheduler.call_at(when, print)
+    flush(scheduler)
+    flush(scheduler)
+    assert call.when == when
+    assert call.cancel() is True
+
+
+# Exactly once
+
+
+def test_a_cancelled_callback_does_not_run(scheduler):
+    ran = []
+    with held(scheduler):
+        call = scheduler.call_at(soon(), lambda: ran.append(1))
+        assert call.cancel() is True
+        assert call.cancel() is False
+    assert ran == []
+
+
+def test_a_callback_that_ran_cannot_be_cancelled(scheduler):
+    ran = []
+    call = scheduler.call_at(soon(), lambda: ran.append(1))
+    flush(scheduler)
+    assert call.cancel() is False
+    assert ran == [1]
+
+
+def test_a_callback_can_cancel_another_that_is_due_but_not_itself(scheduler):
+    results = []
+    with held(scheduler):
+        first = scheduler.call_at(soon(), lambda: results.extend([first.cancel(), second.cancel()]))
+        second = scheduler.call_at(soon(), lambda: results.append("ran"))
+    assert results == [False, True]
+
+
+def test_a_callback_runs_or_is_cancelled_when_both_race(scheduler):
+    ran, prevented, count = [], 0, rounds(200, 2000)
+    for number in range(count):
+        call = scheduler.call_at(0.0, lambda number=number: ran.append(number))
+        if number % 3:
+            prevented += call.cancel()
+    flush(scheduler)
+    assert len(ran) == len(set(ran))
+    assert len(ran) + prevented == count
+
+
+def test_callbacks_may_schedule_calls(scheduler):
+    ran, done = [], threading.Event()
+
+    def again(count):
+        ran.append((count, threading.get_ident()))
+        if count:
+            scheduler.call_at(soon(), lambda: again(count - 1))
+        else:
+            done.set()
+
+    scheduler.call_at(soon(), lambda: again(50))
+    assert done.wait(PATIENCE)
+    assert [count for count, _ in ran] == list(range(50, -1, -1))
+    assert len({thread for _, thread in ran}) == 1
+
+
+def test_many_threads_that_begin_at_once_share_one_thread(scheduler):
+    barrier = threading.Barrier(20)
+    threads, done = [], threading.Semaphore(0)
+
+    def post():
+        barrier.wait(PATIENCE)
+        scheduler.call_at(
+            soon(), lambda: (threads.append(threading.current_thread()), done.release())
+        )
+
+    posted = [in_thread(post) for _ in range(20)]
+    for one in posted:
+        one.result(PATIENCE)
+        assert done.acquire(timeout=PATIENCE)
+    assert set(threads) == {scheduler.thread}
+
+
+# What stays behind
+
+
+def test_hardly_any_of_many_cancelled_far_calls_stays(scheduler):
+    calls = [scheduler.call_at(soon() + FAR, print) for _ in range(2_000)]
+    flush(scheduler)
+    assert len(scheduler) == 2_000
+    for call in calls:
+        call.cancel()
+    flush(scheduler)
+    assert len(scheduler) < 100
+
+
+def test_a_sweep_keeps_calls_that_are_not_cancelled(scheduler):
+    ran = []
+    with held(scheduler):
+        calls = [
+            scheduler.call_at(0.0, lambda number=number: ran.append(number))
+            for number in range(1000)
+        ]
+        for number, call in enumerate(calls):
+            if number % 10:
+                call.cancel()
+    assert ran == list(range(0, 1000, 10))
+
+
+class Callback:
+    def __init__(self, error=None):
+        self.called = threading.Event()
+        self.error = error
+
+    def __call__(self):
+        self.called.set()
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.mark.parametrize("error", [None, ValueError, SystemExit])
+def test_no_frame_keeps_the_last_callback_alive(scheduler, monkeypatch, error):
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: None)
+    callback = Callback(error)
+    call = scheduler.call_at(soon(), callback)
+    assert callback.called.wait(PATIENCE)
+    link = weakref.ref(callback)
+    del callback
+    eventually(lambda: gc.collect() >= 0 and link() is None, "the end of the callback")
+    assert scheduler.thread.is_alive()
+    assert call.spent
+
+
+def test_a_cancelled_callback_is_released_at_once(scheduler):
+    callback = Callback()
+    link = weakref.ref(callback)
+    call = scheduler.call_at(soon() + FAR, callback)
+    flush(scheduler)
+    del callback
+    assert link() is not None
+    call.cancel()
+    assert link() is None
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ZeroDivisionError, SystemExit, KeyboardInterrupt, asyncio.CancelledError, StopIteration],
+)
+def test_an_error_is_reported_and_the_thread_goes_on(scheduler, reported, error):
+    def fail():
+        raise error("in a callback")
+
+    with held(scheduler):
+        thread = scheduler.thread
+        scheduler.call_at(soon(), fail)
+    flush(scheduler)
+    assert [(type(told), told.args) for told in reported] == [(error, ("in a callback",))]
+    assert scheduler.thread is thread
+    assert thread.is_alive()
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit])
+def test_a_failing_hook_does_not_end_the_thread_either(scheduler, monkeypatch, error):
+    called = []
+
+    def hook(args):
+        called.append(args)
+        raise error
+
+    monkeypatch.setattr(sys, "unraisablehook", hook)
+    monkeypatch.setattr(threading, "excepthook", lambda args: None)
+    scheduler.call_at(soon(), lambda: 1 / 0)
+    eventually(lambda: called)
+    flush(scheduler)
+
+
+# The thread
+
+
+def test_the_thread_is_a_daemon_with_a_name(scheduler):
+    assert scheduler.thread is None
+    flush(scheduler)
+    assert scheduler.thread.daemon is True
+    assert scheduler.thread.name == "backoff_ticker-scheduler"
+
+
+def test_the_thread_ends_when_idle_and_starts_again():
+    scheduler = Scheduler(time.monotonic, idle_seconds=0.01)
+    seen = []
+    for _ in range(3):
+        scheduler.call_at(soon(), lambda: seen.append(threading.current_thread()))
+        eventually(lambda: scheduler.thread is None and not scheduler._posted)
+        seen[-1].join(PATIENCE)
+        assert not seen[-1].is_alive()
+    assert len(set(seen)) == 3
+
+
+def test_the_thread_stays_while_a_call_is_pending():
+    scheduler = Scheduler(time.monotonic, idle_seconds=0)
+    call = scheduler.call_at(soon() + FAR, print)
+    flush(scheduler)
+    thread = scheduler.thread
+    flush(scheduler)
+    assert scheduler.thread is thread
+    assert call.cancel() is True
+
+
+@pytest.mark.parametrize("count", [1, 3, 100])
+def test_calls_that_were_all_cancelled_do_not_keep_the_thread(count):
+    scheduler = Scheduler(time.monotonic, idle_seconds=0.01)
+    calls = [scheduler.call_at(soon() + FAR, print) for _ in range(count)]
+    flush(scheduler)
+    for call in calls:
+        call.cancel()
+    assert has_ended(scheduler)
+
+
+def test_nothing_is_lost_between_the_end_of_one_thread_and_the_start_of_the_next():
+    scheduler = Scheduler(time.monotonic, idle_seconds=0)
+    for _ in range(rounds(100, 1000)):
+        flush(scheduler)
+
+
+def test_a_call_posted_in_the_moment_of_the_end_is_not_lost():
+    """The poster sees the thread still there, and the thread has given up waiting already."""
+    scheduler = Scheduler(time.monotonic, idle_seconds=0.01)
+    ran = threading.Event()
+
+    park = scheduler._parker.park
+    late = [ran.set]
+
+    class Parker:
+        unpark = scheduler._parker.unpark
+
+        def park(self, deadline):
+            woken = park(deadline)
+            while not woken and late:
+                scheduler.call_at(soon(), late.pop())
+            return woken
+
+    scheduler._parker = Parker()
+    flush(scheduler)
+    assert ran.wait(PATIENCE)
+
+
+def test_a_thread_that_cannot_start_is_an_error_and_the_next_call_tries_again(
+    scheduler, monkeypatch
+):
+    ran = []
+
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        for _ in range(3):
+            with pytest.raises(RuntimeError) as caught:
+                scheduler.call_at(soon(), lambda: ran.append("refused"))
+            assert str(caught.value) == "can't start new thread"
+            assert scheduler.thread is None
+    scheduler.call_at(soon(), lambda: ran.append("accepted"))
+    flush(scheduler)
+    assert ran == ["accepted"]
+
+
+def test_a_failed_start_leaves_no_callback_of_another_thread_behind(monkeypatch):
+    """Another thread posts while the start fails: it is refused too, or its callback runs."""
+    gate = Gate()
+    start = threading.Thread.start
+
+    def fail_once(thread):
+        if thread.name == "backoff_ticker-scheduler" and not gate.reached.is_set():
+            gate.stand()
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    scheduler = Scheduler(time.monotonic, idle_seconds=0.01)
+    monkeypatch.setattr(threading.Thread, "start", fail_once)
+    ran = threading.Event()
+    first = in_thread(scheduler.call_at, 0.0, lambda: None)
+    gate.wait_until_reached()
+    second = in_thread(scheduler.call_at, 0.0, ran.set)
+    eventually(lambda: second.done() or len(scheduler._posted) == 2, "both are posted")
+    gate.open()
+    assert isinstance(first.exception(PATIENCE), RuntimeError)
+    if second.exception(PATIENCE) is None:
+        assert ran.wait(PATIENCE)
+    flush(scheduler)
+
+
+def test_an_interrupted_start_never_makes_two_runners(monkeypatch):
+    """The interrupt hits ``Thread.start`` when the thread is on its way but has no ident yet."""
+    scheduler = Scheduler(time.monotonic, idle_seconds=60)
+    late, inside, most = [], [], []
+    wait = scheduler._wait
+
+    def interrupted(thread):
+        late.append(thread)
+        raise KeyboardInterrupt
+
+    def counted():
+        inside.append(1)
+        most.append(len(inside))
+        woken = wait()
+        inside.pop()
+        return woken
+
+    monkeypatch.setattr(scheduler, "_wait", counted)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            scheduler.call_at(soon(), print)
+    flush(scheduler)
+    late[0].start()
+    late[0].join(PATIENCE)
+    assert not late[0].is_alive()
+    flush(scheduler)
+    assert max(most) == 1
+
+
+def test_no_thread_starts_while_the_interpreter_shuts_down(scheduler, monkeypatch):
+    ran = []
+    with monkeypatch.context() as patch:
+        patch.setattr(_scheduler.sys, "is_finalizing", lambda: True)
+        with pytest.raises(RuntimeError, match="shutting down"):
+            scheduler.call_at(soon(), lambda: ran.append(1))
+    assert scheduler.thread is None
+    flush(scheduler)
+    assert ran == []
+
+
+FORK = """
+import os, threading, time
+from backoff_ticker import _process
+from backoff_ticker.clock._scheduler import Scheduler
+
+scheduler = Scheduler(time.monotonic, idle_seconds=60)
+started = threading.Event()
+inherited = scheduler.call_at(time.monotonic() + 1e9, print)
+scheduler.call_at(0.0, started.set)
+assert started.wait(10)
+for _ in range(3):
+    pid = os.fork()
+    if pid == 0:
+        assert _process.generation == 1
+        assert scheduler.thread is None
+        assert len(scheduler) == 0
+        assert inherited.cancel() is True
+        done = threading.Event()
+        scheduler.call_at(0.0, done.set)
+        os._exit(0 if done.wait(10) else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+assert _process.generation == 0
+assert scheduler.thread.is_alive()
+assert inherited.cancel() is True
+print("done")
+"""
+
+
+def test_a_forked_child_begins_empty_with_a_thread_of_its_own():
+    done = run_script(FORK, "-W", "ignore")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")

@@ -1,0 +1,301 @@
+"""Forked and spawned children, and exits, while tickers run: no hang and no noise."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+
+import pytest
+
+from tests.effort import rounds
+from tests.stress.tools import run_script
+
+IMPORTS = """
+import asyncio, atexit, faulthandler, gc, os, queue, signal, sys, threading, time, warnings
+warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
+faulthandler.dump_traceback_later(15, exit=True)
+from backoff_ticker import *
+def collect(child):
+    pid, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+def fork(body):
+    child = os.fork()
+    if child:
+        return child
+    code = 99
+    try:
+        signal.alarm(8)
+        body()
+        code = 0
+    except BaseException:
+        import traceback; traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+def threads(count, run):
+    started = [threading.Thread(target=run, daemon=True) for _ in range(count)]
+    for thread in started: thread.start()
+    return started
+"""
+
+CHURN = """
+sys.setswitchinterval(1e-6)
+token = CancellationToken()
+shared = Ticker(ConstantBackOff(0.0), token=token)
+slow = Ticker(ConstantBackOff(0.0005), token=token)
+pushed = queue.SimpleQueue()
+push = Ticker(ConstantBackOff(0.001)).send_to(pushed)
+def churn():
+    while True:
+        shared.receive()
+        child = token.child(timeout=60)
+        child.on_cancel(int).remove()
+        with child: pass
+threads(3, churn)
+threads(2, lambda: list(slow))
+threads(2, token.wait)
+time.sleep(0.05)
+
+def in_child():
+    assert shared.receive(5).number > 1
+    assert slow.receive(5).number >= 1
+    ticks = queue.SimpleQueue()
+    own = Ticker(ConstantBackOff(0.001))
+    own.send_to(ticks)
+    assert [ticks.get(timeout=5).number for _ in range(3)] == [1, 2, 3]
+    called = threading.Event()
+    token.child(timeout=0.001).on_cancel(called.set)
+    assert called.wait(5)
+    woken = threads(3, token.wait) + threads(2, lambda: list(slow))
+    woken += threads(1, lambda: list(shared))
+    async def in_a_loop():
+        waiting = asyncio.create_task(token.wait_async())
+        await AsyncTicker(ConstantBackOff(0.001)).receive()
+        await asyncio.sleep(0.01)
+        token.cancel("in the child")
+        assert await waiting
+    asyncio.run(in_a_loop())
+    for thread in woken:
+        thread.join(4)
+        assert not thread.is_alive()
+"""
+
+
+def _silent(body: str, *options: str, timeout: float = 25.0) -> None:
+    done = run_script(IMPORTS + body, *options, timeout=timeout)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_forks_under_churn_leave_children_that_work() -> None:
+    count = rounds(3, 60)
+    _silent(CHURN + f"for _ in range({count}): assert collect(fork(in_child)) == 0\n")
+
+
+@pytest.mark.slow
+def test_a_child_of_a_child_works() -> None:
+    _silent(
+        CHURN
+        + """
+def grandchild():
+    shared.receive()
+    threads(1, lambda: list(slow))
+    assert collect(fork(in_child)) == 0
+for _ in range(5): assert collect(fork(grandchild)) == 0
+"""
+    )
+
+
+def test_a_claim_that_a_thread_held_at_the_fork_stops_nobody_in_the_child() -> None:
+    _silent(
+        """
+asking, go_on = threading.Event(), threading.Event()
+class Slow:
+    def next_backoff(self):
+        if threading.current_thread() is not threading.main_thread() and not go_on.is_set():
+            asking.set(); go_on.wait()
+        return 0.0
+    def reset(self): pass
+    def __copy__(self): return self
+ticker = Ticker(Slow())
+taken = []
+holder = threading.Thread(target=lambda: taken.append(ticker.receive().number))
+holder.start(); asking.wait()
+waiters = threads(2, lambda: taken.append(ticker.receive().number))
+def child():
+    assert ticker.receive(2).number == 1
+    assert [ticker.receive(2).number for _ in range(3)] == [2, 3, 4]
+    ticker.success(); ticker.reset()
+    assert ticker.receive(2).number == 5
+    ticker.stop()
+assert collect(fork(child)) == 0
+go_on.set()
+for thread in (holder, *waiters): thread.join(5)
+assert sorted(taken) == [1, 2, 3], taken
+"""
+    )
+
+
+@pytest.mark.slow
+def test_a_fork_inside_a_policy_leaves_both_processes_working() -> None:
+    _silent(
+        """
+children = []
+class Forking:
+    def next_backoff(self):
+        if not children: children.append(os.fork())
+        return 0.0
+    def reset(self): pass
+    def __copy__(self): return self
+ticker = Ticker(Forking())
+numbers = [ticker.receive(2).number for _ in range(5)]
+assert numbers == [1, 2, 3, 4, 5]
+if not children[0]: os._exit(0)
+assert collect(children[0]) == 0
+"""
+    )
+
+
+@pytest.mark.slow
+def test_a_cancel_in_the_child_is_not_seen_by_the_parent_and_wakes_the_childs_waiters() -> None:
+    _silent(
+        """
+token = CancellationToken()
+ticker = Ticker(ConstantBackOff(3600), token=token); ticker.receive()
+dead = threads(5, token.wait) + threads(3, lambda: list(ticker))
+sink = queue.SimpleQueue(); push = ticker.send_to(sink)
+time.sleep(0.1)
+def child():
+    own = threads(3, token.wait) + threads(3, lambda: list(ticker))
+    time.sleep(0.05)
+    token.cancel()
+    for thread in own:
+        thread.join(4); assert not thread.is_alive()
+def stopping():
+    own = threads(3, lambda: list(ticker))
+    time.sleep(0.05)
+    ticker.stop()
+    for thread in own:
+        thread.join(4); assert not thread.is_alive()
+for _ in range(5):
+    assert collect(fork(child)) == 0
+    assert collect(fork(stopping)) == 0
+assert not token.cancelled and not ticker.closed
+token.cancel()
+for thread in dead:
+    thread.join(5); assert not thread.is_alive()
+""",
+    )
+
+
+@pytest.mark.slow
+def test_a_deadline_callback_registered_before_the_fork_runs_in_the_parent_alone() -> None:
+    _silent(
+        """
+called = threading.Event()
+token = CancellationToken().child(timeout=0.3)
+handle = token.on_cancel(called.set)
+def child():
+    assert token.wait(2) and token.cancelled
+    late = threading.Event(); token.on_cancel(late.set)
+    assert late.is_set()
+    handle.remove()
+assert collect(fork(child)) == 0
+assert called.wait(2)
+"""
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_children_of_multiprocessing_tick(method: str) -> None:
+    if method not in multiprocessing.get_all_start_methods():
+        pytest.fail(f"{method} is missing")
+    done = run_script(
+        IMPORTS
+        + f"""
+import multiprocessing
+from tests.spawned import tick_and_report
+if __name__ == "__main__":
+    token = CancellationToken()
+    threads(3, lambda: list(Ticker(ConstantBackOff(0.001), token=token)))
+    Ticker(ConstantBackOff(0.001)).send_to(queue.SimpleQueue())
+    time.sleep(0.05)
+    context = multiprocessing.get_context({method!r})
+    for _ in range(2):
+        reports = context.SimpleQueue()
+        child = context.Process(target=tick_and_report, args=(reports,))
+        child.start()
+        assert reports.get() == [[1, 2, 3], [1, 2, 3], [1, 2, 3], True]
+        child.join(10)
+        assert child.exitcode == 0
+    token.cancel()
+""",
+        timeout=30,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+EXITS = {
+    "waiting daemon threads": """
+token = CancellationToken()
+threads(5, lambda: list(Ticker(ConstantBackOff(0.001), token=token)))
+threads(5, lambda: list(Ticker(ConstantBackOff(3600), token=token)))
+threads(2, token.wait)
+""",
+    "a push and a deadline": """
+sink = queue.SimpleQueue()
+Ticker(ConstantBackOff(0.0002)).send_to(sink)
+CancellationToken().child(timeout=0.02).on_cancel(int)
+CancellationToken().child(timeout=3600).on_cancel(int)
+janus = Ticker(ConstantBackOff(0.001)).queue()
+""",
+    "a ticker at exit": """
+def at_exit():
+    ticker = Ticker(ConstantBackOff(0.001))
+    assert [ticker.receive().number for _ in range(3)] == [1, 2, 3]
+    token = CancellationToken().child(timeout=0.001)
+    assert token.wait(1)
+    try:
+        Ticker(ConstantBackOff(0.001)).send_to(queue.SimpleQueue())
+    except RuntimeError:
+        pass
+atexit.register(at_exit)
+""",
+    "finalizers at shutdown": """
+class Late:
+    def __init__(self):
+        self.token = CancellationToken()
+        self.ticker = Ticker(ConstantBackOff(0.001), token=self.token)
+        self.ticker.receive(); self.me = self
+        self.sink = queue.SimpleQueue(); self.push = self.ticker.send_to(self.sink)
+    def __del__(self):
+        self.ticker.success(); self.ticker.stop(); self.push.stop(); self.token.cancel()
+late = Late()
+sys.late = Late()
+""",
+    "a loop left open": """
+loop = asyncio.new_event_loop()
+ticker = AsyncTicker(ConstantBackOff(0.001))
+async def read():
+    for _ in range(3): await ticker.receive()
+    Ticker(ConstantBackOff(0.001)).send_to(asyncio.Queue(1))
+loop.run_until_complete(read())
+sys.loop = loop
+atexit.register(loop.close)
+""",
+}
+ENDS = {
+    "the end of the script": "",
+    "sys.exit": "sys.exit(0)",
+    "time to run": "time.sleep(0.05)",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("body", EXITS)
+def test_an_exit_with_running_tickers_is_quick_and_silent(body: str, end: str) -> None:
+    for _ in range(2):
+        begun = time.monotonic()
+        _silent(EXITS[body] + ENDS[end], "-X", "dev", "-W", "error")
+        assert time.monotonic() - begun < 5.0

@@ -1,0 +1,54 @@
+"""The suite itself: stable ids, a limit of time on each test, no word of the interpreter's own."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+OPTIONS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
+
+
+def test_no_id_holds_an_address(request):
+    """Else the workers of ``pytest -n`` disagree about what there is to run."""
+    addresses = re.compile(r" at 0x[0-9a-f]+|0x[0-9a-f]{9,}")
+    assert [item.nodeid for item in request.session.items if addresses.search(item.nodeid)] == []
+
+
+def test_no_two_tests_have_one_id(request):
+    ids = [item.nodeid for item in request.session.items]
+    assert len(set(ids)) == len(ids)
+
+
+def test_every_test_has_a_time_limit(request):
+    assert request.config.pluginmanager.hasplugin("timeout")
+    assert OPTIONS["timeout"] == 60
+    own = [
+        (item.nodeid, mark)
+        for item in request.session.items
+        for mark in item.iter_markers("timeout")
+        if not 0 < (mark.args[0] if mark.args else mark.kwargs["timeout"]) <= 600
+    ]
+    assert own == []
+
+
+def test_threads_are_not_dumped_in_the_middle_of_a_test():
+    """To walk the stacks of running threads crashed the interpreter."""
+    assert "faulthandler_timeout" not in OPTIONS
+
+
+def test_warnings_are_errors():
+    first, *others = OPTIONS["filterwarnings"]
+    assert first == "error"
+    assert [each for each in others if not re.fullmatch(r"ignore:.+:\w+:.+", each)] == []
+
+
+@pytest.mark.xfail(strict=True, reason="the tests are being moved to the profiles")
+def test_effort_is_set_in_one_place():
+    """In effort.py: no test has a number of examples of its own, or a deadline."""
+    own = re.compile(r"\bmax_examples\s*=\s*\d|\bdeadline\s*=\s*None\s*[,)]")
+    paths = [path for path in (ROOT / "tests").rglob("*.py") if path.name != "effort.py"]
+    assert [path.name for path in paths if own.search(path.read_text())] == []

@@ -1,0 +1,300 @@
+"""Parking a thread and a coroutine: register, check, park, and always leave."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from backoff_ticker.waiting import (
+    NO_DEADLINE,
+    LoopWaiter,
+    ThreadWaiter,
+    Waiter,
+    WaitLine,
+    WaitSet,
+    checkpoint,
+    current_loop,
+    current_task,
+    park_coroutine,
+    park_thread,
+)
+from tests.helpers import PATIENCE, LoopThread, in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from backoff_ticker.testing import VirtualClock
+
+
+@pytest.fixture
+def loop(clock: VirtualClock) -> Iterator[LoopThread]:
+    """A loop in a thread, in which nothing may have gone wrong at the end."""
+    made = LoopThread()
+    yield made
+    made.close()
+    assert made.errors == []
+
+
+# Threads
+
+
+def test_a_thread_registers_everywhere_before_it_checks_and_then_leaves(
+    clock: VirtualClock,
+) -> None:
+    sources = WaitSet(), WaitLine()
+    seen: list[list[bool]] = []
+
+    def look(waiter: Waiter) -> None:
+        seen.append([waiter in source.waiters for source in sources])
+
+    park_thread(clock, "test", sources, look)
+    assert seen == [[True, True]]
+    assert [len(source.waiters) for source in sources] == [0, 0]
+
+
+def test_a_wake_up_between_the_last_check_and_the_park_is_not_lost(clock: VirtualClock) -> None:
+    source = WaitSet()
+
+    def look(_: Waiter) -> float | None:
+        if source.closed:
+            return None
+        source.close()
+        return NO_DEADLINE
+
+    in_thread(park_thread, clock, "test", (source,), look).result(PATIENCE)
+
+
+def test_a_parked_thread_wakes_at_its_deadline(clock: VirtualClock) -> None:
+    source = WaitSet()
+    done = in_thread(park_thread, clock, "test", (source,), lambda _: clock.monotonic() + 5)
+    clock.settle()
+    clock.advance(4.999)
+    assert not done.done()
+    clock.advance(0.001)
+    done.result(PATIENCE)
+    assert (len(source.waiters), len(clock.pending())) == (0, 0)
+
+
+def test_a_thread_that_is_woken_checks_again_and_keeps_its_place_in_line(
+    clock: VirtualClock,
+) -> None:
+    line = WaitLine()
+    looks: list[Waiter] = []
+
+    def look(waiter: Waiter) -> float | None:
+        looks.append(waiter)
+        return NO_DEADLINE if len(looks) < 3 else None
+
+    done = in_thread(park_thread, clock, "test", (line,), look)
+    for turn in (1, 2):
+        clock.settle()
+        assert (len(looks), list(line.waiters)) == (turn, looks[:1])
+        line.wake_firsts()
+    done.result(PATIENCE)
+    assert looks == looks[:1] * 3
+    assert line.waiters == {}
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_an_interrupted_thread_leaves_everything(
+    clock: VirtualClock, error: type[BaseException]
+) -> None:
+    sources = WaitSet(), WaitSet()
+
+    def look(_: Waiter) -> float:
+        raise error
+
+    with pytest.raises(error):
+        park_thread(clock, "test", sources, look)
+    assert [len(source.waiters) for source in sources] == [0, 0]
+
+
+def test_an_interrupt_while_leaving_is_raised_once_all_is_left(clock: VirtualClock) -> None:
+    class Interrupted(WaitSet):
+        interrupts = 1
+
+        def leave(self, waiter: Waiter) -> None:
+            if self.interrupts:
+                self.interrupts -= 1
+                raise KeyboardInterrupt
+            super().leave(waiter)
+
+    sources = WaitSet(), Interrupted(), WaitSet()
+    with pytest.raises(KeyboardInterrupt):
+        park_thread(clock, "test", sources, lambda _: None)
+    assert [len(source.waiters) for source in sources] == [0, 0, 0]
+
+
+def test_a_thread_waiter_may_be_woken_any_number_of_times(clock: VirtualClock) -> None:
+    waiter = ThreadWaiter(clock, "test")
+    waiter.wake()
+    waiter.wake()
+    in_thread(waiter.park, NO_DEADLINE).result(PATIENCE)
+
+
+# Coroutines
+
+
+def test_a_coroutine_registers_everywhere_before_it_checks_and_then_leaves(
+    loop: LoopThread, clock: VirtualClock
+) -> None:
+    sources = WaitSet(), WaitLine()
+    seen: list[list[bool]] = []
+
+    def look(waiter: Waiter) -> None:
+        seen.append([waiter in source.waiters for source in sources])
+
+    loop.run(park_coroutine(clock, sources, look))
+    assert seen == [[True, True]]
+    assert [len(source.waiters) for source in sources] == [0, 0]
+
+
+def test_a_parked_coroutine_is_woken_from_another_thread(
+    loop: LoopThread, clock: VirtualClock
+) -> None:
+    source = WaitSet()
+    done = loop.submit(
+        park_coroutine(clock, (source,), lambda _: None if source.closed else NO_DEADLINE)
+    )
+    clock.settle()
+    assert len(source.waiters) == 1
+    source.close()
+    done.result(PATIENCE)
+    assert source.waiters == {}
+
+
+def test_a_parked_coroutine_wakes_at_its_deadline_and_leaves_no_timer(
+    loop: LoopThread, clock: VirtualClock
+) -> None:
+    source = WaitSet()
+    done = loop.submit(park_coroutine(clock, (source,), lambda _: clock.monotonic() + 5))
+    clock.advance(4.999)
+    assert not done.done()
+    clock.advance(0.001)
+    done.result(PATIENCE)
+    clock.settle()
+    assert (len(source.waiters), len(clock.pending())) == (0, 0)
+
+
+def test_a_cancelled_coroutine_leaves_sources_and_timer(
+    loop: LoopThread, clock: VirtualClock
+) -> None:
+    sources = WaitSet(), WaitLine()
+
+    async def main() -> tuple[list[int], int]:
+        task = asyncio.create_task(park_coroutine(clock, sources, lambda _: clock.monotonic() + 5))
+        await asyncio.sleep(0)
+        assert [len(source.waiters) for source in sources] == [1, 1]
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return [len(source.waiters) for source in sources], await clock.advance_async(5)
+
+    assert loop.run(main()) == ([0, 0], 0)
+
+
+def test_a_coroutine_cancelled_in_the_moment_it_is_woken_is_cancelled(
+    loop: LoopThread, clock: VirtualClock
+) -> None:
+    source = WaitSet()
+
+    async def main() -> None:
+        task = asyncio.create_task(park_coroutine(clock, (source,), lambda _: NO_DEADLINE))
+        await asyncio.sleep(0)
+        (waiter,) = source.waiters
+        waiter.fire()
+        task.cancel()
+        waiter.fire()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    loop.run(main())
+    assert source.waiters == {}
+
+
+def test_firing_a_waiter_whose_coroutine_was_cancelled_does_nothing(
+    loop: LoopThread, clock: VirtualClock
+) -> None:
+    source = WaitSet()
+
+    async def main() -> None:
+        task = asyncio.create_task(park_coroutine(clock, (source,), lambda _: NO_DEADLINE))
+        await asyncio.sleep(0)
+        task.cancel()
+        source.close()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    loop.run(main())
+
+
+def test_an_error_of_the_check_leaves_everything(loop: LoopThread, clock: VirtualClock) -> None:
+    source = WaitSet()
+
+    def look(_: Waiter) -> float:
+        raise ValueError("look")
+
+    with pytest.raises(ValueError, match="look"):
+        loop.run(park_coroutine(clock, (source,), look))
+    assert source.waiters == {}
+
+
+def test_waking_a_waiter_of_a_closed_loop_raises_nothing() -> None:
+    async def make() -> LoopWaiter:
+        return LoopWaiter()
+
+    asyncio.run(make()).wake()
+
+
+def test_a_waiter_belongs_to_the_loop_in_which_it_was_made(loop: LoopThread) -> None:
+    async def make() -> tuple[object, object]:
+        waiter = LoopWaiter()
+        return waiter.loop, waiter.wake_domain
+
+    assert loop.run(make()) == (loop.loop, loop.loop)
+
+
+def test_outside_of_a_loop_there_is_no_loop_and_no_task() -> None:
+    with pytest.raises(RuntimeError):
+        current_loop()
+    with pytest.raises(RuntimeError):
+        current_task()
+
+
+def test_in_a_callback_of_a_loop_there_is_a_loop_but_no_task() -> None:
+    async def main() -> tuple[object, object]:
+        loop = asyncio.get_running_loop()
+        seen: asyncio.Future[tuple[object, object]] = loop.create_future()
+
+        def callback() -> None:
+            try:
+                current_task()
+            except RuntimeError as error:
+                seen.set_result((current_loop(), str(error)))
+
+        loop.call_soon(callback)
+        return await seen
+
+    made, text = asyncio.run(main())
+    assert isinstance(made, asyncio.AbstractEventLoop)
+    assert text == "no task is running"
+
+
+def test_a_checkpoint_lets_everything_else_that_is_ready_run_once() -> None:
+    async def main() -> list[str]:
+        log: list[str] = []
+
+        async def other() -> None:
+            log.append("first")
+            await asyncio.sleep(0)
+            log.append("second")
+
+        task = asyncio.create_task(other())
+        await checkpoint
+        log.append("main")
+        await task
+        return log
+
+    assert asyncio.run(main()) == ["first", "main", "second"]

@@ -1,0 +1,313 @@
+"""Wait sets: who is woken by what, how wake-ups are passed on, and waiters of a forked parent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import _process
+from backoff_ticker.waiting import Waiter, WaitLine, WaitQueue, WaitSet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class FakeLoop:
+    """Takes calls like an event loop, and runs them when told."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
+        self.closed = False
+
+    def is_closed(self) -> bool:
+        return self.closed
+
+    def call_soon_threadsafe(self, callback: Callable[..., object], *args: Any) -> None:
+        if self.closed:
+            raise RuntimeError("Event loop is closed")
+        self.calls.append((callback, args))
+
+    def run(self) -> None:
+        calls, self.calls = self.calls, []
+        for callback, args in calls:
+            callback(*args)
+
+
+class Probe(Waiter):
+    """Notes in ``log`` that it was woken."""
+
+    def __init__(
+        self, name: str, log: list[str], loop: Any = None, *, chains_wakeups: bool = True
+    ) -> None:
+        super().__init__()
+        self.name = name
+        self.log = log
+        self.loop = loop
+        self.chains_wakeups = chains_wakeups
+
+    def wake(self) -> bool:
+        if self.loop is not None:
+            return super().wake()
+        self.log.append(self.name)
+        return True
+
+    def fire(self) -> None:
+        self.log.append(self.name)
+
+
+def probes(names: str, log: list[str], source: WaitSet, **options: Any) -> list[Probe]:
+    made = [Probe(name, log, **options) for name in names]
+    for probe in made:
+        source.add(probe)
+    return made
+
+
+def test_closing_wakes_the_first_thread_and_each_that_leaves_wakes_the_next() -> None:
+    log: list[str] = []
+    source = WaitSet()
+    a, b, c = probes("abc", log, source)
+    source.close()
+    assert log == ["a"]
+    source.leave(a)
+    assert log == ["a", "b"]
+    source.leave(b)
+    source.leave(c)
+    assert log == ["a", "b", "c"]
+    assert list(source.waiters) == []
+
+
+def test_wake_ups_are_passed_on_in_whatever_order_waiters_leave() -> None:
+    log: list[str] = []
+    source = WaitSet()
+    a, b, c = probes("abc", log, source)
+    source.close()
+    source.leave(b)
+    source.leave(a)
+    assert log[-1] == "c"
+    source.leave(c)
+    assert source.waiters == {}
+
+
+def test_leaving_an_open_set_wakes_nobody() -> None:
+    log: list[str] = []
+    source = WaitSet()
+    a, _ = probes("ab", log, source)
+    source.leave(a)
+    source.leave(a)
+    assert log == []
+    assert [waiter.name for waiter in source.waiters] == ["b"]  # type: ignore[attr-defined]
+
+
+def test_waiters_that_do_not_chain_wake_ups_are_all_woken_at_once() -> None:
+    log: list[str] = []
+    source = WaitSet()
+    probes("ab", log, source)
+    probes("xyz", log, source, chains_wakeups=False)
+    source.close()
+    assert sorted(log) == ["a", "x", "y", "z"]
+
+
+def test_a_loop_is_woken_by_one_call_for_all_its_waiters() -> None:
+    log: list[str] = []
+    source = WaitSet()
+    one, two = FakeLoop(), FakeLoop()
+    for number in range(5):
+        source.add(Probe(f"one{number}", log, one))
+        source.add(Probe(f"two{number}", log, two))
+    source.close()
+    assert (len(one.calls), len(two.calls), log) == (1, 1, [])
+    one.run()
+    assert log == [f"one{number}" for number in range(5)]
+    two.run()
+    assert log[5:] == [f"two{number}" for number in range(5)]
+    assert source.waiters == {}
+
+
+def test_a_closed_loop_stops_nobody_from_waking() -> None:
+    log: list[str] = []
+    source = WaitSet()
+    closed, open_ = FakeLoop(), FakeLoop()
+    closed.closed = True
+    probes("abc", log, source, loop=closed)
+    probes("t", log, source)
+    probes("x", log, source, loop=open_)
+    source.close()
+    open_.run()
+    assert sorted(log) == ["t", "x"]
+    assert [waiter.name for waiter in source.waiters] == ["t"]  # type: ignore[attr-defined]
+
+
+def test_closing_again_wakes_those_who_registered_late() -> None:
+    log: list[str] = []
+    source = WaitSet()
+    source.close()
+    (late,) = probes("a", log, source)
+    loop = FakeLoop()
+    probes("b", log, source, loop=loop)
+    source.close()
+    loop.run()
+    assert sorted(log) == ["a", "b"]
+    source.leave(late)
+    assert source.waiters == {}
+
+
+def test_a_set_that_changes_while_the_first_is_looked_up_is_looked_up_again() -> None:
+    class Changing(dict[Waiter, None]):
+        changes = 2
+
+        def __iter__(self) -> Iterator[Waiter]:
+            if self.changes:
+                self.changes -= 1
+                raise RuntimeError("dictionary changed size during iteration")
+            return super().__iter__()
+
+    log: list[str] = []
+    source = WaitSet()
+    a, b = Probe("a", log), Probe("b", log)
+    source.closed = True
+    source.waiters = Changing({a: None, b: None})
+    source.leave(a)
+    assert log == ["b"]
+
+
+def test_in_a_forked_child_wake_ups_skip_the_threads_of_the_parent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log: list[str] = []
+    source = WaitSet()
+    probes("ab", log, source)
+    monkeypatch.setattr(_process, "generation", _process.generation + 1)
+    c, _ = probes("cd", log, source)
+    source.close()
+    assert log == ["c"]
+    source.leave(c)
+    assert log == ["c", "d"]
+
+
+def test_the_first_waiter_of_each_wake_domain_leads_it() -> None:
+    log: list[str] = []
+    line = WaitLine()
+    one, two = FakeLoop(), FakeLoop()
+    a, b = probes("ab", log, line)
+    c, d = probes("cd", log, line, loop=one)
+    e, f = probes("ef", log, line, loop=two)
+    assert [line.leads(waiter) for waiter in (a, b, c, d, e, f)] == [True, False] * 3
+    line.leave(c)
+    assert [line.leads(waiter) for waiter in (a, b, d, e, f)] == [True, False, True, True, False]
+
+
+def test_waking_a_line_wakes_one_waiter_of_each_domain() -> None:
+    log: list[str] = []
+    line = WaitLine()
+    one, two = FakeLoop(), FakeLoop()
+    probes("ab", log, line)
+    probes("cd", log, line, loop=one)
+    probes("ef", log, line, loop=two)
+    line.wake_firsts()
+    one.run()
+    two.run()
+    assert log == ["a", "c", "e"]
+
+
+def test_a_closed_loop_in_a_line_delays_no_other_domain() -> None:
+    log: list[str] = []
+    line = WaitLine()
+    closed, open_ = FakeLoop(), FakeLoop()
+    closed.closed = True
+    dead, _ = probes("xy", log, line, loop=closed)
+    a, _ = probes("ab", log, line)
+    c, _ = probes("cd", log, line, loop=open_)
+    line.wake_firsts()
+    line.leave(dead)
+    open_.run()
+    assert log == ["a", "c"]
+    line.leave(a)
+    line.leave(c)
+    open_.run()
+    assert log == ["a", "c", "b", "d"]
+
+
+def test_a_waiter_that_leaves_a_line_wakes_the_first_of_its_own_domain_only() -> None:
+    log: list[str] = []
+    line = WaitLine()
+    loop = FakeLoop()
+    probes("c", log, line, loop=loop)
+    a, b, last = probes("abz", log, line)
+    line.leave(b)
+    assert log == ["a"]
+    line.leave(a)
+    assert log == ["a", "z"]
+    line.leave(last)
+    line.leave(last)
+    loop.run()
+    assert log == ["a", "z"]
+
+
+def test_in_a_forked_child_a_line_forgets_the_waiters_of_the_parent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log: list[str] = []
+    line = WaitLine()
+    probes("ab", log, line)
+    monkeypatch.setattr(_process, "generation", _process.generation + 1)
+    c, d = probes("cd", log, line)
+    assert (line.leads(c), line.leads(d)) == (True, False)
+    line.wake_firsts()
+    assert log == ["c"]
+    assert list(line.waiters) == [c, d]
+
+
+def test_a_leader_of_the_parent_process_does_not_take_the_wake_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log: list[str] = []
+    line = WaitLine()
+    probes("ab", log, line)
+    monkeypatch.setattr(_process, "generation", _process.generation + 1)
+    c, _ = probes("cd", log, line)
+    line.leave(c)
+    assert log == ["d"]
+
+
+def test_each_wake_up_of_a_queue_goes_to_the_next_waiter() -> None:
+    log: list[str] = []
+    queue = WaitQueue()
+    probes("ab", log, queue)
+    for _ in range(3):
+        queue.wake_next()
+    assert log == ["a", "b"]
+    assert queue.waiters == {}
+
+
+def test_a_queue_passes_over_waiters_that_cannot_be_reached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log: list[str] = []
+    queue = WaitQueue()
+    probes("p", log, queue)
+    monkeypatch.setattr(_process, "generation", _process.generation + 1)
+    closed = FakeLoop()
+    closed.closed = True
+    probes("x", log, queue, loop=closed)
+    probes("ab", log, queue)
+    queue.wake_next()
+    assert log == ["a"]
+
+
+def test_an_interrupted_wake_up_of_a_queue_still_wakes() -> None:
+    class Interrupted(Probe):
+        interrupts = 1
+
+        def wake(self) -> bool:
+            if self.interrupts:
+                self.interrupts -= 1
+                raise KeyboardInterrupt
+            return super().wake()
+
+    log: list[str] = []
+    queue = WaitQueue()
+    queue.add(Interrupted("a", log))
+    with pytest.raises(KeyboardInterrupt):
+        queue.wake_next()
+    assert log == ["a"]
