@@ -1,4 +1,4 @@
-"""``RetryBudget``: its arithmetic, and runs that share one."""
+"""RetryBudget: a bucket of tokens that callers share."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from backoff_ticker.testing import VirtualClock
+
 
 EIGHTHS = st.integers(0, 400).map(lambda number: number / 8)
 
@@ -235,3 +236,8 @@ def test_a_thousand_callers_under_an_outage_stay_within_it(clock: VirtualClock) 
         with pytest.raises(OSError):
             retry_call(script, ZeroBackOff(), budget=budget, max_attempts=5)
     assert script.count == 1100
+
+
+def test_the_smallest_cost_counts():
+    budget = RetryBudget(1e-9, 0, 4e-10)
+    assert [budget.try_acquire() for _ in range(3)].count(True) <= 2

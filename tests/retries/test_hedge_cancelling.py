@@ -1,4 +1,4 @@
-"""Hedged calls: tokens, and cancels of the task."""
+"""Hedged calls: tokens, cancels of the task, the clock of the system."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from backoff_ticker import (
     DeadlineExceeded,
     RetryAfter,
     RetryBudget,
+    StopBackOff,
+    ZeroBackOff,
     hedge_call_async,
 )
 from backoff_ticker.testing import VirtualClock, no_wait
@@ -24,6 +26,7 @@ from tests.retries.scripts import Script, Takes, now
 from tests.retries.test_tokens_in_policies import PLACES
 
 TEN = ConstantBackOff(10)
+
 
 # Tokens
 
@@ -181,3 +184,32 @@ def test_a_timeout_of_asyncio_is_one(clock: VirtualClock) -> None:
 
     in_loop(main())
     assert now() == 28
+
+
+def test_a_hedge_returns_what_comes_in_spite_of_the_cut(clock):
+    async def stubborn():
+        try:
+            await asyncio.sleep(100)
+        except asyncio.CancelledError:
+            return 7
+
+    async def at_once():
+        return 8
+
+    assert clock.run_async(hedge_call_async(stubborn, StopBackOff(), timeout=5)) == 7
+    assert clock.run_async(hedge_call_async(at_once, StopBackOff(), timeout=0)) == 8
+
+
+def test_on_the_systems_clock_no_delay_is_none() -> None:
+    began = []
+
+    async def operation() -> int:
+        began.append(asyncio.Event())
+        if len(began) == 3:
+            for event in began:
+                event.set()
+        await began[-1].wait()
+        return 7
+
+    assert hedge(operation, ZeroBackOff(), max_attempts=3, timeout=60) == 7
+    assert len(began) == 3
