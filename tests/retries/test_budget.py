@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from backoff_ticker import (
     ConstantBackOff,
@@ -81,7 +81,6 @@ def test_ten_tenths_are_one_retry() -> None:
     st.integers(1, 100).map(lambda number: number / 8),
     st.lists(st.one_of(st.just("success"), st.none(), EIGHTHS), max_size=80),
 )
-@settings(deadline=None)
 def test_it_is_a_bucket(max_tokens: float, ratio: float, cost: float, actions: list[Any]) -> None:
     budget = RetryBudget(max_tokens, ratio, min(cost, max_tokens))
     cost = min(cost, max_tokens)
@@ -103,7 +102,6 @@ def test_it_is_a_bucket(max_tokens: float, ratio: float, cost: float, actions: l
 
 
 @given(st.floats(0.001, 5), st.floats(0.01, 20), st.lists(st.booleans(), max_size=300))
-@settings(deadline=None)
 def test_its_promise_holds_for_any_numbers(ratio: float, cost: float, actions: list[bool]) -> None:
     budget = RetryBudget(20, ratio, cost)
     retries = successes = 0
