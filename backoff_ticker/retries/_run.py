@@ -13,10 +13,9 @@ from .._errors import (
     RejectedResult,
     RetryAfter,
 )
-from .._sentinels import STOP
 from .._validation import LARGEST
 from ..clock import resolve_clock
-from ..policies import End, PolicyRun, checked_delay, start_policy
+from ..policies import End, PolicyRun, start_policy
 from ._error_chain import append_cause, find_permanent, unwrapped
 from ._no_wait import SkippingClock, active_no_wait
 from ._outcome import Outcome, StopReason
@@ -292,30 +291,25 @@ class Run:
             Exception: The policy failed.
         """
         self.failing_component = "the back-off policy"
-        delay: Any = (self._poll or self._start_policy())()
-        # The common answer costs no call.
-        if delay.__class__ is not float or not 0.0 <= delay <= LARGEST:
-            if isinstance(delay, End):
-                if delay.error is not None:
-                    raise delay.error
-                delay = STOP
-            if delay is STOP:
-                return StopReason.CANCELLED if self.is_cancelled() else StopReason.EXHAUSTED
-            delay = checked_delay(self.options.backoff, delay)
-        self.delay = delay
-        return None
+        answer: Any = (self._poll or self._start_policy())()
+        if answer.__class__ is float:
+            self.delay = answer
+            return None
+        if isinstance(answer, End) and answer.error is not None:
+            raise answer.error
+        return StopReason.CANCELLED if self.is_cancelled() else StopReason.EXHAUSTED
 
     def _start_policy(self) -> Callable[[], float | Stop | End]:
         """Start the policy at the first failure: its limits of elapsed time count from here."""
         options = self.options
-        if options.is_immutable:
+        if options.is_immutable:  # a policy of ours, whose delays need no check
             self._poll = options.backoff.next_backoff
             return self._poll
         backoff = start_policy("backoff", options.backoff, self.clock)
         beneath = self.clock if self.skipping is None else self.skipping.clock
         policy = PolicyRun(backoff, beneath, () if self.token is None else (self.token,))
         self.token = policy.token
-        self._poll = backoff.next_backoff if policy.fast_path else policy.ask
+        self._poll = policy.ask
         return self._poll
 
     # The end
