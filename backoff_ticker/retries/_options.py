@@ -65,6 +65,8 @@ class Options:
     calls_hooks: bool = False
     can_cut: bool = False
     starts_early: bool = False
+    attempts_at_once: range | None = None
+    on: Any = Exception
     until: Callable[[Any], object] | None = None
     retry_if: Callable[[Any], object] | None = None
     token: CancellationToken | None = None
@@ -89,10 +91,8 @@ class Options:
         allowed: Collection[str] | None = None,
     ) -> None:
         self._what = what
-        # Attributes of the instance, because classify() reads them: those are the fastest.
-        self.on: Any = Exception
+        # Of the instance, because classify() reads it: that is faster than of the class.
         self._on_types: Any = Exception
-        self.attempts_at_once: range | None = None
         if options:
             self._check(options, _CHECKS if allowed is None else allowed)
         if backoff is not None:
@@ -208,8 +208,8 @@ class Options:
             # A metaclass may run code of its own, which may fail, in isinstance().
             and all(type(kind) is type for kind in _as_tuple(types))
         )
-        end = (self.max_attempts or sys.maxsize) + 1 if only_errors_decide else 0
-        self.attempts_at_once = range(2, end)
+        last = self.max_attempts or sys.maxsize - 1  # a range of larger numbers is slower
+        self.attempts_at_once = range(2, last + 1 if only_errors_decide else 0)
         return self.attempts_at_once
 
     def accepts(self, result: object) -> bool:
