@@ -121,9 +121,7 @@ class RetryBudget(ProcessBound):
         after: Holding = (units, {})
         if last[1].setdefault(0, after) is not after:
             return False
-        self._newest = (
-            after  # a slower thread may store an older state here: that leads to this one
-        )
+        self._newest = after  # a slower thread may put an older state back: it leads here, too
         return True
 
     def __repr__(self) -> str:

@@ -22,7 +22,6 @@ from backoff_ticker import (
     ZeroBackOff,
     attempts,
 )
-from backoff_ticker.retries._steps import END
 from tests.retries.faces import in_loop, on_faces
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, now
@@ -229,17 +228,6 @@ def test_a_block_is_entered_once(clock: VirtualClock) -> None:
                 raise OSError
             with attempt:
                 pass
-
-
-def test_a_loop_whose_end_nobody_decided_raises_nothing(clock: VirtualClock) -> None:
-    run = attempts(ZeroBackOff())
-    for attempt in run:
-        with attempt:
-            raise OSError
-        assert run._steps is not None
-        run._steps.step = END  # as an interrupt between two steps leaves it
-    assert run.outcome.attempts == 1
-    assert run.outcome.reason is None
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
