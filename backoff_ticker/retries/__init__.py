@@ -1,22 +1,35 @@
-"""Retries: calls repeated at the times that a policy says."""
+"""Retries: operations called again, at the times of a back-off policy, until they succeed.
+
+Files, each of which imports only from those above it:
+
+- ``_outcome``, ``_budget``, ``_retry_after``, ``_no_wait``, ``_error_chain``, ``_operation``:
+  parts that know nothing of a run.
+- ``_option_types``, ``_options``: the options as types, and checked; what an error demands.
+- ``_run``: the state of one run, and the one rule of what follows a failure.
+- ``_final_error``, ``_attempt_scope``, ``_wait``: the error at the end, the scope that cuts an
+  attempt of a coroutine, the wait between two attempts.
+- ``_steps``: the order of attempts, hooks and waits, for runs with hooks and for loops.
+- ``_drivers``: what brings a run to its end, in a thread and in a coroutine.
+- ``_call``, ``_generators``, ``_decorator``, ``_attempts``, ``_hedge``: the public functions.
+
+What always holds: the operation is called at least once, and not again after a cancel that came
+before the last look at the token, right before the call. Options are checked before the first call.
+``Run.after_failure()`` alone decides whether another attempt follows, ``Options.classify()`` alone
+what an error demands. Each hook's context manager is left exactly once. What a run refers to at its
+end holds no frame: no circle keeps an error alive.
+"""
 
 from __future__ import annotations
 
-from ._attempt import Attempt as Attempt
+from ._attempts import Attempt as Attempt, Attempts as Attempts, attempts as attempts
 from ._budget import RetryBudget as RetryBudget
 from ._call import retry_call as retry_call, retry_call_async as retry_call_async
 from ._decorator import retry as retry
-from ._errors import (
-    Permanent as Permanent,
-    RejectedResult as RejectedResult,
-    RetryAfter as RetryAfter,
-)
 from ._hedge import hedge_call_async as hedge_call_async
-from ._loop import Attempts as Attempts, attempts as attempts
+from ._no_wait import active_no_wait as active_no_wait
 from ._outcome import Outcome as Outcome, StopReason as StopReason
 from ._retry_after import parse_retry_after as parse_retry_after
-from ._skipping import skippers as skippers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._options import HedgeOptions as HedgeOptions, RetryOptions as RetryOptions
+    from ._option_types import HedgeOptions as HedgeOptions, RetryOptions as RetryOptions

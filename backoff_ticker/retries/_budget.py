@@ -12,19 +12,28 @@ if TYPE_CHECKING:
     Holding = tuple[int, dict[int, Any]]
 
 _UNITS = 10**9
-"""Tokens are counted in so many parts: whole numbers, so that ten tenths are one."""
+"""Parts of a token: integers, so that ten tenths are exactly one."""
 
 
 class RetryBudget(ProcessBound):
-    """Keeps retries from becoming the load that a failing service dies of.
+    """Limits the retries of any number of callers, so that they do not overload a failing service.
 
     A bucket of tokens, full at first: each retry takes ``retry_cost`` of them, each success puts
-    ``token_ratio`` back. A retry that finds too few is not made, at once and without a wait: the
-    last error is raised. First attempts are always made. So for as long as the budget lives
+    ``token_ratio`` back. If a retry finds too few, it is not made, and the last error is raised
+    without a wait. First attempts are always made. Over the whole life of a budget
 
         retries * retry_cost <= max_tokens + token_ratio * successes
 
-    whatever the number of callers, threads and loops.
+    for any number of callers, threads and loops.
+
+    Example:
+        >>> from backoff_ticker import RetryBudget
+        >>> budget = RetryBudget(max_tokens=1)
+        >>> budget.try_acquire(), budget.try_acquire()
+        (True, False)
+        >>> budget.success()
+        >>> budget.tokens
+        0.1
 
     Source: success-fed as in Marc Brooker's "Fixing retries with token buckets and circuit
     breakers" and gRPC's retry throttling (gRFC A6); sizes and costs as in botocore's retry quota.
@@ -39,12 +48,12 @@ class RetryBudget(ProcessBound):
         retry_cost: As given.
 
     Args:
-        max_tokens: What the bucket holds, > 0.
-        token_ratio: What a success puts back, >= 0.
-        retry_cost: What a retry takes, > 0 and <= ``max_tokens``.
+        max_tokens: The size of the bucket, > 0.
+        token_ratio: The tokens that a success puts back, >= 0.
+        retry_cost: The tokens that a retry takes, > 0 and <= ``max_tokens``.
 
     Raises:
-        TypeError, ValueError: An argument is no finite number in its range.
+        TypeError, ValueError: An argument is not a finite number in its range.
     """
 
     __slots__ = ("_cost", "_gain", "_most", "_newest", "max_tokens", "retry_cost", "token_ratio")
@@ -65,8 +74,9 @@ class RetryBudget(ProcessBound):
         self._most = _units(self.max_tokens)
         self._gain = _units(self.token_ratio)
         self._cost = max(1, _units(self.retry_cost))
-        # What the bucket holds, and in the dict what it holds next. Whoever stores that makes the
-        # change, and everybody else finds it there: no lock, and no change is lost.
+        # A linked list of states: the units in the bucket, and a dict that gets the next state.
+        # Whichever setdefault() stores it makes the change, and all others find it there: no lock
+        # is taken and no change is lost.
         self._newest: Holding = (self._most, {})
 
     def _last(self) -> Holding:
@@ -77,17 +87,17 @@ class RetryBudget(ProcessBound):
 
     @property
     def tokens(self) -> float:
-        """What the bucket holds now."""
+        """The number of tokens in the bucket now."""
         return self._last()[0] / _UNITS
 
     def try_acquire(self, cost: float | None = None) -> bool:
-        """Take ``cost`` tokens (None: ``retry_cost``), if there are so many.
+        """Take ``cost`` tokens (None: ``retry_cost``) if there are enough.
 
         Returns:
-            False if there are fewer; nothing is taken then.
+            Whether they were taken; if not, the bucket is unchanged.
 
         Raises:
-            TypeError, ValueError: ``cost`` is no finite number of at least 0.
+            TypeError, ValueError: ``cost`` is not a finite number of at least 0.
         """
         wanted = self._cost if cost is None else _units(as_factor("cost", cost, 0))
         while True:
@@ -111,7 +121,7 @@ class RetryBudget(ProcessBound):
         after: Holding = (units, {})
         if last[1].setdefault(0, after) is not after:
             return False
-        self._newest = after  # should somebody slower store an older one, it leads here
+        self._newest = after  # a slower thread may put an older state back: it leads here, too
         return True
 
     def __repr__(self) -> str:

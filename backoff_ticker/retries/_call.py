@@ -1,16 +1,10 @@
-"""One operation, called until it succeeds: ``retry_call`` and ``retry_call_async``."""
+"""``retry_call`` and ``retry_call_async``: one operation, called until it succeeds."""
 
 from __future__ import annotations
 
-from functools import partial
-from types import CoroutineType
-
-from .._validation import safe_repr
-from ._awaitables import is_awaitable, refuse_coroutine, refuse_plain
-from ._drive import drive, drive_async
-from ._go_on import go_on, go_on_async
-from ._rules import Rules
-from ._run import Run
+from ._drivers import call, call_async
+from ._operation import require_operation
+from ._options import Options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +12,7 @@ if TYPE_CHECKING:
     from typing import TypeVar, Unpack
 
     from ..policies import BackOff
-    from ._options import RetryOptions
+    from ._option_types import RetryOptions
 
     T = TypeVar("T")
 
@@ -28,29 +22,41 @@ def retry_call(
     backoff: BackOff | None = None,
     **options: Unpack[RetryOptions],
 ) -> T:
-    """Call ``operation()`` until it succeeds; return what it returns.
+    """Call ``operation()`` until it succeeds, and return its result.
 
     The wait between two attempts blocks this thread; a cancel of a token ends it at once. See
-    ``retry`` for the options and for what is raised at the end. Where the same call is made often,
-    ``retry`` checks the options once, this function each time.
+    ``retry`` for the options and for what is raised at the end. This function checks the options at
+    each call; for an operation that is called often, ``retry`` checks them once.
+
+    Example:
+        >>> from backoff_ticker import ZeroBackOff, retry_call
+        >>> answers = iter([OSError("not yet"), "done"])
+        >>> def operation():
+        ...     answer = next(answers)
+        ...     if isinstance(answer, OSError):
+        ...         raise answer
+        ...     return answer
+        >>> retry_call(operation, ZeroBackOff(), on=OSError, max_attempts=3)
+        'done'
 
     Thread safety: each call is a run of its own, on a copy of the policy.
 
     Args:
-        operation: What to call; it takes no argument (``functools.partial`` binds some).
+        operation: Called without arguments (``functools.partial`` binds some).
         backoff: The policy; None: ``ExponentialBackOff()``.
         **options: Those of ``retry``, without ``attempt_timeout``.
 
     Raises:
-        TypeError, ValueError: An argument is not what it should be, or the operation returned a
-            coroutine; it was not run.
+        TypeError, ValueError: An argument is invalid, or the operation returned a coroutine, which
+            is closed.
         Exception: As ``retry``.
     """
     require_operation(operation)
-    rules = _rules("retry_call()", backoff, options)
+    checked = _checked("retry_call()", backoff, options)
     if options:
-        rules.refuse_attempt_timeout()
-    return call(rules, operation)
+        checked.raise_if_attempts_are_cut()
+    result: T = call(checked, operation)
+    return result
 
 
 async def retry_call_async(
@@ -58,96 +64,42 @@ async def retry_call_async(
     backoff: BackOff | None = None,
     **options: Unpack[RetryOptions],
 ) -> T:
-    """Await ``operation()`` until it succeeds; return what that returns.
+    """Await ``operation()`` until it succeeds, and return its result.
 
-    As ``retry_call()``, in a coroutine. A cancel of a token, and the limits of time, also cut an
-    attempt that is running, as ``asyncio.timeout()`` would. A cancel of the task itself ends
-    everything and passes as ``asyncio.CancelledError``.
+    Like ``retry_call()``, for coroutines. A cancel of a token and the limits of time also cut an
+    attempt that is running, as ``asyncio.timeout()`` would. If the task itself is cancelled,
+    ``asyncio.CancelledError`` passes and ends the run.
+
+    Example:
+        >>> import asyncio
+        >>> from backoff_ticker import retry_call_async
+        >>> async def operation():
+        ...     return "done"
+        >>> asyncio.run(retry_call_async(operation, timeout=10))
+        'done'
+
+    Thread safety: each call is a run of its own, on a copy of the policy, in one loop.
 
     Args:
-        operation: Called for each attempt; returns an awaitable, as coroutine functions do.
+        operation: Called for each attempt; returns an awaitable, as a coroutine function does.
         backoff: The policy; None: ``ExponentialBackOff()``.
         **options: Those of ``retry``.
 
     Raises:
-        TypeError, ValueError: An argument is not what it should be, or the operation returned what
+        TypeError, ValueError: An argument is invalid, or the operation returned something that
             cannot be awaited.
         Exception: As ``retry``.
     """
     require_operation(operation)
-    rules = _rules("retry_call_async()", backoff, options)
-    return await call_async(rules, operation)
-
-
-def call(rules: Rules, operation: Callable[[], T], name: str = "") -> T:
-    """Call ``operation()`` as ``rules`` say; straight, and no more, while it succeeds."""
-    if rules.early:
-        result: T = drive(Run(rules, name or name_of(operation)), operation)
-        return result
-    began = rules.begin()
-    try:
-        result = operation()
-    except Exception as caught:  # noqa: BLE001 - the run judges it
-        error = caught
-    else:
-        if result.__class__ is CoroutineType:
-            refuse_coroutine(name or name_of(operation), result)
-        if rules.budget is not None:
-            rules.budget.success()
-        return result
-    try:
-        result = go_on(rules.settle(), name or name_of(operation), error, began, operation)
-    finally:
-        del error
+    checked = _checked("retry_call_async()", backoff, options)
+    result: T = await call_async(checked, operation)
     return result
 
 
-async def call_async(rules: Rules, operation: Callable[[], Awaitable[T]], name: str = "") -> T:
-    """Await ``operation()`` as ``rules`` say; straight, and no more, while it succeeds."""
-    if rules.early_async:
-        result: T = await drive_async(Run(rules, name or name_of(operation)), operation)
-        return result
-    plain = False
-    try:
-        awaitable = operation()
-        plain = not is_awaitable(awaitable)
-        if not plain:
-            result = await awaitable
-    except Exception as caught:  # noqa: BLE001 - the run judges it
-        error = caught
-    else:
-        if plain:
-            refuse_plain(name or name_of(operation), awaitable)
-        if rules.budget is not None:
-            rules.budget.success()
-        return result
-    try:
-        result = await go_on_async(
-            rules.settle(), name or name_of(operation), error, None, operation
-        )
-    finally:
-        del error
-    return result
+_DEFAULT = Options("", None, {})
 
 
-_DEFAULT = Rules("", None, {})
-
-
-def _rules(what: str, backoff: BackOff | None, options: RetryOptions) -> Rules:
+def _checked(what: str, backoff: BackOff | None, options: RetryOptions) -> Options:
     if backoff is None and not options:
         return _DEFAULT
-    return Rules(what, backoff, options)
-
-
-def require_operation(operation: object) -> None:
-    """Raise a TypeError unless ``operation`` can be called."""
-    if not callable(operation):
-        raise TypeError(f"operation must be callable, not {safe_repr(operation)}")
-
-
-def name_of(operation: object) -> str:
-    """Return what to call an operation in notes and outcomes."""
-    while isinstance(operation, partial):
-        operation = operation.func
-    name = getattr(operation, "__qualname__", None)
-    return name if isinstance(name, str) else type(operation).__qualname__
+    return Options(what, backoff, options)

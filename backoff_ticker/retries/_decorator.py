@@ -1,4 +1,4 @@
-"""``retry``: functions of every kind that are called again until they succeed."""
+"""``retry``: a decorator for functions of every kind."""
 
 from __future__ import annotations
 
@@ -7,12 +7,10 @@ from types import CoroutineType
 
 from .._validation import safe_repr
 from ..policies import is_policy, require_policy
-from ._awaitables import refuse_coroutine
-from ._call import name_of
-from ._drive import drive, drive_async
+from ._drivers import drive, drive_after_failure, drive_after_failure_async, drive_async
 from ._generators import retried_async_generator, retried_generator
-from ._go_on import go_on, go_on_async
-from ._rules import Rules
+from ._operation import name_of, raise_coroutine_returned
+from ._options import Options
 from ._run import Run
 
 TYPE_CHECKING = False
@@ -21,14 +19,15 @@ if TYPE_CHECKING:
     from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, overload
 
     from ..policies import BackOff
-    from ._options import RetryOptions
+    from ._operation import Operation
+    from ._option_types import RetryOptions
 
 if TYPE_CHECKING:
     P = ParamSpec("P")
     R = TypeVar("R")
 
     class Decorator(Protocol):
-        """Decorates a function, whose types stay as they are."""
+        """Decorates a function and keeps its type."""
 
         def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
             """Return ``function``, retried."""
@@ -47,41 +46,55 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     """Decorate a function so that it is called again, as a policy says, until it succeeds.
 
     ``@retry`` and ``@retry(policy, max_attempts=5)`` both work, on functions, methods, coroutine
-    functions and other callables. Generators, asynchronous ones too, begin again until they have
-    given their first item; what they raise later passes. What is decorated keeps its signature, and
-    coroutine functions stay such.
+    functions and other callables. Generators and asynchronous generators are started again until
+    they have yielded their first item; later errors pass. The decorated function keeps its
+    signature, and a coroutine function stays one.
 
-    After an attempt the order is: what it returned is accepted, or the error is permanent, or is
-    none that ``on`` retries; then a token is cancelled, ``timeout`` is reached, ``max_attempts``
-    are made, the policy says ``STOP``, the wait would reach ``timeout``, or the budget is spent;
-    else ``notify``, the hook ``on_retry``, the wait, and the next attempt. What is no ``Exception``
-    (``KeyboardInterrupt``, ``SystemExit``, ``asyncio.CancelledError``) is never retried.
+    After an attempt these are checked in this order. The result is accepted; the error is
+    permanent; ``on`` does not retry it; a token is cancelled; ``timeout`` is reached;
+    ``max_attempts`` are made; the policy returns ``STOP``; the wait would reach ``timeout``; the
+    budget is spent. If none of these ends the run, ``notify``, the hook ``on_retry``, the wait and
+    the next attempt follow. An exception that is not an ``Exception`` (``KeyboardInterrupt``,
+    ``SystemExit``, ``asyncio.CancelledError``) is never retried.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, retry
+        >>> calls = []
+        >>> @retry(ConstantBackOff(0.001), on=ConnectionError, max_attempts=5)
+        ... def fetch():
+        ...     calls.append("call")
+        ...     if len(calls) < 3:
+        ...         raise ConnectionError
+        ...     return "page"
+        >>> fetch(), len(calls)
+        ('page', 3)
 
     Thread safety: each call is a run of its own, on a copy of the policy; any number of threads
     and loops may call at once.
-    Wakes when: a wait ends by its time, or by a cancel of a token; then no further call is made.
-    If cancelled or interrupted: that passes, nothing stays behind.
+    Wakes when: a wait ends by its time or by a cancel of a token; after a cancel no further call is
+    made.
+    If cancelled or interrupted: the exception passes, and nothing stays behind.
 
     Source: order and meaning of ``Retry`` in cenkalti/backoff v4, where not said otherwise.
 
     Args:
         backoff: The policy; None: ``ExponentialBackOff()``. Its own limit of elapsed time counts
-            from the first failure. A feedback policy hears of each failure.
-        **options: All by keyword, all checked at once.
+            from the first failure. A feedback policy is told of each failure.
+        **options: All by keyword, and all checked at once.
 
-            * ``on``: what is retried: an exception type, a tuple of them, or a function of the
+            * ``on``: the errors to retry: an exception type, a tuple of them, or a function of the
               error that returns a bool, or the wait in seconds or as a timedelta. Default:
               ``Exception``.
-            * ``until``, ``retry_if``: a function of the result that says whether it is accepted,
-              or whether to try again; one of them. A result that is not accepted counts as a
+            * ``until``, ``retry_if``: a function of the result that returns whether it is accepted,
+              or whether to try again; at most one of the two. A rejected result counts as a
               ``RejectedResult`` raised, and is retried whatever ``on`` says.
             * ``token``: a ``CancellationToken``. The first attempt is made even if it is cancelled
               already. While a coroutine runs, a cancel cuts it.
             * ``timeout``: seconds >= 0 or a timedelta for everything, from the start of the first
               attempt. No wait begins that would reach it; a coroutine is cut by it; a result that
               comes late is returned.
-            * ``attempt_timeout``: the same for each attempt, of coroutines only; what it cuts
-              counts as a ``TimeoutError`` raised.
+            * ``attempt_timeout``: the same for each attempt, of coroutines only; an attempt that it
+              cuts counts as a ``TimeoutError`` raised.
             * ``max_attempts``: an int >= 1.
             * ``max_retry_after``: seconds >= 0 or a timedelta: the most that a ``RetryAfter``, or
               a wait that ``on`` returned, makes a wait. Default: six hours; None: no bound.
@@ -91,26 +104,28 @@ def retry(backoff: Any = None, **options: Any) -> Any:
               context manager, which then spans the attempt or the wait, and in a coroutine an
               awaitable, or an asynchronous context manager.
             * ``budget``: a ``RetryBudget``.
-            * ``clock``: what measures all this; None: the current clock at the time of the call.
+            * ``clock``: measures all times; None: the current clock at the time of the call.
             * ``timer``: a ``Timer`` that measures the waits instead; for one run at a time.
 
     Raises:
-        TypeError, ValueError: An option is unknown or not what it should be, or cannot be for this
-            kind of function.
+        TypeError, ValueError: An option is unknown, invalid, or not possible for this kind of
+            function.
 
-    What is decorated raises:
+    The decorated function raises:
         Exception: The last error itself, with a note that says why there was no further attempt;
-            the error inside a ``Permanent`` or a ``RetryAfter``.
-        Cancelled: A token was cancelled; from the last error.
-        DeadlineExceeded: ``timeout``, or a token's deadline, was reached; from the last error.
-        Exception: What a hook, the policy, the timer or one of the functions failed with.
+            of a ``Permanent`` or a ``RetryAfter`` the error inside.
+        Cancelled: A token was cancelled; its ``__cause__`` is the last error.
+        DeadlineExceeded: ``timeout`` or the deadline of a token was reached; likewise.
+        Exception: The error of a hook, the policy, the timer, ``on``, ``until`` or ``retry_if``.
     """
     if backoff is None or is_policy(backoff):
-        rules = Rules("retry()", backoff, options).settle()
-        return lambda function: _decorated(function, rules)
+        checked = Options("retry()", backoff, options)
+        return lambda function: _decorated(function, checked)
     kinds = backoff if isinstance(backoff, tuple) else (backoff,)
     if any(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
-        raise TypeError(f"what is retried goes by keyword: retry(on=...), not retry({backoff!r})")
+        raise TypeError(
+            f"errors to retry are given by keyword: retry(on=...), not retry({backoff!r})"
+        )
     if hasattr(backoff, "next_backoff"):
         require_policy("backoff", backoff)  # raises: it is a class, or lacks reset()
     if options and callable(backoff):
@@ -118,22 +133,22 @@ def retry(backoff: Any = None, **options: Any) -> Any:
             f"retry() decorates {safe_repr(backoff)} without options, or takes options first: "
             "retry(...)(function), or retry_call(function, ...)"
         )
-    return _decorated(backoff, Rules("retry()", None, {}).settle())
+    return _decorated(backoff, Options("retry()", None, {}))
 
 
-def _decorated(function: Any, rules: Rules) -> Any:
+def _decorated(function: Any, options: Options) -> Any:
     if isinstance(function, (staticmethod, classmethod)):
-        return type(function)(_decorated(function.__func__, rules))
+        return type(function)(_decorated(function.__func__, options))
     if not callable(function):
         below = " (a property or the like goes above it)" if hasattr(function, "__get__") else ""
         raise TypeError(
             f"retry() takes a BackOff as backoff, or decorates a function, "
             f"not {safe_repr(function)}" + below
         )
-    return _wrapper_for(function)(function, name_of(function), rules)
+    return _wrapper_for(function)(function, name_of(function), options)
 
 
-def _wrapper_for(function: object) -> Callable[[Callable[..., Any], str, Rules], Any]:
+def _wrapper_for(function: object) -> Callable[[Operation, str, Options], Any]:
     import inspect
 
     for kind in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its code
@@ -146,63 +161,63 @@ def _wrapper_for(function: object) -> Callable[[Callable[..., Any], str, Rules],
     return _function
 
 
-def _function(function: Callable[..., Any], name: str, rules: Rules) -> Any:
-    rules.refuse_attempt_timeout()
-    if rules.early:
+def _function(function: Operation, name: str, options: Options) -> Any:
+    options.raise_if_attempts_are_cut()
+    if options.starts_early:
 
         @wraps(function)
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            return drive(Run(rules, name), function, args, kwargs)
+        def run_from_start(*args: Any, **kwargs: Any) -> Any:
+            return drive(Run(options, name), function, args, kwargs)
 
-        return watched
+        return run_from_start
 
-    timed, budget = rules.timeout is not None, rules.budget
+    has_timeout, budget = options.timeout is not None, options.budget
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        # As in call(), but without a partial where nothing fails.
-        began = rules.begin() if timed else None
+        # As in call(), but written out: one more call would double the cost of the decorator.
+        began = options.start_of_timeout() if has_timeout else None
         try:
             result = function(*args, **kwargs)
-        except Exception as caught:  # noqa: BLE001 - the run judges it
+        except Exception as caught:  # noqa: BLE001 - the run decides about it
             error = caught
         else:
             if result.__class__ is CoroutineType:
-                refuse_coroutine(name, result)
+                raise_coroutine_returned(name, result)
             if budget is not None:
                 budget.success()
             return result
         try:
-            return go_on(rules, name, error, began, function, args, kwargs)
+            return drive_after_failure(options, name, error, began, function, args, kwargs)
         finally:
             del error
 
     return wrapper
 
 
-def _coroutine_function(function: Callable[..., Any], name: str, rules: Rules) -> Any:
-    if rules.early_async:
+def _coroutine_function(function: Operation, name: str, options: Options) -> Any:
+    if options.starts_early or options.can_cut:
 
         @wraps(function)
-        async def watched(*args: Any, **kwargs: Any) -> Any:
-            return await drive_async(Run(rules, name), function, args, kwargs)
+        async def run_from_start(*args: Any, **kwargs: Any) -> Any:
+            return await drive_async(Run(options, name), function, args, kwargs)
 
-        return watched
+        return run_from_start
 
-    budget = rules.budget
+    budget = options.budget
 
     @wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
             result = await function(*args, **kwargs)
-        except Exception as caught:  # noqa: BLE001 - the run judges it
+        except Exception as caught:  # noqa: BLE001 - the run decides about it
             error = caught
         else:
             if budget is not None:
                 budget.success()
             return result
         try:
-            return await go_on_async(rules, name, error, None, function, args, kwargs)
+            return await drive_after_failure_async(options, name, error, function, args, kwargs)
         finally:
             del error
 

@@ -1,24 +1,24 @@
-"""Generators that begin again until they have given their first item."""
+"""Generators that start again until they have yielded their first item."""
 
 from __future__ import annotations
 
 from functools import partial, wraps
 
 from .._sentinels import EMPTY, ENDED
-from ._call import call, call_async
+from ._drivers import call, call_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
     from typing import Any, Self
 
-    from ._rules import Rules
+    from ._options import Options
 
     Items = AsyncGenerator[Any, Any]
 
 
-class _Begun:
-    """A generator of which the first item was taken, for ``yield from``: gives it once more."""
+class _PrimedGenerator:
+    """A generator whose first item was taken already: ``yield from`` gets that item first."""
 
     __slots__ = ("_first", "_generator")
 
@@ -33,41 +33,41 @@ class _Begun:
         return self.send(None)
 
     def send(self, value: object) -> object:
-        """Give the first item; then pass on."""
+        """Return the first item; later calls go to the generator."""
         first, self._first = self._first, EMPTY
         return self._generator.send(value) if first is EMPTY else first
 
     def throw(self, *error: Any) -> object:
-        """Pass on."""
+        """Go to the generator."""
         return self._generator.throw(*error)
 
     def close(self) -> None:
-        """Pass on."""
+        """Go to the generator."""
         self._generator.close()
 
 
-def retried_generator(function: Callable[..., Any], name: str, rules: Rules) -> Any:
-    """Return a generator function whose generators begin as ``rules`` say."""
-    rules.refuse_attempt_timeout()
-    rules.refuse_results()
+def retried_generator(function: Callable[..., Any], name: str, options: Options) -> Any:
+    """Return a generator function whose generators are retried until their first item."""
+    options.raise_if_attempts_are_cut()
+    options.raise_if_results_are_judged()
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        begin = partial(_begun, partial(function, *args, **kwargs))
-        items, value = call(rules, begin, name)
+        start = partial(_primed, partial(function, *args, **kwargs))
+        items, value = call(options, start, name)
         return value if items is None else (yield from items)
 
     return wrapper
 
 
-def retried_async_generator(function: Callable[..., Any], name: str, rules: Rules) -> Any:
-    """Return an asynchronous generator function whose generators begin as ``rules`` say."""
-    rules.refuse_results()
+def retried_async_generator(function: Callable[..., Any], name: str, options: Options) -> Any:
+    """Return an async generator function whose generators are retried until their first item."""
+    options.raise_if_results_are_judged()
 
     @wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
-        begin = partial(_begun_async, partial(function, *args, **kwargs))
-        items, item = await call_async(rules, begin, name)
+        start = partial(_primed_async, partial(function, *args, **kwargs))
+        items, item = await call_async(options, start, name)
         if item is ENDED:
             return
         try:
@@ -76,7 +76,7 @@ def retried_async_generator(function: Callable[..., Any], name: str, rules: Rule
                     sent = yield item
                 except GeneratorExit:
                     raise
-                except BaseException as error:  # noqa: BLE001 - it is the generator's to handle
+                except BaseException as error:  # noqa: BLE001 - the generator handles it
                     item = await items.athrow(error)
                 else:
                     item = await items.asend(sent)
@@ -88,17 +88,17 @@ def retried_async_generator(function: Callable[..., Any], name: str, rules: Rule
     return wrapper
 
 
-def _begun(make: Callable[[], Generator[Any, Any, Any]]) -> tuple[_Begun | None, object]:
-    """Begin a generator; return it, or None and what it returned without giving an item."""
+def _primed(make: Callable[[], Generator[Any, Any, Any]]) -> tuple[_PrimedGenerator | None, object]:
+    """Start a generator; return it, or None and what it returned without yielding."""
     generator = make()
     try:
-        return _Begun(generator, next(generator)), None
+        return _PrimedGenerator(generator, next(generator)), None
     except StopIteration as end:
         return None, end.value
 
 
-async def _begun_async(make: Callable[[], Items]) -> tuple[Items, object]:
-    """Begin an asynchronous generator; return it and its first item, ``ENDED`` if it has none."""
+async def _primed_async(make: Callable[[], Items]) -> tuple[Items, object]:
+    """Start an async generator; return it and its first item, ``ENDED`` if it has none."""
     generator = make()
     try:
         return generator, await generator.__anext__()

@@ -1,25 +1,24 @@
-"""``hedge_call_async``: attempts that start while others still run; the first good one wins."""
+"""``hedge_call_async``: attempts start while others still run; the first good result wins."""
 
 from __future__ import annotations
 
+from .._errors import Permanent, RejectedResult
 from ..channels import Channel, select_async
 from ..waiting import cancelled_error, checkpoint, current_loop
-from ._awaitables import is_awaitable, not_awaitable
-from ._call import name_of, require_operation
-from ._ending import result_of
-from ._errors import Permanent, RejectedResult
+from ._final_error import result_of
+from ._operation import is_awaitable, name_of, not_awaitable, require_operation
+from ._options import HEDGE_OPTIONS, Options
 from ._outcome import StopReason
-from ._rules import HOOKS, Rules
 from ._run import Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable, Collection
-    from typing import Any, ClassVar, TypeVar, Unpack
+    from collections.abc import Awaitable, Callable
+    from typing import Any, TypeVar, Unpack
 
     from ..policies import BackOff
-    from ._options import HedgeOptions
+    from ._option_types import HedgeOptions
 
     Demand = StopReason | float | None
     T = TypeVar("T")
@@ -32,25 +31,35 @@ async def hedge_call_async(
 ) -> T:
     """Await ``operation()``, start it again while it is slow, and return the first good result.
 
-    Attempt ``k + 1`` starts the ``k``-th delay of the policy after attempt ``k``, or at once when
-    one that is running fails; several run at a time, each in a task of its own. The first good
-    result cancels the rest. An error that is permanent, or that ``on`` does not retry, cancels all
-    and is raised. Once the policy says ``STOP``, ``max_attempts`` have started or the budget is
-    spent, no more are started, and those that run decide. The call returns, or raises, only after
-    all its tasks have ended.
+    Each attempt runs in a task of its own. The next one starts when the next delay of the policy
+    has passed since the last start, or at once when a running attempt fails. The first good result
+    cancels the others. An error that is permanent, or that ``on`` does not retry, cancels all of
+    them and is raised. Once the policy has returned ``STOP``, ``max_attempts`` have started or the
+    budget is spent, no more attempts start, and those that run decide. The call returns or
+    raises only after all its tasks have ended. If an attempt still returns a result after a cancel
+    or after ``timeout``, that is returned.
 
-    For operations that may be made twice at the same time without harm.
+    Use it only for operations that may run twice at the same time without harm.
 
     Source: hedging as in gRPC (gRFC A6).
 
-    A result that an attempt brings in spite of a cancel or the ``timeout`` is still returned.
+    Example:
+        >>> import asyncio
+        >>> from backoff_ticker import ConstantBackOff, hedge_call_async
+        >>> servers = iter(["slow", "fast"])
+        >>> async def fetch():
+        ...     server = next(servers)
+        ...     await asyncio.sleep(10 if server == "slow" else 0)
+        ...     return server
+        >>> asyncio.run(hedge_call_async(fetch, ConstantBackOff(0.001), max_attempts=2))
+        'fast'
 
     Thread safety: each call is a run of its own, on a copy of the policy, in one loop.
     Wakes when: an attempt ends, the next is due, ``timeout`` is reached, or a token is cancelled.
     If cancelled: all attempts are cancelled and awaited, then ``asyncio.CancelledError`` passes.
 
     Args:
-        operation: Called for each attempt; returns an awaitable, as coroutine functions do.
+        operation: Called for each attempt; returns an awaitable, as a coroutine function does.
         backoff: The policy of the delays; None: ``ExponentialBackOff()``.
         **options: ``on``, ``until``, ``retry_if``, ``token``, ``timeout``, ``max_attempts``,
             ``max_retry_after``, ``budget`` and ``clock``, as of ``retry``; ``max_attempts`` is 5
@@ -58,15 +67,19 @@ async def hedge_call_async(
             ``RetryAfter`` the next starts when that says.
 
     Raises:
-        TypeError, ValueError: An argument is not what it should be.
-        Exception: The last error, if all attempts fail; it has a note that says why there were no
-            more.
+        TypeError, ValueError: An argument is invalid.
+        Exception: The last error, if all attempts fail, with a note that says why no more started.
         Cancelled: The token was cancelled; from the last error, if there was one.
         DeadlineExceeded: ``timeout``, or a token's deadline, was reached; likewise.
     """
     require_operation(operation)
-    rules = _HedgeRules("hedge_call_async()", backoff, options)
-    hedge = _Hedge(Run(rules, name_of(operation)), operation)
+    checked = Options(
+        "hedge_call_async()",
+        backoff,
+        {"max_attempts": _MAX_ATTEMPTS, **options},
+        allowed=HEDGE_OPTIONS,
+    )
+    hedge = _Hedge(Run(checked, name_of(operation)), operation)
     try:
         result: T = await hedge.result()
     except GeneratorExit:  # nobody drives this coroutine any more: nothing can be awaited
@@ -79,18 +92,14 @@ async def hedge_call_async(
     return result
 
 
-class _HedgeRules(Rules):
-    """Rules without what makes no sense of attempts that run side by side."""
-
-    _without: ClassVar[Collection[str]] = ("attempt_timeout", "notify", "timer", *HOOKS)
-    max_attempts: int | None = 5  # as many as gRPC allows
-
+_MAX_ATTEMPTS = 5
+"""As many as gRPC allows."""
 
 _CUT_FOR = {StopReason.CANCELLED, StopReason.DEADLINE}
 
 
 class _Hedge:
-    """One call: the attempts that run, and when the next is due."""
+    """One call: its running attempts, and when the next one is due."""
 
     def __init__(self, run: Run, operation: Callable[[], Awaitable[Any]]) -> None:
         self._run = run
@@ -98,27 +107,21 @@ class _Hedge:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ended: Channel[asyncio.Task[Any]] = Channel(float("inf"), clock=run.clock)
         self._due: float | None = None
-        self._no_more: StopReason | None = None
-        self._spared = False
-        if run.token is not None and run.token.cancelled:
-            self._spare()
-
-    def _spare(self) -> None:
-        """Make one attempt under a token that is cancelled already, and do not cut it."""
-        self._spared = True
-        self._no_more = StopReason.CANCELLED
+        # The first attempt always runs: a token cancelled before must not cut it.
+        self._ignores_token = run.token is not None and run.token.cancelled
+        self._no_more: StopReason | None = StopReason.CANCELLED if self._ignores_token else None
 
     async def result(self) -> Any:
         """Return the first good result, or raise how the call ended."""
         run = self._run
         try:
             run.end(await self._decide())
-            if run.reason in _CUT_FOR and await self._came_all_the_same():
+            if run.reason in _CUT_FOR and await self._still_succeeds():
                 run.end(StopReason.SUCCEEDED)
         except Exception as failure:  # noqa: BLE001 - of the policy, or of what judges
             run.end(run.fail(failure))
-        if run.reason is StopReason.SUCCEEDED and run.rules.budget is not None:
-            run.rules.budget.success()
+        if run.reason is StopReason.SUCCEEDED and run.options.budget is not None:
+            run.options.budget.success()
         return result_of(run)
 
     async def _decide(self) -> StopReason:
@@ -126,27 +129,27 @@ class _Hedge:
         reason = None
         while reason is None:
             # No variable here has the task: its error would lead back to it.
-            reason = self._heard(await self._next_end())
+            reason = self._handle(await self._next_end())
         return reason
 
-    async def _came_all_the_same(self) -> bool:
-        """Cut the attempts that run; whether one of them brings a good result in spite of it."""
+    async def _still_succeeds(self) -> bool:
+        """Cancel the running attempts; return whether one of them still returns a good result."""
         came = False
         self.cancel_all()
         while self._tasks or len(self._ended):
             task = await self._ended.receive_async()
             if not came and not task.cancelled() and task.exception() is None:
                 self._run.result = task.result()
-                came = self._run.accepts()
+                came = self._run.accepts_result()
         return came
 
     async def _next_end(self) -> asyncio.Task[Any] | None:
-        """Wait until an attempt has ended and return it; None if it is time to look."""
+        """Wait until an attempt has ended and return it; None if a limit or a start is due."""
         ended, run = self._ended, self._run
         limits = [limit for limit in (self._due, run.deadline) if limit is not None]
         timeout = max(0.0, min(limits) - run.clock.monotonic()) if limits else None
         sources: list[Any] = [ended]
-        if run.token is not None and not self._spared:
+        if run.token is not None and not self._ignores_token:
             sources.append(run.token)
         try:
             source, value = await select_async(*sources, timeout=timeout)
@@ -154,90 +157,87 @@ class _Hedge:
             source = None
         if source is ended:
             return value  # type: ignore[no-any-return]
-        await checkpoint  # to attempts that end in the same moment
+        await checkpoint  # lets attempts end that are done at the same moment
         return ended.receive_nowait() if len(ended) else None
 
-    def _heard(self, task: asyncio.Task[Any] | None) -> StopReason | None:
-        """Go on after what ``_next_end()`` returned; say why the call is over if it is."""
+    def _handle(self, task: asyncio.Task[Any] | None) -> StopReason | None:
+        """Act on what ``_next_end()`` returned; return why the call is over, None if it is not."""
         if task is None:
-            return self._look()
+            return self._check()
         run = self._run
         if task.cancelled():
-            task.result()  # raises: it did so by itself, nobody here has cancelled it
+            task.result()  # raises: the attempt cancelled itself, not this call
         error = task.exception()
         try:
             if error is None:
                 run.result = task.result()
-                if run.accepts():
+                if run.accepts_result():
                     return StopReason.SUCCEEDED
-                return self._failed(run.demand_of(RejectedResult(run.result), always=True))
+                return self._failed(run.classify(RejectedResult(run.result), rejected=True))
             if isinstance(error, Exception):
-                return self._failed(run.demand_of(error))
+                return self._failed(run.classify(error))
             raise error
         finally:
             del task, error
 
-    def _look(self) -> StopReason | None:
-        """Say why the call is over; if it is not, start the attempt that is due."""
+    def _check(self) -> StopReason | None:
+        """Return why the call is over; if it is not, start the attempt that is due."""
         if any(task.done() for task in self._tasks):
-            return None  # the loop is about to tell
-        over = self._over()
+            return None  # its end is about to arrive
+        over = self._limit_reached()
         if over is None and self._due is not None and self._run.clock.monotonic() >= self._due:
             self._start_another()
         return over
 
-    def _over(self) -> StopReason | None:
+    def _limit_reached(self) -> StopReason | None:
         """Return why no attempt may run any more; None if they may."""
         run = self._run
-        if run.token is not None and run.token.cancelled and not self._spared:
+        if run.token is not None and run.token.cancelled and not self._ignores_token:
             return StopReason.CANCELLED
         if run.deadline is not None and run.clock.monotonic() >= run.deadline:
             return StopReason.DEADLINE
         return None
 
     def _failed(self, demand: Demand) -> StopReason | None:
-        """Start another attempt in place of one that failed; say why all is over if it is.
+        """Start another attempt after one failed; return why the call is over, None if it is not.
 
         Args:
-            demand: What the failure demands, as ``Run.demand_of()`` returned it.
+            demand: What ``Run.classify()`` returned for the failure.
         """
         if isinstance(demand, StopReason):
             return demand
         run = self._run
-        over = self._over()
+        over = self._limit_reached()
         if over is None and self._no_more is None:
             if demand is None:
                 self._start_another()
             else:
                 self._due = run.clock.monotonic() + demand
         if self._tasks or len(self._ended):
-            return None  # they may still be good
+            return None  # these may still succeed
         if over is None and self._due is not None and run.deadline is not None:
             over = StopReason.DEADLINE if self._due >= run.deadline else None
         return over or self._no_more
 
     def _start_another(self) -> None:
-        rules = self._run.rules
-        if rules.budget is not None and not rules.budget.try_acquire():
+        options = self._run.options
+        if options.budget is not None and not options.budget.try_acquire():
             self._no_more, self._due = StopReason.BUDGET, None
         else:
             self._start()
 
     def _start(self) -> None:
-        """Start an attempt, and fix when the next is due."""
+        """Start an attempt, and set when the next is due."""
         run = self._run
         run.attempts += 1
         task = current_loop().create_task(self._attempt(), name=f"{run.name}, {run.attempts}")
         self._tasks.add(task)
         task.add_done_callback(self._note_end)
         self._due = None
-        if self._no_more is None and run.attempts == run.rules.max_attempts:
+        if self._no_more is None and run.attempts == run.options.max_attempts:
             self._no_more = StopReason.MAX_ATTEMPTS
         if self._no_more is None:
-            token = run.token
-            self._no_more = run.ask()
-            if run.attempts == 1 and run.token is not token and run.is_cancelled():
-                self._spare()  # the policy has told of it only now
+            self._no_more = run.poll_policy()
         if self._no_more is None:
             self._due = run.clock.monotonic() + run.delay
 
@@ -250,7 +250,7 @@ class _Hedge:
     def _note_end(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # or asyncio complains of those that lose
+            task.exception()  # retrieved, or asyncio would report it
         self._ended.send_nowait(task)
 
     async def cancel_rest(self) -> None:
@@ -263,7 +263,7 @@ class _Hedge:
             except cancelled_error() as error:
                 interrupt = error
                 self.cancel_all()
-        # What is left here leads to the frames of attempts, and they lead here.
+        # Errors refer to the frames of attempts, and these refer to this object: a circle.
         self._run.error = None
         while len(self._ended):
             self._ended.receive_nowait()
@@ -274,6 +274,6 @@ class _Hedge:
                 del interrupt
 
     def cancel_all(self) -> None:
-        """Cancel the attempts that run."""
+        """Cancel the running attempts."""
         for task in list(self._tasks):
             task.cancel()

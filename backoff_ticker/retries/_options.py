@@ -1,49 +1,320 @@
-"""The options of a retry as callers pass them, for type checkers; ``_rules`` keeps them checked."""
+"""The options of a retry, checked once for all its runs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+import sys
+from types import CoroutineType
 
+from .._errors import BackoffTickerError, Cancelled, DeadlineExceeded, RetryAfter
+from .._validation import as_count, as_seconds, safe_repr
+from ..cancellation import CancellationToken, any_of, require_token
+from ..channels import require_timer
+from ..clock import resolve_clock
+from ..policies import ExponentialBackOff, copy_policy, is_immutable, require_policy
+from ._budget import RetryBudget
+from ._error_chain import find_permanent
+from ._outcome import StopReason
+
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Mapping
     from datetime import timedelta
+    from typing import Any
 
-    from ..cancellation import CancellationToken
     from ..channels import TimerLike
     from ..clock import Clock
-    from ._budget import RetryBudget
+    from ..policies import BackOff
     from ._outcome import Outcome
 
 
-class HedgeOptions(TypedDict, total=False):
-    """The options of ``hedge_call_async``, which describes them; ``retry`` has them all."""
-
-    on: (
-        type[BaseException]
-        | tuple[type[BaseException], ...]
-        | Callable[[Exception], bool | float | timedelta]
-    )
-    until: Callable[[Any], object] | None
-    retry_if: Callable[[Any], object] | None
-    token: CancellationToken | None
-    timeout: float | timedelta | None
-    max_attempts: int | None
-    max_retry_after: float | timedelta | None
-    budget: RetryBudget | None
-    clock: Clock | None
+_SIX_HOURS = 21_600.0
+_PACKAGE = __name__.partition(".")[0] + "."
 
 
-class RetryOptions(HedgeOptions, total=False):
-    """The options that ``retry``, ``retry_call``, ``retry_call_async`` and ``attempts`` share.
+class Options:
+    """The checked options of one retry, shared by all its runs and never changed.
 
-    They are described with ``retry``. A function of your own that passes them on is annotated
-    ``**options: Unpack[RetryOptions]``.
+    Most attributes are the options as ``retry`` describes them, durations in seconds. ``token``
+    combines the token that was given with the one of the policy.
+
+    Attributes:
+        backoff: The policy; each run makes a copy.
+        is_immutable: Whether the policy has no state, so that runs share it without a copy.
+        calls_hooks: Whether functions of the user are called between attempts: hooks, ``notify``,
+            ``until`` or ``retry_if``.
+        can_cut: Whether something may cut an attempt of a coroutine: a token or a limit of time.
+        starts_early: Whether a run of a thread begins before the first attempt, not after its
+            failure: hooks are called before, and the clock of a deadline is compared before.
+        attempts_at_once: The numbers of the attempts that follow a failure without a wait. Empty
+            unless ``classify()`` alone decides about them, beside a token: then there is no policy
+            to poll, no limit to compare and no hook to call. None: not known yet.
+
+    Args:
+        what: The public function that was called, for error messages.
+        backoff: The policy; None: ``ExponentialBackOff()``.
+        options: The options by name.
+        allowed: The names of the options that ``what`` has.
+
+    Raises:
+        TypeError, ValueError: An option is unknown or invalid.
     """
 
-    attempt_timeout: float | timedelta | None
-    notify: Callable[[Exception, float], object] | None
-    on_attempt: Callable[[Outcome], object] | None
-    on_retry: Callable[[Outcome], object] | None
-    on_success: Callable[[Outcome], object] | None
-    on_give_up: Callable[[Outcome], object] | None
-    timer: TimerLike | None
+    # Defaults are attributes of the class: so the options of a call without any cost nothing.
+    backoff: BackOff = ExponentialBackOff()
+    is_immutable: bool = False
+    calls_hooks: bool = False
+    can_cut: bool = False
+    starts_early: bool = False
+    attempts_at_once: range | None = None
+    on: Any = Exception
+    until: Callable[[Any], object] | None = None
+    retry_if: Callable[[Any], object] | None = None
+    token: CancellationToken | None = None
+    timeout: float | None = None
+    attempt_timeout: float | None = None
+    max_attempts: int | None = None
+    max_retry_after: float | None = _SIX_HOURS
+    notify: Callable[[Exception, float], object] | None = None
+    on_attempt: Callable[[Outcome], object] | None = None
+    on_retry: Callable[[Outcome], object] | None = None
+    on_success: Callable[[Outcome], object] | None = None
+    on_give_up: Callable[[Outcome], object] | None = None
+    budget: RetryBudget | None = None
+    clock: Clock | None = None
+    timer: TimerLike | None = None
+
+    def __init__(
+        self,
+        what: str,
+        backoff: BackOff | None,
+        options: Mapping[str, Any],
+        allowed: Collection[str] | None = None,
+    ) -> None:
+        self._what = what
+        # Of the instance, because classify() reads it: that is faster than of the class.
+        self._on_types: Any = Exception
+        if options:
+            self._check(options, _CHECKS if allowed is None else allowed)
+        if backoff is not None:
+            self._check_policy(backoff)
+        token = self.token
+        if token is not None:
+            self.can_cut = True
+            self.starts_early = self.starts_early or token.deadline is not None
+
+    def _check(self, options: Mapping[str, Any], allowed: Collection[str]) -> None:
+        for name, value in options.items():
+            if name not in allowed:
+                known = ", ".join(option for option in _CHECKS if option in allowed)
+                raise TypeError(f"{self._what} has no option {name!r}; it has {known}")
+            if value is None and name != "on":
+                setattr(self, name, None)
+                continue
+            setattr(self, name, _CHECKS[name](name, value))
+            if name == "on":
+                self._on_types = value if isinstance(value, (type, tuple)) else None
+            elif name in _CALLED_BETWEEN_ATTEMPTS:
+                self.calls_hooks = self.starts_early = True
+            elif name in ("timeout", "attempt_timeout"):
+                self.can_cut = True
+        if self.until is not None and self.retry_if is not None:
+            raise TypeError(f"{self._what} takes until or retry_if, not both")
+
+    def _check_policy(self, backoff: BackOff) -> None:
+        """Keep the policy, and combine the token that it has with the one given."""
+        self.backoff = backoff
+        if is_immutable(backoff):
+            self.is_immutable = True
+            return
+        if not type(backoff).__module__.startswith(_PACKAGE):
+            require_policy("backoff", backoff)
+            copy_policy("backoff", backoff)  # raises now, not at the first failure, if it must
+        token = getattr(backoff, "token", None)
+        if isinstance(token, CancellationToken) and token is not self.token:
+            self.token = token if self.token is None else any_of(token, self.token)
+
+    @property
+    def judges_results(self) -> bool:
+        """Whether ``until`` or ``retry_if`` is given."""
+        return self.until is not None or self.retry_if is not None
+
+    def start_of_timeout(self) -> float | None:
+        """Return the current time, if ``timeout`` counts from it; else None."""
+        return None if self.timeout is None else resolve_clock(self.clock).monotonic()
+
+    def raise_if_attempts_are_cut(self) -> None:
+        """Raise a TypeError for ``attempt_timeout``: only a coroutine can be cut."""
+        if self.attempt_timeout is not None:
+            raise TypeError(
+                f"{self._what} got attempt_timeout={self.attempt_timeout!r}, but only coroutines "
+                "can be cut (in a loop: `async for`)"
+            )
+
+    def raise_if_results_are_judged(self) -> None:
+        """Raise a TypeError for ``until`` and ``retry_if``: a generator has no result."""
+        if self.judges_results:
+            raise TypeError(f"{self._what} got until or retry_if, but decorates a generator")
+
+    def classify(self, error: Exception) -> StopReason | float | None:
+        """Return what a failure demands by itself, apart from all limits.
+
+        Types in ``on`` do not mean a ``Cancelled``, which says that work was stopped on purpose,
+        unless they name it or a deadline stopped the work.
+
+        Returns:
+            Why it must not be retried; else the seconds to wait, None: as the policy says.
+
+        Raises:
+            TypeError, ValueError: ``on`` returned neither a bool nor a duration.
+            Exception: ``on`` raised it.
+        """
+        types = self._on_types
+        # The markers are errors of the package: most errors cost no more than this look.
+        if error.__cause__ is not None or isinstance(error, BackoffTickerError):
+            if find_permanent(error) is not None:
+                return StopReason.PERMANENT
+            if isinstance(error, RetryAfter):
+                return self._clamped(error.seconds)
+            if (
+                isinstance(error, Cancelled)
+                and not isinstance(error, DeadlineExceeded)
+                and types is not None
+                and not any(issubclass(kind, Cancelled) for kind in _as_tuple(types))
+            ):
+                return StopReason.NOT_RETRIED
+        if types is not None:
+            return None if isinstance(error, types) else StopReason.NOT_RETRIED
+        answer = self.on(error)
+        _check_not_coroutine("on", answer)
+        if isinstance(answer, bool):
+            return None if answer else StopReason.NOT_RETRIED
+        expected = "a bool, seconds >= 0 or a timedelta"
+        return self._clamped(as_seconds("what on returns", answer, expected))
+
+    def find_attempts_at_once(self) -> range:
+        """Find, keep and return ``attempts_at_once``.
+
+        Called at the first failure, because it costs more than a call that succeeds.
+        """
+        types = self._on_types
+        only_errors_decide = (
+            self.budget is None
+            and self.timeout is None
+            and self.timer is None
+            and not self.calls_hooks
+            and self.is_immutable
+            and self.backoff.next_backoff() == 0.0
+            and types is not None
+            # A metaclass may run code of its own, which may fail, in isinstance().
+            and all(type(kind) is type for kind in _as_tuple(types))
+        )
+        last = self.max_attempts or sys.maxsize - 1  # a range of larger numbers is slower
+        self.attempts_at_once = range(2, last + 1 if only_errors_decide else 0)
+        return self.attempts_at_once
+
+    def accepts(self, result: object) -> bool:
+        """Return what ``until`` or ``retry_if`` says of a result.
+
+        Raises:
+            TypeError: The function is a coroutine function.
+            Exception: The function raised it.
+        """
+        if self.until is not None:
+            answer = self.until(result)
+            _check_not_coroutine("until", answer)
+            return bool(answer)
+        if self.retry_if is not None:
+            answer = self.retry_if(result)
+            _check_not_coroutine("retry_if", answer)
+            return not answer
+        return True
+
+    def _clamped(self, seconds: float) -> float:
+        """Return a wait that the operation or ``on`` asked for, at most ``max_retry_after``."""
+        most = self.max_retry_after
+        return seconds if most is None else min(seconds, most)
+
+
+def _as_tuple(on: type | tuple[type, ...]) -> tuple[type, ...]:
+    return on if isinstance(on, tuple) else (on,)
+
+
+def _check_not_coroutine(name: str, answer: object) -> None:
+    if isinstance(answer, CoroutineType):
+        answer.close()
+        raise TypeError(f"{name} must be a plain function, not a coroutine function")
+
+
+def _as_on(name: str, value: object) -> object:
+    for kind in value if isinstance(value, tuple) else (value,):
+        if isinstance(kind, type) and (issubclass(kind, Exception) or kind is BaseException):
+            continue
+        if isinstance(kind, type) and issubclass(kind, BaseException):
+            raise TypeError(
+                f"{name} names {kind.__name__}, which is not an Exception and never retried"
+            )
+        if isinstance(kind, type) or kind is not value or not callable(value):
+            raise TypeError(
+                f"{name} must be an exception type, a tuple of them, or a function of an error, "
+                f"not {safe_repr(value)}"
+            )
+    return value
+
+
+def _as_callable(name: str, value: object) -> object:
+    if not callable(value):
+        raise TypeError(f"{name} must be callable or None, not {safe_repr(value)}")
+    return value
+
+
+def _as_limit(name: str, value: float | timedelta) -> float:
+    return as_seconds(name, value, "a finite number of seconds >= 0, a timedelta or None")
+
+
+def _as_max_attempts(name: str, value: object) -> int:
+    return as_count(name, value, 1, also="None")
+
+
+def _as_token(name: str, value: object) -> object:
+    require_token(name, value)
+    return value
+
+
+def _as_budget(name: str, value: object) -> object:
+    if not isinstance(value, RetryBudget):
+        raise TypeError(f"{name} must be a RetryBudget or None, not {safe_repr(value)}")
+    return value
+
+
+def _as_clock(name: str, value: Clock) -> Clock:  # noqa: ARG001 - all checks take a name
+    return resolve_clock(value)
+
+
+def _as_timer(name: str, value: object) -> object:
+    require_timer(name, value)
+    return value
+
+
+_HOOKS = ("on_attempt", "on_retry", "on_success", "on_give_up")
+
+_CALLED_BETWEEN_ATTEMPTS = {"until", "retry_if", "notify", *_HOOKS}
+
+# None means that an option is absent; only ``on`` has to be something.
+_CHECKS: dict[str, Callable[[str, Any], object]] = {
+    "on": _as_on,
+    "until": _as_callable,
+    "retry_if": _as_callable,
+    "token": _as_token,
+    "timeout": _as_limit,
+    "attempt_timeout": _as_limit,
+    "max_attempts": _as_max_attempts,
+    "max_retry_after": _as_limit,
+    "notify": _as_callable,
+    **dict.fromkeys(_HOOKS, _as_callable),
+    "budget": _as_budget,
+    "clock": _as_clock,
+    "timer": _as_timer,
+}
+
+HEDGE_OPTIONS = frozenset(_CHECKS) - {"attempt_timeout", "notify", "timer", *_HOOKS}
+"""The options that make sense for attempts that run side by side."""

@@ -1,4 +1,4 @@
-"""What is known of one run of a retry: for hooks, and for whoever asks ``attempts()``."""
+"""How far one run of a retry has come: for hooks, and for the ``outcome`` of a loop."""
 
 from __future__ import annotations
 
@@ -11,14 +11,24 @@ if TYPE_CHECKING:
 
 
 class StopReason(enum.StrEnum):
-    """Why a retry makes no further attempt."""
+    """Why a retry makes no further attempt.
+
+    Example:
+        >>> from backoff_ticker import StopReason, attempts
+        >>> run = attempts()
+        >>> for attempt in run:
+        ...     with attempt:
+        ...         pass
+        >>> run.outcome.reason is StopReason.SUCCEEDED
+        True
+    """
 
     SUCCEEDED = "succeeded"
-    """The operation returned what was accepted."""
+    """The operation returned a value that was accepted."""
     PERMANENT = "permanent"
     """It raised ``Permanent``."""
     NOT_RETRIED = "not_retried"
-    """It raised what ``on`` does not retry."""
+    """It raised an error that ``on`` does not retry."""
     MAX_ATTEMPTS = "max_attempts"
     """``max_attempts`` were made."""
     EXHAUSTED = "exhausted"
@@ -30,9 +40,9 @@ class StopReason(enum.StrEnum):
     BUDGET = "budget"
     """The budget had nothing left for another attempt."""
     FAILED = "failed"
-    """The policy, a hook, the timer, or what judges errors and results raised an error."""
+    """The policy, a hook, the timer, ``on``, ``until`` or ``retry_if`` raised an error."""
     INTERRUPTED = "interrupted"
-    """Something that is no ``Exception`` came, such as ``KeyboardInterrupt``."""
+    """An exception came that is not an ``Exception``, such as ``KeyboardInterrupt``."""
 
 
 if TYPE_CHECKING:
@@ -53,21 +63,29 @@ else:
 
 
 class Outcome(_OutcomeFields):
-    """How far one run has come; frozen.
+    """How far one run has come; a tuple with names.
+
+    Example:
+        >>> from backoff_ticker import retry_call
+        >>> retry_call(lambda: "done", on_success=lambda outcome: print(outcome.attempts))
+        1
+        'done'
+
+    Thread safety: immutable.
 
     Attributes:
-        name: What is retried: the ``__qualname__`` of the operation.
-        attempts: How many attempts were made, the one that just begins included.
+        name: The ``__qualname__`` of the operation.
+        attempts: The number of attempts, including the one that begins now.
         elapsed: Seconds since the first attempt began, until the run ended.
-        waited: How many of them were spent between attempts.
-        delay: The wait that follows, in seconds; None where none does.
+        waited: Seconds of them that were spent between attempts.
+        delay: The wait that follows, in seconds; None if none does.
         reason: Why it ended; None while it goes on.
-        last_error: What the last attempt that failed raised; None if none did.
+        last_error: The error of the last attempt that failed; None if none did.
     """
 
     __slots__ = ()
 
     @property
     def succeeded(self) -> bool:
-        """Whether the operation returned what was accepted."""
+        """Whether the operation returned a value that was accepted."""
         return self.reason is StopReason.SUCCEEDED

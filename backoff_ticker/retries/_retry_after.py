@@ -1,105 +1,100 @@
-"""The value of HTTP's field Retry-After: a number of seconds, or a date in one of three forms."""
+"""The value of HTTP's field Retry-After: a number of seconds, or a date in one of three forms.
+
+``email.utils`` is of no help: it accepts far more than these forms, and reads neither a leap second
+nor a year below 100, nor a year of two digits as HTTP wants it.
+"""
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime, timedelta
-
 from .._validation import LARGEST, as_number, safe_repr
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
-_LONG_DAY = "|".join(_DAYS)
 _DAY = "|".join(name[:3] for name in _DAYS)
 _MONTH = f"(?P<month>{'|'.join(_MONTHS)})"
 _TIME = "(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
 
-_SECONDS = re.compile("[0-9]+")
-_IMF_FIXDATE = re.compile(
-    f"(?:{_DAY}), (?P<day>[0-9]{{2}}) {_MONTH} (?P<year>[0-9]{{4}}) {_TIME} GMT"
-)
-_RFC850_DATE = re.compile(
-    f"(?:{_LONG_DAY}), (?P<day>[0-9]{{2}})-{_MONTH}-(?P<year>[0-9]{{2}}) {_TIME} GMT"
-)
-_ASCTIME_DATE = re.compile(
-    f"(?:{_DAY}) {_MONTH} (?P<day>[0-9]{{2}}| [0-9]) {_TIME} (?P<year>[0-9]{{4}})"
+_DATE_FORMS = (
+    f"(?:{_DAY}), (?P<day>[0-9]{{2}}) {_MONTH} (?P<year>[0-9]{{4}}) {_TIME} GMT",
+    f"(?:{'|'.join(_DAYS)}), (?P<day>[0-9]{{2}})-{_MONTH}-(?P<year>[0-9]{{2}}) {_TIME} GMT",
+    f"(?:{_DAY}) {_MONTH} (?P<day>[0-9]{{2}}| [0-9]) {_TIME} (?P<year>[0-9]{{4}})",
 )
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_YEAR_1 = (datetime(1, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds()
-_YEAR_10000 = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH).total_seconds() + 86_400.0
+_YEAR_1, _YEAR_10000 = -62_135_596_800.0, 253_402_300_800.0  # in Unix seconds
 _LEAP_SECOND = 60
 _YEARS_AHEAD = 50
 
 
 def parse_retry_after(value: str, now: float) -> float | None:
-    """Return the seconds from ``now`` that ``value`` asks to wait, at least 0.
+    """Return the seconds to wait from ``now`` that a Retry-After header asks for, at least 0.
 
-    ``value`` is a number of seconds (digits alone) or a date, in GMT, as in ``Sun, 06 Nov 1994
+    ``value`` is a number of seconds (digits only) or a date in GMT, such as ``Sun, 06 Nov 1994
     08:49:37 GMT``, ``Sunday, 06-Nov-94 08:49:37 GMT`` or ``Sun Nov  6 08:49:37 1994``; spaces and
-    tabs may stand around it. A date that has passed gives 0, and a number too big for a float the
-    largest one. The name of the day is not compared with the date. The locale plays no part.
+    tabs around it are ignored. A date in the past gives 0, a number too big for a float the largest
+    float. The name of the day is not compared with the date. The locale plays no part.
 
-    Source: RFC 9110, sections 10.2.3 and 5.6.7. A year of two digits means the last such year
+    Source: RFC 9110, sections 10.2.3 and 5.6.7. A year of two digits means the latest such year
     whose date is not more than 50 years after ``now``.
 
+    Example:
+        >>> from backoff_ticker import parse_retry_after
+        >>> parse_retry_after("120", now=0.0)
+        120.0
+        >>> parse_retry_after("Thu, 01 Jan 1970 00:01:00 GMT", now=15.0)
+        45.0
+        >>> parse_retry_after("soon", now=0.0)
+
     Args:
-        value: The text of the field, any ``str``.
+        value: The text of the header, any ``str``.
         now: The present in Unix seconds, within the years 1 to 9999.
 
     Returns:
-        Finite seconds, or None where ``value`` is neither a number of seconds nor a date.
+        Finite seconds, or None if ``value`` is neither a number of seconds nor a date.
 
     Raises:
-        TypeError: ``now`` is no number.
-        ValueError: ``now`` is out of its range.
+        TypeError: ``now`` is not a number.
+        ValueError: ``now`` is out of range.
     """
-    now = _as_moment("now", now)
+    import re
+
+    expected = "Unix seconds within the years 1 to 9999"
+    present = as_number("now", now, expected)
+    if not _YEAR_1 <= present < _YEAR_10000:
+        raise ValueError(f"now must be {expected}, not {safe_repr(now)}")
     text = value.strip(" \t")
-    if _SECONDS.fullmatch(text):
+    if re.fullmatch("[0-9]+", text):
         return min(float(text), LARGEST)
-    for form in (_IMF_FIXDATE, _RFC850_DATE, _ASCTIME_DATE):
-        found = form.fullmatch(text)
+    for form in _DATE_FORMS:
+        found = re.fullmatch(form, text)
         if found is not None:
-            moment = _unix_seconds(found, now)
-            return None if moment is None else max(moment - now, 0.0)
+            moment = _unix_seconds(found, present)
+            return None if moment is None else max(moment - present, 0.0)
     return None
 
 
-def _as_moment(name: str, value: float) -> float:
-    expected = "Unix seconds within the years 1 to 9999"
-    moment = as_number(name, value, expected)
-    if not _YEAR_1 <= moment < _YEAR_10000:
-        raise ValueError(f"{name} must be {expected}, not {safe_repr(value)}")
-    return moment
-
-
 def _unix_seconds(found: re.Match[str], now: float) -> float | None:
-    """Return the moment that a date tells, or None where there is no such moment."""
+    """Return the moment of a date in Unix seconds; None if there is no such date."""
+    from datetime import UTC, datetime, timedelta
+
+    epoch = datetime(1970, 1, 1, tzinfo=UTC)
     month = _MONTHS.index(found["month"]) + 1
     day, hour, minute, second = (int(found[name]) for name in ("day", "hour", "minute", "second"))
     if second > _LEAP_SECOND:
         return None
     year = int(found["year"])
-    if found.re is _RFC850_DATE:
-        year = _whole_year(year, (month, day, hour, minute, second), now)
+    if len(found["year"]) == len("94"):
+        present = epoch + timedelta(seconds=now)
+        latest = present.year + _YEARS_AHEAD
+        year = latest - (latest - year) % 100
+        if year == latest and (month, day, hour, minute, second) > present.timetuple()[1:6]:
+            year -= 100
     try:
-        minute_began = datetime(year, month, day, hour, minute, tzinfo=UTC)
+        start_of_minute = datetime(year, month, day, hour, minute, tzinfo=UTC)
     except ValueError:
         return None
-    return (minute_began - _EPOCH).total_seconds() + second
-
-
-def _whole_year(two_digits: int, rest: tuple[int, ...], now: float) -> int:
-    """Return the last year that ends so, if its date is not more than 50 years after ``now``.
-
-    Args:
-        two_digits: The end of the year.
-        rest: Month, day, hour, minute, second of the date.
-        now: The present, in Unix seconds.
-    """
-    present = _EPOCH + timedelta(seconds=now)
-    latest = present.year + _YEARS_AHEAD
-    year = latest - (latest - two_digits) % 100
-    return year - 100 if year == latest and rest > present.timetuple()[1:6] else year
+    return (start_of_minute - epoch).total_seconds() + second

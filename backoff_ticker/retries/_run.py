@@ -1,202 +1,248 @@
-"""One run of a retry: what has happened so far, and what follows a failure.
+"""One run of a retry: its state, and the one rule of what follows a failure.
 
-Nothing here waits or calls the operation. Of user code it asks the policy, and what judges errors
-and results; these may fail, and their errors pass.
+Nothing here waits or calls the operation.
 """
 
 from __future__ import annotations
 
-from .._errors import Cancelled
-from .._sentinels import STOP
+from .._errors import (
+    BackoffTickerError,
+    Cancelled,
+    DeadlineExceeded,
+    Permanent,
+    RejectedResult,
+    RetryAfter,
+)
 from .._validation import LARGEST
 from ..clock import resolve_clock
-from ..policies import End, PolicyRun, checked_delay, start_policy
-from ._ending import cut_error
-from ._errors import Permanent, RetryAfter, hang_on, permanent_in, unwrapped
+from ..policies import End, PolicyRun, start_policy
+from ._error_chain import append_cause, find_permanent, unwrapped
+from ._no_wait import SkippingClock, active_no_wait
 from ._outcome import Outcome, StopReason
-from ._skipping import SkippingClock, skippers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Final
 
     from .._sentinels import Stop
     from ..clock import Clock
-    from ._rules import Rules
+    from ._options import Options
 
-MARKERS = (Permanent, RetryAfter, Cancelled)
-"""Errors that say by themselves what is to follow."""
+
+class NoResult(BackoffTickerError):
+    """An attempt that neither returned nor failed by itself; stands for its error, never raised."""
+
+
+REFUSED: Final = NoResult("not made: the token was cancelled right before")
+CUT: Final = NoResult("cut by the token or a limit of time")
 
 
 class Run:
     """The state of one run; used by one thread or task at a time.
 
     Args:
-        rules: The options.
-        name: What is retried.
-        error: What the last attempt raised, if attempts were made already.
-        began: When the first of them began, if that was measured.
-        failed: When it failed, if that was measured.
-        made: How many were made.
+        options: The options.
+        name: The name of the operation.
+        began: When the run began, if that was measured; None: now.
+        attempts: The number of attempts that were already made.
+        from_start: Whether the run began before the first attempt, not after its failure.
 
     Attributes:
-        clock: What measures it.
-        deadline: When its ``timeout`` is reached, in the clock's monotonic seconds; None: never.
+        clock: Measures the run.
+        deadline: When ``timeout`` is reached, in the clock's monotonic seconds; None: never.
         attempts: How many attempts began.
         waited: Seconds spent between attempts.
         delay: The wait that follows the last failure, in seconds.
-        error: What the last attempt that failed raised.
-        always_pauses: Whether a wait of no time is a wait, too.
-        result: What the last attempt that did not fail returned.
-        token: What cancels it; may change while the policy is asked.
-        skipping: The clock, if waits are skipped.
-        cut: The ``asyncio.CancelledError`` that cut the last attempt: it tells where.
-        cut_for: Why the run is to end for that; None: ``attempt_timeout`` cut it.
-        culprit: What is to blame if something else than the operation fails.
-        failure: What that raised.
-        blamed: Whose fault it was.
-        is_waiting: Whether ``delay`` is what follows, or would.
-        began: When it began, in the clock's monotonic seconds.
-        from_start: Whether that was before the first attempt, not after its failure.
+        error: The exception of the last attempt that failed.
+        result: The value of the last attempt that returned.
+        token: Cancels the run: the given one, combined with that of the policy.
+        skipping: The clock if waits are skipped; else None.
+        always_waits: Whether a ``delay`` of 0 is a wait as well: waits are skipped, or timed.
+        cut: The ``asyncio.CancelledError`` that cut the last attempt: it shows where.
+        cut_for: Why the run ends because of that; None: ``attempt_timeout`` cut the attempt.
+        failing_component: The name of what is being used, should it raise.
+        failure: The exception of a component other than the operation.
+        failed_component: The name of that component.
+        is_waiting: Whether the wait of ``delay`` is under way, or would be the next step.
+        began: When the run began, in the clock's monotonic seconds.
+        from_start: As given.
         ended: When it ended.
         reason: Why it ended; None before.
     """
 
-    # What most runs never change stands in the class: so a run costs half as much to begin.
-    deadline: float | None = None
-    waited: float = 0.0
-    always_pauses: bool = False
-    result: object = None
-    skipping: SkippingClock | None = None
-    cut: BaseException | None = None
-    cut_for: StopReason | None = None
-    culprit: str = ""
-    failure: Exception | None = None
-    reason: StopReason | None = None
-    is_waiting: bool = False
-    blamed: str = ""
-    _policy: PolicyRun | None = None
-    ended: float = 0.0
+    __slots__ = (
+        "_poll",
+        "always_waits",
+        "attempts",
+        "began",
+        "clock",
+        "cut",
+        "cut_for",
+        "deadline",
+        "delay",
+        "ended",
+        "error",
+        "failed_component",
+        "failing_component",
+        "failure",
+        "from_start",
+        "is_waiting",
+        "name",
+        "options",
+        "reason",
+        "result",
+        "skipping",
+        "token",
+        "waited",
+    )
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what is known of the attempts made already
+    def __init__(
         self,
-        rules: Rules,
+        options: Options,
         name: str,
-        error: Exception | None = None,
         began: float | None = None,
-        failed: float | None = None,
-        made: int = 1,
+        attempts: int = 0,
+        *,
+        from_start: bool = True,
     ) -> None:
-        clock = resolve_clock(rules.clock)
-        token = rules.token
+        clock = resolve_clock(options.clock)
+        token = options.token
         if token is not None and token.deadline is not None and token.clock is not clock:
             raise ValueError(
                 f"token must have its deadline on the retry's clock {clock!r}, "
                 f"not on {token.clock!r}"
             )
-        if skippers:
-            clock = self.skipping = SkippingClock(clock)
-        if self.skipping is not None or rules.timer is not None:
-            self.always_pauses = True
-        self.rules = rules
+        self.options = options
         self.name = name
         self.clock: Clock = clock
-        self.error: Any = error
-        self.attempts: int = 0 if error is None else made
-        self.delay: float = 0.0
         self.token = token
-        self._ask: Callable[[], float | Stop | End] | None = None
-        self.from_start: bool = error is None or began is not None
-        if began is None:
-            began = clock.monotonic() if failed is None else failed
-        self.began: float = began
-        if rules.timeout is not None:
-            self.deadline = min(self.began + rules.timeout, LARGEST)
+        self.skipping: SkippingClock | None = None
+        self.always_waits: bool = options.timer is not None
+        if active_no_wait:
+            self.clock = clock = self.skipping = SkippingClock(clock)
+            self.always_waits = True
+        self.attempts = attempts
+        self.from_start = from_start
+        self.began: float = clock.monotonic() if began is None else began
+        self.deadline: float | None = None
+        if options.timeout is not None:
+            self.deadline = min(self.began + options.timeout, LARGEST)
+        self.waited: float = 0.0
+        self.delay: float = 0.0
+        self.is_waiting: bool = False
+        self.error: Any = None
+        self.result: Any = None
+        self.cut: BaseException | None = None
+        self.cut_for: StopReason | None = None
+        self.failing_component: str = ""
+        self.failed_component: str = ""
+        self.failure: Exception | None = None
+        self.reason: StopReason | None = None
+        self.ended: float = 0.0
+        self._poll: Callable[[], float | Stop | End] | None = None
+
+    # The rule
+
+    def after_attempt(self, error: Exception | None) -> StopReason | None:
+        """Decide what follows an attempt.
+
+        Args:
+            error: What the operation raised, ``CUT`` or ``REFUSED``; None: it returned ``result``.
+
+        Returns:
+            Why the run ends; None: another attempt follows, after a wait of ``delay``.
+        """
+        if error is not None:
+            return self.after_failure(error)
+        try:
+            if self.accepts_result():
+                return StopReason.SUCCEEDED
+        except Exception as failure:  # noqa: BLE001 - raised at the end
+            return self.fail(failure)
+        return self.after_failure(RejectedResult(self.result), rejected=True)
+
+    def after_failure(  # noqa: PLR0911 - each return is one reason to end
+        self, error: Exception, *, rejected: bool = False
+    ) -> StopReason | None:
+        """Decide what follows a failed attempt, as ``after_attempt()`` says.
+
+        The order of these checks is part of the contract: see ``retry``.
+
+        Args:
+            error: What the operation raised, ``CUT`` or ``REFUSED``.
+            rejected: Whether the result was rejected instead: then ``on`` is not asked.
+        """
+        options = self.options
+        try:
+            demand = self.classify(error, rejected=rejected)
+            if demand.__class__ is StopReason:
+                return demand
+            now = 0.0
+            if self.token is not None or self.deadline is not None:
+                now = self.now()
+                reason = self.limit_reached(now)
+                if reason is not None:
+                    return reason
+            if options.max_attempts is not None and self.attempts >= options.max_attempts:
+                return StopReason.MAX_ATTEMPTS
+            reason = self.poll_policy()
+            if reason is not None:
+                return reason
+            if demand is not None:
+                self.delay = demand  # type: ignore[assignment]
+            if self.deadline is not None and now + self.delay >= self.deadline:
+                self.is_waiting = True
+                return StopReason.DEADLINE
+            if options.budget is not None and not options.budget.try_acquire():
+                return StopReason.BUDGET
+        except Exception as failure:  # noqa: BLE001 - of the policy or `on`: raised at the end
+            return self.fail(failure)
+        return None
+
+    def classify(self, error: Exception, *, rejected: bool = False) -> StopReason | float | None:
+        """Return what a failure demands by itself, apart from all limits; keep it as ``error``.
+
+        Returns:
+            Why it must not be retried; else the seconds to wait, None: as the policy says.
+
+        Raises:
+            Exception: ``on`` raised it.
+        """
+        if error.__class__ is NoResult:
+            if error is REFUSED:
+                self.attempts -= 1
+                return self.limit_reached(self.now()) or StopReason.CANCELLED
+            if self.cut_for is not None:
+                return self.cut_for
+            error, self.cut = self.error_for(CUT), None
+        self.error = error
+        if rejected:
+            return None
+        self.failing_component = "on"
+        demand = self.options.classify(error)
+        if demand is not None:
+            marker = find_permanent(error) if demand is StopReason.PERMANENT else error
+            if isinstance(marker, (Permanent, RetryAfter)):
+                self.error = unwrapped(marker)
+            elif isinstance(error, Cancelled) and self.is_cancelled():
+                return StopReason.CANCELLED
+        return demand
+
+    def accepts_result(self) -> bool:
+        """Return whether ``result`` is accepted.
+
+        Raises:
+            Exception: ``until`` or ``retry_if`` raised it.
+        """
+        self.failing_component = "retry_if" if self.options.until is None else "until"
+        return self.options.accepts(self.result)
+
+    # The limits
 
     def now(self) -> float:
         """Return the time, if there is a deadline to compare it with."""
         return 0.0 if self.deadline is None else self.clock.monotonic()
-
-    def judge(self, error: Exception, *, always: bool = False) -> StopReason | None:
-        """Decide what follows a failure: fix the ``delay``, or say why to give up.
-
-        Args:
-            error: What the operation raised.
-            always: Whether to retry it whatever ``on`` says.
-
-        Raises:
-            Exception: The policy, or ``on``, failed: named by ``culprit``.
-        """
-        rules = self.rules
-        most = rules.max_attempts
-        if (  # the loops of _go_on have this condition, too
-            rules.policy_decides
-            and isinstance(error, rules.on)
-            and error.__cause__ is None
-            and not isinstance(error, MARKERS)
-            and (most is None or self.attempts < most)
-        ):
-            self.error = error
-            return self.ask()  # which is all that what follows comes to
-        demand = self.demand_of(error, always=always)
-        if isinstance(demand, StopReason):
-            return demand
-        now = 0.0 if self.deadline is None else self.clock.monotonic()
-        reason = None
-        token = self.token
-        if self.deadline is not None or (
-            token is not None and (token.cancelled or self.skipping is not None)
-        ):
-            reason = self.look(now)
-        if reason is None and most is not None and self.attempts >= most:
-            reason = StopReason.MAX_ATTEMPTS
-        reason = reason or self.ask()
-        if reason is not None:
-            return reason
-        if demand is not None:
-            self.delay = demand
-        if self.deadline is not None and now + self.delay >= self.deadline:
-            self.is_waiting = True
-            return StopReason.DEADLINE
-        if rules.budget is not None and not rules.budget.try_acquire():
-            return StopReason.BUDGET
-        return None
-
-    def demand_of(self, error: Exception, *, always: bool = False) -> StopReason | float | None:
-        """Return what a failure demands by itself, before anything else is looked at.
-
-        Returns:
-            Why it must not be retried; else how many seconds to wait, None: as the policy says.
-        """
-        rules = self.rules
-        self.error = error
-        self.culprit = "the error"
-        permanent = permanent_in(error)
-        if permanent is not None:
-            self.error = unwrapped(permanent)
-            return StopReason.PERMANENT
-        if isinstance(error, RetryAfter):
-            self.error = unwrapped(error)
-            return rules.clamped(error.seconds)
-        if always:
-            return None
-        self.culprit = "on"
-        wanted = rules.wants(error)
-        if wanted is True:
-            return None
-        if wanted is not False:
-            return rules.clamped(wanted)
-        # The work was called off: if by our own token, that is what there is to say.
-        called_off = isinstance(error, Cancelled) and self.is_cancelled()
-        return StopReason.CANCELLED if called_off else StopReason.NOT_RETRIED
-
-    def judge_cut(self) -> StopReason | None:
-        """Decide what follows an attempt that was cut."""
-        if self.cut_for is not None:
-            return self.cut_for
-        error, self.cut = cut_error(self), None
-        return self.judge(error)
 
     def is_cancelled(self) -> bool:
         """Whether a token cancels it, or would if the waits had not been skipped."""
@@ -209,7 +255,7 @@ class Run:
             return False
         return self.clock.monotonic() >= token.deadline
 
-    def look(self, now: float) -> StopReason | None:
+    def limit_reached(self, now: float) -> StopReason | None:
         """Return why no further attempt may be made at ``now``; None if one may."""
         if self.token is not None and self.is_cancelled():
             return StopReason.CANCELLED
@@ -218,84 +264,77 @@ class Run:
         return None
 
     def is_refused(self) -> bool:
-        """Whether a call must not be made any more; the last look, right before it."""
+        """Whether a call must not be made: the last look at the token, right before the call.
+
+        The first attempt is always made.
+        """
         token = self.token
         return token is not None and self.attempts > 1 and token.cancelled
 
-    def refused(self) -> StopReason:
-        """Take back the attempt that had begun: it must not be made any more; return why."""
-        self.attempts -= 1
-        return self.look(self.now()) or StopReason.CANCELLED
-
-    def fail(self, failure: Exception) -> StopReason:
-        """Keep what failed instead of the operation, and whose fault it was."""
-        if self.failure is not None:
-            hang_on(failure, self.failure)
-        self.failure = failure
-        self.blamed = self.culprit
-        return StopReason.FAILED
-
-    def accepts(self) -> bool:
-        """Whether the result is accepted."""
-        rules = self.rules
-        if not rules.judges_results:
-            return True
-        self.culprit = "retry_if" if rules.until is None else "until"
-        return rules.accepts(self.result)
+    def error_for(self, no_result: NoResult) -> Exception:
+        """Return an exception that describes an attempt that was cut or refused."""
+        token = self.token
+        if no_result is CUT and self.cut_for is None:
+            error = TimeoutError(f"the attempt took longer than {self.options.attempt_timeout!r} s")
+            error.__context__ = self.cut
+            return error
+        if no_result is CUT and self.cut_for is StopReason.DEADLINE:
+            return DeadlineExceeded()
+        return token.error() if token is not None and token.cancelled else DeadlineExceeded()
 
     # The policy
 
-    def ask(self) -> StopReason | None:
-        """Ask the policy for the ``delay``; return why there is none if there is none."""
-        self.culprit = "the back-off policy"
-        delay: Any = (self._ask or self._begin_policy())()
-        if delay.__class__ is not float or not 0.0 <= delay <= LARGEST:
-            delay = self._checked(delay)
-            if delay is None:
-                return StopReason.CANCELLED if self.is_cancelled() else StopReason.EXHAUSTED
-        self.delay = delay
-        return None
+    def poll_policy(self) -> StopReason | None:
+        """Poll the policy for the ``delay``; return why there is none.
 
-    def _begin_policy(self) -> Callable[[], float | Stop | End]:
-        """Begin the run of the policy, at the first failure: its limits of time count from here."""
-        rules = self.rules
-        if rules.immutable:
-            self._ask = rules.backoff.next_backoff
-            return self._ask
-        backoff = start_policy("backoff", rules.backoff, self.clock)
-        if rules.simple:
-            self._ask = backoff.next_backoff
-        else:
-            beneath = self.clock if self.skipping is None else self.skipping.clock
-            given = () if rules.token is None else (rules.token,)
-            self._policy = PolicyRun(backoff, beneath, given)
-            self._ask = self._ask_policy
-        return self._ask
-
-    def _ask_policy(self) -> float | End:
-        policy = self._policy
-        assert policy is not None  # noqa: S101 - begun
-        delay = policy.ask()
-        self.token = policy.token
-        return delay
-
-    def _checked(self, delay: object) -> float | None:
-        """Return what the policy answered as a delay; None for ``STOP``."""
-        if isinstance(delay, End):
-            if delay.error is not None:
-                raise delay.error
+        Raises:
+            Exception: The policy failed.
+        """
+        self.failing_component = "the back-off policy"
+        answer: Any = (self._poll or self._start_policy())()
+        if answer.__class__ is float:
+            self.delay = answer
             return None
-        return None if delay is STOP else checked_delay(self.rules.backoff, delay)
+        if isinstance(answer, End) and answer.error is not None:
+            raise answer.error
+        return StopReason.CANCELLED if self.is_cancelled() else StopReason.EXHAUSTED
+
+    def _start_policy(self) -> Callable[[], float | Stop | End]:
+        """Start the policy at the first failure: its limits of elapsed time count from here."""
+        options = self.options
+        if options.is_immutable:  # a policy of ours, whose delays need no check
+            self._poll = options.backoff.next_backoff
+            return self._poll
+        backoff = start_policy("backoff", options.backoff, self.clock)
+        beneath = self.clock if self.skipping is None else self.skipping.clock
+        policy = PolicyRun(backoff, beneath, () if self.token is None else (self.token,))
+        self.token = policy.token
+        self._poll = policy.ask
+        return self._poll
 
     # The end
 
+    def succeeded(self) -> Any:
+        """Return the result of a run without hooks."""
+        if self.options.budget is not None:
+            self.options.budget.success()
+        return self.result
+
+    def fail(self, failure: Exception) -> StopReason:
+        """Keep the exception of a component other than the operation, to be raised at the end."""
+        if self.failure is not None:
+            append_cause(failure, self.failure)
+        self.failure = failure
+        self.failed_component = self.failing_component
+        return StopReason.FAILED
+
     def end(self, reason: StopReason) -> None:
-        """Keep why it ended, and when."""
+        """Keep why the run ended, and when."""
         self.reason = reason
         self.ended = self.clock.monotonic()
 
     def outcome(self) -> Outcome:
-        """Return what is known of it now."""
+        """Return how far the run has come."""
         ended = self.reason is not None
         now = self.ended if ended else self.clock.monotonic()
         return Outcome(

@@ -6,7 +6,7 @@ import inspect
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from ..retries import skippers
+from ..retries import active_no_wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,10 +26,10 @@ class _NoWait:
     def __enter__(self) -> None:
         key = object()
         self._keys.append(key)
-        skippers[key] = None
+        active_no_wait[key] = None
 
     def __exit__(self, *_: object) -> None:
-        del skippers[self._keys.pop()]
+        del active_no_wait[self._keys.pop()]
 
     def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
         """Decorate a function, or a coroutine function, whose retries do not wait.

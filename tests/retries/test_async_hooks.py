@@ -1,21 +1,34 @@
-"""Hooks that are awaited: coroutine functions and asynchronous context managers."""
+"""Hooks in coroutines: awaitable ones, and asynchronous context managers."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import types
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backoff_ticker import CancellationToken, Cancelled, ConstantBackOff, attempts
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    ConstantBackOff,
+    ZeroBackOff,
+    attempts,
+    hedge_call_async,
+    retry_call,
+    retry_call_async,
+)
 from tests.retries.faces import ALL_ASYNC, FACES, SYNC, in_loop, on_faces
 from tests.retries.made_hooks import HOOKS, AsyncManager, ends_of, spanning
 from tests.retries.made_policies import at
 from tests.retries.scripts import Script, Takes, now
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
     from backoff_ticker.testing import VirtualClock
+
 
 AWAITING = on_faces("async call", "async loop, async with")
 
@@ -232,3 +245,74 @@ def test_a_break_is_a_success_for_awaited_hooks_too(clock: VirtualClock) -> None
         ("in", "on_success 1"),
         ("out", "on_success 1", None),
     ]
+
+
+CALLS = [
+    pytest.param(lambda operation: retry_call_async(operation, ZeroBackOff()), id="call"),
+    pytest.param(
+        lambda operation: retry_call_async(operation, ZeroBackOff(), on_retry=lambda _: None),
+        id="script",
+    ),
+    pytest.param(
+        lambda operation: retry_call_async(operation, ZeroBackOff(), timeout=60), id="cut"
+    ),
+    pytest.param(lambda operation: hedge_call_async(operation, ZeroBackOff()), id="hedge"),
+]
+
+
+def flaky() -> Callable[[], Any]:
+    failures = [OSError()]
+
+    @types.coroutine
+    def operation() -> Generator[None, None, int]:
+        yield
+        if failures:
+            raise failures.pop()
+        return 7
+
+    return operation
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_coroutine_made_of_a_generator_is_awaited(call: Any) -> None:
+    assert asyncio.run(call(flaky())) == 7
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_generator_that_is_no_coroutine_is_not(call: Any) -> None:
+    def operation() -> Generator[None, None, None]:
+        yield
+
+    with pytest.raises(TypeError, match="must return an awaitable, not one of type generator"):
+        asyncio.run(call(operation))
+
+
+@pytest.mark.parametrize("block", ["with", "async with"])
+def test_a_hook_that_is_a_coroutine_made_of_a_generator_is_awaited(block: str) -> None:
+    log: list[str] = []
+
+    @types.coroutine
+    def hook(_: object) -> Generator[None, None, None]:
+        yield
+        log.append("awaited")
+
+    async def main() -> None:
+        async for attempt in attempts(ZeroBackOff(), on_success=hook):
+            if block == "with":
+                with attempt:
+                    pass
+            else:
+                async with attempt:
+                    pass
+
+    asyncio.run(main())
+    assert log == ["awaited"]
+
+
+def test_a_thread_refuses_a_hook_that_is_a_coroutine_made_of_a_generator() -> None:
+    @types.coroutine
+    def hook(_: object) -> Generator[None, None, None]:
+        yield
+
+    with pytest.raises(TypeError, match="on_success returned an awaitable"):
+        retry_call(int, on_success=hook)

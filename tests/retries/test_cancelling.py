@@ -1,4 +1,4 @@
-"""Tokens: what a cancel ends, when, and with which error."""
+"""Cancels of a token and of the task."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from tests.retries.scripts import Script, Takes, now
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
+
 
 # Waits
 
@@ -245,3 +246,23 @@ def test_zero_delays_give_way_to_the_loop(clock: VirtualClock) -> None:
 
     in_loop(main())
     assert 64 <= script.count < 64 * 25
+
+
+def test_an_operation_is_not_called_where_a_cancel_of_the_task_comes_first(clock):
+    called = []
+
+    async def operation():
+        called.append(1)
+        raise OSError
+
+    def cancel(outcome):
+        if outcome.attempts == 2:
+            asyncio.current_task().cancel()
+
+    async def main():
+        token = CancellationToken(clock)
+        await retry_call_async(operation, ConstantBackOff(1), token=token, on_attempt=cancel)
+
+    with pytest.raises(asyncio.CancelledError):
+        in_loop(main())
+    assert called == [1]

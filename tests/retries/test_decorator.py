@@ -1,4 +1,4 @@
-"""The decorator: what it goes on, and what it leaves as it was."""
+"""``retry`` as a decorator of every kind of callable."""
 
 from __future__ import annotations
 
@@ -7,15 +7,24 @@ import functools
 import inspect
 import threading
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 
-from backoff_ticker import ConstantBackOff, ZeroBackOff, retry, with_max_retries
+from backoff_ticker import (
+    ConstantBackOff,
+    ZeroBackOff,
+    retry,
+    retry_call,
+    with_max_retries,
+)
+from backoff_ticker.testing import no_wait
 from tests.retries.faces import in_loop
 from tests.retries.scripts import Script, now
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
+
 
 THRICE = with_max_retries(ConstantBackOff(5), 2)
 
@@ -261,3 +270,43 @@ def test_a_recursive_function_retries_at_each_depth(clock: VirtualClock) -> None
 
     assert descend(2) == 0
     assert calls == [2, 2, 1, 1, 0, 0]
+
+
+def test_a_mock_can_be_retried():
+    """Each of its attributes is another mock, for ever."""
+    operation = Mock(side_effect=[OSError, 7])
+    assert retry_call(operation, ZeroBackOff()) == 7
+    assert retry(ZeroBackOff())(Mock(side_effect=[OSError, 7]))() == 7
+
+
+def test_bare_it_decorates_class_and_static_methods():
+    class Client:
+        tries = 0
+
+        @retry
+        @classmethod
+        def fetch(cls):
+            cls.tries += 1
+            if cls.tries < 3:
+                raise OSError
+            return cls
+
+        @retry
+        @staticmethod
+        def parse(text):
+            return int(text)
+
+    with no_wait():
+        assert Client.fetch() is Client
+    assert Client().parse("7") == 7
+
+
+@pytest.mark.parametrize("wrong", [OSError, (OSError, ValueError), (OSError,)])
+def test_what_is_retried_is_not_taken_for_a_policy(wrong):
+    with pytest.raises(TypeError, match=r"retry\(on=...\)"):
+        retry(wrong)
+
+
+def test_a_property_is_told_to_go_above():
+    with pytest.raises(TypeError, match="goes above it"):
+        retry(property(lambda _: 1))

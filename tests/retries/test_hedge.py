@@ -1,26 +1,47 @@
-"""Hedged calls: when attempts start, and which result is returned."""
+"""Hedged calls: when attempts start, which result wins, what ends them."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+import contextvars
+import sys
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
     ConstantBackOff,
+    DeadlineExceeded,
     ExponentialBackOff,
+    FibonacciBackOff,
     Permanent,
+    RejectedResult,
     RetryAfter,
+    RetryBudget,
+    StopBackOff,
     ZeroBackOff,
+    hedge_call_async,
+    with_max_retries,
 )
+from backoff_ticker.testing import VirtualClock, no_wait
+from tests.retries.faces import in_loop
 from tests.retries.hedges import InTurn, hedge, takes
+from tests.retries.made_policies import spent_budget
 from tests.retries.scripts import Script, Takes, now
+from tests.retries.test_options import BAD
 from tests.tickers.made_policies import Scripted
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
+
 
 pytestmark = pytest.mark.usefixtures("clock")
 
+
 TEN = ConstantBackOff(10)
+
 
 # Starts
 
@@ -191,3 +212,405 @@ def test_failures_at_the_same_time_are_one_after_the_other() -> None:
         hedge(together(*errors), ConstantBackOff(1), max_attempts=3)
     assert caught.value is errors[2]
     assert not any(hasattr(error, "__notes__") for error in errors[:2])
+
+
+# What counts as good
+
+
+def test_until_and_retry_if_reject_results() -> None:
+    for options in ({"until": lambda value: value == 7}, {"retry_if": lambda value: value != 7}):
+        began, script = now(), Script(Takes(4, 1), Takes(5, 2), Takes(100, 7))
+        assert hedge(script.in_loop, TEN, on=OSError, **options) == 7
+        assert [time - began for time in script.times] == [0, 4, 9, 19, 29]
+
+
+def test_if_all_are_rejected_the_last_is_told() -> None:
+    script = Script(Takes(4, 1), Takes(5, 0))
+    with pytest.raises(RejectedResult) as caught:
+        hedge(script.in_loop, TEN, max_attempts=2, until=lambda value: value > 7)
+    assert (caught.value.result, script.times, now()) == (0, [0, 4], 9)
+
+
+def test_a_result_that_cannot_be_judged_ends_all() -> None:
+    for options in ({"until": lambda value: value.none}, {"retry_if": lambda value: value.none}):
+        began, operation = now(), InTurn(takes(100, 1, cleanup=2), takes(3, 7))
+        with pytest.raises(AttributeError) as caught:
+            hedge(operation, TEN, **options)
+        (note,) = caught.value.__notes__
+        assert note.endswith(f"{next(iter(options))} failed")
+        assert now() - began == 10 + 3 + 2
+
+
+# Errors that say by themselves what follows
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(Permanent(ValueError(7)), "permanent"), (ValueError(7), "on does not retry this error")],
+)
+def test_an_error_that_is_not_retried_ends_all(error: Exception, reason: str) -> None:
+    operation = InTurn(takes(100, 1, cleanup=5), takes(3, error))
+    with pytest.raises(ValueError, match="7") as caught:
+        hedge(operation, TEN, on=OSError)
+    (note,) = caught.value.__notes__
+    assert note.startswith("gave up after 2 attempts in 13.0 s: ")
+    assert reason in note
+    assert (operation.times, now()) == ([0, 10], 10 + 3 + 5)
+
+
+def test_a_function_on_decides_and_may_say_when() -> None:
+    script = Script(Takes(2, OSError(1)), Takes(1, OSError(2)), Takes(5, 7))
+    answers = {1: 30, 2: True}
+    assert hedge(script.in_loop, TEN, on=lambda error: answers[error.args[0]]) == 7
+    assert (script.times, now()) == ([0, 32, 33], 38)
+
+
+def test_an_on_that_fails_ends_all() -> None:
+    last = OSError()
+    operation = InTurn(takes(100, 1), takes(3, last))
+    with pytest.raises(TypeError, match="on returns") as caught:
+        hedge(operation, TEN, on=lambda _: "soon")
+    assert (caught.value.__cause__, now()) == (last, 13)
+
+
+def test_retry_after_says_when_the_next_starts() -> None:
+    script = Script(Takes(100, 7), Takes(2, RetryAfter(40)), Takes(100, 8))
+    assert hedge(script.in_loop, TEN) == 7
+    assert script.times == [0, 10, 52, 62, 72]
+    began, script = now(), Script(Takes(100, 7), Takes(2, RetryAfter(1)), Takes(100, 8))
+    assert hedge(script.in_loop, TEN) == 7
+    assert [time - began for time in script.times] == [0, 10, 13, 23, 33]
+
+
+def test_retry_after_is_clamped_and_its_error_is_the_last() -> None:
+    last = OSError()
+    script = Script(Takes(2, RetryAfter(40)), Takes(2, RetryAfter(40, last)))
+    with pytest.raises(OSError) as caught:
+        hedge(script.in_loop, TEN, max_retry_after=15, max_attempts=3)
+    assert caught.value is last
+    assert (script.times, now()) == ([0, 17, 34], 36)
+
+
+# No more attempts
+
+LIMITS: list[tuple[Any, dict[str, Any], str]] = [
+    (TEN, {"max_attempts": 2}, "max_attempts is 2"),
+    (with_max_retries(TEN, 1), {}, "the policy stopped"),
+    (TEN, {"budget": RetryBudget(1)}, "nothing left in RetryBudget"),
+]
+
+
+@pytest.mark.parametrize(("policy", "options", "why"), LIMITS)
+def test_those_that_run_decide(clock: VirtualClock, policy: Any, options: Any, why: str) -> None:
+    if "budget" in options:
+        options = {"budget": RetryBudget(1, token_ratio=0)}
+    last = OSError(2)
+    script = Script(Takes(50, OSError(1)), Takes(70, last))
+    with pytest.raises(OSError) as caught:
+        hedge(script.in_loop, policy, **options)
+    assert caught.value is last
+    (note,) = last.__notes__
+    assert note.startswith(f"gave up after 2 attempts in 80.0 s: {why}")
+    assert (script.times, now()) == ([0, 10], 80)
+    if "budget" in options:
+        options = {"budget": RetryBudget(1, token_ratio=0)}
+    script = Script(Takes(50, OSError(1)), Takes(70, 7))
+    assert hedge(script.in_loop, policy, **options) == 7
+    assert script.count == 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "options"), [(StopBackOff(), {}), (TEN, {"max_attempts": 1}), (TEN, {"budget": 1})]
+)
+def test_the_first_attempt_is_always_made(clock: VirtualClock, policy: Any, options: Any) -> None:
+    if "budget" in options:
+        options = {"budget": spent_budget()}
+    for step in (RetryAfter(5, OSError()), OSError):
+        script = Script(Takes(50, step))
+        with pytest.raises(OSError):
+            hedge(script.in_loop, policy, **options)
+        assert script.count == 1
+    script = Script(Takes(50, 7))
+    assert hedge(script.in_loop, policy, **options) == 7
+    assert script.count == 1
+
+
+def test_each_attempt_but_the_first_takes_from_the_budget(clock: VirtualClock) -> None:
+    budget = RetryBudget(10, token_ratio=0.5)
+    hedge(Script(Takes(25, 7)).in_loop, TEN, budget=budget)
+    assert budget.tokens == 10 - 2 + 0.5
+    with pytest.raises(OSError):
+        hedge(Script(OSError).in_loop, TEN, budget=budget, max_attempts=4)
+    assert budget.tokens == 8.5 - 3
+
+
+# Policies
+
+
+def test_a_policy_that_fails_ends_all(clock: VirtualClock) -> None:
+    for answer, kind in ((KeyError("policy"), KeyError), (-1, ValueError), ("x", TypeError)):
+        began, last = now(), OSError()
+        operation = InTurn(takes(100, 1, cleanup=2), takes(3, last), takes(100, 7))
+        with pytest.raises(kind) as caught:
+            hedge(operation, Scripted(10, 10, answer))
+        assert caught.value.__cause__ is last
+        assert caught.value.__notes__[-1].endswith("the back-off policy failed")
+        assert now() - began == 10 + 3 + 2
+
+
+def test_a_policy_that_fails_at_once_leaves_no_attempt(clock: VirtualClock) -> None:
+    with pytest.raises(KeyError, match="policy") as caught:
+        hedge(takes(100, 7, cleanup=2), Scripted(KeyError("policy")))
+    assert (caught.value.__cause__, now()) == (None, 0)
+
+
+def test_each_call_runs_its_own_copy(clock: VirtualClock) -> None:
+    policy = with_max_retries(TEN, 2)
+    for _ in range(2):
+        script = Script(Takes(100, 7))
+        hedge(script.in_loop, policy)
+        assert script.count == 3
+
+
+def test_feedback_policies_count_starts_as_failures(clock: VirtualClock) -> None:
+    script = Script(Takes(100, 7))
+    hedge(script.in_loop, FibonacciBackOff(1, 20))
+    assert script.times == [0, 1, 21, 42, 83]
+
+
+# The timeout
+
+
+def test_at_the_timeout_all_are_cancelled(clock: VirtualClock) -> None:
+    last = OSError()
+    operation = InTurn(takes(100, 1, cleanup=5), takes(3, last), takes(100, 2))
+    with pytest.raises(DeadlineExceeded) as caught:
+        hedge(operation, TEN, timeout=25)
+    assert caught.value.__cause__ is last
+    (note,) = caught.value.__notes__
+    assert note == "gave up after 4 attempts in 25.0 s: the timeout of 25.0 s"
+    assert (operation.times, now()) == ([0, 10, 13, 23], 25 + 5)
+
+
+def test_what_ends_in_the_moment_of_the_timeout_counts(clock: VirtualClock) -> None:
+    assert hedge(Script(Takes(10, 7)).in_loop, ConstantBackOff(20), timeout=10) == 7
+    for policy in (ConstantBackOff(20), ZeroBackOff()):
+        assert hedge(Script(7).in_loop, policy, timeout=0) == 7
+    last = OSError()
+    script = Script(Takes(10, last))
+    with pytest.raises(DeadlineExceeded) as caught:
+        hedge(script.in_loop, ConstantBackOff(20), timeout=10)
+    assert caught.value.__cause__ is last
+    assert script.count == 1
+
+
+def test_nobody_waits_for_a_start_that_the_timeout_forbids(clock: VirtualClock) -> None:
+    script = Script(Takes(3, RetryAfter(50)))
+    with pytest.raises(DeadlineExceeded):
+        hedge(script.in_loop, TEN, timeout=20)
+    assert (script.count, now()) == (1, 3)
+    script = Script(Takes(15, 7), Takes(2, RetryAfter(50)))
+    assert hedge(script.in_loop, TEN, timeout=20) == 7
+
+
+# Clocks
+
+
+def test_delays_are_kept_where_waits_are_skipped(clock: VirtualClock) -> None:
+    script = Script(Takes(25, 7), Takes(2, RetryAfter(5)), Takes(100, 7))
+    with no_wait():
+        assert hedge(script.in_loop, TEN, timeout=60) == 7
+    assert (script.times, now()) == ([0, 10, 17], 25)
+
+
+# Operations
+
+
+def test_an_operation_that_fails_as_it_is_called_has_failed() -> None:
+    operation = InTurn(Script(OSError), Script(OSError), takes(3, 7))
+    assert hedge(operation, TEN) == 7
+    assert operation.times == [0, 0, 0]
+    last = OSError()
+    with pytest.raises(OSError) as caught:
+        hedge(Script(OSError, last), TEN, max_attempts=2)
+    assert caught.value is last
+
+
+@pytest.mark.parametrize("value", [7, None, "text", [1]])
+def test_one_that_returns_no_awaitable_is_not_made_again(value: Any) -> None:
+    script = Script(value)
+    operation = InTurn(takes(50, 1), script)
+    with pytest.raises(TypeError, match=f"awaitable, not one of type {type(value).__name__}"):
+        hedge(operation, TEN)
+    assert (script.count, now()) == (1, 10)
+
+
+class Awaitable:
+    """Can be awaited, and is no coroutine."""
+
+    def __await__(self) -> Any:
+        yield from asyncio.sleep(15).__await__()
+        return 7
+
+
+def test_whatever_can_be_awaited_will_do() -> None:
+    def future() -> asyncio.Future[int]:
+        made = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_later(15, lambda: made.done() or made.set_result(7))
+        return made
+
+    def task() -> asyncio.Task[int]:
+        return asyncio.ensure_future(takes(15, 7)())
+
+    for made in (future, task, Awaitable):
+        began, operation = now(), InTurn(made)
+        assert hedge(operation, TEN) == 7
+        assert [time - began for time in operation.times] == [0, 10]
+
+
+def test_one_that_cancels_itself_is_cancelled() -> None:
+    operation = InTurn(takes(100, 1, cleanup=2), takes(3, asyncio.CancelledError("itself")))
+    with pytest.raises(asyncio.CancelledError, match="itself"):
+        hedge(operation, TEN)
+    assert (len(operation.times), now()) == (2, 10 + 3 + 2)
+
+
+class Interrupt(BaseException):
+    """Is no Exception."""
+
+
+def test_what_is_no_exception_passes_after_all_have_ended() -> None:
+    for options in ({}, {"on": BaseException}):
+        began, error = now(), Interrupt()
+        operation = InTurn(takes(100, 1, cleanup=2), takes(3, error))
+        with pytest.raises(Interrupt) as caught:
+            hedge(operation, TEN, **options)
+        assert caught.value is error
+        assert not hasattr(error, "__notes__")
+        assert (len(operation.times), now() - began) == (2, 10 + 3 + 2)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_interrupts_end_the_loop(kind: type[BaseException]) -> None:
+    operation = InTurn(takes(100, 1), takes(3, kind))
+
+    async def main() -> None:
+        await hedge_call_async(operation, TEN)
+
+    with pytest.raises(kind):
+        asyncio.run(main())
+    assert (len(operation.times), now()) == (2, 13)
+
+
+def test_attempts_see_the_context_of_the_caller_each_in_a_copy() -> None:
+    variable = contextvars.ContextVar("variable", default="none")
+    seen = []
+
+    async def operation() -> None:
+        seen.append(variable.get())
+        variable.set("an attempt's")
+        raise OSError
+
+    async def main() -> None:
+        variable.set("the caller's")
+        with pytest.raises(OSError):
+            await hedge_call_async(operation, TEN, max_attempts=3)
+        assert variable.get() == "the caller's"
+
+    in_loop(main())
+    assert seen == ["the caller's"] * 3
+
+
+def test_tasks_are_named_after_the_operation_and_count() -> None:
+    names = []
+
+    async def fetch() -> None:
+        names.append(asyncio.current_task().get_name())
+        raise OSError
+
+    with pytest.raises(OSError):
+        hedge(fetch, TEN, max_attempts=2)
+    assert [name.rpartition(".")[2] for name in names] == ["fetch, 1", "fetch, 2"]
+
+
+# Options
+
+NOT_HERE = ["attempt_timeout", "notify", "timer"]
+
+
+NOT_HERE += ["on_attempt", "on_retry", "on_success", "on_give_up"]
+
+
+@pytest.mark.parametrize("name", [*NOT_HERE, "retries", "backoff_", "Token"])
+def test_options_that_are_not_there_are_refused_by_name(name: str) -> None:
+    for value in (None, 3):
+        script = Script(7)
+        with pytest.raises(TypeError, match=rf"hedge_call_async\(\) has no option '{name}'") as e:
+            hedge(script.in_loop, **{name: value})
+        offered = str(e.value).partition("it has")[2]
+        assert not [other for other in NOT_HERE if other in offered]
+        assert script.count == 0
+
+
+@pytest.mark.parametrize("name", [name for name in BAD if name not in NOT_HERE])
+def test_bad_values_are_refused_by_name(name: str) -> None:
+    script = Script(7)
+    for value, kind in BAD[name]:
+        with pytest.raises(kind, match=name):
+            hedge(script.in_loop, **{name: value})
+    with pytest.raises(TypeError, match=r"hedge_call_async\(\).*until or retry_if"):
+        hedge(script.in_loop, until=bool, retry_if=bool)
+    assert script.count == 0
+
+
+@pytest.mark.parametrize("operation", [None, 7, ValueError()])
+def test_what_cannot_be_called_is_refused(operation: Any) -> None:
+    with pytest.raises(TypeError, match="operation"):
+        hedge(operation)
+
+
+def test_a_token_with_a_deadline_on_another_clock_is_refused(clock: VirtualClock) -> None:
+    script = Script(7)
+    with pytest.raises(ValueError, match="clock"):
+        hedge(script.in_loop, token=CancellationToken(clock).child(timeout=5), clock=type(clock)())
+    assert script.count == 0
+
+
+# Eager tasks
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="eager tasks came with 3.12")
+def test_eager_tasks_do_the_same() -> None:
+    def eagerly(operation: Any, backoff: Any, **options: Any) -> Any:
+        async def main() -> Any:
+            asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+            try:
+                return await hedge_call_async(operation, backoff, **options)
+            finally:
+                assert asyncio.all_tasks() == {asyncio.current_task()}
+
+        return in_loop(main())
+
+    for policy in (TEN, ZeroBackOff()):
+        script = Script(7)
+        assert eagerly(script.in_loop, policy) == 7
+        assert script.count == 1
+        script = Script(OSError, OSError, 7)
+        assert eagerly(script.in_loop, policy) == 7
+        assert script.count == 3
+    script = Script(OSError)
+    with pytest.raises(OSError):
+        eagerly(script.in_loop, TEN)
+    assert (script.count, now()) == (5, 0)
+    operation = InTurn(takes(100, 1, cleanup=5), takes(3, OSError), takes(30, 7))
+    assert eagerly(operation, TEN, max_attempts=3) == 7
+    assert (operation.times, now()) == ([0, 10, 13], 13 + 30 + 5)
+    with pytest.raises(Interrupt):
+        eagerly(Script(Interrupt).in_loop, TEN)
+    with pytest.raises(asyncio.CancelledError):
+        eagerly(Script(asyncio.CancelledError).in_loop, TEN)
+    token = CancellationToken()
+    with pytest.raises(Cancelled):
+        eagerly(
+            Script(Takes(1, lambda: token.cancel() and None)).in_loop, TEN, token=token, until=bool
+        )

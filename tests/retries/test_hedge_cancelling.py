@@ -1,4 +1,4 @@
-"""Hedged calls: tokens, and cancels of the task."""
+"""Hedged calls: tokens, cancels of the task, the clock of the system."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from backoff_ticker import (
     DeadlineExceeded,
     RetryAfter,
     RetryBudget,
+    StopBackOff,
+    ZeroBackOff,
     hedge_call_async,
 )
 from backoff_ticker.testing import VirtualClock, no_wait
 from tests.retries.faces import in_loop
 from tests.retries.hedges import InTurn, hedge, takes
-from tests.retries.made_policies import Wrapper, at, cancelled_token
+from tests.retries.made_policies import at, cancelled_token
 from tests.retries.scripts import Script, Takes, now
 from tests.retries.test_tokens_in_policies import PLACES
-from tests.tickers.made_policies import Scripted
 
 TEN = ConstantBackOff(10)
+
 
 # Tokens
 
@@ -79,7 +81,7 @@ def test_a_token_inside_the_policy_counts(clock: VirtualClock, place: str) -> No
         assert (caught.value.cause, now() - began) == (place, when)
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", ["alone", "in a class"])
 def test_one_inside_that_was_cancelled_before_lets_one_run(clock: VirtualClock, place: str) -> None:
     script = Script(Takes(50, 7))
     assert hedge(script.in_loop, PLACES[place](cancelled_token())) == 7
@@ -125,16 +127,6 @@ def test_no_attempt_starts_after_a_cancel(clock: VirtualClock) -> None:
         assert caught.value.__cause__ is failure
         assert len(operation.times) == 1
         assert budget.tokens == 500
-
-
-def test_a_token_that_a_policy_brings_later_counts_from_then(clock: VirtualClock) -> None:
-    for token, when in ((CancellationToken(), 15), (cancelled_token(), 10)):
-        began, script = now(), Script(Takes(100, 7))
-        at(clock, began + 15, token.cancel)
-        policy = Wrapper(Scripted(10, lambda: PLACES["in a class"](token).next_backoff()))
-        with pytest.raises(Cancelled):
-            hedge(script.in_loop, policy)
-        assert (script.times[0], now()) == (began, began + when)
 
 
 # asyncio
@@ -192,3 +184,32 @@ def test_a_timeout_of_asyncio_is_one(clock: VirtualClock) -> None:
 
     in_loop(main())
     assert now() == 28
+
+
+def test_a_hedge_returns_what_comes_in_spite_of_the_cut(clock):
+    async def stubborn():
+        try:
+            await asyncio.sleep(100)
+        except asyncio.CancelledError:
+            return 7
+
+    async def at_once():
+        return 8
+
+    assert clock.run_async(hedge_call_async(stubborn, StopBackOff(), timeout=5)) == 7
+    assert clock.run_async(hedge_call_async(at_once, StopBackOff(), timeout=0)) == 8
+
+
+def test_on_the_systems_clock_no_delay_is_none() -> None:
+    began = []
+
+    async def operation() -> int:
+        began.append(asyncio.Event())
+        if len(began) == 3:
+            for event in began:
+                event.set()
+        await began[-1].wait()
+        return 7
+
+    assert hedge(operation, ZeroBackOff(), max_attempts=3, timeout=60) == 7
+    assert len(began) == 3

@@ -24,6 +24,7 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
+from tests.effort import rounds
 from tests.retries.faces import ASYNC, BOTH, SYNC
 from tests.retries.made_policies import Wrapper, at, cancelled_token
 from tests.retries.scripts import Recorded, Script, Takes, now
@@ -50,14 +51,14 @@ def test_a_wrapper_of_the_users_hides_no_token(face: Any, clock: VirtualClock) -
 
 @BOTH
 def test_a_cancel_in_notify_always_comes_before_a_delay_of_zero(face: Any) -> None:
-    calls = 0
-    for _ in range(100):
+    calls, runs = 0, rounds(10, 100)
+    for _ in range(runs):
         token = CancellationToken()
         script = Script(ValueError)
         with pytest.raises(Cancelled):
             face.run(script, ZeroBackOff(), token=token, notify=lambda *_: token.cancel())
         calls += script.count
-    assert calls == 100
+    assert calls == runs
 
 
 @BOTH
@@ -234,8 +235,9 @@ def test_the_last_error_is_raised_itself(face: Any) -> None:
 
 @BOTH
 def test_a_poller_of_many_hours_does_not_overflow(face: Any) -> None:
-    script = Script(*[OSError] * 1200, 7)
+    polls = rounds(200, 1200)
+    script = Script(*[OSError] * polls, 7)
     policy = ExponentialBackOff(0.1, 0, 2.0, 5.0, max_elapsed_time=None)
     assert face.run(script, policy) == 7
-    waits = [0.1 * 2**n for n in range(6)] + [5.0] * 1194
+    waits = [0.1 * 2**n for n in range(6)] + [5.0] * (polls - 6)
     assert script.times[-1] == pytest.approx(sum(waits)) == now()

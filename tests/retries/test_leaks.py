@@ -1,4 +1,4 @@
-"""After a run nothing of it is kept: errors, results and operations go without the collector."""
+"""After a run its errors and results are freed without the collector."""
 
 from __future__ import annotations
 
@@ -18,11 +18,15 @@ from backoff_ticker import (
     Permanent,
     RetryAfter,
     RetryBudget,
+    ZeroBackOff,
     attempts,
+    hedge_call_async,
     retry,
     retry_call,
     retry_call_async,
 )
+from tests.retries.hedges import InTurn, takes
+from tests.retries.scripts import Script
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -108,6 +112,8 @@ def alive(run: Callable[..., Any], **options: Any) -> list[bool]:
 
 
 CALLS = pytest.mark.parametrize("run", [call, decorated, call_async, decorated_async])
+
+
 LOOPS = pytest.mark.parametrize("run", [loop, loop_async])
 
 
@@ -236,3 +242,179 @@ def test_an_async_run_under_a_token_that_lives_on_leaves_nothing(clock: VirtualC
 
     asyncio.run(main())
     assert clock.pending() == []
+
+
+TOKEN = CancellationToken()
+
+
+def alive_after_hedge(make: Callable[[], Any], caught: Any = (), **options: Any) -> list[bool]:
+    """Return which errors, and last the operation, live after a call whose end was caught."""
+
+    async def main() -> list[bool]:
+        operation = make()
+        ref = weakref.ref(operation)
+        try:
+            async with asyncio.timeout(100):
+                await hedge_call_async(operation, ConstantBackOff(10), token=TOKEN, **options)
+        except caught:
+            pass
+        del operation
+        return [made() is not None for made in [*Failure.made, ref]]
+
+    return asyncio.run(main())
+
+
+CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "all fail": ([(1, Failure)], Failure, {}),
+    "all fail at once": ([(0, Failure)], Failure, {"max_attempts": 3}),
+    "success": ([(1, Failure), (1, Failure), (50, Failure), (2, 7)], (), {}),
+    "losers": ([(50, 7), (45, Failure), (60, Failure)], (), {"timeout": 60}),
+    "permanent": ([(50, Failure), (3, Failure)], Failure, {"on": KeyError}),
+    "timeout": ([(1, Failure), (50, 7)], DeadlineExceeded, {"timeout": 20}),
+    "of asyncio": ([(1, Failure), (500, 7)], TimeoutError, {"budget": RetryBudget()}),
+    "rejected": ([(1, Failure), (1, 7)], Exception, {"until": lambda _: False}),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_nothing_of_a_call_outlives_it(case: str, clock: VirtualClock) -> None:
+    steps, caught, options = CASES[case]
+
+    def make() -> Any:
+        functions = [
+            takes(seconds, answer, cleanup=1, then=answer if answer is Failure else None)
+            for seconds, answer in steps
+        ]
+        return InTurn(*functions)
+
+    found = alive_after_hedge(make, caught, **options)
+    assert found == [False] * len(found)
+    assert len(found) > 1
+    assert clock.pending() == []
+
+
+def test_no_interrupt_outlives_its_call() -> None:
+    made = []
+
+    class Weak(BaseException):
+        def __init__(self) -> None:
+            made.append(weakref.ref(self))
+
+    found = alive_after_hedge(lambda: InTurn(takes(50, 1), takes(1, Weak)), Weak)
+    assert found == [False]
+    assert [ref() for ref in made] == [None]
+
+
+def test_no_cancel_in_a_clean_up_outlives_its_call(clock: VirtualClock) -> None:
+    async def main() -> None:
+        cause = Result()
+        ref = weakref.ref(cause)
+        operation = InTurn(takes(50, 1, cleanup=5), takes(1, 7))
+        task = asyncio.ensure_future(hedge_call_async(operation, ConstantBackOff(10)))
+        await asyncio.sleep(13)
+        task.cancel(cause)
+        del cause
+        try:
+            await task
+        except asyncio.CancelledError as error:
+            assert error.args[0] is ref()
+        del task
+        await asyncio.sleep(0)  # the loop has the task in its hands until then
+        assert ref() is None
+
+    asyncio.run(main())
+
+
+def frames_left(main):
+    """Return how many objects that ``main`` marks live on without the collector."""
+    gc.collect()
+    gc.disable()
+    try:
+        marks = asyncio.run(main())
+        return sum(mark() is not None for mark in marks)
+    finally:
+        gc.enable()
+
+
+class Mark:
+    pass
+
+
+def test_a_cut_attempt_leaves_no_cycle(clock):
+    async def main():
+        marks = []
+
+        async def hang():
+            mark = Mark()
+            marks.append(weakref.ref(mark))
+            await asyncio.sleep(100)
+
+        for _ in range(3):
+            try:
+                await retry_call_async(hang, ZeroBackOff(), attempt_timeout=1, max_attempts=2)
+            except TimeoutError:
+                pass
+        return marks
+
+    assert frames_left(main) == 0
+
+
+def test_a_scope_leaves_no_cycle(clock):
+    async def main():
+        marks = []
+
+        async def hang():
+            mark = Mark()
+            marks.append(weakref.ref(mark))
+            await asyncio.sleep(100)
+
+        try:
+            async with CancellationToken(clock).child(timeout=1).scope():
+                await hang()
+        except DeadlineExceeded:
+            pass
+        return marks
+
+    assert frames_left(main) == 0
+
+
+@pytest.mark.parametrize("options", [{}, {"notify": lambda *_: None}])
+def test_an_interrupted_run_leaves_no_cycle(clock, options):
+    async def main():
+        marks = []
+
+        class Failure(Exception):
+            def __init__(self):
+                marks.append(weakref.ref(self))
+
+        async def fail():
+            raise Failure
+
+        task = asyncio.ensure_future(retry_call_async(fail, ConstantBackOff(10), **options))
+        await asyncio.sleep(1)
+        task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError:
+            pass
+        del task
+        return marks
+
+    assert frames_left(main) == 0
+
+
+def test_an_interrupt_of_a_retry_that_comes_at_once_leaves_no_cycle(clock):
+    marks = []
+
+    class Failure(Exception):
+        def __init__(self):
+            marks.append(weakref.ref(self))
+
+    gc.collect()
+    gc.disable()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            retry_call(Script(Failure, Failure, KeyboardInterrupt), ZeroBackOff())
+        assert [mark() for mark in marks] == [None, None]
+    finally:
+        gc.enable()

@@ -17,9 +17,10 @@ from backoff_ticker import (
     with_max_retries,
 )
 from backoff_ticker.testing import VirtualClock
+from tests.effort import rounds
 
 THREADS, TASKS = 8, 100
-RACES = 2_000
+RACES = rounds(100, 2_000)
 
 
 class Failing:

@@ -12,6 +12,7 @@ import pytest
 from backoff_ticker import (
     CancellationToken,
     Cancelled,
+    Channel,
     ConstantBackOff,
     DeadlineExceeded,
     ExponentialBackOff,
@@ -29,6 +30,7 @@ from tests.retries.scripts import Recorded, Script, now
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
+
 
 HOUR = ConstantBackOff(3600)
 
@@ -187,3 +189,27 @@ def test_a_run_of_zero_delays_is_the_same(face: Any) -> None:
     with no_wait():
         assert face.run(script, ZeroBackOff()) == 7
     assert script.count == 201
+
+
+@no_wait()
+async def decorated():
+    return await retry_call_async(Script(OSError, 7).in_loop, ConstantBackOff(5))
+
+
+@no_wait()
+def decorated_plain():
+    return retry_call(Script(OSError, 7), ConstantBackOff(5))
+
+
+def test_no_wait_decorates_functions_of_both_kinds(clock):
+    assert (clock.run_async(decorated()), decorated_plain()) == (7, 7)
+    assert now() == 0
+
+
+def test_no_wait_decorates_no_generators():
+    def generator():
+        yield
+
+    for wrong in (generator, Channel):
+        with pytest.raises(TypeError, match=r"no_wait\(\) decorates"):
+            no_wait()(wrong)

@@ -10,7 +10,7 @@ from email.utils import format_datetime
 import pytest
 from hypothesis import example, given, strategies as st
 
-from backoff_ticker.retries._retry_after import parse_retry_after
+from backoff_ticker import parse_retry_after
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC).timestamp()
 THE_EXAMPLE = 784111777

@@ -1,4 +1,4 @@
-"""The straight ways, the script and the loops decide alike, and as a model of a few lines does."""
+"""All ways to retry decide alike, with and without hooks, and as a model of a few lines does."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WAYS = {
     "at once": lambda: {"backoff": ZeroBackOff()},
     "a policy with state": lambda: {"backoff": with_max_retries(ZeroBackOff(), 100)},
     "a limit of time": lambda: {"backoff": ZeroBackOff(), "timeout": 1},
-    "somebody is told": lambda: {"backoff": ZeroBackOff(), "on_retry": lambda _: None},
+    "a hook": lambda: {"backoff": ZeroBackOff(), "on_retry": lambda _: None},
 }
 
 
@@ -49,7 +49,7 @@ def model(steps, on, most):
     raise AssertionError("the last step is a success")
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     steps=st.lists(st.sampled_from([step for step in STEPS if step != "done"]), max_size=7),
     on=st.sampled_from([Exception, OSError, (ValueError, KeyError), ()]),

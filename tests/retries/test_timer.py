@@ -1,8 +1,9 @@
-"""Runs whose waits somebody else's timer measures."""
+"""Waits that a timer measures."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,9 @@ from backoff_ticker import (
     DeadlineExceeded,
     RetryAfter,
     Timer,
+    ZeroBackOff,
+    retry,
+    retry_call,
     retry_call_async,
     with_max_retries,
 )
@@ -174,3 +178,72 @@ def test_others_run_while_a_coroutine_waits_for_a_timer(clock: VirtualClock) -> 
 
     assert asyncio.run(main()) == [7, None]
     assert (seen, script.times) == ([1, 2, 3], [0, 3])
+
+
+def test_a_timer_that_measures_a_wait_refuses_another(clock):
+    class Never:
+        def __init__(self):
+            self.c = Channel(1)
+
+        def start(self, delay):
+            pass
+
+        def stop(self):
+            pass
+
+    timer, token = Never(), CancellationToken(clock)
+    ended = []
+
+    def first():
+        try:
+            retry_call(Script(OSError), ConstantBackOff(1), timer=timer, token=token)
+        except Cancelled as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    clock.sleep(1)
+    with pytest.raises(RuntimeError, match="another run"):
+        retry_call(Script(OSError), ConstantBackOff(1), timer=timer)
+    token.cancel()
+    thread.join()
+    assert len(ended) == 1
+
+
+def test_a_timer_is_started_for_waits_of_no_time_too(clock):
+    class Counts:
+        def __init__(self):
+            self.c = Channel(1)
+            self.starts = 0
+
+        def start(self, delay):
+            self.starts += 1
+            self.c.send_nowait(0.0)
+
+        def stop(self):
+            pass
+
+    for run in (retry_call, lambda f, p, **o: retry(p, **o)(f)()):
+        timer = Counts()
+        assert run(Script(OSError, OSError, 7), ZeroBackOff(), timer=timer) == 7
+        assert timer.starts == 2
+
+
+def test_a_timer_is_stopped_before_another_run_may_start_it(clock):
+    refused = []
+
+    class Timer:
+        def __init__(self):
+            self.c = Channel(1)
+
+        def start(self, delay):
+            self.c.send_nowait(0.0)
+
+        def stop(self):
+            with pytest.raises(RuntimeError, match="another run") as caught:
+                retry_call(Script(OSError), ConstantBackOff(1), timer=self)
+            refused.append(caught.value)
+
+    timer = Timer()
+    assert retry_call(Script(OSError, 7), ConstantBackOff(1), timer=timer) == 7
+    assert len(refused) == 1

@@ -1,4 +1,4 @@
-"""Waits that are skipped, for tests; see ``backoff_ticker.testing.no_wait``."""
+"""Skipped waits, for tests: see ``backoff_ticker.testing.no_wait``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ if TYPE_CHECKING:
 
     from ..clock import Clock, Parker, TimerHandle
 
-skippers: dict[object, None] = {}
-"""Who has the waits of retries skipped; while there is anybody, all of them are."""
+active_no_wait: dict[object, None] = {}
+"""The ``no_wait()`` blocks that are open; while there is one, retries that begin skip waits."""
 
 
 class SkippingClock:
@@ -19,8 +19,8 @@ class SkippingClock:
     So limits of time end a run after as many attempts as they would if it really waited.
 
     Attributes:
-        clock: The clock that it stands for.
-        skipped: Seconds by which it is ahead.
+        clock: The clock underneath.
+        skipped: Seconds by which this clock is ahead of it.
     """
 
     __slots__ = ("clock", "skipped")
@@ -30,11 +30,11 @@ class SkippingClock:
         self.skipped: float = 0.0
 
     def monotonic(self) -> float:
-        """Return the seconds since some moment."""
+        """Return the monotonic seconds of the clock underneath plus what was skipped."""
         return self.clock.monotonic() + self.skipped
 
     def time(self) -> float:
-        """Return the wall clock, in Unix seconds."""
+        """Return the wall clock in Unix seconds, plus what was skipped."""
         return self.clock.time() + self.skipped
 
     def call_at(
@@ -44,9 +44,9 @@ class SkippingClock:
         *,
         loop: AbstractEventLoop | None = None,
     ) -> TimerHandle:
-        """Have ``callback()`` called at ``when``."""
+        """Call ``callback()`` at ``when``, on this clock."""
         return self.clock.call_at(when - self.skipped, callback, loop=loop)
 
     def parker(self, what: str = "") -> Parker:
-        """Return a place to wait."""
+        """Return a parker of the clock underneath."""
         return self.clock.parker(what)

@@ -11,6 +11,8 @@ import pytest
 
 from backoff_ticker import CancellationToken, Cancelled, ConstantBackOff, retry
 
+pytestmark = pytest.mark.slow
+
 THREADS, TASKS, ROUNDS = 3, 3, 60
 
 

@@ -1,0 +1,93 @@
+"""The scope around one attempt of a coroutine: the token and the limits of time cut it."""
+
+from __future__ import annotations
+
+from ..cancellation import derive_token
+from ._outcome import StopReason
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..cancellation import CancellationToken, Scope
+    from ._run import Run
+
+
+class AttemptScope:
+    """A scope that may cut one attempt, and tells the run if it did.
+
+    Attributes:
+        scope: The ``Scope`` to enter before the attempt.
+    """
+
+    __slots__ = ("_by_time", "_run", "_token", "scope")
+
+    def __init__(
+        self, run: Run, token: CancellationToken | None, scope: Scope, by_time: StopReason | None
+    ) -> None:
+        self._run = run
+        self._token = token
+        self._by_time = by_time
+        self.scope = scope
+
+    def leave(self, error: BaseException | None) -> bool:
+        """Leave the scope, and tell the run if the attempt was cut.
+
+        Returns:
+            Whether ``scope.settle()`` has to be awaited, as ``Scope.leave()`` says.
+        """
+        scope = self.scope
+        unmet = scope.leave(error)
+        if scope.error is not None:
+            scope.error = None  # it refers to the frame that holds the scope: a circle
+            by_token = self._token is not None and self._token.cancelled
+            self._run.cut = error
+            self._run.cut_for = StopReason.CANCELLED if by_token else self._by_time
+        return unmet
+
+
+def attempt_scope(run: Run) -> AttemptScope | None:
+    """Return the scope of the attempt that begins; None if nothing can cut it."""
+    token = run.token
+    if token is not None and run.attempts <= 1 and token.cancelled:
+        token = None  # the first attempt always runs: a token cancelled before must not cut it
+    limit = run.options.attempt_timeout
+    skips = run.skipping is not None and token is not None and token.deadline is not None
+    if limit is None and run.deadline is None and not skips:
+        if token is None:
+            return None
+        return AttemptScope(run, token, token.scope(), StopReason.CANCELLED)
+    limits: list[tuple[float, StopReason | None]] = [*_limits(run, token)]
+    if limit is not None:
+        limits.append((run.clock.monotonic() + limit, None))
+    when, reason = min(limits, key=_time_of)
+    return AttemptScope(run, token, _derived(run, token, when).scope(), reason)
+
+
+def token_of_attempts(run: Run) -> CancellationToken:
+    """Return a token for what attempts call: cancelled with the run's token and by its timeout."""
+    limits = _limits(run, run.token)
+    return _derived(run, run.token, min(limits, key=_time_of)[0] if limits else None)
+
+
+def _limits(run: Run, token: CancellationToken | None) -> Sequence[tuple[float, StopReason]]:
+    """Return when an attempt is cut, on the run's clock, and why the run then ends."""
+    limits = []
+    if token is not None and token.deadline is not None:
+        limits.append((token.deadline, StopReason.CANCELLED))
+    if run.deadline is not None:
+        limits.append((run.deadline, StopReason.DEADLINE))
+    return limits
+
+
+def _time_of(limit: tuple[float, object]) -> float:
+    return limit[0]
+
+
+def _derived(run: Run, token: CancellationToken | None, when: float | None) -> CancellationToken:
+    clock = run.clock
+    if run.skipping is not None:
+        # Timers and time of the clock underneath agree to the last digit.
+        clock = run.skipping.clock
+        when = None if when is None else when - run.skipping.skipped
+    return derive_token(clock, () if token is None else (token,), when)

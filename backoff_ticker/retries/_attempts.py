@@ -1,0 +1,364 @@
+"""``attempts``: a retry as a loop whose attempts are blocks."""
+
+from __future__ import annotations
+
+from ._attempt_scope import attempt_scope, token_of_attempts
+from ._error_chain import set_link
+from ._final_error import take_final_error
+from ._options import Options
+from ._outcome import Outcome
+from ._run import CUT, Run
+from ._steps import END, RETRY, EnterManager, GeneratorExitCarrier, Steps
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self, Unpack
+
+    from ..cancellation import CancellationToken
+    from ..policies import BackOff
+    from ._attempt_scope import AttemptScope
+    from ._option_types import RetryOptions
+
+_NAME = "attempts()"
+
+
+def attempts(backoff: BackOff | None = None, **options: Unpack[RetryOptions]) -> Attempts:
+    """Return the attempts of one run, for a loop around a block that may fail.
+
+    In a coroutine use ``async for``, and ``with attempt:`` or ``async with attempt:`` inside. The
+    loop ends after a block that succeeded. If the error of a block is retried, the next step of the
+    loop waits and the block runs again; if not, the block raises it.
+
+    Example:
+        >>> from backoff_ticker import ZeroBackOff, attempts
+        >>> for attempt in attempts(ZeroBackOff(), on=OSError, max_attempts=5):
+        ...     with attempt:
+        ...         if attempt.number < 3:
+        ...             raise OSError("not yet")
+        ...         print("attempt", attempt.number)
+        attempt 3
+
+    Thread safety: each call is a run of its own, on a copy of the policy.
+
+    Args:
+        backoff: The policy; None: ``ExponentialBackOff()``.
+        **options: Those of ``retry``; ``attempt_timeout`` for ``async for`` only. With ``until``
+            or ``retry_if`` the block sets its result by ``attempt.set_result(value)``.
+
+    Raises:
+        TypeError, ValueError: An argument is invalid.
+    """
+    return Attempts(Options(_NAME, backoff, options))
+
+
+class Attempts:
+    """One run as an iterator of its attempts; made by ``attempts()``.
+
+    It can be iterated once: a second loop needs another one.
+
+    Example:
+        >>> from backoff_ticker import attempts
+        >>> run = attempts(max_attempts=3)
+        >>> for attempt in run:
+        ...     with attempt:
+        ...         pass
+        >>> run.outcome.attempts
+        1
+
+    Thread safety: one thread or task at a time; ``outcome`` from any thread.
+    Wakes when: a step of the loop waits until its time has come or a token is cancelled; after a
+    cancel no further block runs.
+    If cancelled or interrupted: the exception passes and ends the run; nothing stays behind.
+    """
+
+    __slots__ = (
+        "_asynchronous",
+        "_is_raised",
+        "_is_used",
+        "_open",
+        "_options",
+        "_run",
+        "_steps",
+        "_token",
+    )
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._run: Run | None = None
+        self._steps: Steps | None = None
+        self._open: Attempt | None = None
+        self._token: CancellationToken | None = None
+        self._asynchronous = False
+        self._is_raised = False
+        self._is_used = False
+
+    @property
+    def outcome(self) -> Outcome:
+        """How far the run has come, or how it ended."""
+        if self._run is None:
+            return Outcome(_NAME, 0, 0.0, 0.0, None, None, None)
+        return self._run.outcome()
+
+    def _begin(self, *, asynchronous: bool) -> Self:
+        if self._run is None:
+            run = Run(self._options, _NAME)
+            self._steps = Steps(run)
+            self._run = run
+            self._asynchronous = asynchronous
+        elif self._is_used or self._asynchronous != asynchronous:
+            raise RuntimeError("attempts() is one run and has begun: call it again for another")
+        return self
+
+    def __iter__(self) -> Self:
+        self._options.raise_if_attempts_are_cut()
+        return self._begin(asynchronous=False)
+
+    def __next__(self) -> Attempt:
+        steps = self._used(asynchronous=False)
+        try:
+            steps.advance(EnterManager)
+            if steps.refuse_attempt():
+                steps.advance()
+        finally:
+            self._close()
+        if steps.step is END:
+            self._end()
+            raise StopIteration
+        return self._opened(steps)
+
+    def __aiter__(self) -> Self:
+        return self._begin(asynchronous=True)
+
+    async def __anext__(self) -> Attempt:
+        steps = self._used(asynchronous=True)
+        try:
+            await steps.advance_async(EnterManager)
+            if steps.refuse_attempt():
+                await steps.advance_async()
+        finally:
+            self._close()
+        if steps.step is END:
+            self._end()
+            raise StopAsyncIteration
+        return self._opened(steps)
+
+    def _used(self, *, asynchronous: bool) -> Steps:
+        if self._run is None:
+            self._begin(asynchronous=asynchronous)
+        if self._open is not None:
+            raise RuntimeError(
+                f"attempt {self._open.number} has not ended: each needs a block, `with attempt:`"
+            )
+        assert self._steps is not None  # noqa: S101 - begun
+        self._is_used = True
+        return self._steps
+
+    def _opened(self, steps: Steps) -> Attempt:
+        assert self._run is not None  # noqa: S101 - begun
+        self._open = Attempt(self, self._run, steps)
+        return self._open
+
+    def _end(self, raised: BaseException | None = None) -> None:
+        """Raise the error of the run, once; not if the block raises that very error anyway."""
+        assert self._run is not None  # noqa: S101 - begun
+        if self._is_raised:
+            return
+        self._is_raised = True
+        final = take_final_error(self._run)
+        if final is None or final is raised:
+            return
+        if raised is None and isinstance(final, (StopIteration, StopAsyncIteration)):
+            # A step of the loop that raised it would end the loop silently.
+            final, cause = RuntimeError(f"the run ended with {type(final).__name__}"), final
+            final.__cause__ = cause
+        context = final.__context__
+        try:
+            raise final
+        finally:
+            # `raise` has put the block's error there, which is in the chain of causes already.
+            set_link(final, "__context__", context)
+            del final, context
+
+    def _close(self) -> None:
+        """If the run has ended, cancel the token that the attempts gave to what they started."""
+        assert self._steps is not None  # noqa: S101 - begun
+        if self._token is not None and self._steps.step is END:
+            self._token.cancel()
+
+    def _token_of_run(self) -> CancellationToken:
+        assert self._run is not None  # noqa: S101 - begun
+        assert self._steps is not None  # noqa: S101
+        if self._token is None:
+            self._token = token_of_attempts(self._run)
+            if self._steps.step is END:
+                self._token.cancel()
+        return self._token
+
+
+class Attempt:
+    """One attempt: a block, ``with attempt:`` or, in a coroutine, also ``async with attempt:``.
+
+    A cancel of the token and the limits of time cut the block of a coroutine. Leaving a block by
+    ``break``, ``continue`` or ``return`` counts as a success. Hooks run at the end of the block;
+    under a plain ``with`` those that need an ``await`` run in the next step of the loop.
+
+    Example:
+        >>> from backoff_ticker import attempts
+        >>> for attempt in attempts(until=lambda value: value > 0):
+        ...     with attempt:
+        ...         attempt.set_result(7)
+        >>> attempt.number, attempt.outcome.succeeded
+        (1, True)
+
+    Thread safety: the block, and ``token``, belong to the thread or task of the loop; the token
+    itself and ``outcome`` are for any thread.
+    Wakes when: the block of a coroutine is cut because a token is cancelled, or ``timeout`` or
+    ``attempt_timeout`` is reached.
+    If cancelled or interrupted: the exception passes and ends the run; nothing stays behind.
+
+    Attributes:
+        number: The number of the attempt, from 1.
+    """
+
+    __slots__ = ("_attempts", "_has_result", "_is_entered", "_run", "_scope", "_steps", "number")
+
+    def __init__(self, attempts: Attempts, run: Run, steps: Steps) -> None:
+        self._attempts = attempts
+        self._run = run
+        self._steps = steps
+        self._scope: AttemptScope | None = None
+        self._is_entered = False
+        self._has_result = False
+        self.number: int = run.attempts
+
+    @property
+    def outcome(self) -> Outcome:
+        """How far the run has come, or how it ended."""
+        return self._attempts.outcome
+
+    @property
+    def token(self) -> CancellationToken:
+        """A token for what the block calls.
+
+        It is cancelled with the run's token, when ``timeout`` is reached, and when the run ends.
+        All attempts of a run have the same.
+
+        Thread safety: read it in the block; what it returns is for any thread.
+        """
+        return self._attempts._token_of_run()
+
+    def set_result(self, value: object) -> None:
+        """Set the value that ``until`` or ``retry_if`` gets; the last call counts.
+
+        Thread safety: from any thread, before the block ends.
+        """
+        self._run.result = value
+        self._has_result = True
+
+    def _enter(self) -> None:
+        if self._is_entered or self._attempts._open is not self:
+            raise RuntimeError(f"the block of attempt {self.number} was entered before")
+        self._is_entered = True
+
+    def _begin_block(self) -> None:
+        if self._steps.step is END:  # a hook has failed, or a cancel came
+            self._attempts._open = None
+            self._attempts._end()
+        if self._attempts._asynchronous:
+            self._scope = attempt_scope(self._run)
+            if self._scope is not None:
+                self._scope.scope.enter()
+
+    def _end_block(self, error: BaseException | None) -> None:
+        """Leave the scope, and answer the step ``ATTEMPT`` with how the block ended."""
+        run, steps = self._run, self._steps
+        self._attempts._open = None
+        if self._scope is not None:
+            self._scope.leave(error)
+        if error is None and run.options.judges_results and not self._has_result:
+            run.failing_component = "a block without attempt.set_result()"
+            steps.throw(RuntimeError("until and retry_if need attempt.set_result(value)"))
+        elif error is not None and run.cut is error:
+            steps.answer(CUT)
+        elif error is None or isinstance(error, Exception):
+            steps.answer(error)
+        elif isinstance(error, GeneratorExit):
+            steps.throw(GeneratorExitCarrier(error))
+        else:
+            steps.throw(error)
+
+    def _swallows(self, error: BaseException | None) -> bool:
+        """Whether the block swallows the error that ended it, because the loop goes on."""
+        if self._steps.step is END:
+            self._attempts._end(error)
+            return False
+        return True
+
+    def __enter__(self) -> Self:
+        self._enter()
+        step = self._steps.step
+        if isinstance(step, EnterManager) and step.is_async:
+            raise RuntimeError(
+                "on_attempt returned an asynchronous context manager, which needs "
+                "`async with attempt:`"
+            )
+        # If a cancel came before the block, hooks that need an `await` cannot run here.
+        asynchronous = self._attempts._asynchronous
+        advance = self._steps.finish_unawaited if asynchronous else self._steps.advance
+        try:
+            advance()
+            if self._steps.refuse_attempt():
+                advance()
+        finally:
+            self._attempts._close()
+        self._begin_block()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        try:
+            self._end_block(error)
+            if self._attempts._asynchronous:
+                self._steps.advance_unawaited()
+            else:
+                self._steps.advance(RETRY)
+        except BaseException as raised:
+            if raised is error or isinstance(raised, GeneratorExitCarrier):
+                return False  # the interrupt that ended the block passes by itself
+            raise
+        finally:
+            self._attempts._close()
+        return self._swallows(error)
+
+    async def __aenter__(self) -> Self:
+        self._enter()
+        try:
+            await self._steps.advance_async()
+            if self._steps.refuse_attempt():
+                await self._steps.advance_async()
+        finally:
+            self._attempts._close()
+        self._begin_block()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        try:
+            self._end_block(error)
+            await self._steps.advance_async(RETRY)
+        except BaseException as raised:
+            if raised is error or isinstance(raised, GeneratorExitCarrier):
+                return False
+            raise
+        finally:
+            self._attempts._close()
+        return self._swallows(error)

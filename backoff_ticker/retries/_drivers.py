@@ -1,0 +1,338 @@
+"""The two drivers that bring a run to its end: one for a thread, one for a coroutine.
+
+What costs more than the operation itself begins only when needed. The same functions decide in each
+case:
+
+* Before the first failure there is no run: ``call()``.
+* While ``Options.classify()`` alone decides, and no wait follows, there is none either:
+  ``drive_after_failure()``.
+* Without hooks a driver makes attempts and waits as ``Run`` says: ``drive()``.
+* With hooks it performs ``Steps``.
+"""
+
+from __future__ import annotations
+
+from types import CoroutineType
+
+from ..clock import resolve_clock
+from ..waiting import CHECKPOINT_EVERY, checkpoint
+from ._attempt_scope import attempt_scope
+from ._final_error import result_of
+from ._no_wait import active_no_wait
+from ._operation import (
+    NO_KWARGS,
+    is_awaitable,
+    name_of,
+    not_awaitable,
+    raise_coroutine_returned,
+)
+from ._run import CUT, REFUSED, Run
+from ._steps import END, Steps
+from ._wait import wait, wait_async
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._operation import Args, Kwargs, Operation
+    from ._options import Options
+
+
+def drive(
+    run: Run,
+    operation: Operation,
+    args: Args = (),
+    kwargs: Kwargs = NO_KWARGS,
+) -> Any:
+    """Call an operation until the run ends; return its result, or raise how the run ended.
+
+    Args:
+        run: The run.
+        operation: What to call.
+        args: Its positional arguments.
+        kwargs: Its keyword arguments.
+    """
+    error: Any = run.error  # of the last attempt, if attempts were made already
+    try:
+        if run.options.calls_hooks:
+            return _perform_steps(run, operation, args, kwargs)
+        if error is None:
+            run.attempts += 1
+            error = _attempt(run, operation, args, kwargs)
+        while error is not None:
+            reason = run.after_failure(error)
+            if reason is None and (run.delay or run.always_waits):
+                reason = wait(run)
+            if reason is not None:
+                run.end(reason)
+                return result_of(run)
+            run.attempts += 1
+            error = _attempt(run, operation, args, kwargs)
+        return run.succeeded()
+    finally:
+        run.error = error = None  # its traceback refers to this frame: a circle
+
+
+async def drive_async(
+    run: Run,
+    operation: Operation,
+    args: Args = (),
+    kwargs: Kwargs = NO_KWARGS,
+) -> Any:
+    """Await an operation until the run ends, as ``drive()`` calls one."""
+    error: Any = run.error
+    try:
+        if run.options.calls_hooks:
+            return await _perform_steps_async(run, operation, args, kwargs)
+        if error is None:
+            run.attempts += 1
+            error = await _attempt_async(run, operation, args, kwargs)
+        while error is not None:
+            reason = run.after_failure(error)
+            if reason is None and (
+                run.delay or run.always_waits or run.attempts % CHECKPOINT_EVERY == 0
+            ):
+                reason = await wait_async(run)
+            if reason is not None:
+                run.end(reason)
+                return result_of(run)
+            run.attempts += 1
+            error = await _attempt_async(run, operation, args, kwargs)
+        return run.succeeded()
+    finally:
+        run.error = error = None  # as above
+
+
+def _perform_steps(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Any:
+    steps = Steps(run)
+    error = None
+    try:
+        steps.advance()
+        while steps.step is not END:
+            try:
+                error = _attempt(run, operation, args, kwargs)
+            except BaseException as interrupt:  # noqa: BLE001 - the steps raise it again
+                steps.throw(interrupt)
+            else:
+                steps.answer(error)
+            error = None
+            steps.advance()
+        return result_of(run)
+    finally:
+        steps.close()
+        error = None
+
+
+async def _perform_steps_async(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Any:
+    steps = Steps(run)
+    error = None
+    try:
+        await steps.advance_async()
+        while steps.step is not END:
+            try:
+                error = await _attempt_async(run, operation, args, kwargs)
+            except BaseException as interrupt:  # noqa: BLE001 - the steps raise it again
+                steps.throw(interrupt)
+            else:
+                steps.answer(error)
+            error = None
+            await steps.advance_async()
+        return result_of(run)
+    finally:
+        steps.close()
+        error = None
+
+
+def _attempt(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Exception | None:
+    """Make an attempt; return the ``error`` that ``Run.after_attempt()`` takes.
+
+    Raises:
+        TypeError: The operation returned a coroutine.
+    """
+    if run.token is not None and run.is_refused():
+        return REFUSED
+    try:
+        # ATOMIC: no call stands between the look at the token and this one.
+        run.result = operation(*args, **kwargs)
+    except Exception as failure:  # noqa: BLE001 - the run decides about it
+        return failure
+    if run.result.__class__ is CoroutineType:
+        run.failing_component = run.name
+        raise_coroutine_returned(run.name, run.result)
+    return None
+
+
+async def _attempt_async(
+    run: Run, operation: Operation, args: Args, kwargs: Kwargs
+) -> Exception | None:
+    """Make an attempt that may be cut; return what ``_attempt()`` returns.
+
+    Raises:
+        TypeError: What the operation returned cannot be awaited.
+    """
+    cut = attempt_scope(run) if run.options.can_cut or run.token is not None else None
+    if cut is not None:
+        await cut.scope.__aenter__()
+    refused = plain = False
+    try:
+        refused = run.token is not None and run.is_refused()
+        if not refused:
+            awaitable = operation(*args, **kwargs)  # ATOMIC: as above
+            plain = not is_awaitable(awaitable)
+            run.result = None if plain else await awaitable
+    except BaseException as failure:
+        if cut is not None and cut.leave(failure):
+            await cut.scope.settle()
+        if run.cut is failure:
+            return CUT
+        if not isinstance(failure, Exception):
+            raise
+        return failure
+    if cut is not None and cut.leave(None):
+        await cut.scope.settle()
+    if plain:
+        run.failing_component = run.name
+        raise not_awaitable(run.name, awaitable)
+    return REFUSED if refused else None
+
+
+def drive_after_failure(  # noqa: PLR0913, PLR0917 - what is known of the first attempt
+    options: Options,
+    name: str,
+    error: Exception,
+    began: float | None,
+    operation: Operation,
+    args: Args = (),
+    kwargs: Kwargs = NO_KWARGS,
+) -> Any:
+    """Call an operation again whose first attempt failed; do what ``drive()`` does.
+
+    A run begins only with the first failure that does more than repeat the call at once.
+
+    Args:
+        options: The options.
+        name: The name of the operation.
+        error: What the first attempt raised.
+        began: When that attempt began, if it was measured.
+        operation: What to call.
+        args: Its positional arguments.
+        kwargs: Its keyword arguments.
+    """
+    attempts, from_start = 1, began is not None
+    at_once = options.attempts_at_once
+    if at_once is None:
+        at_once = options.find_attempts_at_once()
+    if at_once and not active_no_wait:
+        began = resolve_clock(options.clock).monotonic()
+        token = options.token
+        for number in at_once:
+            # ATOMIC: no call between the look at the token and the operation.
+            if options.classify(error) is not None or (token is not None and token.cancelled):
+                break
+            attempts = number
+            try:
+                result = operation(*args, **kwargs)
+            except Exception as failure:  # noqa: BLE001 - decided about above, or by the run
+                error = failure
+            except BaseException:
+                del error  # its traceback refers to this frame: a circle
+                raise
+            else:
+                del error
+                if result.__class__ is CoroutineType:
+                    raise_coroutine_returned(name, result)
+                return result
+    run = Run(options, name, began, attempts, from_start=from_start)
+    run.error = error
+    del error
+    return drive(run, operation, args, kwargs)
+
+
+async def drive_after_failure_async(  # noqa: PLR0913, PLR0917 - as above
+    options: Options,
+    name: str,
+    error: Exception,
+    operation: Operation,
+    args: Args = (),
+    kwargs: Kwargs = NO_KWARGS,
+) -> Any:
+    """Await an operation again whose first attempt failed, as ``drive_after_failure()`` calls one.
+
+    Nothing can cut its attempts.
+    """
+    attempts, began = 1, None
+    at_once = options.attempts_at_once
+    if at_once is None:
+        at_once = options.find_attempts_at_once()
+    if at_once and not active_no_wait:
+        began = resolve_clock(options.clock).monotonic()
+        for number in at_once:
+            if options.classify(error) is not None:
+                break
+            if attempts % CHECKPOINT_EVERY == 0:
+                await checkpoint
+            attempts = number
+            try:
+                awaitable = operation(*args, **kwargs)
+                plain = awaitable.__class__ is not CoroutineType and not is_awaitable(awaitable)
+                result = None if plain else await awaitable
+            except Exception as failure:  # noqa: BLE001 - as above
+                error = failure
+            except BaseException:
+                del error  # as above
+                raise
+            else:
+                del error
+                if plain:
+                    raise not_awaitable(name, awaitable)
+                return result
+    run = Run(options, name, began, attempts, from_start=False)
+    run.error = error
+    del error
+    return await drive_async(run, operation, args, kwargs)
+
+
+def call(options: Options, operation: Operation, name: str = "") -> Any:
+    """Call ``operation()`` as the options say; while it succeeds, that is all there is to it."""
+    if options.starts_early:
+        return drive(Run(options, name or name_of(operation)), operation)
+    began = options.start_of_timeout()
+    try:
+        result = operation()
+    except Exception as caught:  # noqa: BLE001 - the run decides about it
+        error = caught
+    else:
+        if result.__class__ is CoroutineType:
+            raise_coroutine_returned(name or name_of(operation), result)
+        if options.budget is not None:
+            options.budget.success()
+        return result
+    try:
+        return drive_after_failure(options, name or name_of(operation), error, began, operation)
+    finally:
+        del error
+
+
+async def call_async(options: Options, operation: Operation, name: str = "") -> Any:
+    """Await ``operation()`` as ``call()`` calls it."""
+    if options.starts_early or options.can_cut:
+        return await drive_async(Run(options, name or name_of(operation)), operation)
+    plain = False
+    try:
+        awaitable = operation()
+        plain = not is_awaitable(awaitable)
+        result = None if plain else await awaitable
+    except Exception as caught:  # noqa: BLE001 - the run decides about it
+        error = caught
+    else:
+        if plain:
+            raise not_awaitable(name or name_of(operation), awaitable)
+        if options.budget is not None:
+            options.budget.success()
+        return result
+    try:
+        return await drive_after_failure_async(
+            options, name or name_of(operation), error, operation
+        )
+    finally:
+        del error

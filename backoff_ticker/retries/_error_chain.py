@@ -1,0 +1,58 @@
+"""``__cause__`` and ``__context__``: finding a ``Permanent`` along them, and extending them."""
+
+from __future__ import annotations
+
+from .._errors import Permanent, RetryAfter
+
+
+def find_permanent(error: BaseException) -> Permanent | None:
+    """Return the first ``Permanent`` among ``error`` and its causes."""
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        if isinstance(link, Permanent):
+            return link
+        seen.add(id(link))
+        link = link.__cause__
+    return None
+
+
+def unwrapped(marker: Permanent | RetryAfter) -> BaseException:
+    """Return the error inside ``marker``, or ``marker`` itself if it holds none.
+
+    An error that was never raised itself takes over the traceback and the chain of the marker.
+    """
+    error: BaseException = marker
+    while isinstance(error, (Permanent, RetryAfter)) and error.error is not None:
+        error = error.error
+    if error is marker:
+        return error
+    if error.__traceback__ is None:
+        error.with_traceback(marker.__traceback__)
+    if error.__cause__ is None and error.__context__ is None:
+        if marker.__cause__ is not None and marker.__cause__ is not error:
+            set_link(error, "__cause__", marker.__cause__)
+        elif marker.__context__ is not None and marker.__context__ is not error:
+            set_link(error, "__context__", marker.__context__)
+    return error
+
+
+def set_link(error: BaseException, link: str, other: BaseException | None) -> None:
+    """Set ``__cause__`` or ``__context__``, also of an exception class that forbids assignment."""
+    BaseException.__setattr__(error, link, other)
+
+
+def append_cause(error: BaseException, earlier: BaseException) -> None:
+    """Make ``earlier`` the cause of ``error``, or of the last error in its own chain."""
+    if error is earlier:
+        return
+    if error.__cause__ is None:
+        set_link(error, "__cause__", earlier)
+        return
+    seen = {id(earlier)}
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        error, link = link, link.__context__ if link.__cause__ is None else link.__cause__
+    if link is None:  # else `earlier` is in the chain already, or the chain is a circle
+        set_link(error, "__context__", earlier)

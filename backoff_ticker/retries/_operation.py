@@ -1,0 +1,65 @@
+"""The operation of a retry: its name, and whether what it returns can be awaited."""
+
+from __future__ import annotations
+
+from functools import partial
+from types import CoroutineType, GeneratorType
+
+from .._validation import safe_repr
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, NoReturn
+
+    Args = tuple[Any, ...]
+    Kwargs = Mapping[str, Any]
+    Operation = Callable[..., Any]
+
+NO_KWARGS: Kwargs = {}
+
+_CO_ITERABLE_COROUTINE = 0x100
+"""The flag of ``inspect``, which takes long to import."""
+
+
+def require_operation(operation: object) -> None:
+    """Raise a TypeError unless ``operation`` can be called."""
+    if not callable(operation):
+        raise TypeError(f"operation must be callable, not {safe_repr(operation)}")
+
+
+def name_of(operation: object) -> str:
+    """Return the name of an operation for notes and outcomes."""
+    while isinstance(operation, partial):
+        operation = operation.func
+    name = getattr(operation, "__qualname__", None)
+    return name if isinstance(name, str) else type(operation).__qualname__
+
+
+def is_awaitable(value: object) -> bool:
+    """Whether a coroutine can await ``value``."""
+    if value.__class__ is CoroutineType or hasattr(value, "__await__"):
+        return True
+    # A generator decorated by @types.coroutine has no __await__.
+    flags = value.gi_code.co_flags if isinstance(value, GeneratorType) else 0
+    return flags & _CO_ITERABLE_COROUTINE != 0
+
+
+def close_unawaited(value: object) -> None:
+    """Close a coroutine that is not going to be awaited, so that Python does not warn of it."""
+    if isinstance(value, CoroutineType):
+        value.close()
+
+
+def raise_coroutine_returned(name: str, result: object) -> NoReturn:
+    """Raise a TypeError: an operation that is called, not awaited, returned a coroutine."""
+    close_unawaited(result)
+    raise TypeError(
+        f"{name} returned a coroutine, whose errors nobody would retry here: decorate a function "
+        "that is an `async def`, or use retry_call_async() or `async for`"
+    )
+
+
+def not_awaitable(name: str, result: object) -> TypeError:
+    """Return the error for an operation that must return an awaitable and did not."""
+    return TypeError(f"{name} must return an awaitable, not one of type {type(result).__name__}")

@@ -1,0 +1,60 @@
+"""The options of a retry as callers pass them, for type checkers: nothing else imports this."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import timedelta
+
+    from ..cancellation import CancellationToken
+    from ..channels import TimerLike
+    from ..clock import Clock
+    from ._budget import RetryBudget
+    from ._outcome import Outcome
+
+
+class HedgeOptions(TypedDict, total=False):
+    """The options of ``hedge_call_async``, which describes them; ``retry`` has them all.
+
+    Example:
+        >>> from backoff_ticker import HedgeOptions
+        >>> options: HedgeOptions = {"max_attempts": 3, "timeout": 10}
+    """
+
+    on: (
+        type[BaseException]
+        | tuple[type[BaseException], ...]
+        | Callable[[Exception], bool | float | timedelta]
+    )
+    until: Callable[[Any], object] | None
+    retry_if: Callable[[Any], object] | None
+    token: CancellationToken | None
+    timeout: float | timedelta | None
+    max_attempts: int | None
+    max_retry_after: float | timedelta | None
+    budget: RetryBudget | None
+    clock: Clock | None
+
+
+class RetryOptions(HedgeOptions, total=False):
+    """The options that ``retry``, ``retry_call``, ``retry_call_async`` and ``attempts`` share.
+
+    ``retry`` describes them. A function that passes them on is annotated
+    ``**options: Unpack[RetryOptions]``.
+
+    Example:
+        >>> from backoff_ticker import RetryOptions, retry_call
+        >>> options: RetryOptions = {"on": OSError, "max_attempts": 3}
+        >>> retry_call(lambda: "done", **options)
+        'done'
+    """
+
+    attempt_timeout: float | timedelta | None
+    notify: Callable[[Exception, float], object] | None
+    on_attempt: Callable[[Outcome], object] | None
+    on_retry: Callable[[Outcome], object] | None
+    on_success: Callable[[Outcome], object] | None
+    on_give_up: Callable[[Outcome], object] | None
+    timer: TimerLike | None

@@ -1,0 +1,303 @@
+"""The order of things in one run: written once, for threads, coroutines, and loops.
+
+``_order()`` is a generator of steps. ``Steps`` performs them, in a thread or a coroutine, and sends
+the answers back; what a step raises is thrown into the generator. The steps are:
+
+* ``ATTEMPT``: make an attempt. The answer is the ``error`` that ``Run.after_attempt()`` takes.
+* ``RETRY``: nothing to do. Another attempt follows; ``notify``, ``on_retry`` and the wait are next.
+* ``WAIT``: ``wait()``, for a delay that may be 0. The answer is what that returns.
+* ``END``: the run has ended.
+* anything else is a function of the user to call; the answer is what it returns (in a coroutine,
+  what it returns awaited).
+"""
+
+from __future__ import annotations
+
+import enum
+from functools import partial
+from types import AsyncGeneratorType, GeneratorType
+
+from ._operation import close_unawaited, is_awaitable
+from ._outcome import StopReason
+from ._run import REFUSED, NoResult
+from ._wait import wait, wait_async
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from typing import Any
+
+    from ._run import Run
+
+    Order = Generator[Any, Any, None]
+
+
+class Step(enum.Enum):
+    """The steps that are not functions of the user."""
+
+    ATTEMPT = enum.auto()
+    RETRY = enum.auto()
+    WAIT = enum.auto()
+    END = enum.auto()
+
+
+ATTEMPT, RETRY, WAIT, END = Step
+
+
+class EnterManager:
+    """A step before ``ATTEMPT``: enter the context manager that ``on_attempt`` returned.
+
+    Attributes:
+        is_async: Whether the manager is an asynchronous one.
+    """
+
+    __slots__ = ("_enter", "is_async")
+
+    def __init__(self, enter: Callable[[], object], *, is_async: bool) -> None:
+        self._enter = enter
+        self.is_async = is_async
+
+    def __call__(self) -> object:
+        return self._enter()
+
+
+class GeneratorExitCarrier(BaseException):
+    """Carries a ``GeneratorExit`` that ended the block of an attempt into ``_order()``.
+
+    Thrown as itself it would close that generator instead of being handled there.
+
+    Attributes:
+        error: The ``GeneratorExit``.
+    """
+
+    def __init__(self, error: GeneratorExit) -> None:
+        self.error = error
+
+
+def _order(run: Run) -> Order:  # noqa: C901, PLR0912 - it is one order
+    """Yield the steps of a run."""
+    options = run.options
+    try:
+        while True:
+            run.attempts += 1
+            if options.on_attempt is None:
+                error = yield ATTEMPT
+            else:
+                error = yield from _with_hook(run, "on_attempt", ATTEMPT)
+            reason = run.after_attempt(error)
+            error = None  # its traceback refers to the frame that holds this generator: a circle
+            if reason is not None:
+                break
+            run.is_waiting = True
+            yield RETRY
+            if options.notify is not None:
+                run.failing_component = "notify"
+                yield partial(options.notify, run.error, run.delay)
+            if options.on_retry is None:
+                reason = yield WAIT
+            else:
+                reason = yield from _with_hook(run, "on_retry", WAIT)
+            run.is_waiting = False
+            if reason is not None:
+                break
+    except Exception as failure:  # noqa: BLE001 - raised at the end
+        reason = run.fail(failure)
+    except BaseException:
+        run.end(StopReason.INTERRUPTED)
+        raise
+    run.end(reason)
+    if reason is StopReason.SUCCEEDED:
+        if options.budget is not None:
+            options.budget.success()
+        if options.on_success is not None:
+            yield from _last_hook(run, "on_success")
+    if run.reason is not StopReason.SUCCEEDED and options.on_give_up is not None:
+        yield from _last_hook(run, "on_give_up")  # also if on_success has failed
+    yield END
+
+
+def _last_hook(run: Run, name: str) -> Order:
+    try:
+        yield from _with_hook(run, name, None)
+    except Exception as failure:  # noqa: BLE001 - raised at the end
+        run.end(run.fail(failure))
+
+
+def _with_hook(run: Run, name: str, step: Step | None) -> Generator[Any, Any, Any]:
+    """Yield ``step`` and return its answer, with the hook called before.
+
+    If the hook returns a context manager, that is entered before the step, and left exactly once
+    after it with the error that ended the step; whether it swallows that makes no difference.
+    """
+    hook = getattr(run.options, name)
+    run.failing_component = name
+    manager = yield partial(hook, run.outcome())
+    managed = None if manager is None else _managed(name, manager)
+    if managed is None:
+        if step is ATTEMPT and _is_late(run):
+            return REFUSED
+        return None if step is None else (yield step)
+    is_async, enter, leave = managed
+    yield EnterManager(enter, is_async=is_async) if step is ATTEMPT else enter
+    answer: Any = None
+    try:
+        if step is ATTEMPT and _is_late(run):
+            answer = REFUSED
+        elif step is not None:
+            answer = yield step
+    except GeneratorExit:  # the run was dropped: nobody would perform another step
+        if not is_async:
+            leave(None, None, None)
+        raise
+    except BaseException as interrupt:
+        run.failing_component = name
+        seen = interrupt.error if isinstance(interrupt, GeneratorExitCarrier) else interrupt
+        yield partial(leave, type(seen), seen, seen.__traceback__)
+        raise
+    run.failing_component = name
+    seen = run.error_for(answer) if isinstance(answer, NoResult) else answer
+    if isinstance(seen, BaseException):
+        yield partial(leave, type(seen), seen, seen.__traceback__)
+    else:
+        yield partial(leave, None, None, None)
+    return answer
+
+
+def _is_late(run: Run) -> bool:
+    """Whether an attempt must not be made because a limit was reached during its hook."""
+    return run.attempts > 1 and run.limit_reached(run.now()) is not None
+
+
+def _managed(
+    name: str, manager: object
+) -> tuple[bool, Callable[[], object], Callable[..., object]] | None:
+    """Return whether a context manager is asynchronous, and how to enter and leave it.
+
+    None for any other object: what else a hook returns does not matter.
+    """
+    for enter, leave in (("__enter__", "__exit__"), ("__aenter__", "__aexit__")):
+        if hasattr(manager, enter) and hasattr(manager, leave):
+            return enter == "__aenter__", getattr(manager, enter), getattr(manager, leave)
+    if isinstance(manager, (GeneratorType, AsyncGeneratorType)):
+        raise TypeError(f"{name} is a generator function, which needs @contextmanager around it")
+    return None
+
+
+class Steps:
+    """The steps of one run, performed up to a point: by drivers to the end, by loops in parts.
+
+    Args:
+        run: The run, of which no attempt was made.
+
+    Attributes:
+        step: The step to perform next. ``END`` also after anything that ``_order()`` raised, such
+            as an interrupt: nothing more is to be done then.
+    """
+
+    __slots__ = ("_order", "_run", "step")
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._order = _order(run)
+        self.step: Any = next(self._order)
+
+    def answer(self, answer: object) -> None:
+        """Tell how the step went that the caller performed."""
+        self.step = END
+        self.step = self._order.send(answer)
+
+    def throw(self, error: BaseException) -> None:
+        """Tell what the step raised that the caller performed."""
+        self.step = END
+        self.step = self._order.throw(error)
+
+    def refuse_attempt(self) -> bool:
+        """Whether the attempt that is due must not be made; ``_order()`` is then told."""
+        if not self._run.is_refused():
+            return False
+        if self.step is ATTEMPT:
+            self.answer(REFUSED)
+        return True
+
+    def close(self) -> None:
+        """End the steps where they are."""
+        self.step = END
+        self._order.close()
+
+    def advance(self, *until: object) -> None:
+        """Perform the steps before ``ATTEMPT``, ``END``, or one that is in ``until`` or of it."""
+        run, order = self._run, self._order
+        step, self.step = self.step, END
+        while step is not ATTEMPT and step is not END and not (until and _is_of(step, until)):
+            answer: Any = None
+            try:
+                if step is WAIT:
+                    answer = wait(run)
+                elif step is not RETRY:
+                    answer = step()
+                    if answer is not None and is_awaitable(answer):
+                        self._raise_awaitable(answer)
+            except BaseException as interrupt:  # noqa: BLE001 - _order() raises it again
+                step = order.throw(interrupt)
+            else:
+                step = order.send(answer)
+        self.step = step
+
+    async def advance_async(self, *until: object) -> None:
+        """Perform steps as ``advance()`` does, in a coroutine; awaitable answers are awaited."""
+        run, order = self._run, self._order
+        step, self.step = self.step, END
+        while step is not ATTEMPT and step is not END and not (until and _is_of(step, until)):
+            answer: Any = None
+            try:
+                if step is WAIT:
+                    answer = await wait_async(run)
+                elif step is not RETRY:
+                    answer = step()
+                    if answer is not None and is_awaitable(answer):
+                        answer = await answer
+            except BaseException as interrupt:  # noqa: BLE001 - _order() raises it again
+                step = order.throw(interrupt)
+            else:
+                step = order.send(answer)
+        self.step = step
+
+    def advance_unawaited(self) -> None:
+        """Perform the steps before ``ATTEMPT``, ``RETRY`` or ``END`` that need no ``await``.
+
+        If one needs it, the next ``advance_async()`` awaits its answer and goes on from there.
+        """
+        step, self.step = self.step, END
+        while step is not ATTEMPT and step is not END and step is not RETRY:
+            try:
+                answer = step()
+            except BaseException as interrupt:  # noqa: BLE001 - _order() raises it again
+                step = self._order.throw(interrupt)
+                continue
+            if is_awaitable(answer):
+                step = partial(_same, answer)
+                break
+            step = self._order.send(answer)
+        self.step = step
+
+    def finish_unawaited(self) -> None:
+        """Perform the steps before ``ATTEMPT`` or ``END`` without awaiting any answer."""
+        self.advance_unawaited()
+        while self.step is not ATTEMPT and self.step is not END:
+            close_unawaited(self.step())
+            self.answer(None)
+            self.advance_unawaited()
+
+    def _raise_awaitable(self, answer: object) -> None:
+        close_unawaited(answer)
+        raise TypeError(
+            f"{self._run.failing_component} returned an awaitable, which only a coroutine can await"
+        )
+
+
+def _is_of(step: Any, until: tuple[object, ...]) -> bool:
+    return step in until or step.__class__ in until
+
+
+def _same(answer: object) -> object:
+    return answer

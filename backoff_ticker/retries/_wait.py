@@ -1,0 +1,162 @@
+"""The wait between two attempts, in threads and coroutines, by the clock or by a timer."""
+
+from __future__ import annotations
+
+import weakref
+from functools import partial
+
+from .. import _process
+from .._sentinels import CLOSED
+from .._validation import LARGEST
+from ..channels import select, select_async
+from ..waiting import CHECKPOINT_EVERY, checkpoint, park_coroutine, park_thread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Self
+
+    from ..channels import TimerLike
+    from ..waiting import LoopWaiter, ThreadWaiter, WaitSet
+    from ._no_wait import SkippingClock
+    from ._outcome import StopReason
+    from ._run import Run
+
+    Waits = tuple[float, float, tuple[WaitSet, ...], Callable[[Any], float | None]]
+
+
+def wait(run: Run) -> StopReason | None:
+    """Block for the run's ``delay``; a cancel of its token ends the wait at once.
+
+    An interrupt passes and leaves nothing behind.
+
+    Returns:
+        Why no further attempt follows; None: one does.
+    """
+    run.failing_component = "the wait"
+    try:
+        if run.skipping is not None:
+            _skip(run, run.skipping)
+        elif run.options.timer is not None:
+            with _TimerWait(run, run.options.timer) as timed:
+                timed.raise_if_closed(select(*timed.sources, timeout=timed.timeout))
+        elif run.delay:
+            began, until, sources, look = _waits(run)
+            monotonic = run.clock.monotonic
+            while monotonic() < until and not (run.token is not None and run.token.cancelled):
+                park_thread(run.clock, f"a retry of {run.name}", sources, look, until)
+            run.waited += monotonic() - began
+    except Exception as failure:  # noqa: BLE001 - of the timer or the clock: raised at the end
+        return run.fail(failure)
+    return run.limit_reached(run.now())
+
+
+async def wait_async(run: Run) -> StopReason | None:
+    """Wait in a coroutine as ``wait()`` does in a thread.
+
+    Every 64th wait without a delay lets the loop run everything else that is ready.
+    """
+    run.failing_component = "the wait"
+    try:
+        if run.skipping is not None:
+            _skip(run, run.skipping)
+            await checkpoint
+        elif run.options.timer is not None:
+            with _TimerWait(run, run.options.timer) as timed:
+                timed.raise_if_closed(await select_async(*timed.sources, timeout=timed.timeout))
+        elif run.delay:
+            began, until, sources, look = _waits(run)
+            monotonic = run.clock.monotonic
+            while monotonic() < until and not (run.token is not None and run.token.cancelled):
+                await park_coroutine(run.clock, sources, look, until)
+            run.waited += monotonic() - began
+        elif run.attempts % CHECKPOINT_EVERY == 0:
+            await checkpoint
+    except Exception as failure:  # noqa: BLE001 - as above
+        return run.fail(failure)
+    return run.limit_reached(run.now())
+
+
+def _waits(run: Run) -> Waits:
+    """Return when the wait begins and ends, and the wait sets and the check for ``park_*``."""
+    began = run.clock.monotonic()
+    until = min(began + run.delay, LARGEST)
+    if run.deadline is not None:
+        until = min(until, run.deadline)  # notify and hooks may have taken long
+    token = run.token
+    if token is None:
+        return began, until, (), _limit_of
+    return began, until, (token.wait_set(),), token._recheck
+
+
+def _limit_of(waiter: ThreadWaiter | LoopWaiter) -> float:
+    return waiter.limit
+
+
+def _skip(run: Run, clock: SkippingClock) -> None:
+    """Count the wait as waited, up to the deadline of the token."""
+    seconds = run.delay
+    token = run.token
+    if token is not None and token.deadline is not None:
+        seconds = min(seconds, token.deadline - clock.monotonic())
+    if seconds > 0.0 and not (token is not None and token.cancelled):
+        clock.skipped = min(clock.skipped + seconds, LARGEST / 4)
+        run.waited += seconds
+
+
+_timers: dict[tuple[int, int], object] = {}
+"""The timers in use, by id and process: two runs on one timer would take each other's ticks."""
+
+
+def _forget(key: tuple[int, int], claim: object) -> None:
+    """Release a claim that an interrupt kept its wait from releasing."""
+    if _timers.get(key) is claim:
+        del _timers[key]
+
+
+class _TimerWait:
+    """A block in which a timer measures one wait; leaving it stops the timer."""
+
+    __slots__ = ("__weakref__", "_began", "_claim", "_key", "_run", "_timer", "sources", "timeout")
+
+    def __init__(self, run: Run, timer: TimerLike) -> None:
+        self._run = run
+        self._timer = timer
+        self._key = id(timer), _process.generation
+        self._claim = weakref.ref(self, partial(_forget, self._key))
+        token = run.token
+        self.sources: tuple[Any, ...] = (timer,) if token is None else (timer, token)
+        self._began = run.clock.monotonic()
+        self.timeout = None if run.deadline is None else max(0.0, run.deadline - self._began)
+
+    def __enter__(self) -> Self:
+        self._run.failing_component = "the timer"
+        try:
+            self._claim_timer()
+            self._timer.c._drop_items()  # of earlier waits
+            self._timer.start(self._run.delay)
+        except BaseException:
+            self._release()
+            raise
+        return self
+
+    def _claim_timer(self) -> None:
+        if _timers.setdefault(self._key, self._claim) is not self._claim:
+            raise RuntimeError(f"{self._timer!r} measures the wait of another run already")
+
+    def _release(self) -> None:
+        if _timers.get(self._key) is self._claim:
+            try:
+                self._timer.stop()  # before the release: the next run may start it at once
+            finally:
+                _timers.pop(self._key, None)
+
+    def raise_if_closed(self, found: tuple[Any, Any]) -> None:
+        """Raise a RuntimeError if ``select()`` found the timer's channel closed."""
+        if found[0] is self._timer and found[1] is CLOSED:
+            raise RuntimeError(f"the channel of {self._timer!r} is closed")
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> bool:
+        self._release()
+        self._run.waited += self._run.clock.monotonic() - self._began
+        return kind is TimeoutError  # the run then checks its deadline itself
