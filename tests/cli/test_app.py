@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
+from backoff_ticker.cli import _run
 from backoff_ticker.policies import POLICIES
 
 from .calling import ROOT, call, environment, finish, start
@@ -86,15 +87,15 @@ WORDS = st.sampled_from(VOCABULARY.split()) | st.text(max_size=5)
 
 @given(st.lists(WORDS, max_size=7))
 def test_no_arguments_raise_and_what_is_bad_prints_nothing_else(words):
-    if words[:1] == ["run"]:
-        words.append("--help")
-    said = call("", *words)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_run, "run", lambda *_args, **_options: 0)
+        said = call("", *words)
     if said.status == 0:
         assert said.err == ""
     else:
         assert said.status == 2 or (said.status == 1 and "retry-after" in words)
         assert said.out == ""
-        assert "Error: " in said.err or not words or words == [words[0]]
+        assert said.err
 
 
 def test_python_m_is_the_command():
