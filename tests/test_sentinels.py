@@ -12,7 +12,7 @@ from fractions import Fraction
 import pytest
 
 from backoff_ticker import STOP, Stop
-from backoff_ticker.policies._running import checked_delay
+from backoff_ticker.policies import checked_delay
 
 
 def test_there_is_one():

@@ -8,7 +8,13 @@ import json
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..policies import Drawn, Wrapper, draw_next, start_policy, successive_bounds
+from ..policies import (
+    BackOffWrapper,
+    RandomizedWrapper,
+    draw_next,
+    start_policy,
+    successive_bounds,
+)
 from ._text import exact
 
 if TYPE_CHECKING:
@@ -63,7 +69,7 @@ def _delays(run: BackOff, count: int, clock: FrozenClock) -> Iterator[Delay]:
 
 def _interval_of(policy: BackOff) -> float | None:
     """Return the interval of a policy, or of the one inside its limits; None: it has none."""
-    while isinstance(policy, Wrapper) and not isinstance(policy, Drawn):
+    while isinstance(policy, BackOffWrapper) and not isinstance(policy, RandomizedWrapper):
         policy = policy.backoff
     interval: float | None = getattr(policy, "current_interval", None)
     return interval

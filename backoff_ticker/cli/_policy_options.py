@@ -24,8 +24,7 @@ from ._text import as_text, listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from ..clock import Clock
-    from ..policies import BackOff, NamedPolicy
+    from ..policies import BackOff, NamedPolicy, TimeSource
 
 _NOT_ON_THE_COMMAND_LINE = ("rng", "clock")
 
@@ -173,7 +172,7 @@ def seed_option() -> click.Option:
 
 
 def build_policy(
-    name: str, given: Mapping[str, object], seed: int | None, clock: Clock | None = None
+    name: str, given: Mapping[str, object], seed: int | None, clock: TimeSource | None = None
 ) -> BackOff:
     """Return the policy of that name.
 

@@ -14,8 +14,7 @@ from ..policies import (
     copy_policy,
     is_feedback,
     is_immutable,
-    require_policy,
-    token_policies,
+    token_of,
 )
 from ._budget import RetryBudget
 
@@ -142,12 +141,10 @@ class Rules:
         if is_immutable(backoff):
             self.immutable = True
             return ()
-        inside = token_policies(backoff)
-        if inside is None:
-            require_policy("backoff", backoff)
-            copy_policy("backoff", backoff)  # only to raise, before the first call, that it fails
-        self.simple = inside == [] and not is_feedback(backoff)
-        return [policy.token for policy in inside or ()]
+        copy_policy("backoff", backoff)  # only to raise, before the first call, that it fails
+        token = token_of(backoff)
+        self.simple = token is None and not is_feedback(backoff)
+        return () if token is None else (token,)
 
     def _take_tokens(self, inside: Sequence[CancellationToken]) -> None:
         tokens = dict.fromkeys([*inside, self.token] if self.token is not None else inside)

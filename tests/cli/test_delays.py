@@ -10,8 +10,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from backoff_ticker.policies import FrozenClock
 from backoff_ticker.policies._named import POLICIES
-from backoff_ticker.policies._running import FrozenClock
 
 from .calling import call, environment, finish, start
 

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from backoff_ticker import ConstantFeedbackBackOff
 from backoff_ticker.cli._feedback_log import answers, parse_log
-from backoff_ticker.policies._running import FrozenClock
+from backoff_ticker.policies import FrozenClock
 
 from .calling import LIMD, call
 

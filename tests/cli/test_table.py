@@ -11,7 +11,7 @@ from rich.console import Console
 from backoff_ticker import ExponentialBackOff, StopBackOff, ZeroBackOff
 from backoff_ticker.cli._delays import delays_of
 from backoff_ticker.cli._table import as_table
-from backoff_ticker.policies._running import FrozenClock
+from backoff_ticker.policies import FrozenClock
 
 
 def table(width, *, delays=None, color="standard", encoding="utf-8", **options):

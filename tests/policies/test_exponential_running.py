@@ -19,7 +19,7 @@ from backoff_ticker import (
     with_token,
 )
 from tests.helpers import SetClock
-from tests.policies.policy_doubles import InContainers, ask
+from tests.policies.policy_doubles import InDict, ask
 from tests.policies.random_doubles import StubRandom
 
 
@@ -125,7 +125,7 @@ def wrapped_by_us(policy):
 
 
 def wrapped_by_a_user(policy):
-    return InContainers(policy)
+    return InDict(policy)
 
 
 def wrapped_by_both(policy):

@@ -19,7 +19,7 @@ from backoff_ticker import (
     with_max_elapsed_time,
     with_max_retries,
 )
-from backoff_ticker.policies._running import FrozenClock, checked_delay
+from backoff_ticker.policies import FrozenClock, checked_delay
 from tests.helpers import readable_id
 from tests.policies.policy_doubles import Counting
 from tests.policies.policy_strategies import LARGEST
@@ -105,6 +105,9 @@ def test_delays_end_where_those_of_a_ticker_end():
 
 class Jumping(FrozenClock):
     """A clock on which whoever waits is served at once."""
+
+    def call_at(self, when, callback, *, loop=None):
+        raise AssertionError("nobody needs a callback")
 
     def parker(self, what=""):
         return self

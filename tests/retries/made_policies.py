@@ -14,10 +14,14 @@ if TYPE_CHECKING:
 
 
 class Wrapper:
-    """A policy of a user's own around another one: nothing is known of it."""
+    """A policy of a user's own around another one, whose token it hands on."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
+
+    @property
+    def token(self) -> Any:
+        return getattr(self.inner, "token", None)
 
     def next_backoff(self) -> Any:
         return self.inner.next_backoff()

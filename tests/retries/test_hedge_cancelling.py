@@ -19,10 +19,9 @@ from backoff_ticker import (
 from backoff_ticker.testing import VirtualClock, no_wait
 from tests.retries.faces import in_loop
 from tests.retries.hedges import InTurn, hedge, takes
-from tests.retries.made_policies import Wrapper, at, cancelled_token
+from tests.retries.made_policies import at, cancelled_token
 from tests.retries.scripts import Script, Takes, now
 from tests.retries.test_tokens_in_policies import PLACES
-from tests.tickers.made_policies import Scripted
 
 TEN = ConstantBackOff(10)
 
@@ -125,16 +124,6 @@ def test_no_attempt_starts_after_a_cancel(clock: VirtualClock) -> None:
         assert caught.value.__cause__ is failure
         assert len(operation.times) == 1
         assert budget.tokens == 500
-
-
-def test_a_token_that_a_policy_brings_later_counts_from_then(clock: VirtualClock) -> None:
-    for token, when in ((CancellationToken(), 15), (cancelled_token(), 10)):
-        began, script = now(), Script(Takes(100, 7))
-        at(clock, began + 15, token.cancel)
-        policy = Wrapper(Scripted(10, lambda: PLACES["in a class"](token).next_backoff()))
-        with pytest.raises(Cancelled):
-            hedge(script.in_loop, policy)
-        assert (script.times[0], now()) == (began, began + when)
 
 
 # asyncio

@@ -1,11 +1,10 @@
-"""Policies around a policy: its delays with a random part, of whatever kind it draws itself."""
+"""Wrappers that add a random part to the delays of any policy."""
 
 from __future__ import annotations
 
 from .._random import as_rng, draw_from
 from .._validation import LARGEST, as_fraction, as_seconds, safe_repr
-from ._running import is_feedback
-from ._wrapper import TakesFeedback, Wrapper
+from ._wrapper import BackOffWrapper, TakesFeedback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,46 +18,47 @@ if TYPE_CHECKING:
     JitterKind = Literal["full", "equal"] | float
 
 _KINDS = {"full": (0.0, 1.0), "equal": (0.5, 1.0)}
+"""By name: from which to which multiple of a delay is drawn."""
 
 
-class Drawn(Wrapper):
-    """Draws each delay from a range around what the policy inside returns."""
+class RandomizedWrapper(BackOffWrapper):
+    """Draws each delay uniformly from a range around the delay of the policy inside."""
 
     __slots__ = ("_rng",)
-
-    _changes_success = True
 
     def __init__(self, backoff: BackOff, rng: Random | None) -> None:
         super().__init__(backoff)
         self._rng = as_rng("rng", rng)
 
     def _range(self, delay: float) -> Bounds:
-        """Return between what a delay is drawn; both rise with ``delay``."""
+        """Return the range from which is drawn; both ends rise with ``delay``."""
         raise NotImplementedError
 
-    def _changed(self, delay: float) -> float:
+    def transform(self, delay: float) -> float:
+        """Return a draw from the range around ``delay``."""
         least, greatest = self._range(delay)
         if least == greatest:
             return least
         return min(least + (greatest - least) * draw_from(self._rng), greatest)
 
-    def _within(self, bounds: Bounds) -> Bounds:
-        return self._range(bounds[0])[0], self._range(bounds[1])[1]
+    def _span(self, first: int, last: int) -> Bounds | None:
+        inside = super()._span(first, last)
+        return inside and (self._range(inside[0])[0], self._range(inside[1])[1])
 
 
-class JitterBackOff(Drawn):
-    """A part of another policy's delays at random. Made by ``with_jitter``.
+class JitterBackOff(RandomizedWrapper):
+    """A random multiple of another policy's delays. Made by ``with_jitter``.
 
     Attributes:
         backoff: The policy inside.
-        jitter: Which part: ``"full"``, ``"equal"``, or the fraction to either side.
+        jitter: ``"full"``, ``"equal"``, or the fraction to either side.
     """
 
     __slots__ = ("_greatest", "_least", "jitter")
 
     def __init__(self, backoff: BackOff, jitter: JitterKind, rng: Random | None = None) -> None:
         super().__init__(backoff, rng)
-        self.jitter: JitterKind = _checked("jitter", jitter)
+        self.jitter: JitterKind = _as_jitter("jitter", jitter)
         if isinstance(self.jitter, str):
             self._least, self._greatest = _KINDS[self.jitter]
         else:
@@ -71,14 +71,8 @@ class JitterBackOff(Drawn):
         return f"with_jitter({self.backoff!r}, {self.jitter!r})"
 
 
-class FeedbackJitterBackOff(TakesFeedback, JitterBackOff):
-    """The same around a feedback policy."""
-
-    __slots__ = ()
-
-
-class AddedJitterBackOff(Drawn):
-    """Another policy's delays and a random time on top. Made by ``with_added_jitter``.
+class AddedJitterBackOff(RandomizedWrapper):
+    """Another policy's delays plus a random time. Made by ``with_added_jitter``.
 
     Attributes:
         backoff: The policy inside.
@@ -100,19 +94,20 @@ class AddedJitterBackOff(Drawn):
         return f"with_added_jitter({self.backoff!r}, {self.max_jitter!r})"
 
 
-class FeedbackAddedJitterBackOff(TakesFeedback, AddedJitterBackOff):
-    """The same around a feedback policy."""
-
-    __slots__ = ()
-
-
-def _checked(name: str, jitter: JitterKind) -> JitterKind:
+def _as_jitter(name: str, jitter: JitterKind) -> JitterKind:
     if isinstance(jitter, str):
         if jitter in _KINDS:
             return jitter
         kinds = " or ".join(f'"{kind}"' for kind in _KINDS)
         raise ValueError(f"{name} must be {kinds}, or a fraction, not {safe_repr(jitter)}")
     return as_fraction(name, jitter)
+
+
+if TYPE_CHECKING:  # the classes that add_feedback() makes
+
+    class FeedbackJitterBackOff(JitterBackOff, TakesFeedback): ...
+
+    class FeedbackAddedJitterBackOff(AddedJitterBackOff, TakesFeedback): ...
 
 
 if TYPE_CHECKING:
@@ -130,10 +125,10 @@ if TYPE_CHECKING:
 def with_jitter(
     backoff: BackOff, jitter: JitterKind = "full", rng: Random | None = None
 ) -> JitterBackOff:
-    """Return a policy that draws each delay from a range around the one of ``backoff``.
+    """Return a policy that draws each delay from a range around the delay of ``backoff``.
 
-    For a policy that draws nothing itself: ``with_jitter(ConstantBackOff(5), "equal")``. Limits
-    go around the jitter, not inside it: a random part is not counted by a limit within.
+    It is meant for policies that draw nothing themselves. Put limits around the jitter, not
+    inside it: a limit inside does not see the random part.
 
     Source: "Exponential Backoff And Jitter", AWS Architecture Blog, for ``"full"`` and
     ``"equal"``; the ``RandomizationFactor`` of cenkalti/backoff v4 for a fraction.
@@ -143,15 +138,19 @@ def with_jitter(
         jitter: ``"full"``: from 0 to the delay; ``"equal"``: from half of it to all of it; a
             number f, 0 <= f < 1: from ``delay * (1 - f)`` to ``delay * (1 + f)``; 0 draws nothing.
         rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
-            own, which no seed fixes and a forked child seeds anew.
+            own, which no seed fixes and which is seeded again in a forked child.
 
     Raises:
         TypeError: ``backoff`` is no policy, ``jitter`` neither str nor number, or ``rng`` no
             ``random.Random``.
         ValueError: ``jitter`` is another word, or out of range.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, with_jitter
+        >>> with_jitter(ConstantBackOff(8), "equal").bounds(1)
+        (4.0, 8.0)
     """
-    kind = FeedbackJitterBackOff if is_feedback(backoff) else JitterBackOff
-    return kind(backoff, jitter, rng)
+    return JitterBackOff(backoff, jitter, rng)
 
 
 if TYPE_CHECKING:
@@ -171,8 +170,8 @@ def with_added_jitter(
 ) -> AddedJitterBackOff:
     """Return a policy that adds to each delay of ``backoff`` a time drawn from 0 to ``max_jitter``.
 
-    So no delay gets shorter, as after a server said how long to wait at least. To truncate the
-    sum, put ``with_max_interval`` around it.
+    No delay gets shorter, which suits a wait that a server asked for. To cap the sum, put
+    ``with_max_interval`` around it.
 
     Source: "Exponential backoff" in the documentation of Google Cloud Storage, for any policy.
 
@@ -185,6 +184,10 @@ def with_added_jitter(
         TypeError: ``backoff`` is no policy, ``max_jitter`` no duration, or ``rng`` no
             ``random.Random``.
         ValueError: ``max_jitter`` is NaN, infinite or negative.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, with_added_jitter
+        >>> with_added_jitter(ConstantBackOff(8), 2).bounds(1)
+        (8.0, 10.0)
     """
-    kind = FeedbackAddedJitterBackOff if is_feedback(backoff) else AddedJitterBackOff
-    return kind(backoff, max_jitter, rng)
+    return AddedJitterBackOff(backoff, max_jitter, rng)
