@@ -125,11 +125,12 @@ def _copied_attributes(policy: Any, memo: Memo, clock: TimeSource | None) -> Any
     cls: Any = type(policy)
     copied: Any = cls.__new__(cls)
     memo[id(policy)] = copied
-    put = object.__setattr__  # the class may refuse to be changed
+    # A class may refuse to be changed; setattr() is faster for the others.
+    put = setattr if cls.__setattr__ is object.__setattr__ else object.__setattr__
     for name, value in _attributes(policy).items():
-        kind = value.__class__
-        if kind is float or value is None or kind is int or kind is bool:  # to save calls
-            put(copied, name, value)
+        kind = type(value)
+        if kind is float or value is None or kind is int or kind is bool or kind is str:
+            put(copied, name, value)  # the usual case, without the calls below
         else:
             put(copied, name, _copied_inside(value, memo, clock))
     return copied
@@ -137,13 +138,13 @@ def _copied_attributes(policy: Any, memo: Memo, clock: TimeSource | None) -> Any
 
 def _copied_inside(value: Any, memo: Memo, clock: TimeSource | None) -> Any:  # noqa: ANN401
     """Return the copy of an attribute: ``value`` itself unless it is or holds a policy."""
-    if is_policy(value):
-        return _copied(value, memo, clock)
-    if not any(map(is_policy, _searched(value))):
-        return value
-    if id(value) not in memo:
-        memo[id(value)] = _copied_container(value, memo, clock)
-    return memo[id(value)]
+    if isinstance(value, (list, tuple, dict)) and not is_policy(value):
+        if not any(map(is_policy, _searched(value))):
+            return value
+        if id(value) not in memo:
+            memo[id(value)] = _copied_container(value, memo, clock)
+        return memo[id(value)]
+    return _copied(value, memo, clock) if is_policy(value) else value
 
 
 def _copied_container(value: Any, memo: Memo, clock: TimeSource | None) -> Any:  # noqa: ANN401
