@@ -8,7 +8,7 @@ import time
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from backoff_ticker import STOP, BackOff, ExponentialBackOff
 from tests.helpers import readable_id
@@ -172,10 +172,10 @@ def test_a_draw_that_overflows_saturates_at_the_largest_float(drawn, share):
     assert math.isfinite(delay)
 
 
-def test_attempt_a_million_costs_what_attempt_one_costs():
+def test_a_late_attempt_costs_what_attempt_one_costs():
     options = {"multiplier": 1.5, "max_interval": LARGEST, "max_elapsed_time": None}
     young, old = ExponentialBackOff(**options), ExponentialBackOff(**options)
-    for _ in range(10**6):
+    for _ in range(10_000):
         old.next_backoff()
     assert old.current_interval == LARGEST
     assert steps(old.next_backoff) <= steps(young.next_backoff)
@@ -267,7 +267,6 @@ moderate = st.floats(1e-9, 1e6)
     headroom=st.floats(1, 1e12),
     drawn=st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=50),
 )
-@settings(deadline=None)
 def test_every_draw_is_within_its_bounds_and_the_interval_grows_to_its_cap(
     initial, factor, multiplier, headroom, drawn
 ):
@@ -291,7 +290,6 @@ def test_every_draw_is_within_its_bounds_and_the_interval_grows_to_its_cap(
     multiplier=st.floats(1, LARGEST),
     drawn=st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=10),
 )
-@settings(deadline=None)
 def test_no_parameters_and_no_draw_give_what_is_no_delay(initial, factor, multiplier, drawn):
     rng = StubRandom(0.0)
     policy = ExponentialBackOff(initial, factor, multiplier, LARGEST, None, rng=rng)

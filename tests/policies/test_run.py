@@ -23,6 +23,7 @@ from backoff_ticker.policies import FrozenClock, checked_delay
 from tests.helpers import readable_id
 from tests.policies.policy_doubles import Counting
 from tests.policies.policy_strategies import LARGEST
+from tests.test_validation import NEGATIVE, NO_NUMBERS, NOT_FINITE, show
 
 
 def test_delays_end_where_the_policy_stops():
@@ -67,6 +68,23 @@ def test_an_error_of_the_policy_passes_and_ends_the_delays():
     with pytest.raises(ZeroDivisionError):
         next(iterator)
     assert list(iterator) == []
+
+
+@pytest.mark.parametrize("answer", [*NO_NUMBERS, None, *NOT_FINITE, *NEGATIVE], ids=show)
+def test_a_bad_answer_is_an_error_that_names_the_policy(answer):
+    class Answering(Counting):
+        def next_backoff(self):
+            return answer
+
+        def __repr__(self):
+            return "Answering()"
+
+    bad_type = answer is None or any(answer is value for value in NO_NUMBERS)
+    with pytest.raises(TypeError if bad_type else ValueError) as caught:
+        next(delays(Answering()))
+    message = str(caught.value)
+    assert message.startswith("what Answering() returns must be ")
+    assert ", a timedelta or STOP, not " in message
 
 
 @pytest.mark.parametrize(
