@@ -103,6 +103,7 @@ class AlgorithmBackOff(Policy):
     __slots__ = (
         "_clock",
         "_clock_is_bound",
+        "_last_bounds",
         "_rng",
         "_start",
         "_timestamp",
@@ -150,6 +151,7 @@ class AlgorithmBackOff(Policy):
             raise TypeError(f"clock must have a method time(), not be {safe_repr(clock)}")
         self._clock = clock
         self._clock_is_bound = False
+        self._last_bounds: tuple[tuple[object, ...], int, Bounds] | None = None
         self._start_over()
 
     def _start_over(self) -> None:
@@ -283,11 +285,23 @@ class AlgorithmBackOff(Policy):
         """Return the bounds of the ``n``-th failure in a row, whatever time has passed."""
         if self._rule(n, success=False)[0] is None and not self.consider_actual_delay:
             return self._following_bounds(n, None)
-        last: Bounds | None = None
-        for attempt in range(1, min(n, _EXACT_CALLS) + 1):
-            last = self._following_bounds(attempt, last)
-        assert last is not None  # noqa: S101 - n is at least 1
+        last = self._exact_bounds(min(n, _EXACT_CALLS))
         return last if n <= _EXACT_CALLS else self._later_bounds(last, n - _EXACT_CALLS)
+
+    def _exact_bounds(self, n: int) -> Bounds:
+        """Take the first ``n`` steps, on from those of the last call if they are part of them.
+
+        That makes the bounds of all calls, one after the other, cost one step each.
+        """
+        parameters = tuple(getattr(self, name) for name in (*self._shown, *self._shown_unless))
+        known, attempt, bounds = self._last_bounds or (None, 0, None)
+        if bounds is None or known != parameters or attempt > n:
+            attempt, bounds = 1, self._following_bounds(1, None)
+        while attempt < n:
+            attempt += 1
+            bounds = self._following_bounds(attempt, bounds)
+        self._last_bounds = parameters, attempt, bounds
+        return bounds
 
     def _following_bounds(self, attempt: int, last: Bounds | None) -> Bounds:
         """Return the bounds of a failure from those of the one before, by the same steps.

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 
 import pytest
 
-from backoff_ticker.policies import FrozenClock
 from backoff_ticker.policies._named import POLICIES
 
 from .calling import call, environment, finish, start
@@ -175,15 +174,6 @@ def counted_calls():
         yield calls
     finally:
         sys.setprofile(None)
-
-
-def test_nobody_can_wait_on_the_clock_of_a_table():
-    clock = FrozenClock(5.0)
-    assert (clock.monotonic(), clock.time()) == (5.0, 5.0)
-    with pytest.raises(NotImplementedError):
-        clock.parker()
-    with pytest.raises(NotImplementedError):
-        clock.call_at(6.0, print)
 
 
 # JSON and CSV

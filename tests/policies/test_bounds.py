@@ -377,3 +377,11 @@ def test_bounds_of_a_shared_policy_are_known_in_its_first_turn_and_end():
 
 def test_bounds_of_jitter_around_an_unknown_policy_saturate():
     assert with_jitter(Recording(), 0.5).bounds(1) == (0.0, LARGEST)
+
+
+def test_bounds_follow_a_parameter_that_is_changed():
+    policy = LIMDBackOff(2, 4, 0.5)
+    assert policy.bounds(5) == (18.0, 18.0)
+    policy.max_delay = 9.0
+    assert policy.bounds(5) == (9.0, 9.0)
+    assert policy.bounds(2) == (6.0, 6.0)
