@@ -22,17 +22,36 @@ _KINDS = {"full": (0.0, 1.0), "equal": (0.5, 1.0)}
 
 
 class RandomizedWrapper(BackOffWrapper):
-    """Draws each delay uniformly from a range around the delay of the policy inside."""
+    """Another policy's delays with a random part. Made by ``with_jitter``, ``with_added_jitter``.
 
-    __slots__ = ("_rng",)
+    Attributes:
+        backoff: The policy inside.
+        jitter: ``"full"``, ``"equal"``, or the fraction to either side; None: only added jitter.
+        max_jitter: The greatest random time that is added, in seconds.
+    """
 
-    def __init__(self, backoff: BackOff, rng: Random | None) -> None:
+    __slots__ = ("_greatest", "_least", "_rng", "jitter", "max_jitter")
+
+    def __init__(
+        self,
+        backoff: BackOff,
+        jitter: JitterKind | None,
+        max_jitter: float | timedelta,
+        rng: Random | None,
+    ) -> None:
         super().__init__(backoff)
+        self.jitter: JitterKind | None = None if jitter is None else _as_jitter("jitter", jitter)
+        self.max_jitter: float = as_seconds("max_jitter", max_jitter)
         self._rng = as_rng("rng", rng)
+        if isinstance(self.jitter, str):
+            self._least, self._greatest = _KINDS[self.jitter]
+        else:
+            fraction = self.jitter or 0.0
+            self._least, self._greatest = 1.0 - fraction, 1.0 + fraction
 
     def _range(self, delay: float) -> Bounds:
         """Return the range from which is drawn; both ends rise with ``delay``."""
-        raise NotImplementedError
+        return delay * self._least, min(delay * self._greatest + self.max_jitter, LARGEST)
 
     def transform(self, delay: float) -> float:
         """Return a draw from the range around ``delay``."""
@@ -45,53 +64,10 @@ class RandomizedWrapper(BackOffWrapper):
         inside = super()._span(first, last)
         return inside and (self._range(inside[0])[0], self._range(inside[1])[1])
 
-
-class JitterBackOff(RandomizedWrapper):
-    """A random multiple of another policy's delays. Made by ``with_jitter``.
-
-    Attributes:
-        backoff: The policy inside.
-        jitter: ``"full"``, ``"equal"``, or the fraction to either side.
-    """
-
-    __slots__ = ("_greatest", "_least", "jitter")
-
-    def __init__(self, backoff: BackOff, jitter: JitterKind, rng: Random | None = None) -> None:
-        super().__init__(backoff, rng)
-        self.jitter: JitterKind = _as_jitter("jitter", jitter)
-        if isinstance(self.jitter, str):
-            self._least, self._greatest = _KINDS[self.jitter]
-        else:
-            self._least, self._greatest = 1.0 - self.jitter, 1.0 + self.jitter
-
-    def _range(self, delay: float) -> Bounds:
-        return delay * self._least, min(delay * self._greatest, LARGEST)
-
     def __repr__(self) -> str:
+        if self.jitter is None:
+            return f"with_added_jitter({self.backoff!r}, {self.max_jitter!r})"
         return f"with_jitter({self.backoff!r}, {self.jitter!r})"
-
-
-class AddedJitterBackOff(RandomizedWrapper):
-    """Another policy's delays plus a random time. Made by ``with_added_jitter``.
-
-    Attributes:
-        backoff: The policy inside.
-        max_jitter: The greatest random time, in seconds.
-    """
-
-    __slots__ = ("max_jitter",)
-
-    def __init__(
-        self, backoff: BackOff, max_jitter: float | timedelta, rng: Random | None = None
-    ) -> None:
-        super().__init__(backoff, rng)
-        self.max_jitter: float = as_seconds("max_jitter", max_jitter)
-
-    def _range(self, delay: float) -> Bounds:
-        return delay, min(delay + self.max_jitter, LARGEST)
-
-    def __repr__(self) -> str:
-        return f"with_added_jitter({self.backoff!r}, {self.max_jitter!r})"
 
 
 def _as_jitter(name: str, jitter: JitterKind) -> JitterKind:
@@ -103,11 +79,9 @@ def _as_jitter(name: str, jitter: JitterKind) -> JitterKind:
     return as_fraction(name, jitter)
 
 
-if TYPE_CHECKING:  # the classes that add_feedback() makes
+if TYPE_CHECKING:  # the class that add_feedback() makes
 
-    class FeedbackJitterBackOff(JitterBackOff, TakesFeedback): ...
-
-    class FeedbackAddedJitterBackOff(AddedJitterBackOff, TakesFeedback): ...
+    class FeedbackRandomizedWrapper(RandomizedWrapper, TakesFeedback): ...
 
 
 if TYPE_CHECKING:
@@ -115,16 +89,16 @@ if TYPE_CHECKING:
     @overload
     def with_jitter(
         backoff: FeedbackBackOff, jitter: JitterKind = "full", rng: Random | None = None
-    ) -> FeedbackJitterBackOff: ...
+    ) -> FeedbackRandomizedWrapper: ...
     @overload
     def with_jitter(
         backoff: BackOff, jitter: JitterKind = "full", rng: Random | None = None
-    ) -> JitterBackOff: ...
+    ) -> RandomizedWrapper: ...
 
 
 def with_jitter(
     backoff: BackOff, jitter: JitterKind = "full", rng: Random | None = None
-) -> JitterBackOff:
+) -> RandomizedWrapper:
     """Return a policy that draws each delay from a range around the delay of ``backoff``.
 
     It is meant for policies that draw nothing themselves. Put limits around the jitter, not
@@ -150,7 +124,9 @@ def with_jitter(
         >>> with_jitter(ConstantBackOff(8), "equal").bounds(1)
         (4.0, 8.0)
     """
-    return JitterBackOff(backoff, jitter, rng)
+    if jitter is None:
+        raise TypeError('jitter must be "full" or "equal", or a fraction, not None')
+    return RandomizedWrapper(backoff, jitter, 0.0, rng)
 
 
 if TYPE_CHECKING:
@@ -158,16 +134,16 @@ if TYPE_CHECKING:
     @overload
     def with_added_jitter(
         backoff: FeedbackBackOff, max_jitter: float | timedelta, rng: Random | None = None
-    ) -> FeedbackAddedJitterBackOff: ...
+    ) -> FeedbackRandomizedWrapper: ...
     @overload
     def with_added_jitter(
         backoff: BackOff, max_jitter: float | timedelta, rng: Random | None = None
-    ) -> AddedJitterBackOff: ...
+    ) -> RandomizedWrapper: ...
 
 
 def with_added_jitter(
     backoff: BackOff, max_jitter: float | timedelta, rng: Random | None = None
-) -> AddedJitterBackOff:
+) -> RandomizedWrapper:
     """Return a policy that adds to each delay of ``backoff`` a time drawn from 0 to ``max_jitter``.
 
     No delay gets shorter, which suits a wait that a server asked for. To cap the sum, put
@@ -190,4 +166,4 @@ def with_added_jitter(
         >>> with_added_jitter(ConstantBackOff(8), 2).bounds(1)
         (8.0, 10.0)
     """
-    return AddedJitterBackOff(backoff, max_jitter, rng)
+    return RandomizedWrapper(backoff, None, max_jitter, rng)
