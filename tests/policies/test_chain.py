@@ -79,12 +79,6 @@ def test_a_copy_of_a_chain_keeps_its_own_place():
     assert (twin.position, policy.position) == (1, 2)
 
 
-def test_a_copy_of_a_chain_does_not_use_up_the_parts_of_the_original():
-    policy = chain(constant(1, 1), ConstantBackOff(9))
-    assert ask(copy.copy(policy), 2) == [1.0, 9.0]
-    assert ask(policy, 2) == [1.0, 9.0]
-
-
 def test_a_ticker_copies_every_part():
     part = constant(0, 2)
     policy = chain(part, part)

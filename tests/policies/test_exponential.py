@@ -59,14 +59,6 @@ def test_the_sequence_of_the_java_test():
     assert intervals == expected
 
 
-def test_a_multiplier_of_one_keeps_the_interval():
-    assert sequence(3, randomization_factor=0, multiplier=1) == [0.5, 0.5, 0.5]
-
-
-def test_a_maximum_equal_to_the_first_interval_keeps_it():
-    assert sequence(3, randomization_factor=0, max_interval=0.5) == [0.5, 0.5, 0.5]
-
-
 def test_the_defaults_are_those_of_the_sources():
     policy = ExponentialBackOff()
     assert policy.initial_interval == 0.5
@@ -121,12 +113,6 @@ def test_a_factor_close_to_one_comes_close_to_zero_and_not_below():
     least = first_draw(0.0, initial_interval=1, randomization_factor=0.999)
     assert least == pytest.approx(0.001)
     assert first_draw(0.0, initial_interval=5e-324, randomization_factor=0.999) >= 0.0
-
-
-def test_without_a_factor_nothing_is_drawn():
-    rng = StubRandom(0.9)
-    assert sequence(3, randomization_factor=0, rng=rng) == [0.5, 0.75, 1.125]
-    assert rng.draws == 0
 
 
 def test_each_delay_draws_once():
@@ -282,17 +268,3 @@ def test_every_draw_is_within_its_bounds_and_the_interval_grows_to_its_cap(
         assert delay >= 0.0
         assert interval <= policy.current_interval <= cap
         assert policy.current_interval == pytest.approx(min(interval * multiplier, cap), rel=1e-12)
-
-
-@given(
-    initial=st.floats(5e-324, LARGEST),
-    factor=st.floats(0, 1, exclude_max=True),
-    multiplier=st.floats(1, LARGEST),
-    drawn=st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=10),
-)
-def test_no_parameters_and_no_draw_give_what_is_no_delay(initial, factor, multiplier, drawn):
-    rng = StubRandom(0.0)
-    policy = ExponentialBackOff(initial, factor, multiplier, LARGEST, None, rng=rng)
-    for number in drawn:
-        rng.drawn = number
-        assert 0.0 <= policy.next_backoff() <= LARGEST
