@@ -257,7 +257,7 @@ def counters():
                 yield policy, name
 
 
-@pytest.mark.parametrize(("policy", "count"), counters(), ids=readable_id)
+@pytest.mark.parametrize(("policy", "count"), list(counters()), ids=readable_id)
 def test_call_a_billion_costs_what_an_early_one_costs(policy, count):
     early = steps(policy.next_backoff)
     policy.reset()
