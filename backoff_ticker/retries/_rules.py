@@ -10,6 +10,7 @@ from ..cancellation import any_of, require_token
 from ..channels import require_timer
 from ..clock import resolve_clock
 from ..policies import (
+    BackOffWrapper,
     ExponentialBackOff,
     copy_policy,
     is_feedback,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from ._outcome import Outcome
 
 _SIX_HOURS = 21_600.0
+_PACKAGE = f"{__name__.partition('.')[0]}."
 
 
 class Rules:
@@ -143,7 +145,7 @@ class Rules:
             return ()
         copy_policy("backoff", backoff)  # only to raise, before the first call, that it fails
         token = token_of(backoff)
-        self.simple = token is None and not is_feedback(backoff)
+        self.simple = token is None and not is_feedback(backoff) and _is_builtin(backoff)
         return () if token is None else (token,)
 
     def _take_tokens(self, inside: Sequence[CancellationToken]) -> None:
@@ -207,6 +209,15 @@ class Rules:
         """Return a wait that the operation asked for, as far as it is granted."""
         most = self.max_retry_after
         return seconds if most is None else min(seconds, most)
+
+
+def _is_builtin(policy: BackOff) -> bool:
+    """Whether a policy raises nothing, because no class of a user's own is in it."""
+    while isinstance(policy, BackOffWrapper):
+        if not type(policy).__module__.startswith(_PACKAGE):
+            return False
+        policy = policy.backoff
+    return type(policy).__module__.startswith(_PACKAGE) and not hasattr(policy, "backoffs")
 
 
 HOOKS = ("on_attempt", "on_retry", "on_success", "on_give_up")
