@@ -1,7 +1,7 @@
-"""Where unseeded policies draw from: one generator of the package's own.
+"""The random generator that unseeded policies share.
 
-It is not the global generator of ``random``, so that a program that seeds that one is not
-disturbed; and it is one, not one a policy, so that copies never draw in step and cost nothing.
+It is not the global generator of ``random``: drawing from that would disturb a program that seeds
+it. All policies share one generator, so copies never draw in step, and copying one costs nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _shared = random.Random()  # noqa: S311 - jitter is no secret
 after_fork(_shared.seed)
 
 shared_random = _shared.random
-"""Return the next number from [0, 1); atomic, from any thread, seeded anew in a forked child."""
+"""Return the next number from [0, 1). Thread-safe; seeded again in a forked child."""
 
 
 def as_rng(name: str, value: object) -> random.Random | None:
@@ -30,5 +30,5 @@ def as_rng(name: str, value: object) -> random.Random | None:
 
 
 def draw_from(rng: random.Random | None) -> float:
-    """Return a number from [0, 1): of ``rng``, or of the generator of the package for None."""
+    """Return a number from [0, 1), drawn from ``rng``, or from the shared generator for None."""
     return shared_random() if rng is None else rng.random()

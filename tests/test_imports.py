@@ -178,7 +178,7 @@ def test_each_name_comes_from_the_folder_that_type_checkers_are_told(name, folde
 
 
 NAMES = """
-    AlgorithmBackOff AsyncTicker Attempt Attempts BackOff BackoffTickerError CLOSED
+    AlgorithmBackOff AsyncTicker Attempt Attempts BackOff BackOffWrapper BackoffTickerError CLOSED
     CallbackHandle CancellationToken Cancelled Channel ChannelClosed Clock CloseReason Closed
     ConstantBackOff ConstantFeedbackBackOff DeadlineExceeded DecorrelatedJitterBackOff
     EqualJitterBackOff ExponentialBackOff ExponentialFeedbackBackOff FeedbackBackOff

@@ -22,8 +22,7 @@ from ._param_types import NONE, Jitter, OrNone, Seconds
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ..clock import Clock
-    from ..policies import BackOff, NamedPolicy
+    from ..policies import BackOff, NamedPolicy, TimeSource
     from ._param_types import ParamType
 
 _NOT_ON_THE_COMMAND_LINE = ("rng", "clock")
@@ -175,7 +174,7 @@ def seed_option() -> click.Option:
 
 
 def build_policy(
-    policy: NamedPolicy, values: Mapping[str, object], clock: Clock | None = None
+    policy: NamedPolicy, values: Mapping[str, object], clock: TimeSource | None = None
 ) -> BackOff:
     """Return the policy that the options of the current command describe.
 

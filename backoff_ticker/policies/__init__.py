@@ -1,18 +1,33 @@
-"""Back-off policies: how long to wait before the next attempt, or whether to give up."""
+"""Back-off policies: how long to wait before the next attempt, or whether to give up.
+
+Files, each of which imports only from those above it:
+
+- ``_protocol``: what a policy is, and how one reads the time.
+- ``_copying``: how a policy is copied, with the policies that it holds.
+- ``_base``: the base class of our policies: bounds, copies, elapsed time.
+- ``_run``: running a policy: what asks it, checks its answers, finds its token.
+- ``_constant``, ``_exponential``, ``_aws_jitter``: policies without feedback, by family.
+- ``_algorithm``, ``_algorithm_policies``: the feedback policies of Perl's Algorithm::Backoff.
+- ``_wrapper``: the base of policies around another; ``_limits``, ``_jitter``: ours.
+- ``_chain``: policies one after the other.
+- ``_named``: the table of policies by name.
+
+What always holds: a policy is asked by one thread at a time. Whatever runs a policy runs a copy,
+which shares no state with the original. A delay that leaves this folder is a float from 0 to
+the largest one. ``next_backoff()`` and ``bounds(n)`` cost the same for any number of calls.
+"""
 
 from __future__ import annotations
 
 from ._algorithm import AlgorithmBackOff as AlgorithmBackOff
-from ._algorithm_adaptive import (
+from ._algorithm_policies import (
+    ConstantFeedbackBackOff as ConstantFeedbackBackOff,
+    ExponentialFeedbackBackOff as ExponentialFeedbackBackOff,
+    FibonacciBackOff as FibonacciBackOff,
     LILDBackOff as LILDBackOff,
     LIMDBackOff as LIMDBackOff,
     MILDBackOff as MILDBackOff,
     MIMDBackOff as MIMDBackOff,
-)
-from ._algorithm_fixed import (
-    ConstantFeedbackBackOff as ConstantFeedbackBackOff,
-    ExponentialFeedbackBackOff as ExponentialFeedbackBackOff,
-    FibonacciBackOff as FibonacciBackOff,
 )
 from ._aws_jitter import (
     DecorrelatedJitterBackOff as DecorrelatedJitterBackOff,
@@ -32,32 +47,41 @@ from ._copying import (
     is_policy as is_policy,
     require_policy as require_policy,
 )
-from ._exponential import ExponentialBackOff as ExponentialBackOff
+from ._exponential import (
+    ExponentialBackOff as ExponentialBackOff,
+    TruncatedExponentialBackOff as TruncatedExponentialBackOff,
+)
+from ._jitter import (
+    RandomizedWrapper as RandomizedWrapper,
+    with_added_jitter as with_added_jitter,
+    with_jitter as with_jitter,
+)
 from ._limits import (
     with_max_elapsed_time as with_max_elapsed_time,
     with_max_interval as with_max_interval,
     with_max_retries as with_max_retries,
+    with_token as with_token,
 )
 from ._named import POLICIES as POLICIES, NamedPolicy as NamedPolicy, named_policy as named_policy
-from ._policy_run import End as End, PolicyRun as PolicyRun, failed_with as failed_with
-from ._running import (
+from ._run import (
+    End as End,
     FrozenClock as FrozenClock,
+    PolicyRun as PolicyRun,
     checked_delay as checked_delay,
     delays as delays,
     draw_next as draw_next,
+    failed_with as failed_with,
     is_feedback as is_feedback,
     start_policy as start_policy,
     tell as tell,
+    token_of as token_of,
 )
-from ._token_backoff import token_policies as token_policies, with_token as with_token
-from ._truncated import TruncatedExponentialBackOff as TruncatedExponentialBackOff
-from ._with_jitter import (
-    Drawn as Drawn,
-    with_added_jitter as with_added_jitter,
-    with_jitter as with_jitter,
-)
-from ._wrapper import Wrapper as Wrapper
+from ._wrapper import BackOffWrapper as BackOffWrapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._protocol import BackOff as BackOff, FeedbackBackOff as FeedbackBackOff
+    from ._protocol import (
+        BackOff as BackOff,
+        FeedbackBackOff as FeedbackBackOff,
+        TimeSource as TimeSource,
+    )

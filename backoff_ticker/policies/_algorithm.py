@@ -1,4 +1,7 @@
-"""The rules that the seven policies of Perl's Algorithm::Backoff share."""
+"""What the seven policies of Perl's Algorithm::Backoff share: options, steps, bounds.
+
+Each of the seven adds its rule, in the form ``delay before * factor + summand``.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,21 @@ from math import inf
 
 from .._random import as_rng, draw_from
 from .._sentinels import STOP
-from .._validation import LARGEST, as_count, as_flag, as_fraction, as_number, as_seconds
+from .._validation import LARGEST, as_count, as_flag, as_fraction, as_number, as_seconds, safe_repr
 from ..clock import resolve_clock
-from ._algorithm_bounds import each_failure_bounds, failure_bounds
-from ._base import Policy
-from ._elapsed import OnClock
+from ._base import Policy, geometric, union
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import timedelta
     from random import Random
     from typing import ClassVar, TypedDict
 
     from .._sentinels import Stop
-    from ..clock import Clock
     from ._base import Bounds, Calls
+    from ._protocol import WallTime
+
+    Rule = tuple[float | None, float, float]  # first delay, factor, summand
 
     class AlgorithmOptions(TypedDict, total=False):
         """The options of ``AlgorithmBackOff``."""
@@ -33,40 +35,54 @@ if TYPE_CHECKING:
         min_delay: float | timedelta
         max_delay: float | timedelta | None
         rng: Random | None
-        clock: Clock | None
+        clock: WallTime | None
 
 
-class AlgorithmBackOff(OnClock, Policy):
-    """What the seven feedback policies of Algorithm::Backoff share: their options and steps.
+_EXACT_CALLS = 100
+"""Bounds of later calls follow from those of this one, so that their cost does not grow."""
 
-    It has no rule for a delay itself: make one of the seven.
+_MOST_STEPS = 10**9
+"""Beyond so many calls rounding may add up to more than a part in a million."""
 
-    ``failure()``, in this order: ``STOP`` once ``max_actual_duration`` has passed since the start;
-    one attempt more is counted, and at ``max_attempts`` it is ``STOP``; a timestamp before the
-    last accepted one is refused; the raw delay by the rule of the class; with
-    ``consider_actual_delay`` plus the delay returned before, less the time since the timestamp
-    before; jitter; at most ``max_delay``, then at least 0, then at least ``min_delay``, which so
-    wins. ``success()`` counts attempts anew and goes the same way from the timestamp on.
+_ROUNDING = 1e-9
+_ROUNDING_A_STEP = 2.0**-51
+_ROUNDING_NEAR_ZERO = 1e-300
+"""Bounds are widened by these parts of a delay, and by this many seconds, where a formula stands
+for steps of which each is rounded."""
 
-    Where a rule builds on the delay before, that is the one returned, jitter and limits included.
-    A ticker tells what it is told (``ticker.success()``); an ask for the next tick without a word
-    counts as a failure.
+
+class AlgorithmBackOff(Policy):
+    """The options and the steps of the seven feedback policies of Algorithm::Backoff.
+
+    It has no rule for a delay itself: use one of the seven.
+
+    The steps of ``failure()``, in this order: ``STOP`` once ``max_actual_duration`` has passed
+    since the start; the attempt is counted, and at ``max_attempts`` it is ``STOP``; a timestamp
+    before the last accepted one is refused; the raw delay is computed by the rule of the class;
+    ``consider_actual_delay`` adds the previous delay and subtracts the time since the previous
+    timestamp; jitter; the cap at ``max_delay``; the floors 0 and ``min_delay``, which wins over the
+    cap. ``success()`` restarts the count and takes the same steps from the timestamp on.
+
+    A rule that builds on the previous delay takes the delay returned, jitter and limits included.
+    A ticker passes on what it is told (``ticker.success()``); a request for the next tick without
+    that counts as a failure.
 
     Source: ``Algorithm::Backoff`` of Perl. Its -1 is ``STOP`` here; it does not check values.
 
     Args:
         consider_actual_delay: Whether time that passed between calls counts as waited.
-        max_actual_duration: Seconds since construction or ``reset()`` at which failures get
-            ``STOP``; 0: never.
-        max_attempts: Give up at so many failures in a row: 1 never retries; 0: no limit.
+        max_actual_duration: Seconds since construction or ``reset()`` after which failures give
+            ``STOP``; 0: no limit.
+        max_attempts: The number of the failure in a row that gives ``STOP``; 1 never retries; 0: no
+            limit.
         jitter_factor: 0 <= factor < 1: a delay is drawn uniformly from ``delay * (1 - factor)``
             to ``delay * (1 + factor)``; 0 draws nothing.
         min_delay: The least delay, seconds >= 0.
         max_delay: The greatest delay, seconds >= 0; None: the largest float.
         rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
-            own, which no seed fixes and a forked child seeds anew.
-        clock: Its ``time()`` is the start and the timestamp of a call without one. None: the clock
-            of the ticker that runs the policy; where nobody runs it, the current clock.
+            own, which no seed fixes and which is seeded again in a forked child.
+        clock: Its ``time()`` gives the start, and the timestamp of a call without one. None: the
+            clock of the ticker or retry that runs the policy; else the current clock.
 
     Attributes:
         attempts: Failures in a row since the last success.
@@ -75,12 +91,19 @@ class AlgorithmBackOff(OnClock, Policy):
     Raises:
         TypeError, ValueError: A parameter is no number in its range.
 
-    Not to be called by several threads at once; whoever runs a policy runs a copy of its own.
+    Not thread-safe: tickers and retries run copies of their own.
+
+    Example:
+        >>> from backoff_ticker import LIMDBackOff
+        >>> policy = LIMDBackOff(2, 4, 0.5, max_delay=8)
+        >>> [policy.failure(), policy.failure(), policy.failure(), policy.success()]
+        [2.0, 6.0, 8.0, 4.0]
     """
 
     __slots__ = (
         "_clock",
-        "_lent",
+        "_clock_is_bound",
+        "_last_bounds",
         "_rng",
         "_start",
         "_timestamp",
@@ -113,7 +136,7 @@ class AlgorithmBackOff(OnClock, Policy):
         min_delay: float | timedelta = 0.0,
         max_delay: float | timedelta | None = None,
         rng: Random | None = None,
-        clock: Clock | None = None,
+        clock: WallTime | None = None,
     ) -> None:
         self.consider_actual_delay: bool = as_flag("consider_actual_delay", consider_actual_delay)
         self.max_actual_duration: float = as_seconds("max_actual_duration", max_actual_duration)
@@ -124,46 +147,42 @@ class AlgorithmBackOff(OnClock, Policy):
             None if max_delay is None else as_seconds("max_delay", max_delay)
         )
         self._rng = as_rng("rng", rng)
-        self._choose_clock(clock)
-        self._lent = False
-        self._begin()
+        if clock is not None and not callable(getattr(clock, "time", None)):
+            raise TypeError(f"clock must have a method time(), not be {safe_repr(clock)}")
+        self._clock = clock
+        self._clock_is_bound = False
+        self._last_bounds: tuple[tuple[object, ...], int, Bounds] | None = None
+        self._start_over()
 
-    def _begin(self) -> None:
+    def _start_over(self) -> None:
         self.attempts: int = 0
         self.last_delay: float | None = None
         self._timestamp: float | None = None
-        self._start = resolve_clock(self._clock).time()
+        self._start = self._time()
 
-    def _on_failure(self) -> float:
-        """Return the raw delay after the failure that ``attempts`` counts already."""
-        raise NotImplementedError
-
-    def _on_success(self) -> float:
-        """Return the raw delay after a success."""
-        raise NotImplementedError
-
-    def _before_first(self) -> float:
-        """Return what counts as the delay returned before the first."""
-        return 0.0
-
-    def _raw_bounds(self, n: int, last: Bounds | None) -> Bounds:
-        """Return the bounds of the raw delay of failure ``n``, after one within ``last``."""
-        raise NotImplementedError
-
-    def _growth(self) -> Bounds | None:
-        """Return the factor and summand by which a raw delay follows from the one before, if so."""
-        return None
-
-    def failure(self, timestamp: float | None = None) -> float | Stop:
-        """Tell that an attempt failed; return the seconds until the next, or ``STOP``.
+    def _rule(self, attempts: int, *, success: bool) -> Rule:
+        """Return how the raw delay follows from the previous one.
 
         Args:
-            timestamp: When, in any seconds that do not go back. None: ``clock.time()``; in a ticker
-                that lends its clock, a time that was set back is taken to stand still.
+            attempts: The number of the failure in a row.
+            success: Whether it follows a success instead.
+
+        Returns:
+            The first delay; None if it does not depend on whether there was one before. The
+            factor of the previous delay, and what is added to that product, in seconds.
+        """
+        raise NotImplementedError
+
+    def failure(self, timestamp: float | None = None) -> float | Stop:
+        """Report a failed attempt; return the seconds until the next, or ``STOP``.
+
+        Args:
+            timestamp: When it failed, in seconds that never go back. None: ``clock.time()``. If
+                that is the clock of a ticker and was set back, it counts as standing still.
 
         Raises:
-            TypeError, ValueError: ``timestamp`` is no finite number, or less than the one before;
-                nothing has changed then.
+            TypeError, ValueError: ``timestamp`` is no finite number, or less than the previous
+                one; nothing has changed then.
         """
         now = self._moment(timestamp)
         if 0.0 < self.max_actual_duration <= now - self._start:
@@ -174,31 +193,36 @@ class AlgorithmBackOff(OnClock, Policy):
             return STOP
         self._check(now)
         self.attempts = attempts
-        return self._settle(self._on_failure(), now)
+        return self._next_delay(self._rule(attempts, success=False), now)
 
     def success(self, timestamp: float | None = None) -> float:
-        """Tell that an attempt succeeded; return the seconds until the next.
+        """Report a successful attempt; return the seconds until the next.
 
-        Takes and raises what ``failure()`` does.
+        The argument and the errors are those of ``failure()``.
         """
         now = self._moment(timestamp)
         self._check(now)
         self.attempts = 0
-        return self._settle(self._on_success(), now)
+        return self._next_delay(self._rule(0, success=True), now)
 
     def next_backoff(self) -> float | Stop:
         """Return what ``failure()`` returns."""
         return self.failure()
 
     def reset(self) -> None:
-        """Begin anew, the start too."""
-        self._begin()
+        """Start over, with the current time as the start."""
+        self._start_over()
+
+    def _time(self) -> float:
+        return resolve_clock(None).time() if self._clock is None else self._clock.time()
 
     def _moment(self, timestamp: float | None) -> float:
-        if timestamp is None:
-            now = resolve_clock(self._clock).time()
-            return max(now, self._timestamp) if self._lent and self._timestamp is not None else now
-        return as_number("timestamp", timestamp)
+        if timestamp is not None:
+            return as_number("timestamp", timestamp)
+        now = self._time()
+        if self._clock_is_bound and self._timestamp is not None:
+            return max(now, self._timestamp)
+        return now
 
     def _check(self, now: float) -> None:
         if self._timestamp is not None and now < self._timestamp:
@@ -206,12 +230,17 @@ class AlgorithmBackOff(OnClock, Policy):
                 f"timestamp must not be less than the one before ({self._timestamp!r}), not {now!r}"
             )
 
-    def _settle(self, raw: float, now: float) -> float:
-        delay = raw
+    def _next_delay(self, rule: Rule, now: float) -> float:
+        first, factor, summand = rule
+        last = self.last_delay
+        if last is None:
+            last = first or 0.0  # so with consider_actual_delay the first delay counts twice
+            delay = summand if first is None else first
+        else:
+            delay = last * factor + summand
         if self.consider_actual_delay:
-            before = self._before_first() if self.last_delay is None else self.last_delay
             passed = 0.0 if self._timestamp is None else now - self._timestamp
-            delay = min(raw + before, LARGEST) - passed
+            delay = min(delay + last, LARGEST) - passed
         if self.jitter_factor and delay:
             least, greatest = self._jittered(delay)
             delay = least + (greatest - least) * draw_from(self._rng)
@@ -221,7 +250,7 @@ class AlgorithmBackOff(OnClock, Policy):
         return delay
 
     def _jittered(self, delay: float) -> Bounds:
-        """Return between what the jitter draws."""
+        """Return the ends of the range that the jitter draws from."""
         return (
             max(-LARGEST, min(delay * (1.0 - self.jitter_factor), LARGEST)),
             max(-LARGEST, min(delay * (1.0 + self.jitter_factor), LARGEST)),
@@ -232,16 +261,93 @@ class AlgorithmBackOff(OnClock, Policy):
             delay = min(delay, self.max_delay)
         return max(min(delay, LARGEST), 0.0, self.min_delay)
 
-    def _at(self, n: int) -> Bounds | None:
-        return failure_bounds(self, n)
+    def _bind_clock(self, clock: WallTime) -> None:
+        if self._clock is None:
+            self._clock = clock
+            self._clock_is_bound = True
 
-    def _each_bounds(self) -> Iterator[Bounds | None]:
-        return each_failure_bounds(self)
+    # Bounds
+
+    def _span(self, first: int, last: int) -> Bounds | None:
+        if self.max_attempts:
+            last = min(last, self.max_attempts - 1)
+        if first > last:
+            return None
+        # From the second call on both ends only rise or only fall.
+        found = union(self._failure_bounds(first), self._failure_bounds(last))
+        return union(found, self._failure_bounds(2)) if first == 1 < last else found
 
     def _calls(self) -> Calls:
         most = self.max_attempts - 1 if self.max_attempts else inf
         return (0 if self.max_actual_duration else most), most
 
-    def _bind_clock(self, clock: Clock) -> None:
-        self._lent = self._lent or self._clock is None
-        super()._bind_clock(clock)
+    def _failure_bounds(self, n: int) -> Bounds:
+        """Return the bounds of the ``n``-th failure in a row, whatever time has passed."""
+        if self._rule(n, success=False)[0] is None and not self.consider_actual_delay:
+            return self._following_bounds(n, None)
+        last = self._exact_bounds(min(n, _EXACT_CALLS))
+        return last if n <= _EXACT_CALLS else self._later_bounds(last, n - _EXACT_CALLS)
+
+    def _exact_bounds(self, n: int) -> Bounds:
+        """Take the first ``n`` steps, on from those of the last call if they are part of them.
+
+        That makes the bounds of all calls, one after the other, cost one step each.
+        """
+        parameters = tuple(getattr(self, name) for name in (*self._shown, *self._shown_unless))
+        known, attempt, bounds = self._last_bounds or (None, 0, None)
+        if bounds is None or known != parameters or attempt > n:
+            attempt, bounds = 1, self._following_bounds(1, None)
+        while attempt < n:
+            attempt += 1
+            bounds = self._following_bounds(attempt, bounds)
+        self._last_bounds = parameters, attempt, bounds
+        return bounds
+
+    def _following_bounds(self, attempt: int, last: Bounds | None) -> Bounds:
+        """Return the bounds of a failure from those of the one before, by the same steps.
+
+        Rounding keeps the order of numbers, so these are exact.
+        """
+        first, factor, summand = self._rule(attempt, success=False)
+        if last is None:
+            raw = summand if first is None else first
+            least = greatest = raw + (first or 0.0) if self.consider_actual_delay else raw
+        else:
+            least, greatest = last[0] * factor + summand, last[1] * factor + summand
+            if self.consider_actual_delay:
+                least, greatest = -LARGEST, greatest + last[1]
+        least, greatest = min(least, LARGEST), min(greatest, LARGEST)
+        if self.jitter_factor:
+            least, greatest = min(self._jittered(least)), max(self._jittered(greatest))
+        return self._limited(least), self._limited(greatest)
+
+    def _later_bounds(self, last: Bounds, steps: int) -> Bounds:
+        """Return the bounds ``steps`` failures after the last exact ones."""
+        first, factor, summand = self._rule(_EXACT_CALLS, success=False)
+        if first is None:  # consider_actual_delay adds up delays of which each follows a rule
+            return self._limited(0.0), self._limited(LARGEST)
+        following = self._following_bounds(_EXACT_CALLS + 1, last)
+        less, more = 1.0 - self.jitter_factor, 1.0 + self.jitter_factor
+        added = 1.0 if self.consider_actual_delay else 0.0
+        return (
+            self._later(last[0], following[0], factor * less, summand * less, steps)[0],
+            self._later(last[1], following[1], (factor + added) * more, summand * more, steps)[1],
+        )
+
+    def _later(
+        self, last: float, following: float, factor: float, summand: float, steps: int
+    ) -> Bounds:
+        """Return the bounds of one end, after ``steps`` times ``x = x * factor + summand``.
+
+        An end that rises once always rises, one that falls always falls, and one that stays
+        always stays. A sum or a power alone also tells how far.
+        """
+        if following == last:
+            return last, last
+        least, greatest = (last, LARGEST) if following > last else (0.0, last)
+        if steps <= _MOST_STEPS and (factor == 1.0 or summand == 0.0):
+            power, total = geometric(last, factor, steps), summand * steps
+            widened = (power + abs(total)) * (_ROUNDING + steps * _ROUNDING_A_STEP)
+            least = max(least, power + total - widened)
+            greatest = min(greatest, power + total + widened + _ROUNDING_NEAR_ZERO)
+        return self._limited(least), self._limited(greatest)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _CappedGrowth(Policy):
-    """Draws below a limit that grows from a base to a cap."""
+    """The part that the three share: a limit that grows from a base to a cap."""
 
     __slots__ = ("_rng", "base", "cap", "multiplier", "retries")
 
@@ -51,7 +51,7 @@ class _CappedGrowth(Policy):
         return value if self.cap is None else min(value, self.cap)
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Start over with the first delay."""
         self.retries = 0
 
 
@@ -68,7 +68,7 @@ class FullJitterBackOff(_CappedGrowth):
         base: The first limit: seconds >= 0, or a ``datetime.timedelta``.
         cap: The greatest limit, seconds >= ``base``; None: the largest float.
         rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
-            own, which no seed fixes and a forked child seeds anew.
+            own, which no seed fixes and which is seeded again in a forked child.
         multiplier: >= 1.
 
     Attributes:
@@ -77,7 +77,12 @@ class FullJitterBackOff(_CappedGrowth):
     Raises:
         TypeError, ValueError: A parameter is no finite duration in its range.
 
-    Not to be called by several threads at once; whoever runs a policy runs a copy of its own.
+    Not thread-safe: tickers and retries run copies of their own.
+
+    Example:
+        >>> from backoff_ticker import FullJitterBackOff
+        >>> FullJitterBackOff(1, 20).bounds(3)
+        (0.0, 4.0)
     """
 
     __slots__ = ()
@@ -86,8 +91,8 @@ class FullJitterBackOff(_CappedGrowth):
         """Return the next delay in seconds."""
         return self._limit(self._count()) * draw_from(self._rng)
 
-    def _at(self, n: int) -> Bounds:
-        return 0.0, self._limit(n - 1)
+    def _span(self, first: int, last: int) -> Bounds:  # noqa: ARG002 - the least is always 0
+        return 0.0, self._limit(last - 1)
 
 
 class EqualJitterBackOff(_CappedGrowth):
@@ -110,7 +115,12 @@ class EqualJitterBackOff(_CappedGrowth):
     Raises:
         TypeError, ValueError: A parameter is no finite duration in its range.
 
-    Not to be called by several threads at once; whoever runs a policy runs a copy of its own.
+    Not thread-safe: tickers and retries run copies of their own.
+
+    Example:
+        >>> from backoff_ticker import EqualJitterBackOff
+        >>> EqualJitterBackOff(1, 20).bounds(3)
+        (2.0, 4.0)
     """
 
     __slots__ = ()
@@ -120,9 +130,9 @@ class EqualJitterBackOff(_CappedGrowth):
         half = self._limit(self._count()) / 2.0
         return half + half * draw_from(self._rng)
 
-    def _at(self, n: int) -> Bounds:
-        half = self._limit(n - 1) / 2.0
-        return half, half + half
+    def _span(self, first: int, last: int) -> Bounds:
+        half = self._limit(last - 1) / 2.0
+        return self._limit(first - 1) / 2.0, half + half
 
 
 class DecorrelatedJitterBackOff(_CappedGrowth):
@@ -146,7 +156,12 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
     Raises:
         TypeError, ValueError: A parameter is no finite duration in its range.
 
-    Not to be called by several threads at once; whoever runs a policy runs a copy of its own.
+    Not thread-safe: tickers and retries run copies of their own.
+
+    Example:
+        >>> from backoff_ticker import DecorrelatedJitterBackOff
+        >>> DecorrelatedJitterBackOff(1, 20).bounds(2)
+        (1.0, 9.0)
     """
 
     __slots__ = ("last_delay",)
@@ -169,14 +184,14 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
         self._count()
         spread = min(self.multiplier * self.last_delay, LARGEST) - self.base
         drawn = self.base + spread * draw_from(self._rng)
-        # The limit is that of the formula, free of the rounding of each step.
+        # The limit of the formula is free of the rounding of each step, as that of bounds() is.
         self.last_delay = min(drawn, self._limit(self.retries))
         return self.last_delay
 
     def reset(self) -> None:
-        """Begin anew from the base."""
+        """Start over from the base."""
         super().reset()
         self.last_delay = self.base
 
-    def _at(self, n: int) -> Bounds:
-        return self.base, self._limit(n)
+    def _span(self, first: int, last: int) -> Bounds:  # noqa: ARG002 - the least is the base
+        return self.base, self._limit(last)

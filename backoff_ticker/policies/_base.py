@@ -1,120 +1,92 @@
-"""What the policies of the package share: bounds, copies, how they are shown."""
+"""What the policies of the package share: bounds, copies, clocks, ``repr``."""
 
 from __future__ import annotations
 
-from itertools import chain, count, islice, repeat
+from itertools import count, repeat
 from math import exp, inf, log
-from sys import maxsize
 
-from .._validation import LARGEST, as_count, safe_repr
-from ._copying import TOO_DEEP, copy_of_ours, is_ours
+from .._validation import LARGEST, as_count, as_seconds, safe_repr
+from ..clock import resolve_clock
+from ._copying import clone, is_builtin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import ClassVar, TypeGuard
+    from datetime import timedelta
+    from typing import ClassVar
 
     from .._sentinels import Stop
-    from ._protocol import BackOff
+    from ._protocol import BackOff, MonotonicTime, TimeSource
 
-    Bounds = tuple[float, float]
-    Calls = tuple[float, float]  # ints, as floats do not count so far; inf for endless
+    Bounds = tuple[float, float]  # the least and the greatest delay
+    Calls = tuple[float, float]  # ints, of any size, or inf
 
-_LARGEST_SIZE = log(LARGEST)
-_MOST_STEPS = 10**300
-"""So many a float can still hold; nothing that so many have not changed changes by more."""
 UNKNOWN = 0.0, LARGEST
-"""The bounds of a policy of which nothing is known."""
+"""The bounds of a policy that may return any delay."""
+
+_HALF_A_NANOSECOND = 5e-10
+_LOG_LARGEST = log(LARGEST)
+_MOST_STEPS = 10**300
+"""The greatest exponent that a float can hold; a greater one gives the same result."""
 
 
 class Policy:
-    """A policy of this package.
+    """The base of the policies of this package.
 
-    A subclass defines ``_at``, if its bounds only rise or only fall from call to call until they
-    are None for good; else it overrides ``_span``.
+    A subclass defines ``next_backoff``, ``reset`` and ``_span``, and names in ``_shown`` the
+    parameters that ``repr`` shows.
     """
 
     __slots__ = ()
 
     _shown: ClassVar[tuple[str, ...]] = ()
-    """The parameters that ``repr`` shows, in the order of the constructor."""
+    """The parameters that ``repr`` always shows, in the order of the constructor."""
     _shown_unless: ClassVar[dict[str, object]] = {}
-    """Those that it shows only where they have another value."""
-
-    def __init_subclass__(cls, **options: object) -> None:
-        super().__init_subclass__(**options)
-        if "__slotnames__" in cls.__dict__:  # of the class that this one was made anew from
-            del cls.__slotnames__  # type: ignore[attr-defined]
+    """Those that it shows only if they differ from this value."""
 
     def next_backoff(self) -> float | Stop:
         """Return the seconds to wait (finite, >= 0), or ``STOP``."""
         raise NotImplementedError
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Start over with the first delay."""
         raise NotImplementedError
 
     def bounds(self, n: int) -> Bounds | None:
-        """Return the least and the greatest delay that a call can return, in seconds.
+        """Return the least and the greatest delay that the ``n``-th call can return, in seconds.
 
-        The cost has a limit, however great ``n`` is. A subclass that changes the delays should
-        define this anew; wrappers and chains around it do not ask it, and take any delay from 0
-        to the largest float for possible.
+        The cost does not grow with ``n``. No delay is outside the bounds. They may be wider than
+        the delays are: for LIMD, LILD, MILD and MIMD and with ``consider_actual_delay`` beyond
+        call 100, and in a chain where it is not known when a part stops.
+
+        Override it in a subclass that changes the delays. Wrappers and chains do not ask a class
+        that is defined outside the package, and assume any delay.
 
         Args:
-            n: Which call of ``next_backoff()`` since ``reset()``, from 1; for feedback policies
-                which failure since ``reset()``, with no success before it.
+            n: The number of the call of ``next_backoff()`` since ``reset()``, from 1; for feedback
+                policies the number of the failure, with no success before it.
 
         Returns:
-            The least and the greatest delay; None if that call can only return ``STOP``.
+            The least and the greatest delay; None if the call can only return ``STOP``.
 
         Raises:
             TypeError, ValueError: ``n`` is no int of at least 1.
-            RecursionError: It holds too many policies inside each other.
         """
         call = as_count("n", n, 1)
-        try:
-            return self._span(call, call)
-        except RecursionError as error:
-            raise RecursionError(f"no bounds of {safe_repr(self)}: {TOO_DEEP}") from error
-
-    def _at(self, n: int) -> Bounds | None:
-        """Return the bounds of call ``n``."""
-        raise NotImplementedError
+        return self._span(call, call)
 
     def _span(self, first: int, last: int) -> Bounds | None:
-        """Return the bounds of all calls from ``first`` to ``last`` together."""
-        start = self._at(first)
-        if start is None or first == last:
-            return start
-        end = self._at(last)
-        if end is None:
-            delays, stops = first, last
-            while stops - delays > 1:
-                middle = (delays + stops) // 2
-                if self._at(middle) is None:
-                    stops = middle
-                else:
-                    delays = middle
-            end = self._at(delays)
-        return either(start, end)
-
-    def _each_bounds(self) -> Iterator[Bounds | None]:
-        """Yield the bounds of each call, from the first on; override where ``_span`` is dear."""
-        return map(self.bounds, count(1))
+        """Return common bounds of all calls from ``first`` to ``last``."""
+        raise NotImplementedError
 
     def _calls(self) -> Calls:
-        """Return how many calls return a delay, from the first on: at least, and at most."""
+        """Return how many calls return a delay before the first ``STOP``: at least, at most."""
         return inf, inf
 
-    def _inside(self) -> tuple[BackOff, ...]:
-        """Return the policies that it asks."""
-        return ()
+    def _bind_clock(self, clock: TimeSource) -> None:
+        """Measure time on ``clock`` from now on, unless a clock was given to the constructor."""
 
-    def _begin_copy(self) -> None:
-        """Forget what holds for the original alone, of which this is a copy."""
-
-    __copy__ = copy_of_ours
+    __copy__ = clone
 
     def __repr__(self) -> str:
         unusual = (n for n, usual in self._shown_unless.items() if getattr(self, n) != usual)
@@ -123,50 +95,41 @@ class Policy:
         return f"{type(self).__name__}({parameters})"
 
 
-def either(one: Bounds | None, other: Bounds | None) -> Bounds | None:
-    """Return the bounds of what is within ``one`` or ``other``."""
+# Bounds
+
+
+def union(one: Bounds | None, other: Bounds | None) -> Bounds | None:
+    """Return the bounds of delays that are within ``one`` or ``other``."""
     if one is None or other is None:
         return other if one is None else one
     return min(one[0], other[0]), max(one[1], other[1])
 
 
-def is_known(policy: object) -> TypeGuard[Policy]:
-    """Whether ``policy`` is of a class of this package, not of a user's own or a subclass."""
-    return isinstance(policy, Policy) and is_ours(type(policy))
+def limited(bounds: Bounds | None, limit: float | None) -> Bounds | None:
+    """Return what is left of ``bounds`` if a greater delay than ``limit`` becomes ``STOP``."""
+    if bounds is None or limit is None:
+        return bounds
+    return (bounds[0], min(bounds[1], limit)) if bounds[0] <= limit else None
 
 
 def span_of(policy: BackOff, first: int, last: int) -> Bounds | None:
-    """Return the bounds of calls of any policy; of a class of a user's own, nothing is known."""
-    return policy._span(first, last) if is_known(policy) else UNKNOWN
-
-
-def each_bounds_of(policy: BackOff) -> Iterator[Bounds | None]:
-    """Yield ``span_of(policy, n, n)`` for n from 1 on."""
-    return policy._each_bounds() if is_known(policy) else repeat(UNKNOWN)
-
-
-def ending_after(calls: float, each: Iterator[Bounds | None]) -> Iterator[Bounds | None]:
-    """Yield the first so many of ``each``, then None for ever."""
-    return chain(islice(each, int(min(calls, maxsize))), repeat(None))
+    """Return common bounds of some calls of any policy."""
+    if isinstance(policy, Policy) and is_builtin(type(policy)):
+        return policy._span(first, last)
+    return UNKNOWN
 
 
 def calls_of(policy: BackOff) -> Calls:
-    """Return how many calls of any policy return a delay, at least and at most."""
-    return policy._calls() if is_known(policy) else (0, inf)
+    """Return how many calls of any policy return a delay: at least, at most."""
+    if isinstance(policy, Policy) and is_builtin(type(policy)):
+        return policy._calls()
+    return 0, inf
 
 
 def successive_bounds(policy: BackOff) -> Iterator[Bounds | None]:
-    """Yield what ``policy.bounds(n)`` returns for n from 1 on, for ever.
-
-    A step costs the same however far it is, also where ``bounds(n)`` has to go through the calls
-    before: in feedback policies, alone, in wrappers, and in chains of which each part but the last
-    always gives the same number of delays. Of a class of a user's own, ``bounds`` is asked; where
-    it has none, nothing is known.
-    """
-    if is_known(policy):
-        return policy._each_bounds()
-    ask = getattr(policy, "bounds", None)
-    return repeat(UNKNOWN) if ask is None else map(ask, count(1))
+    """Yield ``policy.bounds(n)`` for n = 1, 2, 3, ... without end."""
+    bounds = getattr(policy, "bounds", None)
+    return repeat(UNKNOWN) if bounds is None else map(bounds, count(1))
 
 
 def geometric(first: float, factor: float, steps: int) -> float:
@@ -175,8 +138,42 @@ def geometric(first: float, factor: float, steps: int) -> float:
         return 0.0
     try:
         return min(first * factor**steps, LARGEST)
-    except OverflowError:
-        if steps > _MOST_STEPS:
-            return geometric(first, factor, _MOST_STEPS)
-        size = log(first) + steps * log(factor)
-        return exp(size) if size < _LARGEST_SIZE else LARGEST
+    except OverflowError:  # of the power; the product may still be small
+        size = log(first) + min(steps, _MOST_STEPS) * log(factor)
+        return exp(size) if size < _LOG_LARGEST else LARGEST
+
+
+# Elapsed time
+
+
+def as_clock(clock: MonotonicTime | None) -> MonotonicTime | None:
+    """Return ``clock`` if it can measure elapsed time, or is None.
+
+    Raises:
+        TypeError: It has no ``monotonic()``.
+    """
+    if clock is not None and not callable(getattr(clock, "monotonic", None)):
+        raise TypeError(f"clock must have a method monotonic(), not be {safe_repr(clock)}")
+    return clock
+
+
+def monotonic(clock: MonotonicTime | None) -> float:
+    """Return the time on ``clock``, or on the current clock for None."""
+    return resolve_clock(None).monotonic() if clock is None else clock.monotonic()
+
+
+def as_time_limit(name: str, limit: float | timedelta | None) -> float | None:
+    """Return a limit of elapsed time in seconds; None for None and 0, which mean no limit.
+
+    Raises:
+        TypeError, ValueError: It is no finite duration of at least 0.
+    """
+    return as_seconds(name, 0.0 if limit is None else limit) or None
+
+
+def is_too_late(elapsed: float, delay: float, limit: float) -> bool:
+    """Whether a delay that begins after ``elapsed`` seconds ends after ``limit``.
+
+    Half a nanosecond is tolerated: sums of floats can miss an equal limit by their rounding.
+    """
+    return delay > limit or elapsed + delay > limit + _HALF_A_NANOSECOND

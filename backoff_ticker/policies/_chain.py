@@ -2,67 +2,40 @@
 
 from __future__ import annotations
 
-from itertools import islice, repeat
 from math import inf
 from operator import methodcaller
-from sys import maxsize
 
 from .._sentinels import STOP
 from .._validation import LARGEST
-from ._base import UNKNOWN, calls_of, each_bounds_of, either, ending_after, span_of
-from ._copying import is_immutable, policies_in, require_policy
-from ._running import checked_delay, is_feedback, tell
-from ._wrapper import Outer, TakesFeedback
+from ._base import UNKNOWN, Policy, calls_of, span_of, union
+from ._copying import held_policies, is_immutable, require_policy
+from ._run import checked_delay, combined, is_feedback, tell, token_of
+from ._wrapper import TakesFeedback, add_feedback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from typing import overload
 
     from .._sentinels import Stop
+    from ..cancellation import CancellationToken
     from ._base import Bounds, Calls
     from ._protocol import BackOff, FeedbackBackOff
 
 _next_backoff: Callable[[BackOff], float | Stop] = methodcaller("next_backoff")
 
 
-class _Turn:
-    """What can be said of a part of a chain in its turn.
-
-    Nothing of its delays where it is not ``fresh``, because a part before has asked a policy
-    inside it, nobody knows how often; they may have come to an end, too.
-    """
-
-    def __init__(self, backoff: BackOff, *, fresh: bool) -> None:
-        least, self.most = calls_of(backoff)
-        self.least = least if fresh else 0
-        self._backoff = backoff
-        self._fresh = fresh
-
-    def span(self, first: int, last: int) -> Bounds | None:
-        return span_of(self._backoff, first, last) if self._fresh else UNKNOWN
-
-    def each_bounds(self) -> Iterator[Bounds | None]:
-        if self._fresh:
-            return each_bounds_of(self._backoff)
-        return ending_after(self.most, repeat(UNKNOWN))
-
-
-def _sum(counts: Iterable[float]) -> float:
-    """Return the sum of ints, which may be too big to be added to a float; or infinity."""
-    found = list(counts)
-    return inf if inf in found else sum(found)
-
-
-class ChainBackOff(Outer):
+class ChainBackOff(Policy):
     """The delays of one policy, then those of the next. Made by ``chain``.
 
     Attributes:
         backoffs: The policies.
-        position: Which of them is asked, from 0; their number once all have stopped.
+        position: The index of the one that is asked; their number once all have stopped.
+        token: Cancels what runs the chain: the token of the one policy that has one, else a token
+            that combines them. None: no policy has one.
     """
 
-    __slots__ = ("backoffs", "position")
+    __slots__ = ("backoffs", "position", "token")
 
     def __init__(self, backoffs: tuple[BackOff, ...]) -> None:
         if not backoffs:
@@ -71,91 +44,99 @@ class ChainBackOff(Outer):
             require_policy(f"argument {number} of chain()", backoff)
         self.backoffs: tuple[BackOff, ...] = tuple({id(part): part for part in backoffs}.values())
         self.position: int = 0
-
-    def _ask(self, question: Callable[[BackOff], float | Stop]) -> float | Stop:
-        while self.position < len(self.backoffs):
-            backoff = self.backoffs[self.position]
-            delay = question(backoff)
-            if type(delay) is float and 0.0 <= delay <= LARGEST:
-                return delay
-            if delay is not STOP:
-                return checked_delay(backoff, delay)
-            self.position += 1
-        return STOP
+        self.token: CancellationToken | None = combined(map(token_of, backoffs))
+        if any(map(is_feedback, backoffs)):
+            add_feedback(self)
 
     def next_backoff(self) -> float | Stop:
         """Return the next delay of the first policy that has not stopped."""
-        return self._ask(_next_backoff)
+        return self._first_answer(_next_backoff)
 
     def reset(self) -> None:
-        """Begin anew with the first policy."""
+        """Reset all policies and start over with the first."""
         for backoff in self.backoffs:
             backoff.reset()
         self.position = 0
 
+    def _first_answer(self, ask: Callable[[BackOff], float | Stop]) -> float | Stop:
+        while self.position < len(self.backoffs):
+            backoff = self.backoffs[self.position]
+            answer = ask(backoff)
+            if type(answer) is float and 0.0 <= answer <= LARGEST:
+                return answer
+            if answer is not STOP:
+                return checked_delay(backoff, answer)
+            self.position += 1
+        return STOP
+
     def _failure(self, timestamp: float | None) -> float | Stop:
-        return self._ask(lambda backoff: _failed(backoff, timestamp))
+        def ask(backoff: BackOff) -> float | Stop:
+            if is_feedback(backoff):
+                return tell(backoff, "failure", timestamp)
+            return backoff.next_backoff()
+
+        return self._first_answer(ask)
 
     def _success(self, timestamp: float | None) -> float | Stop:
-        return self._ask(lambda backoff: _succeeded(backoff, timestamp))
+        def ask(backoff: BackOff) -> float | Stop:
+            if is_feedback(backoff):
+                return tell(backoff, "success", timestamp)
+            backoff.reset()
+            return backoff.next_backoff()
 
-    def _turns(self) -> Iterator[_Turn]:
-        """Yield what can be said of the turn of each part."""
-        before: set[int] = set()
+        return self._first_answer(ask)
+
+    def _parts(self) -> Iterator[tuple[BackOff | None, float, float]]:
+        """Yield each policy and how many delays it returns, at least and at most.
+
+        None stands for a policy that shares one with an earlier part, which has used it by then,
+        nobody knows how often.
+        """
+        used: set[int] = set()
         for backoff in self.backoffs:
-            held = policies_in(backoff).items()
-            inside = {key for key, policy in held if not is_immutable(policy)}
-            yield _Turn(backoff, fresh=before.isdisjoint(inside))
-            before |= inside
+            least, most = calls_of(backoff)
+            inside = _stateful_inside(backoff)
+            yield (backoff, least, most) if used.isdisjoint(inside) else (None, 0, most)
+            used |= inside
 
     def _span(self, first: int, last: int) -> Bounds | None:
         found: Bounds | None = None
-        start, end = first, last  # counted from the first call of the part
-        for turn in self._turns():
-            if start <= turn.most:
-                found = either(found, turn.span(start, int(min(end, turn.most))))
-            if end <= turn.least:
+        for part, least, most in self._parts():
+            # Both count from the first call that may be, and from the first that must be, its own.
+            if first <= most:
+                inside = UNKNOWN if part is None else span_of(part, first, int(min(last, most)))
+                found = union(found, inside)
+            if last <= least:
                 break
-            start = 1 if start <= turn.most else start - int(turn.most)
-            end -= int(turn.least)
+            first = 1 if first <= most else first - int(most)
+            last -= int(least)
         return found
 
-    def _each_bounds(self) -> Iterator[Bounds | None]:
-        *turns, last = self._turns()
-        if any(turn.least != turn.most for turn in turns):
-            yield from super()._each_bounds()  # a part may begin at more than one call
-        for turn in turns:
-            yield from islice(turn.each_bounds(), int(min(turn.most, maxsize)))
-        yield from last.each_bounds()
-
     def _calls(self) -> Calls:
-        turns = list(self._turns())
-        return _sum(turn.least for turn in turns), _sum(turn.most for turn in turns)
-
-    def _inside(self) -> tuple[BackOff, ...]:
-        return self.backoffs
+        _, *counts = zip(*self._parts(), strict=True)
+        # Not sum() alone: ints too great for a float may be among them.
+        least, most = (inf if inf in each else sum(each) for each in counts)
+        return least, most
 
     def __repr__(self) -> str:
         return f"chain({', '.join(map(repr, self.backoffs))})"
 
 
-class FeedbackChainBackOff(TakesFeedback, ChainBackOff):
-    """The same where a part takes feedback."""
+def _stateful_inside(policy: BackOff) -> set[int]:
+    """Return the ids of the policies in ``policy``, itself included, that have state."""
+    found: set[int] = set()
+    left = [policy]
+    while left:
+        each = left.pop()
+        if id(each) not in found and not is_immutable(each):
+            found.add(id(each))
+            left += held_policies(each)
+    return found
 
-    __slots__ = ()
 
+if TYPE_CHECKING:  # the class that add_feedback() makes
 
-def _failed(backoff: BackOff, timestamp: float | None) -> float | Stop:
-    if is_feedback(backoff):
-        return tell(backoff, "failure", timestamp)
-    return backoff.next_backoff()
-
-
-def _succeeded(backoff: BackOff, timestamp: float | None) -> float | Stop:
-    if is_feedback(backoff):
-        return tell(backoff, "success", timestamp)
-    backoff.reset()
-    return backoff.next_backoff()
+    class FeedbackChainBackOff(ChainBackOff, TakesFeedback): ...
 
 
 if TYPE_CHECKING:
@@ -179,15 +160,22 @@ if TYPE_CHECKING:
 def chain(*backoffs: BackOff) -> ChainBackOff:
     """Return a policy with the delays of the first policy, then those of the second, and so on.
 
-    It goes on to the next where one returns ``STOP``; one that has stopped is not asked again
-    before ``reset()``, which begins all of them anew, so one that is given twice has one turn.
-    Where a policy among them takes feedback the chain does: the one whose turn it is hears it, and
-    one that takes none is asked for its next delay on a failure, and begins anew on a success.
+    The next policy takes over when one returns ``STOP``. A policy that has stopped is not asked
+    again before ``reset()``, which resets all of them; so a policy that is given twice has one
+    turn. The chain takes feedback if one of the policies does. The current policy is told; if it
+    takes no feedback, it is asked for its next delay after a failure, and is reset after a
+    success. A token of any of them cancels what runs the chain.
 
-    Type checkers see that it takes feedback where one of the first four parts does.
+    Type checkers see that the chain takes feedback if one of the first four policies does.
 
     Raises:
-        TypeError: None is given, or one is no policy.
+        TypeError: No policy is given, or an argument is none.
+        ValueError: Tokens of the policies have deadlines on different clocks.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, chain, delays, with_max_retries
+        >>> fast, slow = ConstantBackOff(1), ConstantBackOff(60)
+        >>> list(delays(chain(with_max_retries(fast, 2), with_max_retries(slow, 1))))
+        [1.0, 1.0, 60.0]
     """
-    kind = FeedbackChainBackOff if any(map(is_feedback, backoffs)) else ChainBackOff
-    return kind(backoffs)
+    return ChainBackOff(backoffs)

@@ -1,4 +1,4 @@
-"""The policies without state: always the same delay, no delay, no retry."""
+"""The policies without state: a constant delay, no delay, no retry."""
 
 from __future__ import annotations
 
@@ -17,15 +17,20 @@ if TYPE_CHECKING:
 
 
 class ConstantBackOff(Policy):
-    """Wait the same time before each attempt, for ever.
+    """Wait the same time before each attempt; never stop.
 
-    Source: ``ConstantBackOff`` of cenkalti/backoff v4. Immutable, so its copy is itself.
+    It is immutable and so its own copy. Source: ``ConstantBackOff`` of cenkalti/backoff v4.
 
     Args:
         interval: Seconds >= 0, or a ``datetime.timedelta``.
 
     Raises:
         TypeError, ValueError: ``interval`` is not a finite duration of at least 0.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff
+        >>> ConstantBackOff(2).next_backoff()
+        2.0
     """
 
     __slots__ = ("_interval",)
@@ -47,7 +52,7 @@ class ConstantBackOff(Policy):
     def reset(self) -> None:
         """Do nothing: there is no state."""
 
-    def _at(self, n: int) -> Bounds:  # noqa: ARG002 - each call is like the others
+    def _span(self, first: int, last: int) -> Bounds:  # noqa: ARG002 - each call is like the others
         return self._interval, self._interval
 
     def __repr__(self) -> str:
@@ -55,9 +60,14 @@ class ConstantBackOff(Policy):
 
 
 class ZeroBackOff(Policy):
-    """Try again at once, for ever.
+    """Try again at once; never stop.
 
     Source: ``ZeroBackOff`` of cenkalti/backoff v4, ``ZERO_BACKOFF`` of Google's Java client.
+
+    Example:
+        >>> from backoff_ticker import ZeroBackOff
+        >>> ZeroBackOff().next_backoff()
+        0.0
     """
 
     __slots__ = ()
@@ -71,7 +81,7 @@ class ZeroBackOff(Policy):
     def reset(self) -> None:
         """Do nothing: there is no state."""
 
-    def _at(self, n: int) -> Bounds:  # noqa: ARG002 - each call is like the others
+    def _span(self, first: int, last: int) -> Bounds:  # noqa: ARG002 - each call is like the others
         return 0.0, 0.0
 
 
@@ -79,6 +89,11 @@ class StopBackOff(Policy):
     """Never try again.
 
     Source: ``StopBackOff`` of cenkalti/backoff v4, ``STOP_BACKOFF`` of Google's Java client.
+
+    Example:
+        >>> from backoff_ticker import StopBackOff
+        >>> StopBackOff().next_backoff()
+        STOP
     """
 
     __slots__ = ()
@@ -92,7 +107,7 @@ class StopBackOff(Policy):
     def reset(self) -> None:
         """Do nothing: there is no state."""
 
-    def _at(self, n: int) -> None:
+    def _span(self, first: int, last: int) -> None:
         """Return None: there is no delay."""
 
     def _calls(self) -> Calls:

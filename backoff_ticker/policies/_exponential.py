@@ -1,4 +1,4 @@
-"""Exponential back-off as in Google's Java client and cenkalti/backoff v4."""
+"""Exponential back-off as in Google's Java client and Go, and as Cloud Storage recommends it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from math import inf
 from .._random import as_rng, draw_from
 from .._sentinels import STOP
 from .._validation import LARGEST, as_factor, as_flag, as_fraction, as_seconds
-from ._base import Policy, geometric
-from ._elapsed import ElapsedTime, too_late
+from ._base import Policy, as_clock, as_time_limit, geometric, is_too_late, limited, monotonic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,17 +16,17 @@ if TYPE_CHECKING:
     from typing import ClassVar
 
     from .._sentinels import Stop
-    from ..clock import Clock
     from ._base import Bounds, Calls
+    from ._protocol import MonotonicTime
 
 
-class ExponentialBackOff(ElapsedTime, Policy):
+class ExponentialBackOff(Policy):
     """Wait longer each time, around an interval that grows by a factor up to a maximum.
 
     Call number ``n`` (from 0) draws a delay uniformly from ``interval * (1 - factor)`` to
     ``interval * (1 + factor)``, where ``factor`` is the ``randomization_factor`` and ``interval``
-    is ``min(initial_interval * multiplier**n, max_interval)``. So ``max_interval`` caps the
-    interval, not the jittered delay, which can be ``max_interval * (1 + factor)``.
+    is ``min(initial_interval * multiplier**n, max_interval)``. ``max_interval`` caps the interval,
+    not the jittered delay, which can be ``max_interval * (1 + factor)``.
 
     Source: ``ExponentialBackOff`` of Google's HTTP Client Library for Java (formula, defaults,
     validation) and of cenkalti/backoff v4 (``look_ahead``).
@@ -43,14 +42,20 @@ class ExponentialBackOff(ElapsedTime, Policy):
             limit; the interval advances all the same. False (Java): ``STOP`` once the elapsed
             time has passed it; nothing is drawn or advanced. Equality passes in both.
         rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
-            own, which no seed fixes and a forked child seeds anew.
-        clock: What measures the elapsed time. None: the clock of the ticker that runs the policy;
-            where nobody runs it, the current clock.
+            own, which no seed fixes and which is seeded again in a forked child.
+        clock: Its ``monotonic()`` measures the elapsed time. None: the clock of the ticker or
+            retry that runs the policy; else the current clock.
 
     Raises:
         TypeError, ValueError: A parameter is no finite number in its range.
 
-    Not to be called by several threads at once; whoever runs a policy runs a copy of its own.
+    Not thread-safe: tickers and retries run copies of their own.
+
+    Example:
+        >>> from backoff_ticker import ExponentialBackOff
+        >>> policy = ExponentialBackOff(randomization_factor=0)
+        >>> [policy.next_backoff() for _ in range(4)]
+        [0.5, 0.75, 1.125, 1.6875]
     """
 
     __slots__ = (
@@ -85,7 +90,7 @@ class ExponentialBackOff(ElapsedTime, Policy):
         max_elapsed_time: float | timedelta | None = 900.0,
         look_ahead: bool = True,  # noqa: FBT001, FBT002 - positional in the published signature
         rng: Random | None = None,
-        clock: Clock | None = None,
+        clock: MonotonicTime | None = None,
     ) -> None:
         self.initial_interval: float = as_seconds("initial_interval", initial_interval)
         self.randomization_factor: float = as_fraction("randomization_factor", randomization_factor)
@@ -102,19 +107,26 @@ class ExponentialBackOff(ElapsedTime, Policy):
         self._rng = as_rng("rng", rng)
         self._step = 0
         self._interval = self.initial_interval
-        self._set_elapsed_time(max_elapsed_time, clock)
+        self.max_elapsed_time: float | None = as_time_limit("max_elapsed_time", max_elapsed_time)
+        self._clock = as_clock(clock)
+        self._start = monotonic(self._clock)
 
     @property
     def current_interval(self) -> float:
         """The interval around which the next delay is drawn, in seconds."""
         return self._interval
 
+    @property
+    def elapsed_time(self) -> float:
+        """Seconds since construction or the last ``reset()``."""
+        return monotonic(self._clock) - self._start
+
     def next_backoff(self) -> float | Stop:
         """Return the next delay in seconds, or ``STOP`` at the limit of elapsed time."""
         interval = self._interval
         limit = self.max_elapsed_time
         elapsed = 0.0 if limit is None else self.elapsed_time
-        if limit is not None and not self.look_ahead and too_late(elapsed, 0.0, limit):
+        if limit is not None and not self.look_ahead and is_too_late(elapsed, 0.0, limit):
             return STOP
         spread = interval * self.randomization_factor
         delay = interval
@@ -123,28 +135,110 @@ class ExponentialBackOff(ElapsedTime, Policy):
         if interval < self.max_interval:
             self._step += 1
             self._interval = self._interval_at(self._step)
-        if limit is not None and self.look_ahead and too_late(elapsed, delay, limit):
+        if limit is not None and self.look_ahead and is_too_late(elapsed, delay, limit):
             return STOP
         return delay
 
     def reset(self) -> None:
-        """Begin anew: the first interval, and elapsed time from now."""
+        """Start over with the first interval, and measure elapsed time from now."""
         self._step = 0
         self._interval = self.initial_interval
-        self._restart()
+        self._start = monotonic(self._clock)
 
     def _interval_at(self, step: int) -> float:
         return min(geometric(self.initial_interval, self.multiplier, step), self.max_interval)
 
-    def _at(self, n: int) -> Bounds | None:
-        interval = self._interval_at(n - 1)
-        spread = interval * self.randomization_factor
-        least, greatest = interval - spread, min(interval + spread, LARGEST)
-        if self.max_elapsed_time is None or not self.look_ahead:
-            return least, greatest
-        if least > self.max_elapsed_time:
-            return None
-        return least, min(greatest, self.max_elapsed_time)
+    def _bind_clock(self, clock: MonotonicTime) -> None:
+        if self._clock is None:
+            self._clock = clock
+
+    def _span(self, first: int, last: int) -> Bounds | None:
+        shortest, longest = self._interval_at(first - 1), self._interval_at(last - 1)
+        least = shortest - shortest * self.randomization_factor
+        greatest = min(longest + longest * self.randomization_factor, LARGEST)
+        return limited((least, greatest), self.max_elapsed_time if self.look_ahead else None)
 
     def _calls(self) -> Calls:
         return (inf if self.max_elapsed_time is None else 0), inf
+
+
+class TruncatedExponentialBackOff(Policy):
+    """Wait 1 s, 2 s, 4 s, ... plus a short random time, the sum capped at a maximum.
+
+    Call number ``n`` (from 0) returns ``min(plain + random, maximum_backoff)``, where ``plain`` is
+    ``initial_backoff * multiplier**n``, in the source ``2**n``, and ``random`` is drawn uniformly
+    from 0 to ``max_jitter``. The random part is added before the cap, so every delay is exactly
+    ``maximum_backoff`` once ``plain`` has reached it. The policy never stops: put
+    ``with_max_retries`` or ``with_max_elapsed_time`` around it.
+
+    Source: "Exponential backoff" in the documentation of Google Cloud Storage, which calls 32 or
+    64 s typical maxima and draws up to 1,000 ms.
+
+    Args:
+        maximum_backoff: The greatest delay: seconds >= 0, or a ``datetime.timedelta``.
+        max_jitter: The greatest random part, seconds >= 0; 0 draws nothing.
+        rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
+            own, which no seed fixes and which is seeded again in a forked child.
+        initial_backoff: The first delay before the random part is added, seconds >= 0.
+        multiplier: >= 1.
+
+    Attributes:
+        retries: Delays returned since ``reset()``.
+
+    Raises:
+        TypeError, ValueError: A parameter is no finite number in its range.
+
+    Not thread-safe: tickers and retries run copies of their own.
+
+    Example:
+        >>> from backoff_ticker import TruncatedExponentialBackOff
+        >>> policy = TruncatedExponentialBackOff(maximum_backoff=10, max_jitter=0)
+        >>> [policy.next_backoff() for _ in range(5)]
+        [1.0, 2.0, 4.0, 8.0, 10.0]
+    """
+
+    __slots__ = (
+        "_rng",
+        "initial_backoff",
+        "max_jitter",
+        "maximum_backoff",
+        "multiplier",
+        "retries",
+    )
+
+    _shown: ClassVar[tuple[str, ...]] = ("maximum_backoff", "max_jitter")
+    _shown_unless: ClassVar[dict[str, object]] = {"initial_backoff": 1.0, "multiplier": 2.0}
+
+    def __init__(
+        self,
+        maximum_backoff: float | timedelta = 64.0,
+        max_jitter: float | timedelta = 1.0,
+        rng: Random | None = None,
+        *,
+        initial_backoff: float | timedelta = 1.0,
+        multiplier: float = 2.0,
+    ) -> None:
+        self.maximum_backoff: float = as_seconds("maximum_backoff", maximum_backoff)
+        self.max_jitter: float = as_seconds("max_jitter", max_jitter)
+        self.initial_backoff: float = as_seconds("initial_backoff", initial_backoff)
+        self.multiplier: float = as_factor("multiplier", multiplier, 1)
+        self.retries: int = 0
+        self._rng = as_rng("rng", rng)
+
+    def next_backoff(self) -> float:
+        """Return the next delay in seconds."""
+        plain = self._plain(self.retries)
+        self.retries += 1
+        random = self.max_jitter * draw_from(self._rng) if self.max_jitter else 0.0
+        return min(plain + random, self.maximum_backoff)
+
+    def reset(self) -> None:
+        """Start over with the first delay."""
+        self.retries = 0
+
+    def _plain(self, retries: int) -> float:
+        return geometric(self.initial_backoff, self.multiplier, retries)
+
+    def _span(self, first: int, last: int) -> Bounds:
+        most = self.maximum_backoff
+        return min(self._plain(first - 1), most), min(self._plain(last - 1) + self.max_jitter, most)

@@ -1,35 +1,34 @@
-"""Policies around a policy: limits of retries, of elapsed time, of a delay."""
+"""Wrappers that limit a policy: its retries, its elapsed time, each delay, and by a token."""
 
 from __future__ import annotations
 
 from .._sentinels import STOP
 from .._validation import as_count, as_seconds, safe_repr
-from ._base import ending_after
-from ._elapsed import ElapsedTime, too_late
-from ._running import is_feedback
-from ._wrapper import TakesFeedback, Wrapper
+from ..cancellation import require_token
+from ._base import as_clock, as_time_limit, is_too_late, limited, monotonic
+from ._run import combined, token_of
+from ._wrapper import BackOffWrapper, TakesFeedback
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import timedelta
     from typing import overload
 
     from .._sentinels import Stop
-    from ..clock import Clock
+    from ..cancellation import CancellationToken
     from ._base import Bounds, Calls
-    from ._protocol import BackOff, FeedbackBackOff
+    from ._protocol import BackOff, FeedbackBackOff, MonotonicTime
 
     Limit = float | timedelta | None
 
 
-class MaxRetriesBackOff(Wrapper):
-    """Another policy's delays, a limited number of times. Made by ``with_max_retries``.
+class MaxRetriesBackOff(BackOffWrapper):
+    """A limited number of delays of another policy. Made by ``with_max_retries``.
 
     Attributes:
         backoff: The policy inside.
         max_retries: The limit.
-        retries: Delays asked for since ``reset()``, or since the last success of a feedback policy.
+        retries: Requests since ``reset()``, or since the last success of a feedback policy.
     """
 
     __slots__ = ("max_retries", "retries")
@@ -42,26 +41,20 @@ class MaxRetriesBackOff(Wrapper):
     def _may_ask(self) -> bool:
         return self.retries < self.max_retries
 
-    def _changed(self, delay: float) -> float:
-        self.retries += 1  # once it has answered: what it refuses to hear does not count
+    def transform(self, delay: float) -> float:
+        """Count, and return ``delay``. A request that raises is not counted."""
+        self.retries += 1
         return delay
 
-    def _stopped(self) -> None:
+    def transform_success(self, delay: float) -> float:
+        """Return ``delay``."""
+        return delay
+
+    def _on_stop(self) -> None:
         self.retries += 1
 
-    def _span(self, first: int, last: int) -> Bounds | None:
-        most = min(last, self.max_retries)
-        return super()._span(first, most) if first <= most else None
-
-    def _each_bounds(self) -> Iterator[Bounds | None]:
-        return ending_after(self.max_retries, super()._each_bounds())
-
-    def _calls(self) -> Calls:
-        least, most = super()._calls()
-        return min(least, self.max_retries), min(most, self.max_retries)
-
     def reset(self) -> None:
-        """Count from 0 again, and begin the policy inside anew."""
+        """Count from 0, and reset the policy inside."""
         self.retries = 0
         super().reset()
 
@@ -70,18 +63,20 @@ class MaxRetriesBackOff(Wrapper):
         self.retries = 0
         return delay
 
+    def _span(self, first: int, last: int) -> Bounds | None:
+        last = min(last, self.max_retries)
+        return super()._span(first, last) if first <= last else None
+
+    def _calls(self) -> Calls:
+        least, most = super()._calls()
+        return min(least, self.max_retries), min(most, self.max_retries)
+
     def __repr__(self) -> str:
         return f"with_max_retries({self.backoff!r}, {safe_repr(self.max_retries)})"
 
 
-class FeedbackMaxRetriesBackOff(TakesFeedback, MaxRetriesBackOff):
-    """The same around a feedback policy."""
-
-    __slots__ = ()
-
-
-class MaxElapsedTimeBackOff(ElapsedTime, Wrapper):
-    """Another policy's delays while time remains. Made by ``with_max_elapsed_time``.
+class MaxElapsedTimeBackOff(BackOffWrapper):
+    """The delays of another policy while time remains. Made by ``with_max_elapsed_time``.
 
     Attributes:
         backoff: The policy inside.
@@ -91,25 +86,38 @@ class MaxElapsedTimeBackOff(ElapsedTime, Wrapper):
     __slots__ = ("_clock", "_start", "max_elapsed_time")
 
     def __init__(
-        self, backoff: BackOff, max_elapsed_time: Limit, clock: Clock | None = None
+        self, backoff: BackOff, max_elapsed_time: Limit, clock: MonotonicTime | None = None
     ) -> None:
         super().__init__(backoff)
-        self._set_elapsed_time(max_elapsed_time, clock)
+        self.max_elapsed_time: float | None = as_time_limit("max_elapsed_time", max_elapsed_time)
+        self._clock = as_clock(clock)
+        self._start = monotonic(self._clock)
 
-    def _changed(self, delay: float) -> float | Stop:
+    @property
+    def elapsed_time(self) -> float:
+        """Seconds since construction or the last ``reset()``."""
+        return monotonic(self._clock) - self._start
+
+    def transform(self, delay: float) -> float | Stop:
+        """Return ``delay``, or ``STOP`` if it would end too late."""
         limit = self.max_elapsed_time
-        return STOP if limit is not None and too_late(self.elapsed_time, delay, limit) else delay
+        return STOP if limit is not None and is_too_late(self.elapsed_time, delay, limit) else delay
+
+    def transform_success(self, delay: float) -> float:
+        """Return ``delay``."""
+        return delay
 
     def reset(self) -> None:
-        """Begin anew: elapsed time from now, and the policy inside."""
+        """Measure elapsed time from now, and reset the policy inside."""
         super().reset()
-        self._restart()
+        self._start = monotonic(self._clock)
 
-    def _within(self, bounds: Bounds) -> Bounds | None:
-        limit = self.max_elapsed_time
-        if limit is None:
-            return bounds
-        return None if bounds[0] > limit else (bounds[0], min(bounds[1], limit))
+    def _bind_clock(self, clock: MonotonicTime) -> None:
+        if self._clock is None:
+            self._clock = clock
+
+    def _span(self, first: int, last: int) -> Bounds | None:
+        return limited(super()._span(first, last), self.max_elapsed_time)
 
     def _calls(self) -> Calls:
         least, most = super()._calls()
@@ -119,14 +127,8 @@ class MaxElapsedTimeBackOff(ElapsedTime, Wrapper):
         return f"with_max_elapsed_time({self.backoff!r}, {self.max_elapsed_time!r})"
 
 
-class FeedbackMaxElapsedTimeBackOff(TakesFeedback, MaxElapsedTimeBackOff):
-    """The same around a feedback policy."""
-
-    __slots__ = ()
-
-
-class MaxIntervalBackOff(Wrapper):
-    """Another policy's delays, none greater than a limit. Made by ``with_max_interval``.
+class MaxIntervalBackOff(BackOffWrapper):
+    """The delays of another policy, cut to a limit. Made by ``with_max_interval``.
 
     Attributes:
         backoff: The policy inside.
@@ -135,26 +137,67 @@ class MaxIntervalBackOff(Wrapper):
 
     __slots__ = ("max_interval",)
 
-    _changes_success = True
-
     def __init__(self, backoff: BackOff, max_interval: float | timedelta) -> None:
         super().__init__(backoff)
         self.max_interval: float = as_seconds("max_interval", max_interval)
 
-    def _changed(self, delay: float) -> float:
+    def transform(self, delay: float) -> float:
+        """Return ``delay``, or the limit if that is less."""
         return min(delay, self.max_interval)
 
-    def _within(self, bounds: Bounds) -> Bounds:
-        return min(bounds[0], self.max_interval), min(bounds[1], self.max_interval)
+    def _span(self, first: int, last: int) -> Bounds | None:
+        inside = super()._span(first, last)
+        return inside and (min(inside[0], self.max_interval), min(inside[1], self.max_interval))
 
     def __repr__(self) -> str:
         return f"with_max_interval({self.backoff!r}, {self.max_interval!r})"
 
 
-class FeedbackMaxIntervalBackOff(TakesFeedback, MaxIntervalBackOff):
-    """The same around a feedback policy."""
+class TokenBackOff(BackOffWrapper):
+    """The delays of another policy until a token is cancelled. Made by ``with_token``.
 
-    __slots__ = ()
+    Attributes:
+        backoff: The policy inside.
+        token: The token; combined with that of the policy inside, if it has one.
+    """
+
+    __slots__ = ("_token",)
+
+    def __init__(self, backoff: BackOff, token: CancellationToken) -> None:
+        super().__init__(backoff)
+        require_token("token", token)
+        self._token = combined((token, token_of(backoff))) or token
+
+    @property
+    def token(self) -> CancellationToken:
+        """The token that was given; combined with that of the policy inside, if it has one."""
+        return self._token
+
+    def _may_ask(self) -> bool:
+        return not self._token.cancelled
+
+    def _success(self, timestamp: float | None) -> float | Stop:
+        return super()._success(timestamp) if self._may_ask() else STOP
+
+    def _span(self, first: int, last: int) -> Bounds | None:
+        return None if self._token.cancelled else super()._span(first, last)
+
+    def _calls(self) -> Calls:
+        return 0, super()._calls()[1]
+
+    def __repr__(self) -> str:
+        return f"with_token({self.backoff!r}, {self._token!r})"
+
+
+if TYPE_CHECKING:  # the classes that add_feedback() makes
+
+    class FeedbackMaxRetriesBackOff(MaxRetriesBackOff, TakesFeedback): ...
+
+    class FeedbackMaxElapsedTimeBackOff(MaxElapsedTimeBackOff, TakesFeedback): ...
+
+    class FeedbackMaxIntervalBackOff(MaxIntervalBackOff, TakesFeedback): ...
+
+    class FeedbackTokenBackOff(TokenBackOff, TakesFeedback): ...
 
 
 if TYPE_CHECKING:
@@ -170,54 +213,64 @@ if TYPE_CHECKING:
 def with_max_retries(backoff: BackOff, max_retries: int) -> MaxRetriesBackOff:
     """Return a policy that gives ``STOP`` after ``max_retries`` delays of ``backoff``.
 
-    So there is one attempt more than retries; 0 means a single attempt. The count also rises
-    where ``backoff`` itself returns ``STOP``.
+    There is one attempt more than retries; 0 means a single attempt. A ``STOP`` of ``backoff``
+    counts as well. With a feedback policy the count starts over after a success.
 
     Source: ``WithMaxRetries`` of cenkalti/backoff v4.
 
     Raises:
         TypeError: ``backoff`` is no policy, or ``max_retries`` is no int.
         ValueError: ``max_retries`` is negative.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, delays, with_max_retries
+        >>> list(delays(with_max_retries(ConstantBackOff(2), 3)))
+        [2.0, 2.0, 2.0]
     """
-    kind = FeedbackMaxRetriesBackOff if is_feedback(backoff) else MaxRetriesBackOff
-    return kind(backoff, max_retries)
+    return MaxRetriesBackOff(backoff, max_retries)
 
 
 if TYPE_CHECKING:
 
     @overload
     def with_max_elapsed_time(
-        backoff: FeedbackBackOff, max_elapsed_time: Limit, clock: Clock | None = None
+        backoff: FeedbackBackOff, max_elapsed_time: Limit, clock: MonotonicTime | None = None
     ) -> FeedbackMaxElapsedTimeBackOff: ...
     @overload
     def with_max_elapsed_time(
-        backoff: BackOff, max_elapsed_time: float | timedelta | None, clock: Clock | None = None
+        backoff: BackOff, max_elapsed_time: Limit, clock: MonotonicTime | None = None
     ) -> MaxElapsedTimeBackOff: ...
 
 
 def with_max_elapsed_time(
-    backoff: BackOff, max_elapsed_time: float | timedelta | None, clock: Clock | None = None
+    backoff: BackOff,
+    max_elapsed_time: float | timedelta | None,
+    clock: MonotonicTime | None = None,
 ) -> MaxElapsedTimeBackOff:
-    """Return a policy that gives ``STOP`` where a delay of ``backoff`` would end too late.
+    """Return a policy that gives ``STOP`` if a delay of ``backoff`` would end too late.
 
-    It looks ahead: ``STOP`` when the time since construction or ``reset()`` plus the delay would
-    pass the limit; equality passes. A feedback policy's delay after a success is not limited, and
-    a success does not begin the time anew.
+    A delay ends too late if the time since construction or ``reset()`` plus the delay is greater
+    than the limit; equality passes. With a feedback policy the delay after a success is not
+    limited, and a success does not restart the time.
 
     Source: ``MaxElapsedTime`` of cenkalti/backoff v4, for any policy.
 
     Args:
         backoff: The policy.
         max_elapsed_time: Seconds, or a ``datetime.timedelta``; None or 0: no limit.
-        clock: What measures the elapsed time. None: the clock of the ticker that runs the policy;
-            where nobody runs it, the current clock.
+        clock: Its ``monotonic()`` measures the elapsed time. None: the clock of the ticker or
+            retry that runs the policy; else the current clock.
 
     Raises:
         TypeError: ``backoff`` is no policy, ``max_elapsed_time`` no duration or ``clock`` no clock.
         ValueError: ``max_elapsed_time`` is NaN, infinite or negative.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, delays, with_max_elapsed_time
+        >>> list(delays(with_max_elapsed_time(ConstantBackOff(3), 10)))
+        [3.0, 3.0, 3.0]
     """
-    kind = FeedbackMaxElapsedTimeBackOff if is_feedback(backoff) else MaxElapsedTimeBackOff
-    return kind(backoff, max_elapsed_time, clock)
+    return MaxElapsedTimeBackOff(backoff, max_elapsed_time, clock)
 
 
 if TYPE_CHECKING:
@@ -233,7 +286,7 @@ if TYPE_CHECKING:
 
 
 def with_max_interval(backoff: BackOff, max_interval: float | timedelta) -> MaxIntervalBackOff:
-    """Return a policy whose delays are those of ``backoff``, but ``max_interval`` at the most.
+    """Return a policy with the delays of ``backoff``, each at most ``max_interval``.
 
     Unlike the ``max_interval`` of an exponential policy this is a hard cap, jitter included.
 
@@ -244,6 +297,47 @@ def with_max_interval(backoff: BackOff, max_interval: float | timedelta) -> MaxI
     Raises:
         TypeError: ``backoff`` is no policy, or ``max_interval`` no duration.
         ValueError: ``max_interval`` is NaN, infinite or negative.
+
+    Example:
+        >>> from backoff_ticker import FibonacciBackOff, with_max_interval
+        >>> policy = with_max_interval(FibonacciBackOff(1, 1), 4)
+        >>> [policy.next_backoff() for _ in range(6)]
+        [1.0, 1.0, 2.0, 3.0, 4.0, 4.0]
     """
-    kind = FeedbackMaxIntervalBackOff if is_feedback(backoff) else MaxIntervalBackOff
-    return kind(backoff, max_interval)
+    return MaxIntervalBackOff(backoff, max_interval)
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def with_token(backoff: FeedbackBackOff, token: CancellationToken) -> FeedbackTokenBackOff: ...
+    @overload
+    def with_token(backoff: BackOff, token: CancellationToken) -> TokenBackOff: ...
+
+
+def with_token(backoff: BackOff, token: CancellationToken) -> TokenBackOff:
+    """Return a policy that gives ``STOP``, without asking ``backoff``, once ``token`` is cancelled.
+
+    A ticker or retry that runs it waits for the token as if the token had been given to it: a
+    cancel ends a running wait at once. That works through the wrappers and chains of this
+    package and through a class of your own that derives from ``BackOffWrapper`` or has an
+    attribute ``token``. After the cancel ``bounds`` are None.
+
+    Source: ``WithContext`` of cenkalti/backoff v4.
+
+    Raises:
+        TypeError: ``backoff`` is no policy, or ``token`` is no token.
+        ValueError: A token inside ``backoff`` and ``token`` have deadlines on different clocks.
+
+    Example:
+        >>> from backoff_ticker import CancellationToken, ZeroBackOff, with_token
+        >>> token = CancellationToken()
+        >>> policy = with_token(ZeroBackOff(), token)
+        >>> policy.next_backoff()
+        0.0
+        >>> token.cancel()
+        True
+        >>> policy.next_backoff()
+        STOP
+    """
+    return TokenBackOff(backoff, token)

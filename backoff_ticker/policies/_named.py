@@ -6,14 +6,20 @@ from types import MappingProxyType
 
 from .._validation import safe_repr
 from ._algorithm import AlgorithmBackOff
-from ._algorithm_adaptive import LILDBackOff, LIMDBackOff, MILDBackOff, MIMDBackOff
-from ._algorithm_fixed import ConstantFeedbackBackOff, ExponentialFeedbackBackOff, FibonacciBackOff
+from ._algorithm_policies import (
+    ConstantFeedbackBackOff,
+    ExponentialFeedbackBackOff,
+    FibonacciBackOff,
+    LILDBackOff,
+    LIMDBackOff,
+    MILDBackOff,
+    MIMDBackOff,
+)
 from ._aws_jitter import DecorrelatedJitterBackOff, EqualJitterBackOff, FullJitterBackOff
 from ._chain import chain
 from ._constant import ConstantBackOff, StopBackOff, ZeroBackOff
-from ._exponential import ExponentialBackOff
+from ._exponential import ExponentialBackOff, TruncatedExponentialBackOff
 from ._limits import with_max_retries
-from ._truncated import TruncatedExponentialBackOff
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

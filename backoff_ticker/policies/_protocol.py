@@ -1,4 +1,4 @@
-"""What this package asks of a back-off policy."""
+"""The protocols of this folder: what a policy is, and how a policy reads the time."""
 
 from __future__ import annotations
 
@@ -12,40 +12,88 @@ if TYPE_CHECKING:
 class BackOff(Protocol):
     """A policy: says how long to wait before the next attempt, or to give up.
 
-    Whoever runs a policy runs a copy of its own (``copy.copy``, then ``reset()``), together with
-    the policies it holds, so one object may be shared by any number of threads and loops. A class
-    that wants to be shared on purpose returns itself from ``__copy__``.
+    Tickers, retries and ``delays`` run a copy of a policy, after a ``reset()``, so one object may
+    serve any number of them in any threads and event loops. The copy is what ``__copy__``
+    returns, if the class defines it; a class that returns itself there is shared on purpose. Else
+    it is what ``copy.copy`` returns, and the policies in its attributes are copied as well, and
+    those in a list, tuple or dict there. A container of more than 100 items is searched only if
+    its first item is a policy.
+
+    A policy may have an attribute ``token``, a ``CancellationToken``, that cancels whatever runs
+    the policy. It is read once, when the run starts.
+
+    Example:
+        >>> from backoff_ticker import STOP, delays
+        >>> class Countdown:
+        ...     def __init__(self, start):
+        ...         self.start = self.left = start
+        ...
+        ...     def next_backoff(self):
+        ...         self.left -= 1
+        ...         return float(self.left) if self.left > 0 else STOP
+        ...
+        ...     def reset(self):
+        ...         self.left = self.start
+        >>> list(delays(Countdown(4)))
+        [3.0, 2.0, 1.0]
     """
 
     def next_backoff(self) -> float | Stop:
         """Return the seconds to wait (finite, >= 0), or ``STOP``.
 
-        Called by one reader of a ticker at a time and expected to return at once.
+        Called by one reader of a ticker at a time; should return at once.
         """
         ...
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Start over with the first delay."""
         ...
 
 
 @runtime_checkable
 class FeedbackBackOff(BackOff, Protocol):
-    """A policy that hears how each attempt went, and goes by it.
+    """A policy that is told how each attempt went and adapts its delays.
 
-    A ticker that runs one passes on what its own ``success()`` and ``failure()`` are told; an ask
-    for the next tick without a word counts as a failure. Either may take a timestamp, too.
+    A ticker passes its own ``success()`` and ``failure()`` on to the policy. A request for the
+    next tick without either counts as a failure. Both methods may also take a timestamp.
 
-    ``isinstance(policy, FeedbackBackOff)`` tells one from another policy. What ``with_max_retries``
-    and the like return is one exactly if the policy inside is, and type checkers see that. A class
-    whose ``__getattr__`` makes these methods up is taken for one by tickers and wrappers, but not
-    by ``isinstance()`` from Python 3.12 on, nor by a type checker: define them.
+    ``isinstance(policy, FeedbackBackOff)`` tells these policies from others. What
+    ``with_max_retries`` and the other wrappers return is one exactly if the policy inside is, and
+    type checkers see that. A class whose ``__getattr__`` provides these methods works in tickers
+    and wrappers, but ``isinstance()`` from Python 3.12 on and type checkers do not recognize it.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, LIMDBackOff, with_max_retries
+        >>> isinstance(with_max_retries(LIMDBackOff(2, 4, 0.5), 3), FeedbackBackOff)
+        True
+        >>> isinstance(with_max_retries(ConstantBackOff(1), 3), FeedbackBackOff)
+        False
     """
 
     def failure(self) -> float | Stop:
-        """Tell that an attempt failed; return the seconds until the next, or ``STOP``."""
+        """Report a failed attempt; return the seconds until the next, or ``STOP``."""
         ...
 
     def success(self) -> float | Stop:
-        """Tell that an attempt succeeded; return the seconds until the next, or ``STOP``."""
+        """Report a successful attempt; return the seconds until the next, or ``STOP``."""
         ...
+
+
+class MonotonicTime(Protocol):
+    """Anything that measures elapsed time."""
+
+    def monotonic(self) -> float:
+        """Return the seconds since some fixed moment; never goes back."""
+        ...
+
+
+class WallTime(Protocol):
+    """Anything that tells the wall-clock time."""
+
+    def time(self) -> float:
+        """Return the seconds since the epoch."""
+        ...
+
+
+class TimeSource(MonotonicTime, WallTime, Protocol):
+    """Both: what a policy can be run on."""

@@ -1,134 +1,164 @@
-"""What the policies around other policies share: how they ask, and how feedback passes through."""
+"""The base of policies around another policy, and how feedback passes through them."""
 
 from __future__ import annotations
 
 from .._sentinels import STOP
 from .._validation import LARGEST
-from ._base import Policy, calls_of, each_bounds_of, span_of
-from ._copying import require_policy
-from ._running import checked_delay, tell
+from ._base import UNKNOWN, Policy, calls_of, span_of
+from ._copying import is_builtin, require_policy
+from ._run import checked_delay, is_feedback, tell, token_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from typing import Any
 
     from .._sentinels import Stop
+    from ..cancellation import CancellationToken
     from ._base import Bounds, Calls
     from ._protocol import BackOff
 
 
-class Outer(Policy):
-    """Asks policies inside.
-
-    Around a policy that takes feedback it is made as a subclass with ``TakesFeedback``, so that
-    ``failure()`` and ``success()`` are there exactly where somebody inside hears them.
-    """
-
-    __slots__ = ()
-
-    def _failure(self, timestamp: float | None) -> float | Stop:
-        """Tell of a failure; return the seconds until the next attempt, or ``STOP``."""
-        raise NotImplementedError
-
-    def _success(self, timestamp: float | None) -> float | Stop:
-        """Tell of a success; return the seconds until the next attempt, or ``STOP``."""
-        raise NotImplementedError
-
-
-class TakesFeedback(Outer):
-    """Passes on how an attempt went to the policies inside: a ``FeedbackBackOff``."""
+class TakesFeedback:
+    """The methods of a ``FeedbackBackOff``, for a policy that passes feedback on."""
 
     __slots__ = ()
 
     def failure(self, timestamp: float | None = None) -> float | Stop:
-        """Tell that an attempt failed; return the seconds until the next, or ``STOP``.
+        """Report a failed attempt; return the seconds until the next, or ``STOP``.
 
         Args:
-            timestamp: When, for a policy inside that takes one. None: it is told without.
+            timestamp: When it failed, for a policy inside that takes one. None: it gets none.
 
         Raises:
-            Exception: What a policy inside raises; nothing was counted then.
+            Exception: Raised by the policy inside; nothing is counted then.
         """
-        return self._failure(timestamp)
+        return self._failure(timestamp)  # type: ignore[attr-defined, no-any-return]
 
     def success(self, timestamp: float | None = None) -> float | Stop:
-        """Tell that an attempt succeeded; return the seconds until the next, or ``STOP``.
+        """Report a successful attempt; return the seconds until the next, or ``STOP``.
 
-        Takes and raises what ``failure()`` does.
+        The argument and the errors are those of ``failure()``.
         """
-        return self._success(timestamp)
+        return self._success(timestamp)  # type: ignore[attr-defined, no-any-return]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _new_with_feedback, (type(self).__bases__[0],), object.__getstate__(self)
 
 
-class Wrapper(Outer):
-    """A policy around one other.
+_with_feedback: dict[type[Policy], type[Policy]] = {}
 
-    What that answers is checked here, once, so a subclass is given floats and returns them.
+
+def add_feedback(policy: Policy) -> None:
+    """Give a policy ``failure()`` and ``success()``, unless its class defines them.
+
+    The policy gets a subclass of its class, which is made once. ``isinstance(policy,
+    FeedbackBackOff)`` looks at classes, so methods of the instance would not do.
+    """
+    if not is_feedback(policy):
+        policy.__class__ = _feedback_class(type(policy))
+
+
+def _feedback_class(cls: type[Policy]) -> type[Policy]:
+    found = _with_feedback.get(cls)
+    if found is None:
+        names = ("__module__", "__qualname__", "__doc__")
+        namespace = {name: getattr(cls, name) for name in names}
+        found = type(cls.__name__, (cls, TakesFeedback), {**namespace, "__slots__": ()})
+        found = _with_feedback.setdefault(cls, found)
+    return found
+
+
+def _new_with_feedback(cls: type[Policy]) -> Policy:
+    return object.__new__(_feedback_class(cls))
+
+
+class BackOffWrapper(Policy):
+    """A policy around another policy; derive from it to write a wrapper of your own.
+
+    Call ``super().__init__(backoff)``, then override ``transform``, which gets each delay of the
+    policy inside, checked, as a float, and returns the delay to wait, or ``STOP``. Where there is
+    more to change, override ``next_backoff`` and ``reset``. All else is provided:
+
+    - ``failure()`` and ``success()`` exist exactly if the policy inside is a ``FeedbackBackOff``.
+      Override ``transform_success`` to treat the delay after a success otherwise.
+    - A ``token`` inside cancels whatever runs the wrapper.
+    - A copy has its own copy of the policy inside.
+    - ``bounds`` are those of any delay, unless you override it.
+
+    Attributes:
+        backoff: The policy inside.
+
+    Raises:
+        TypeError: ``backoff`` is no policy.
+
+    Example:
+        >>> from backoff_ticker import BackOffWrapper, ExponentialBackOff, delays
+        >>> class WholeSeconds(BackOffWrapper):
+        ...     def transform(self, delay):
+        ...         return float(round(delay))
+        >>> policy = WholeSeconds(ExponentialBackOff(1, 0, 1.5, max_elapsed_time=12))
+        >>> list(delays(policy))
+        [1.0, 2.0, 2.0, 3.0]
     """
 
     __slots__ = ("backoff",)
 
-    _changes_success = False
-    """Whether ``_changed`` applies to the delay after a success, too."""
-
     def __init__(self, backoff: BackOff) -> None:
         require_policy("backoff", backoff)
         self.backoff: BackOff = backoff
+        if is_feedback(backoff):
+            add_feedback(self)
+
+    @property
+    def token(self) -> CancellationToken | None:
+        """The token of the policy inside; None if it has none."""
+        return token_of(self.backoff)
+
+    def transform(self, delay: float) -> float | Stop:
+        """Return the delay to wait in place of ``delay``, in seconds, or ``STOP``."""
+        return delay
+
+    def transform_success(self, delay: float) -> float | Stop:
+        """Return the delay to wait in place of the ``delay`` after a success, or ``STOP``."""
+        return self.transform(delay)
+
+    def next_backoff(self) -> float | Stop:
+        """Return the delay of the policy inside, transformed, or ``STOP``."""
+        if not self._may_ask():
+            return STOP
+        answer = self.backoff.next_backoff()
+        if type(answer) is float and 0.0 <= answer <= LARGEST:  # the rest of _answer, to save calls
+            return self.transform(answer)
+        return self._answer(answer)
+
+    def reset(self) -> None:
+        """Start over, and the policy inside too."""
+        self.backoff.reset()
 
     def _may_ask(self) -> bool:
         """Whether the policy inside may be asked once more."""
         return True
 
-    def _changed(self, delay: float) -> float | Stop:
-        """Return what becomes of a delay of the policy inside."""
-        return delay
+    def _on_stop(self) -> None:
+        """Note that the policy inside returned ``STOP``."""
 
-    def _stopped(self) -> None:
-        """Note that the policy inside has answered ``STOP``."""
-
-    def _within(self, bounds: Bounds) -> Bounds | None:
-        """Return between what ``_changed`` leaves a delay; None where it stops them all."""
-        return bounds
-
-    def _answer(self, delay: float | Stop) -> float | Stop:
-        """Return what becomes of an answer of the policy inside to a question or a failure."""
-        if delay is STOP:
-            self._stopped()
+    def _answer(self, answer: float | Stop) -> float | Stop:
+        if answer is STOP:
+            self._on_stop()
             return STOP
-        return self._changed(checked_delay(self.backoff, delay))
-
-    def next_backoff(self) -> float | Stop:
-        """Return what becomes of the delay of the policy inside, or ``STOP`` without asking it."""
-        if not self._may_ask():
-            return STOP
-        delay = self.backoff.next_backoff()
-        if type(delay) is float and 0.0 <= delay <= LARGEST:  # what _answer does, straight
-            return self._changed(delay)
-        return self._answer(delay)
-
-    def reset(self) -> None:
-        """Begin anew, the policy inside too."""
-        self.backoff.reset()
+        return self.transform(checked_delay(self.backoff, answer))
 
     def _failure(self, timestamp: float | None) -> float | Stop:
         return self._answer(tell(self.backoff, "failure", timestamp)) if self._may_ask() else STOP
 
     def _success(self, timestamp: float | None) -> float | Stop:
-        delay = tell(self.backoff, "success", timestamp)
-        if delay is STOP:
+        answer = tell(self.backoff, "success", timestamp)
+        if answer is STOP:
             return STOP
-        checked = checked_delay(self.backoff, delay)
-        return self._changed(checked) if self._changes_success else checked
+        return self.transform_success(checked_delay(self.backoff, answer))
 
     def _span(self, first: int, last: int) -> Bounds | None:
-        bounds = span_of(self.backoff, first, last)
-        return None if bounds is None else self._within(bounds)
-
-    def _each_bounds(self) -> Iterator[Bounds | None]:
-        for bounds in each_bounds_of(self.backoff):
-            yield None if bounds is None else self._within(bounds)
+        return span_of(self.backoff, first, last) if is_builtin(type(self)) else UNKNOWN
 
     def _calls(self) -> Calls:
         return calls_of(self.backoff)
-
-    def _inside(self) -> tuple[BackOff, ...]:
-        return (self.backoff,)

@@ -81,12 +81,16 @@ class Passing:
         self.inner.reset()
 
 
-class InContainers(Passing):
-    """A wrapper that holds its policy deep in a dict."""
+class InDict(Passing):
+    """A wrapper that holds its policy in a dict, and hands on its token."""
 
     def __init__(self, policy):
-        self.held = {"a": [1, ("x", policy)]}
+        self.held = {"label": 1, "policy": policy}
 
     @property
     def inner(self):
-        return self.held["a"][1][1]
+        return self.held["policy"]
+
+    @property
+    def token(self):
+        return getattr(self.inner, "token", None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import accumulate
 
 import pytest
-from hypothesis import given, note, settings, strategies as st
+from hypothesis import given, note, strategies as st
 
 from backoff_ticker import (
     POLICIES,
@@ -207,7 +207,7 @@ def for_each_kind(kinds, **drawn):
     """Run a test with each kind of ``EVERY`` that is named, and ``data`` to draw one from."""
 
     def decorate(test):
-        with_examples = settings(deadline=None)(given(data=st.data(), **drawn)(test))
+        with_examples = given(data=st.data(), **drawn)(test)
         return pytest.mark.parametrize("kind", kinds)(with_examples)
 
     return decorate

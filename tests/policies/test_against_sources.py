@@ -1,4 +1,4 @@
-"""Thousands of random runs against the rules of the sources, with the same draws.
+"""Random runs against the rules of the sources, with the same draws.
 
 Where a source counts seconds as floats (Perl) both agree up to the rounding of the last digits.
 Where it counts whole units (Java: milliseconds, Go: nanoseconds) they are apart by what truncation
@@ -17,14 +17,15 @@ import pytest
 
 import backoff_ticker
 from backoff_ticker import STOP, ExponentialBackOff
+from tests.effort import rounds
 from tests.helpers import SetClock
 from tests.policies import oracles
 from tests.policies.oracles import STOPPED, DecreasingTimestamp
 from tests.policies.random_doubles import InTurn
 
 LAST_DIGITS = 1e-12
-LOGS = 1000
-CONFIGURATIONS = 3000
+LOGS = rounds(150, 1000)
+CONFIGURATIONS = rounds(300, 3000)
 
 CLASSES = {
     "Constant": "ConstantFeedbackBackOff",

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from backoff_ticker import STOP, BackOff, ConstantBackOff, StopBackOff, ZeroBackOff
-from backoff_ticker.policies._copying import copy_policy
+from backoff_ticker.policies import copy_policy
 from tests.helpers import readable_id
 from tests.policies.policy_doubles import ask
 

@@ -1,25 +1,32 @@
-"""How the copy that runs is made, at any depth."""
+"""How the copy that runs is made: what is copied with a policy, and what is not."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
+import pickle
 import random
+from collections import defaultdict
+from typing import NamedTuple
 
 import pytest
 
 from backoff_ticker import (
+    BackOffWrapper,
     ConstantBackOff,
     ExponentialBackOff,
+    LIMDBackOff,
+    Ticker,
     ZeroBackOff,
     chain,
+    delays,
     with_jitter,
+    with_max_interval,
     with_max_retries,
 )
-from backoff_ticker.policies._copying import attributes, copy_policy, require_policy
-from backoff_ticker.policies._running import start_policy
+from backoff_ticker.policies import copy_policy, require_policy, start_policy
 from tests.helpers import readable_id
-from tests.policies.policy_doubles import Counting, InContainers, Passing, ask, steps
+from tests.policies.policy_doubles import Counting, Feedback, InDict, Passing, ask, steps
 
 
 class InAttribute(Passing):
@@ -54,7 +61,34 @@ class Frozen(Passing):
     inner: object
 
 
-PLACES = [InAttribute, InSlot, InInheritedSlot, InPrivateSlot, InContainers, Frozen]
+class Pair(NamedTuple):
+    label: str
+    policy: object
+
+
+def held_in(name, put, get):
+    """Return a class that holds a policy in the container ``put(policy)``."""
+
+    def init(self, policy):
+        self.held = put(policy)
+
+    inner = property(lambda self: get(self.held))
+    return type(name, (Passing,), {"__init__": init, "inner": inner})
+
+
+PLACES = [
+    InAttribute,
+    InSlot,
+    InInheritedSlot,
+    InPrivateSlot,
+    Frozen,
+    InDict,
+    held_in("InList", lambda policy: [1, policy], lambda held: held[1]),
+    held_in("InTuple", lambda policy: (1, policy), lambda held: held[1]),
+    held_in("InNamedTuple", lambda policy: Pair("x", policy), lambda held: held.policy),
+    held_in("InDefaultDict", lambda p: defaultdict(list, {"x": p}), lambda held: held["x"]),
+    held_in("InLongList", lambda policy: [policy, *range(1000)], lambda held: held[0]),
+]
 
 
 def through_everything(policy):
@@ -63,133 +97,25 @@ def through_everything(policy):
     return policy
 
 
-@pytest.mark.parametrize("wrap", [*PLACES, through_everything])
-def test_a_policy_is_copied_wherever_a_wrapper_holds_it(wrap):
+EVERYWHERE = pytest.mark.parametrize("wrap", [*PLACES, through_everything])
+
+
+@EVERYWHERE
+@pytest.mark.parametrize("make_copy", [lambda p: copy_policy("backoff", p), copy.copy])
+def test_a_policy_is_copied_where_a_wrapper_holds_it(wrap, make_copy):
     inner = Counting()
-    policy = wrap(inner)
+    policy = with_max_retries(wrap(inner), 100)
     inner.asked = 7
-    run = copy_policy("backoff", policy)
+    run = make_copy(policy)
+    assert type(run.backoff) is type(policy.backoff)
     assert ask(run, 3) == [7.0, 8.0, 9.0]
-    assert inner.asked == 7
     run.reset()
     assert inner.asked == 7
     assert policy.next_backoff() == 7.0
 
 
-def test_a_policy_held_twice_is_one_policy_in_the_copy():
-    class Twice(InAttribute):
-        def __init__(self, policy):
-            self.inner = policy
-            self.same = [policy]
-
-    run = copy_policy("backoff", Twice(Counting()))
-    assert run.same[0] is run.inner
-
-
-def test_policies_that_hold_each_other_are_copied():
-    first = InAttribute(None)
-    second = InAttribute(first)
-    first.inner = second
-    run = copy_policy("backoff", first)
-    assert run is not first
-    assert run.inner is not second
-    assert run.inner.inner is run
-
-
-def test_what_holds_no_policy_is_not_copied():
-    class WithData(Counting):
-        def __init__(self):
-            super().__init__()
-            self.data = {"a": [1, (2, 3)]}
-
-    policy = WithData()
-    assert copy_policy("backoff", policy).data is policy.data
-
-
-def test_containers_with_a_policy_keep_what_else_they_hold():
-    other = object()
-    policy = InAttribute(Counting())
-    policy.more = [other, {"k": other, "p": policy.inner}, ()]
-    run = copy_policy("backoff", policy)
-    assert run.more == [other, {"k": other, "p": run.inner}, ()]
-    assert policy.more[1]["p"] is policy.inner
-
-
-def test_a_class_that_returns_itself_is_shared(clock):
-    class Shared(Counting):
-        def __copy__(self):
-            return self
-
-    policy = InAttribute(Shared())
-    run = start_policy("backoff", policy, clock)
-    assert run is not policy
-    run.next_backoff()
-    assert policy.inner.asked == 1
-
-
-def test_a_copy_method_of_the_user_is_taken_at_its_word():
-    class Own(InAttribute):
-        def __copy__(self):
-            twin = Own(self.inner)
-            twin.copied = True
-            return twin
-
-    policy = Own(Counting())
-    run = copy_policy("backoff", policy)
-    assert run.copied
-    assert run.inner is policy.inner
-
-
-def test_a_subclass_of_a_policy_of_the_package_is_copied_with_what_it_holds():
-    class Holding(ExponentialBackOff):
-        def __init__(self, held):
-            super().__init__()
-            self.held = [held]
-
-    policy = Holding(Counting())
-    run = copy_policy("backoff", policy)
-    run.held[0].next_backoff()
-    assert policy.held[0].asked == 0
-
-
-@pytest.mark.parametrize("kind", [ConstantBackOff, ExponentialBackOff, ZeroBackOff])
-def test_a_copy_is_of_the_same_class(kind):
-    policy = kind(1) if kind is ConstantBackOff else kind()
-    assert type(copy_policy("backoff", policy)) is kind
-
-
-def test_a_policy_that_cannot_be_copied_is_refused_with_the_reason():
-    class Stubborn(Counting):
-        def __copy__(self):
-            raise ZeroDivisionError("no copies")
-
-    for policy in (Stubborn(), InContainers(Stubborn())):
-        with pytest.raises(TypeError) as caught:
-            copy_policy("the_policy", policy)
-        assert str(caught.value).startswith("the_policy must be a BackOff that can be copied")
-        assert isinstance(caught.value.__cause__, ZeroDivisionError)
-
-
-def test_attributes_are_found_in_the_dict_and_in_all_slots():
-    class Base:
-        __slots__ = ("__private", "unset")
-
-        def __init__(self):
-            self.__private = 1
-
-    class Derived(Base):
-        __slots__ = ("__dict__", "__weakref__", "own")
-
-        def __init__(self):
-            super().__init__()
-            self.own = 2
-            self.free = 3
-
-    assert dict(attributes(Derived())) == {"_Base__private": 1, "own": 2, "free": 3}
-
-
-@pytest.mark.parametrize("wrap", [*PLACES, through_everything])
-def test_a_run_begins_anew(clock, wrap):
+@EVERYWHERE
+def test_a_run_starts_over(clock, wrap):
     inner = Counting()
     policy = wrap(inner)
     inner.asked = 7
@@ -197,49 +123,79 @@ def test_a_run_begins_anew(clock, wrap):
     assert inner.asked == 7
 
 
-@pytest.mark.parametrize(
-    "value",
-    [None, 1.5, "x", object(), Counting, iter([1.0]), type("Half", (), {"reset": print})()],
-)
-def test_what_is_no_policy_is_refused_by_name(clock, value):
-    for refuse in (
-        lambda: require_policy("the_policy", value),
-        lambda: copy_policy("the_policy", value),
-        lambda: start_policy("the_policy", value, clock),
-    ):
-        with pytest.raises(TypeError) as caught:
-            refuse()
-        assert str(caught.value).startswith("the_policy must be a BackOff")
-        assert str(caught.value).endswith(f"not {value!r}")
+def test_nothing_deeper_is_copied():
+    policy = InAttribute(Counting())
+    policy.deep = [[policy.inner], {"x": [policy.inner]}]
+    policy.data = {"a": [1, (2, 3)]}
+    run = copy_policy("backoff", policy)
+    assert run.inner is not policy.inner
+    assert run.deep is policy.deep
+    assert run.data is policy.data
 
 
-# copy.copy()
+@pytest.mark.parametrize("container", [list, tuple, dict.fromkeys])
+def test_data_that_a_policy_holds_costs_nothing(container):
+    def cost(size):
+        policy = Counting()
+        policy.data = container(range(size))
+        assert copy_policy("backoff", policy).data is policy.data
+        return steps(lambda: Ticker(policy))
+
+    assert cost(10**6) <= cost(1)
 
 
-@pytest.mark.parametrize("wrap", [*PLACES, through_everything])
-def test_copy_copies_the_policies_inside_a_wrapper_as_a_run_does(wrap):
-    inner = Counting()
-    policy = with_max_retries(wrap(inner), 100)
-    twin = copy.copy(policy)
-    assert ask(twin, 3) == [0.0, 1.0, 2.0]
-    assert (inner.asked, policy.retries, twin.retries) == (0, 0, 3)
+def test_containers_with_a_policy_keep_what_else_they_hold():
+    other = object()
+    policy = InAttribute(Counting())
+    policy.more, policy.by_name = [other, policy.inner, ()], {"k": other, "p": policy.inner}
+    run = copy_policy("backoff", policy)
+    assert run.more == [other, run.inner, ()]
+    assert run.by_name == {"k": other, "p": run.inner}
+    assert policy.more[1] is policy.by_name["p"] is policy.inner
 
 
-def test_a_policy_held_twice_is_one_policy_in_a_copy():
+def test_what_is_shared_in_the_original_is_shared_in_the_copy():
     inner = Counting()
     twin = copy.copy(chain(with_max_retries(inner, 1), with_max_retries(inner, 1), inner))
     first, second, third = twin.backoffs
     assert first.backoff is second.backoff is third
     assert third is not inner
+    both = InAttribute(Counting())
+    both.first = both.second = [both.inner]
+    run = copy_policy("backoff", both)
+    assert run.first is run.second
+    assert run.first[0] is run.inner is not both.inner
 
 
-def test_a_copy_has_the_same_data_and_generator_and_no_clock_is_bound(clock):
-    rng = random.Random(1)
-    policy = with_jitter(ExponentialBackOff(rng=rng), rng=rng)
-    twin = copy.copy(policy)
-    assert twin._rng is twin.backoff._rng is rng
-    assert twin.backoff._clock is None
-    assert copy_policy("backoff", policy, clock).backoff._clock is clock
+def test_policies_that_hold_each_other_are_copied():
+    first = InAttribute(None)
+    second = InAttribute(first)
+    first.inner = second
+    run = copy_policy("backoff", first)
+    assert run.inner not in (first, second)
+    assert run.inner.inner is run
+
+
+# __copy__
+
+
+def test_a_copy_method_is_honoured_wherever_the_policy_is():
+    class Own(InAttribute):
+        def __copy__(self):
+            twin = Own(self.inner)
+            twin.copied = True
+            return twin
+
+    class Shared(Counting):
+        def __copy__(self):
+            return self
+
+    policy, shared = Own(Counting()), Shared()
+    for run in (copy_policy("backoff", policy), copy.copy(with_max_retries(policy, 1)).backoff):
+        assert run.copied
+        assert run.inner is policy.inner
+    assert copy_policy("backoff", shared) is shared
+    assert copy_policy("backoff", InDict(shared)).inner is shared
 
 
 def test_a_copy_method_may_begin_with_that_of_the_package():
@@ -256,74 +212,83 @@ def test_a_copy_method_may_begin_with_that_of_the_package():
     policy = Own(Counting())
     for twin in (copy.copy(policy), copy_policy("backoff", with_max_retries(policy, 1)).backoff):
         assert twin.copied
-        assert twin is not policy
         assert twin.held is not policy.held
     assert not hasattr(policy, "copied")
 
 
-def test_a_subclass_of_what_cannot_change_is_copied():
-    class Own(ConstantBackOff):
-        def __init__(self, held):
-            super().__init__(1)
-            self.held = held
-
-    policy = Own(Counting())
-    twin = copy.copy(policy)
-    assert twin is not policy
-    assert twin.interval == 1.0
-    assert twin.held is not policy.held
-
-
-def test_what_a_copy_method_raises_is_raised_by_copy():
+def test_a_policy_that_cannot_be_copied_is_refused_with_the_reason():
     class Stubborn(Counting):
         def __copy__(self):
             raise ZeroDivisionError("no copies")
 
+    for policy in (Stubborn(), InDict(Stubborn())):
+        with pytest.raises(TypeError) as caught:
+            copy_policy("the_policy", policy)
+        assert str(caught.value).startswith("the_policy must be a BackOff that can be copied")
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
     with pytest.raises(ZeroDivisionError, match="no copies"):
         copy.copy(with_max_retries(Stubborn(), 1))
 
 
-def test_copy_shares_what_returns_itself():
-    class Shared(Counting):
-        def __copy__(self):
-            return self
-
-    policy = with_max_retries(Shared(), 1)
-    assert copy.copy(policy).backoff is policy.backoff
-
-
-# What is found out once for each class, or passed over
+def test_too_many_wrappers_are_refused():
+    policy = ConstantBackOff(1)
+    for _ in range(5000):
+        policy = with_max_interval(policy, 1)
+    with pytest.raises(TypeError, match=r"backoff must be a BackOff that can be copied"):
+        delays(policy)
 
 
-class ConstantInSlot(ConstantBackOff):
-    __slots__ = ("held",)
+# Subclasses of policies of the package
 
+
+class Holding(ExponentialBackOff):
     def __init__(self, held):
-        super().__init__(1)
-        self.held = held
+        super().__init__(2)
+        self.held = [held]
 
 
-class ConstantThatSaysSo(ConstantInSlot):
-    __slots__ = ()
-    _immutable = True
-
-
-class OwnThatSaysSo(InAttribute):
-    _immutable = True
+class HoldingInSlots(Holding):
+    __slots__ = ("__own", "unset")
 
     def __init__(self, held):
         super().__init__(held)
-        self.held = held
+        self.__own = held
+
+    def own(self):
+        return self.__own
 
 
-@pytest.mark.parametrize("kind", [ConstantInSlot, ConstantThatSaysSo, OwnThatSaysSo])
-def test_only_the_classes_of_the_package_are_their_own_copy(kind):
+class ConstantHolding(ConstantBackOff):
+    _immutable = True
+
+    def __init__(self, held):
+        super().__init__(2)
+        self.held = [held]
+
+
+class Sealed(Holding):
+    sealed = False
+
+    def __init__(self, held):
+        super().__init__(held)
+        self.sealed = True
+
+    def __setattr__(self, name, value):
+        if self.sealed:
+            raise AttributeError(name)
+        super().__setattr__(name, value)
+
+
+@pytest.mark.parametrize("kind", [Holding, HoldingInSlots, ConstantHolding, Sealed])
+def test_a_subclass_is_copied_with_all_its_attributes(kind):
     policy = kind(Counting())
-    outer = copy_policy("backoff", with_max_retries(policy, 1))
-    for twin in (copy_policy("backoff", policy), outer.backoff):
-        assert twin is not policy
-        assert twin.held is not policy.held
-        assert type(twin.held) is Counting
+    for twin in (copy.copy(policy), copy_policy("backoff", with_max_retries(policy, 1)).backoff):
+        assert type(twin) is kind
+        assert twin.bounds(1) == policy.bounds(1)
+        assert twin.held[0] is not policy.held[0]
+        if kind is HoldingInSlots:
+            assert twin.own() is twin.held[0]
+            assert not hasattr(twin, "unset")
 
 
 def test_what_cannot_change_is_shared_at_any_depth():
@@ -332,119 +297,49 @@ def test_what_cannot_change_is_shared_at_any_depth():
     assert twin.backoffs[0].backoff is twin.backoffs[1] is constant
 
 
-def test_a_clock_that_is_none_is_refused_also_for_what_cannot_change():
-    with pytest.raises(TypeError, match="clock must be a Clock"):
-        start_policy("backoff", ZeroBackOff(), object())
+def test_a_copy_has_the_same_generator_and_no_clock_is_bound(clock):
+    rng = random.Random(1)
+    policy = with_jitter(ExponentialBackOff(rng=rng), rng=rng)
+    twin = copy.copy(policy)
+    assert twin._rng is twin.backoff._rng is rng
+    assert twin.backoff._clock is None
+    assert copy_policy("backoff", policy, clock).backoff._clock is clock
 
 
-def test_a_subclass_has_slots_of_its_own_after_its_base_was_copied():
-    class Base(ExponentialBackOff):
-        __slots__ = ("__held",)
-
-        def __init__(self, held):
-            super().__init__()
-            self.__held = held
-
-    class Derived(Base):
-        __slots__ = ("__held", "unset")
-
-        def __init__(self, held):
-            super().__init__([held])
-            self.__held = held
-
-    for kind in (Base, Derived, Base):
-        policy = kind(Counting())
-        twin = copy_policy("backoff", policy)
-        assert attributes(twin).keys() == attributes(policy).keys()
-        assert not hasattr(twin, "unset")
-        if kind is Derived:
-            assert twin._Derived__held is twin._Base__held[0] is not policy._Derived__held
+class Own(BackOffWrapper):
+    """A wrapper of a user's own."""
 
 
-def made_anew(kind, slots):
-    """Return a class with the same body and other slots, as decorators make it."""
-    body = {name: value for name, value in vars(kind).items() if name != "__dict__"}
-    return type(kind)(kind.__name__, kind.__bases__, {**body, "__slots__": slots})
+@pytest.mark.parametrize("wrap", [lambda p: with_max_retries(p, 5), chain, Own])
+@pytest.mark.parametrize(
+    "make_copy", [copy.copy, copy.deepcopy, lambda policy: pickle.loads(pickle.dumps(policy))]
+)
+def test_every_copy_of_a_wrapper_around_feedback_takes_feedback(wrap, make_copy):
+    policy = wrap(LIMDBackOff(2, 4, 0.5))
+    policy.failure()
+    twin = make_copy(policy)
+    assert type(twin) is type(policy)
+    assert (twin.failure(), policy.failure(), policy.failure()) == (6.0, 6.0, 10.0)
 
 
-def test_a_class_made_anew_with_slots_does_not_keep_the_names_of_the_old_one():
-    class Own(ExponentialBackOff):
-        def __init__(self, held):
-            super().__init__()
-            self.held = held
-
-    plain = object.__new__(Own)
-    ExponentialBackOff.__init__(plain)
-    assert type(copy_policy("backoff", plain)) is Own
-    assert "__slotnames__" in vars(Own)
-    kind = made_anew(Own, ("held",))
-    policy = object.__new__(kind)
-    ExponentialBackOff.__init__(policy)
-    policy.held = Counting()
-    twin = copy_policy("backoff", policy)
-    assert type(twin.held) is Counting
-    assert twin.held is not policy.held
+# What is no policy, and what a run costs
 
 
-def test_a_subclass_takes_what_its_bases_take_when_it_is_made():
-    class Named:
-        def __init_subclass__(cls, label, **options):
-            super().__init_subclass__(**options)
-            cls.label = label
-
-    class Own(ExponentialBackOff, Named, label="x"):
-        pass
-
-    assert copy_policy("backoff", Own()).label == "x"
-
-
-def test_a_subclass_that_refuses_to_be_changed_is_copied():
-    class Sealed(ExponentialBackOff):
-        sealed = False
-
-        def __setattr__(self, name, value):
-            if self.sealed:
-                raise AttributeError(name)
-            super().__setattr__(name, value)
-
-    policy = Sealed(initial_interval=2)
-    policy.held = Counting()
-    policy.sealed = True
-    twin = copy_policy("backoff", policy)
-    assert (twin.initial_interval, twin.sealed) == (2.0, True)
-    assert twin.held is not policy.held
-
-
-class CountingFloat(float):
-    asked = 0
-    next_backoff = Counting.next_backoff
-    reset = Counting.reset
-
-
-def test_a_policy_that_is_a_number_as_well_is_copied():
-    policy = with_max_retries(CountingFloat(1), 3)
-    run = copy_policy("backoff", policy)
-    assert ask(run, 2) == [0.0, 1.0]
-    assert run.backoff == 1.0
-    assert policy.backoff.asked == 0
-
-
-def test_a_value_whose_class_cannot_be_compared_is_passed_over():
-    class Incomparable(type):
-        def __eq__(cls, other):
-            raise ZeroDivisionError
-
-        __hash__ = None
-
-    class Own(ExponentialBackOff):
-        pass
-
-    policy = Own()
-    policy.held = [Incomparable("Odd", (), {})()]
-    policy.alone = policy.held[0]
-    twin = copy_policy("backoff", policy)
-    assert twin.held is policy.held
-    assert twin.alone is policy.alone
+@pytest.mark.parametrize(
+    "value",
+    [None, 1.5, "x", object(), Counting, iter([1.0]), type("Half", (), {"reset": print})()],
+    ids=readable_id,
+)
+def test_what_is_no_policy_is_refused_by_name(clock, value):
+    for refuse in (
+        lambda: require_policy("the_policy", value),
+        lambda: copy_policy("the_policy", value),
+        lambda: start_policy("the_policy", value, clock),
+    ):
+        with pytest.raises(TypeError) as caught:
+            refuse()
+        assert str(caught.value).startswith("the_policy must be a BackOff")
+        assert str(caught.value).endswith(f"not {value!r}")
 
 
 @pytest.mark.parametrize(
@@ -454,6 +349,7 @@ def test_a_value_whose_class_cannot_be_compared_is_passed_over():
         (ConstantBackOff(1), 30),
         (ExponentialBackOff(), 160),
         (with_max_retries(ExponentialBackOff(), 5), 240),
+        (with_max_retries(Feedback(), 5), 240),
     ],
     ids=readable_id,
 )

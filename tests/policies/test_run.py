@@ -19,10 +19,11 @@ from backoff_ticker import (
     with_max_elapsed_time,
     with_max_retries,
 )
-from backoff_ticker.policies._running import FrozenClock, checked_delay
+from backoff_ticker.policies import FrozenClock, checked_delay
 from tests.helpers import readable_id
 from tests.policies.policy_doubles import Counting
 from tests.policies.policy_strategies import LARGEST
+from tests.test_validation import NEGATIVE, NO_NUMBERS, NOT_FINITE, show
 
 
 def test_delays_end_where_the_policy_stops():
@@ -69,6 +70,23 @@ def test_an_error_of_the_policy_passes_and_ends_the_delays():
     assert list(iterator) == []
 
 
+@pytest.mark.parametrize("answer", [*NO_NUMBERS, None, *NOT_FINITE, *NEGATIVE], ids=show)
+def test_a_bad_answer_is_an_error_that_names_the_policy(answer):
+    class Answering(Counting):
+        def next_backoff(self):
+            return answer
+
+        def __repr__(self):
+            return "Answering()"
+
+    bad_type = answer is None or any(answer is value for value in NO_NUMBERS)
+    with pytest.raises(TypeError if bad_type else ValueError) as caught:
+        next(delays(Answering()))
+    message = str(caught.value)
+    assert message.startswith("what Answering() returns must be ")
+    assert ", a timedelta or STOP, not " in message
+
+
 @pytest.mark.parametrize(
     ("answer", "delay"),
     [(2, 2.0), (timedelta(milliseconds=5), 0.005), (-0.0, 0.0), (5e-324, 5e-324)],
@@ -105,6 +123,9 @@ def test_delays_end_where_those_of_a_ticker_end():
 
 class Jumping(FrozenClock):
     """A clock on which whoever waits is served at once."""
+
+    def call_at(self, when, callback, *, loop=None):
+        raise AssertionError("nobody needs a callback")
 
     def parker(self, what=""):
         return self

@@ -53,10 +53,6 @@ def test_none_draws_nothing(make):
     assert rng.draws == 0
 
 
-def test_full_is_what_is_drawn_without_a_word():
-    assert with_jitter(ConstantBackOff(8)).bounds(1) == (0.0, 8.0)
-
-
 @pytest.mark.parametrize(("wrap", "limit"), [(with_jitter, 0.9), (with_added_jitter, 1e308)])
 def test_delays_saturate_at_the_largest_float(wrap, limit):
     policy = wrap(ConstantBackOff(LARGEST), limit, rng=StubRandom(LAST_DRAW))

@@ -1,0 +1,381 @@
+"""The seven policies of Perl's Algorithm::Backoff: the parameters and the rule of each."""
+
+from __future__ import annotations
+
+from .._validation import LARGEST, as_difference, as_factor, as_seconds
+from ._algorithm import AlgorithmBackOff
+from ._base import geometric
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from typing import ClassVar, Unpack
+
+    from ._algorithm import AlgorithmOptions, Rule
+
+
+# The delay follows from the number of failures in a row, and is constant after a success
+
+
+class ConstantFeedbackBackOff(AlgorithmBackOff):
+    """Wait the same time after each failure, another time after a success.
+
+    Source: ``Algorithm::Backoff::Constant`` of Perl.
+
+    Args:
+        delay: After a failure: seconds >= 0, or a ``datetime.timedelta``.
+        delay_on_success: After a success, seconds >= 0.
+        options: See ``AlgorithmBackOff``.
+
+    Raises:
+        TypeError, ValueError: A parameter is no number in its range.
+
+    Example:
+        >>> from backoff_ticker import ConstantFeedbackBackOff
+        >>> policy = ConstantFeedbackBackOff(5, delay_on_success=1)
+        >>> [policy.failure(), policy.failure(), policy.success()]
+        [5.0, 5.0, 1.0]
+    """
+
+    __slots__ = ("delay", "delay_on_success")
+
+    _shown: ClassVar[tuple[str, ...]] = ("delay", "delay_on_success")
+
+    def __init__(
+        self,
+        delay: float | timedelta,
+        delay_on_success: float | timedelta = 0.0,
+        **options: Unpack[AlgorithmOptions],
+    ) -> None:
+        self.delay: float = as_seconds("delay", delay)
+        self.delay_on_success: float = as_seconds("delay_on_success", delay_on_success)
+        super().__init__(**options)
+
+    def _rule(self, attempts: int, *, success: bool) -> Rule:  # noqa: ARG002 - always the same
+        return None, 0.0, self.delay_on_success if success else self.delay
+
+
+class ExponentialFeedbackBackOff(AlgorithmBackOff):
+    """Wait longer by a factor after each failure, another time after a success.
+
+    The raw delay is ``initial_delay * exponent_base ** (attempts - 1)``, so a cap does not slow
+    its growth; a success restarts it.
+
+    Source: ``Algorithm::Backoff::Exponential`` of Perl.
+
+    Args:
+        initial_delay: After the first failure: seconds >= 0, or a ``datetime.timedelta``.
+        exponent_base: The factor, >= 0.
+        delay_on_success: After a success, seconds >= 0.
+        options: See ``AlgorithmBackOff``.
+
+    Raises:
+        TypeError, ValueError: A parameter is no number in its range.
+
+    Example:
+        >>> from backoff_ticker import ExponentialFeedbackBackOff
+        >>> policy = ExponentialFeedbackBackOff(5, delay_on_success=1)
+        >>> [policy.failure(), policy.failure(), policy.success(), policy.failure()]
+        [5.0, 10.0, 1.0, 5.0]
+    """
+
+    __slots__ = ("delay_on_success", "exponent_base", "initial_delay")
+
+    _shown: ClassVar[tuple[str, ...]] = ("initial_delay", "exponent_base", "delay_on_success")
+
+    def __init__(
+        self,
+        initial_delay: float | timedelta,
+        exponent_base: float = 2.0,
+        delay_on_success: float | timedelta = 0.0,
+        **options: Unpack[AlgorithmOptions],
+    ) -> None:
+        self.initial_delay: float = as_seconds("initial_delay", initial_delay)
+        self.exponent_base: float = as_factor("exponent_base", exponent_base, 0)
+        self.delay_on_success: float = as_seconds("delay_on_success", delay_on_success)
+        super().__init__(**options)
+
+    def _rule(self, attempts: int, *, success: bool) -> Rule:
+        if success:
+            return None, 0.0, self.delay_on_success
+        return None, 0.0, geometric(self.initial_delay, self.exponent_base, attempts - 1)
+
+
+class FibonacciBackOff(AlgorithmBackOff):
+    """Wait after each failure the sum of the two delays before; another time after a success.
+
+    The raw delays are ``initial_delay1``, ``initial_delay2``, and then the sums of the last two
+    raw delays, before jitter and limits. A success restarts them.
+
+    Source: ``Algorithm::Backoff::Fibonacci`` of Perl.
+
+    Args:
+        initial_delay1: After the first failure: seconds >= 0, or a ``datetime.timedelta``.
+        initial_delay2: After the second failure, seconds >= 0.
+        delay_on_success: After a success, seconds >= 0.
+        options: See ``AlgorithmBackOff``.
+
+    Raises:
+        TypeError, ValueError: A parameter is no number in its range.
+
+    Example:
+        >>> from backoff_ticker import FibonacciBackOff
+        >>> policy = FibonacciBackOff(2, 3)
+        >>> [policy.failure() for _ in range(6)]
+        [2.0, 3.0, 5.0, 8.0, 13.0, 21.0]
+    """
+
+    __slots__ = ("delay_on_success", "initial_delay1", "initial_delay2")
+
+    _shown: ClassVar[tuple[str, ...]] = ("initial_delay1", "initial_delay2", "delay_on_success")
+
+    def __init__(
+        self,
+        initial_delay1: float | timedelta,
+        initial_delay2: float | timedelta,
+        delay_on_success: float | timedelta = 0.0,
+        **options: Unpack[AlgorithmOptions],
+    ) -> None:
+        self.initial_delay1: float = as_seconds("initial_delay1", initial_delay1)
+        self.initial_delay2: float = as_seconds("initial_delay2", initial_delay2)
+        self.delay_on_success: float = as_seconds("delay_on_success", delay_on_success)
+        super().__init__(**options)
+
+    def _rule(self, attempts: int, *, success: bool) -> Rule:
+        return None, 0.0, self.delay_on_success if success else self._nth(attempts)
+
+    def _nth(self, n: int) -> float:
+        if n == 1:
+            return self.initial_delay1
+        if self.initial_delay1 == self.initial_delay2 == 0.0:
+            return 0.0
+        if n >= len(_FIBONACCI):
+            return LARGEST
+        first, second = _FIBONACCI[n - 2], _FIBONACCI[n - 1]
+        return min(self.initial_delay1 * first + self.initial_delay2 * second, LARGEST)
+
+
+def _fibonacci() -> list[float]:
+    """Return the Fibonacci numbers 0, 1, 1, 2, ... up to the largest float."""
+    numbers = [0.0, 1.0]
+    while numbers[-1] + numbers[-2] <= LARGEST:
+        numbers.append(numbers[-1] + numbers[-2])
+    return numbers
+
+
+_FIBONACCI = _fibonacci()
+
+
+# The delay follows from the delay before; the first is the initial one, also after a success
+
+
+class LILDBackOff(AlgorithmBackOff):
+    """Add seconds to the delay after each failure, take seconds off after each success.
+
+    The first delay is the initial one, after a failure or a success alike.
+
+    Source: ``Algorithm::Backoff::LILD`` of Perl: linear increment, linear decrement.
+
+    Args:
+        initial_delay: The first delay: seconds >= 0, or a ``datetime.timedelta``.
+        delay_increment_on_failure: Added after a failure: seconds of either sign, or a timedelta.
+        delay_increment_on_success: Added after a success: seconds, usually < 0, or a timedelta.
+        options: See ``AlgorithmBackOff``.
+
+    Raises:
+        TypeError, ValueError: A parameter is no number in its range.
+
+    Example:
+        >>> from backoff_ticker import LILDBackOff
+        >>> policy = LILDBackOff(2, 4, -3)
+        >>> [policy.failure(), policy.failure(), policy.success()]
+        [2.0, 6.0, 3.0]
+    """
+
+    __slots__ = ("delay_increment_on_failure", "delay_increment_on_success", "initial_delay")
+
+    _shown: ClassVar[tuple[str, ...]] = (
+        "initial_delay",
+        "delay_increment_on_failure",
+        "delay_increment_on_success",
+    )
+
+    def __init__(
+        self,
+        initial_delay: float | timedelta,
+        delay_increment_on_failure: float | timedelta,
+        delay_increment_on_success: float | timedelta,
+        **options: Unpack[AlgorithmOptions],
+    ) -> None:
+        self.initial_delay: float = as_seconds("initial_delay", initial_delay)
+        self.delay_increment_on_failure: float = as_difference(
+            "delay_increment_on_failure", delay_increment_on_failure
+        )
+        self.delay_increment_on_success: float = as_difference(
+            "delay_increment_on_success", delay_increment_on_success
+        )
+        super().__init__(**options)
+
+    def _rule(self, attempts: int, *, success: bool) -> Rule:  # noqa: ARG002 - of any failure
+        if success:
+            return self.initial_delay, 1.0, self.delay_increment_on_success
+        return self.initial_delay, 1.0, self.delay_increment_on_failure
+
+
+class LIMDBackOff(AlgorithmBackOff):
+    """Add seconds to the delay after each failure, divide it after each success.
+
+    The first delay is the initial one, after a failure or a success alike.
+
+    Source: ``Algorithm::Backoff::LIMD`` of Perl: linear increment, multiplicative decrement.
+
+    Args:
+        initial_delay: The first delay: seconds >= 0, or a ``datetime.timedelta``.
+        delay_increment_on_failure: Added after a failure: seconds of either sign, or a timedelta.
+        delay_multiple_on_success: The factor after a success, >= 0, usually below 1.
+        options: See ``AlgorithmBackOff``.
+
+    Raises:
+        TypeError, ValueError: A parameter is no number in its range.
+
+    Example:
+        >>> from backoff_ticker import LIMDBackOff
+        >>> policy = LIMDBackOff(2, 4, 0.5)
+        >>> [policy.failure(), policy.failure(), policy.success()]
+        [2.0, 6.0, 3.0]
+    """
+
+    __slots__ = ("delay_increment_on_failure", "delay_multiple_on_success", "initial_delay")
+
+    _shown: ClassVar[tuple[str, ...]] = (
+        "initial_delay",
+        "delay_increment_on_failure",
+        "delay_multiple_on_success",
+    )
+
+    def __init__(
+        self,
+        initial_delay: float | timedelta,
+        delay_increment_on_failure: float | timedelta,
+        delay_multiple_on_success: float,
+        **options: Unpack[AlgorithmOptions],
+    ) -> None:
+        self.initial_delay: float = as_seconds("initial_delay", initial_delay)
+        self.delay_increment_on_failure: float = as_difference(
+            "delay_increment_on_failure", delay_increment_on_failure
+        )
+        self.delay_multiple_on_success: float = as_factor(
+            "delay_multiple_on_success", delay_multiple_on_success, 0
+        )
+        super().__init__(**options)
+
+    def _rule(self, attempts: int, *, success: bool) -> Rule:  # noqa: ARG002 - of any failure
+        if success:
+            return self.initial_delay, self.delay_multiple_on_success, 0.0
+        return self.initial_delay, 1.0, self.delay_increment_on_failure
+
+
+class MILDBackOff(AlgorithmBackOff):
+    """Multiply the delay after each failure, take seconds off after each success.
+
+    The first delay is the initial one, after a failure or a success alike.
+
+    Source: ``Algorithm::Backoff::MILD`` of Perl: multiplicative increment, linear decrement.
+
+    Args:
+        initial_delay: The first delay: seconds >= 0, or a ``datetime.timedelta``.
+        delay_multiple_on_failure: The factor after a failure, >= 0.
+        delay_increment_on_success: Added after a success: seconds, usually < 0, or a timedelta.
+        options: See ``AlgorithmBackOff``.
+
+    Raises:
+        TypeError, ValueError: A parameter is no number in its range.
+
+    Example:
+        >>> from backoff_ticker import MILDBackOff
+        >>> policy = MILDBackOff(2, 3, -4)
+        >>> [policy.failure(), policy.failure(), policy.success()]
+        [2.0, 6.0, 2.0]
+    """
+
+    __slots__ = ("delay_increment_on_success", "delay_multiple_on_failure", "initial_delay")
+
+    _shown: ClassVar[tuple[str, ...]] = (
+        "initial_delay",
+        "delay_multiple_on_failure",
+        "delay_increment_on_success",
+    )
+
+    def __init__(
+        self,
+        initial_delay: float | timedelta,
+        delay_multiple_on_failure: float,
+        delay_increment_on_success: float | timedelta,
+        **options: Unpack[AlgorithmOptions],
+    ) -> None:
+        self.initial_delay: float = as_seconds("initial_delay", initial_delay)
+        self.delay_multiple_on_failure: float = as_factor(
+            "delay_multiple_on_failure", delay_multiple_on_failure, 0
+        )
+        self.delay_increment_on_success: float = as_difference(
+            "delay_increment_on_success", delay_increment_on_success
+        )
+        super().__init__(**options)
+
+    def _rule(self, attempts: int, *, success: bool) -> Rule:  # noqa: ARG002 - of any failure
+        if success:
+            return self.initial_delay, 1.0, self.delay_increment_on_success
+        return self.initial_delay, self.delay_multiple_on_failure, 0.0
+
+
+class MIMDBackOff(AlgorithmBackOff):
+    """Multiply the delay after each failure, divide it after each success.
+
+    The first delay is the initial one, after a failure or a success alike.
+
+    Source: ``Algorithm::Backoff::MIMD`` of Perl: both multiplicative.
+
+    Args:
+        initial_delay: The first delay: seconds >= 0, or a ``datetime.timedelta``.
+        delay_multiple_on_failure: The factor after a failure, >= 0.
+        delay_multiple_on_success: The factor after a success, >= 0, usually below 1.
+        options: See ``AlgorithmBackOff``.
+
+    Raises:
+        TypeError, ValueError: A parameter is no number in its range.
+
+    Example:
+        >>> from backoff_ticker import MIMDBackOff
+        >>> policy = MIMDBackOff(2, 3, 0.5)
+        >>> [policy.failure(), policy.failure(), policy.success()]
+        [2.0, 6.0, 3.0]
+    """
+
+    __slots__ = ("delay_multiple_on_failure", "delay_multiple_on_success", "initial_delay")
+
+    _shown: ClassVar[tuple[str, ...]] = (
+        "initial_delay",
+        "delay_multiple_on_failure",
+        "delay_multiple_on_success",
+    )
+
+    def __init__(
+        self,
+        initial_delay: float | timedelta,
+        delay_multiple_on_failure: float,
+        delay_multiple_on_success: float,
+        **options: Unpack[AlgorithmOptions],
+    ) -> None:
+        self.initial_delay: float = as_seconds("initial_delay", initial_delay)
+        self.delay_multiple_on_failure: float = as_factor(
+            "delay_multiple_on_failure", delay_multiple_on_failure, 0
+        )
+        self.delay_multiple_on_success: float = as_factor(
+            "delay_multiple_on_success", delay_multiple_on_success, 0
+        )
+        super().__init__(**options)
+
+    def _rule(self, attempts: int, *, success: bool) -> Rule:  # noqa: ARG002 - of any failure
+        if success:
+            return self.initial_delay, self.delay_multiple_on_success, 0.0
+        return self.initial_delay, self.delay_multiple_on_failure, 0.0

@@ -1,0 +1,169 @@
+"""Wrappers that add a random part to the delays of any policy."""
+
+from __future__ import annotations
+
+from .._random import as_rng, draw_from
+from .._validation import LARGEST, as_fraction, as_seconds, safe_repr
+from ._wrapper import BackOffWrapper, TakesFeedback
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
+    from random import Random
+    from typing import Literal, overload
+
+    from ._base import Bounds
+    from ._protocol import BackOff, FeedbackBackOff
+
+    JitterKind = Literal["full", "equal"] | float
+
+_KINDS = {"full": (0.0, 1.0), "equal": (0.5, 1.0)}
+"""By name: from which to which multiple of a delay is drawn."""
+
+
+class RandomizedWrapper(BackOffWrapper):
+    """Another policy's delays with a random part. Made by ``with_jitter``, ``with_added_jitter``.
+
+    Attributes:
+        backoff: The policy inside.
+        jitter: ``"full"``, ``"equal"``, or the fraction to either side; None: only added jitter.
+        max_jitter: The greatest random time that is added, in seconds.
+    """
+
+    __slots__ = ("_greatest", "_least", "_rng", "jitter", "max_jitter")
+
+    def __init__(
+        self,
+        backoff: BackOff,
+        jitter: JitterKind | None,
+        max_jitter: float | timedelta,
+        rng: Random | None,
+    ) -> None:
+        super().__init__(backoff)
+        self.jitter: JitterKind | None = None if jitter is None else _as_jitter("jitter", jitter)
+        self.max_jitter: float = as_seconds("max_jitter", max_jitter)
+        self._rng = as_rng("rng", rng)
+        if isinstance(self.jitter, str):
+            self._least, self._greatest = _KINDS[self.jitter]
+        else:
+            fraction = self.jitter or 0.0
+            self._least, self._greatest = 1.0 - fraction, 1.0 + fraction
+
+    def _range(self, delay: float) -> Bounds:
+        """Return the range from which is drawn; both ends rise with ``delay``."""
+        return delay * self._least, min(delay * self._greatest + self.max_jitter, LARGEST)
+
+    def transform(self, delay: float) -> float:
+        """Return a draw from the range around ``delay``."""
+        least, greatest = self._range(delay)
+        if least == greatest:
+            return least
+        return min(least + (greatest - least) * draw_from(self._rng), greatest)
+
+    def _span(self, first: int, last: int) -> Bounds | None:
+        inside = super()._span(first, last)
+        return inside and (self._range(inside[0])[0], self._range(inside[1])[1])
+
+    def __repr__(self) -> str:
+        if self.jitter is None:
+            return f"with_added_jitter({self.backoff!r}, {self.max_jitter!r})"
+        return f"with_jitter({self.backoff!r}, {self.jitter!r})"
+
+
+def _as_jitter(name: str, jitter: JitterKind) -> JitterKind:
+    if isinstance(jitter, str):
+        if jitter in _KINDS:
+            return jitter
+        kinds = " or ".join(f'"{kind}"' for kind in _KINDS)
+        raise ValueError(f"{name} must be {kinds}, or a fraction, not {safe_repr(jitter)}")
+    return as_fraction(name, jitter)
+
+
+if TYPE_CHECKING:  # the class that add_feedback() makes
+
+    class FeedbackRandomizedWrapper(RandomizedWrapper, TakesFeedback): ...
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def with_jitter(
+        backoff: FeedbackBackOff, jitter: JitterKind = "full", rng: Random | None = None
+    ) -> FeedbackRandomizedWrapper: ...
+    @overload
+    def with_jitter(
+        backoff: BackOff, jitter: JitterKind = "full", rng: Random | None = None
+    ) -> RandomizedWrapper: ...
+
+
+def with_jitter(
+    backoff: BackOff, jitter: JitterKind = "full", rng: Random | None = None
+) -> RandomizedWrapper:
+    """Return a policy that draws each delay from a range around the delay of ``backoff``.
+
+    It is meant for policies that draw nothing themselves. Put limits around the jitter, not
+    inside it: a limit inside does not see the random part.
+
+    Source: "Exponential Backoff And Jitter", AWS Architecture Blog, for ``"full"`` and
+    ``"equal"``; the ``RandomizationFactor`` of cenkalti/backoff v4 for a fraction.
+
+    Args:
+        backoff: The policy.
+        jitter: ``"full"``: from 0 to the delay; ``"equal"``: from half of it to all of it; a
+            number f, 0 <= f < 1: from ``delay * (1 - f)`` to ``delay * (1 + f)``; 0 draws nothing.
+        rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
+            own, which no seed fixes and which is seeded again in a forked child.
+
+    Raises:
+        TypeError: ``backoff`` is no policy, ``jitter`` neither str nor number, or ``rng`` no
+            ``random.Random``.
+        ValueError: ``jitter`` is another word, or out of range.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, with_jitter
+        >>> with_jitter(ConstantBackOff(8), "equal").bounds(1)
+        (4.0, 8.0)
+    """
+    if jitter is None:
+        raise TypeError('jitter must be "full" or "equal", or a fraction, not None')
+    return RandomizedWrapper(backoff, jitter, 0.0, rng)
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def with_added_jitter(
+        backoff: FeedbackBackOff, max_jitter: float | timedelta, rng: Random | None = None
+    ) -> FeedbackRandomizedWrapper: ...
+    @overload
+    def with_added_jitter(
+        backoff: BackOff, max_jitter: float | timedelta, rng: Random | None = None
+    ) -> RandomizedWrapper: ...
+
+
+def with_added_jitter(
+    backoff: BackOff, max_jitter: float | timedelta, rng: Random | None = None
+) -> RandomizedWrapper:
+    """Return a policy that adds to each delay of ``backoff`` a time drawn from 0 to ``max_jitter``.
+
+    No delay gets shorter, which suits a wait that a server asked for. To cap the sum, put
+    ``with_max_interval`` around it.
+
+    Source: "Exponential backoff" in the documentation of Google Cloud Storage, for any policy.
+
+    Args:
+        backoff: The policy.
+        max_jitter: Seconds >= 0, or a ``datetime.timedelta``; 0 draws nothing.
+        rng: As in ``with_jitter``.
+
+    Raises:
+        TypeError: ``backoff`` is no policy, ``max_jitter`` no duration, or ``rng`` no
+            ``random.Random``.
+        ValueError: ``max_jitter`` is NaN, infinite or negative.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, with_added_jitter
+        >>> with_added_jitter(ConstantBackOff(8), 2).bounds(1)
+        (8.0, 10.0)
+    """
+    return RandomizedWrapper(backoff, None, max_jitter, rng)

@@ -1,0 +1,257 @@
+"""Running a policy: a copy is started, asked, told outcomes, and its answers are checked."""
+
+from __future__ import annotations
+
+from .._errors import CloseReason, TickerClosed
+from .._sentinels import STOP
+from .._validation import LARGEST, as_seconds, safe_repr
+from ..cancellation import CancellationToken, any_of
+from ..clock import resolve_clock
+from ._copying import copy_policy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from .._sentinels import Stop
+    from ..clock import Clock
+    from ._protocol import BackOff, TimeSource
+
+
+def is_feedback(policy: object) -> bool:
+    """Whether a policy takes feedback: it has the methods ``success`` and ``failure``."""
+    return callable(getattr(policy, "success", None)) and callable(getattr(policy, "failure", None))
+
+
+def token_of(policy: object) -> CancellationToken | None:
+    """Return the attribute ``token`` of a policy; None if there is none, or it is no token."""
+    token = getattr(policy, "token", None)
+    return token if isinstance(token, CancellationToken) else None
+
+
+def combined(tokens: Iterable[CancellationToken | None]) -> CancellationToken | None:
+    """Return a token that is cancelled with the first of ``tokens``; None if there are none.
+
+    Raises:
+        ValueError: Two have deadlines on different clocks.
+    """
+    distinct = [token for token in dict.fromkeys(tokens) if token is not None]
+    return any_of(*distinct) if len(distinct) > 1 else next(iter(distinct), None)
+
+
+def tell(policy: BackOff, outcome: str, timestamp: float | None) -> float | Stop:
+    """Return the answer of a feedback policy to ``"success"`` or ``"failure"``.
+
+    The timestamp is passed on only if there is one: a user's class may take none.
+    """
+    answer: Callable[..., float | Stop] = getattr(policy, outcome)
+    return answer() if timestamp is None else answer(timestamp)
+
+
+def checked_delay(policy: object, value: object) -> float:
+    """Return a delay that ``policy`` returned, in seconds.
+
+    Raises:
+        TypeError, ValueError: It is no finite duration of at least 0; the policy is named.
+    """
+    if type(value) is float and 0.0 <= value <= LARGEST:
+        return value + 0.0
+    expected = "a finite number of seconds >= 0, a timedelta or STOP"
+    return as_seconds(f"what {safe_repr(policy)} returns", value, expected)  # type: ignore[arg-type]
+
+
+def start_policy(name: str, policy: BackOff, clock: TimeSource | None) -> BackOff:
+    """Return a copy of ``policy`` that was reset.
+
+    Args:
+        name: The name of the parameter, for errors.
+        policy: The original.
+        clock: Measures time for policies without a clock of their own. None: the current clock.
+
+    Raises:
+        TypeError: ``policy`` is no policy, or cannot be copied.
+        Exception: Raised by its ``reset()``.
+    """
+    run = copy_policy(name, policy, resolve_clock(None) if clock is None else clock)
+    try:
+        run.reset()
+    except Exception as error:
+        error.add_note(f"This came from reset() of the policy given as {name}: {safe_repr(policy)}")
+        raise
+    return run
+
+
+# Without waiting
+
+
+class FrozenClock:
+    """A time source that stands still until ``now`` is set.
+
+    Attributes:
+        now: The time, of both kinds, in seconds.
+    """
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def monotonic(self) -> float:
+        """Return ``now``."""
+        return self.now
+
+    def time(self) -> float:
+        """Return ``now``."""
+        return self.now
+
+
+def draw_next(run: BackOff, clock: FrozenClock) -> float | None:
+    """Return the next delay of a started policy, or None for ``STOP``; advance its clock by it.
+
+    Raises:
+        TypeError, ValueError: The policy returned no valid delay.
+    """
+    delay = run.next_backoff()
+    if delay is STOP:
+        return None
+    checked = checked_delay(run, delay)
+    clock.now = min(clock.now + checked, LARGEST)
+    return checked
+
+
+def delays(backoff: BackOff) -> Iterator[float]:
+    """Return an iterator over the delays of a copy of ``backoff``, in seconds; it does not wait.
+
+    It ends where the policy returns ``STOP``. Limits of elapsed time see each delay as waited and
+    nothing else as time, so they end where a ticker does whose ticks are taken at once. A policy
+    that was given a ``clock`` reads that clock instead.
+
+    Raises:
+        TypeError: ``backoff`` is no policy; or, from the iterator, it returned no number.
+        ValueError: From the iterator: it returned NaN, an infinity or a negative number.
+
+    Example:
+        >>> from backoff_ticker import ExponentialBackOff, delays
+        >>> list(delays(ExponentialBackOff(1, 0, 2, max_elapsed_time=10)))
+        [1.0, 2.0, 4.0]
+    """
+    clock = FrozenClock()
+    run = start_policy("backoff", backoff, clock)
+
+    def drawn() -> Iterator[float]:
+        while (delay := draw_next(run, clock)) is not None:
+            yield delay
+
+    return drawn()
+
+
+# For tickers and retries
+
+
+class End:
+    """Stands for a delay where no tick follows.
+
+    Attributes:
+        reason: Why.
+        error: The error of a policy that failed.
+    """
+
+    __slots__ = ("error", "reason")
+
+    def __init__(self, reason: CloseReason, error: Exception | None = None) -> None:
+        self.reason = reason
+        self.error = error
+
+
+def failed_with(error: Exception, role: str, failing_component: object) -> End:
+    """Return the end by an error, with a note that names the component.
+
+    An error that would end the reader's loop silently is wrapped in a RuntimeError.
+    """
+    if isinstance(error, (StopIteration, StopAsyncIteration, TickerClosed)):
+        wrapped = RuntimeError(f"{safe_repr(failing_component)} raised {type(error).__name__}")
+        wrapped.__cause__ = error
+        return End(CloseReason.FAILED, wrapped)
+    error.add_note(f"This came from {role}: {safe_repr(failing_component)}")
+    return End(CloseReason.FAILED, error)
+
+
+class PolicyRun:
+    """A started policy that is asked by one thread at a time. Errors become an ``End``.
+
+    Args:
+        backoff: The policy; a copy of the ticker's own.
+        clock: The clock of the ticker.
+        tokens: Those given to the ticker.
+
+    Attributes:
+        backoff: The policy.
+        feedback: Whether it has to be told the outcome of the work before it gives a delay.
+        fast_path: Whether a reader may call ``backoff.next_backoff()`` itself.
+        token: Cancels the ticker: one of ``tokens``, or the policy's own. None: there is none.
+
+    Raises:
+        ValueError: A token has a deadline on another clock.
+    """
+
+    __slots__ = ("backoff", "fast_path", "feedback", "token")
+
+    def __init__(
+        self, backoff: BackOff, clock: Clock, tokens: tuple[CancellationToken, ...]
+    ) -> None:
+        found = (*tokens, token_of(backoff))
+        for token in found:
+            if token is not None and token.deadline is not None and token.clock is not clock:
+                raise ValueError(
+                    f"token must have its deadline on the clock of its user, {clock!r}, "
+                    f"not on {token.clock!r}"
+                )
+        self.backoff = backoff
+        self.token = combined(found)
+        self.feedback = is_feedback(backoff)
+        self.fast_path = not self.feedback
+
+    def ask(self) -> float | End:
+        """Return the next delay, checked, or the end."""
+        return self._answer(self.backoff.next_backoff)
+
+    def success(self) -> float | End:
+        """Return the delay after a success; without feedback that is the first delay."""
+        return self._answer(self.backoff.success) if self.feedback else self.begin()  # type: ignore[attr-defined]
+
+    def failure(self) -> float | End:
+        """Return the delay of a feedback policy after a failure."""
+        return self._answer(self.backoff.failure)  # type: ignore[attr-defined]
+
+    def begin(self) -> float | End:
+        """Reset the policy and return its first delay."""
+        return self.reset() or self.ask()
+
+    def reset(self) -> End | None:
+        """Reset the policy; return the end if that fails."""
+        try:
+            self.backoff.reset()
+        except Exception as error:  # noqa: BLE001 - raised to the next reader
+            return self.failed(error)
+        return None
+
+    def _answer(self, call: Callable[[], float | Stop]) -> float | End:
+        try:
+            answer = call()
+        except Exception as error:  # noqa: BLE001 - raised to the next reader
+            return self.failed(error)
+        return self.parse_answer(answer)
+
+    def parse_answer(self, answer: object) -> float | End:
+        """Return an answer of the policy as a checked delay or as an end; keep an ``End``."""
+        if isinstance(answer, End):
+            return answer
+        if answer is STOP:
+            cancelled = self.token is not None and self.token.cancelled
+            return End(CloseReason.CANCELLED if cancelled else CloseReason.EXHAUSTED)
+        try:
+            return checked_delay(self.backoff, answer)
+        except Exception as error:  # noqa: BLE001 - raised to the next reader
+            return self.failed(error)
+
+    def failed(self, error: Exception) -> End:
+        """Return the end by an error, with a note that names the policy."""
+        return failed_with(error, "the back-off policy", self.backoff)
