@@ -10,6 +10,7 @@ import pytest
 
 from backoff_ticker import (
     STOP,
+    BackOffWrapper,
     CancellationToken,
     ConstantBackOff,
     ExponentialBackOff,
@@ -20,6 +21,7 @@ from backoff_ticker import (
     Ticker,
     ZeroBackOff,
     chain,
+    delays,
     with_added_jitter,
     with_jitter,
     with_max_elapsed_time,
@@ -186,6 +188,35 @@ def test_a_bad_answer_to_feedback_is_told(wrap, outcome):
 
     with pytest.raises(ValueError, match=r"what <.*Told object.*> returns must .*, not inf"):
         getattr(wrap(Told()), outcome)()
+
+
+# A wrapper of a user's own
+
+
+class Doubled(BackOffWrapper):
+    limit = 7.0
+
+    def transform(self, delay):
+        return 2.0 * delay if delay <= self.limit else STOP
+
+
+def test_a_wrapper_of_a_user_transforms_each_delay():
+    assert list(delays(Doubled(GROWING))) == [2.0, 4.0, 8.0]
+    policy = Doubled(LIMDBackOff(2, 4, 0.5))
+    assert isinstance(policy, FeedbackBackOff)
+    assert [policy.failure(), policy.failure(), policy.success(), policy.failure()] == [
+        4,
+        12,
+        6,
+        14,
+    ]
+    assert policy.failure() is STOP
+    assert not isinstance(Doubled(GROWING), FeedbackBackOff)
+
+
+def test_nothing_is_known_of_the_delays_of_a_wrapper_of_a_user():
+    assert Doubled(GROWING).bounds(1) == with_max_retries(Doubled(GROWING), 1).bounds(1)
+    assert Doubled(GROWING).bounds(1) == (0.0, LARGEST)
 
 
 # Bounds
