@@ -183,7 +183,6 @@ def test_what_a_folder_offers_somebody_imports(folder):
     assert sorted({each.name for each in inits} - used - set(backoff_ticker.__all__)) == []
 
 
-@pytest.mark.xfail(strict=True, reason="the circles inside the folders are being cut")
 def test_no_files_import_each_other_in_a_circle():
     graph = {module: set() for module in FILES if module not in FACADE}
     for found in OWN:

@@ -6,8 +6,6 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 OPTIONS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
 
@@ -46,7 +44,6 @@ def test_warnings_are_errors():
     assert [each for each in others if not re.fullmatch(r"ignore:.+:\w+:.+", each)] == []
 
 
-@pytest.mark.xfail(strict=True, reason="the tests are being moved to the profiles")
 def test_effort_is_set_in_one_place():
     """In effort.py: no test has a number of examples of its own, or a deadline."""
     own = re.compile(r"\bmax_examples\s*=\s*\d|\bdeadline\s*=\s*None\s*[,)]")

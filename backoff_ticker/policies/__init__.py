@@ -34,7 +34,6 @@ from ._aws_jitter import (
     EqualJitterBackOff as EqualJitterBackOff,
     FullJitterBackOff as FullJitterBackOff,
 )
-from ._base import successive_bounds as successive_bounds
 from ._chain import chain as chain
 from ._constant import (
     ConstantBackOff as ConstantBackOff,
@@ -52,7 +51,6 @@ from ._exponential import (
     TruncatedExponentialBackOff as TruncatedExponentialBackOff,
 )
 from ._jitter import (
-    RandomizedWrapper as RandomizedWrapper,
     with_added_jitter as with_added_jitter,
     with_jitter as with_jitter,
 )
@@ -67,11 +65,9 @@ from ._run import (
     End as End,
     FrozenClock as FrozenClock,
     PolicyRun as PolicyRun,
-    checked_delay as checked_delay,
     delays as delays,
     draw_next as draw_next,
     failed_with as failed_with,
-    is_feedback as is_feedback,
     start_policy as start_policy,
     tell as tell,
     token_of as token_of,

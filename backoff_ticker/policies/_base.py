@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import count, repeat
 from math import exp, inf, log
 
 from .._validation import LARGEST, as_count, as_seconds, safe_repr
@@ -11,7 +10,6 @@ from ._copying import clone, is_builtin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import timedelta
     from typing import ClassVar
 
@@ -124,12 +122,6 @@ def calls_of(policy: BackOff) -> Calls:
     if isinstance(policy, Policy) and is_builtin(type(policy)):
         return policy._calls()
     return 0, inf
-
-
-def successive_bounds(policy: BackOff) -> Iterator[Bounds | None]:
-    """Yield ``policy.bounds(n)`` for n = 1, 2, 3, ... without end."""
-    bounds = getattr(policy, "bounds", None)
-    return repeat(UNKNOWN) if bounds is None else map(bounds, count(1))
 
 
 def geometric(first: float, factor: float, steps: int) -> float:

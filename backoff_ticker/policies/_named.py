@@ -180,6 +180,11 @@ def named_policy(name: str, **options: object) -> Policy:
     Raises:
         ValueError: No policy has that name, or an option is out of its range.
         TypeError: An option is missing, unknown or of a wrong type, or ``name`` is no str.
+
+    Example:
+        >>> from backoff_ticker import named_policy
+        >>> named_policy("constant", interval=2)
+        ConstantBackOff(2.0)
     """
     if not isinstance(name, str):
         raise TypeError(f"name must be a str, not {safe_repr(name)}")

@@ -63,7 +63,8 @@ class FeedbackBackOff(BackOff, Protocol):
     and wrappers, but ``isinstance()`` from Python 3.12 on and type checkers do not recognize it.
 
     Example:
-        >>> from backoff_ticker import ConstantBackOff, LIMDBackOff, with_max_retries
+        >>> from backoff_ticker import ConstantBackOff, FeedbackBackOff, LIMDBackOff
+        >>> from backoff_ticker import with_max_retries
         >>> isinstance(with_max_retries(LIMDBackOff(2, 4, 0.5), 3), FeedbackBackOff)
         True
         >>> isinstance(with_max_retries(ConstantBackOff(1), 3), FeedbackBackOff)

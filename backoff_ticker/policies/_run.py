@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._errors import CloseReason, TickerClosed
 from .._sentinels import STOP
 from .._validation import LARGEST, as_seconds, safe_repr
-from ..cancellation import CancellationToken, any_of
+from ..cancellation import CancellationToken, any_of, require_token
 from ..clock import resolve_clock
 from ._copying import copy_policy
 
@@ -189,6 +189,7 @@ class PolicyRun:
         token: Cancels the ticker: one of ``tokens``, or the policy's own. None: there is none.
 
     Raises:
+        TypeError: One of ``tokens`` is no token.
         ValueError: A token has a deadline on another clock.
     """
 
@@ -197,6 +198,8 @@ class PolicyRun:
     def __init__(
         self, backoff: BackOff, clock: Clock, tokens: tuple[CancellationToken, ...]
     ) -> None:
+        for given in tokens:
+            require_token("token", given)
         found = (*tokens, token_of(backoff))
         for token in found:
             if token is not None and token.deadline is not None and token.clock is not clock:

@@ -10,7 +10,7 @@ from .._validation import as_count, as_seconds, safe_repr
 from ..cancellation import CancellationToken, any_of, require_token
 from ..channels import require_timer
 from ..clock import resolve_clock
-from ..policies import ExponentialBackOff, copy_policy, is_immutable, require_policy
+from ..policies import ExponentialBackOff, copy_policy, is_immutable, require_policy, token_of
 from ._budget import RetryBudget
 from ._error_chain import find_permanent
 from ._outcome import StopReason
@@ -129,8 +129,8 @@ class Options:
         if not type(backoff).__module__.startswith(_PACKAGE):
             require_policy("backoff", backoff)
             copy_policy("backoff", backoff)  # raises now, not at the first failure, if it must
-        token = getattr(backoff, "token", None)
-        if isinstance(token, CancellationToken) and token is not self.token:
+        token = token_of(backoff)
+        if token is not None and token is not self.token:
             self.token = token if self.token is None else any_of(token, self.token)
 
     @property

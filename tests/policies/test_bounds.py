@@ -31,7 +31,6 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
-from backoff_ticker.policies import successive_bounds
 from tests.effort import rounds
 from tests.helpers import SetClock, readable_id
 from tests.policies.policy_doubles import Passing, Recording, ask, steps
@@ -129,13 +128,6 @@ def test_what_is_no_number_of_a_call_is_refused(n, error):
     with pytest.raises(error, match="^n must be") as caught:
         ConstantBackOff(1).bounds(n)
     assert repr(n) in str(caught.value)
-
-
-@for_each_kind(EVERY, count=st.integers(1, 30))
-def test_successive_bounds_are_those_of_each_call(kind, data, count):
-    policy, _, _ = drawn_policy(data, kind)
-    expected = [policy.bounds(n) for n in range(1, count + 1)]
-    assert list(islice(successive_bounds(policy), count)) == expected
 
 
 # Policies that build on the delay before
@@ -320,8 +312,6 @@ def test_of_a_class_of_a_user_nothing_is_known():
         def bounds(self, n):
             return None if n > 2 else (0.0, float(n))
 
-    assert list(islice(successive_bounds(Own(1)), 3)) == [(0.0, 1.0), (0.0, 2.0), None]
-    assert next(successive_bounds(Recording())) == (0.0, LARGEST)
     for policy in (with_max_retries(Own(1), 1), chain(Own(1)), chain(Recording())):
         assert policy.bounds(1) == (0.0, LARGEST)  # they do not ask it
 

@@ -20,7 +20,7 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
-from backoff_ticker.policies import is_feedback
+from backoff_ticker.policies._run import is_feedback
 from tests.policies.policy_doubles import Feedback, Recording, ask
 
 

@@ -19,7 +19,8 @@ from backoff_ticker import (
     with_max_elapsed_time,
     with_max_retries,
 )
-from backoff_ticker.policies import FrozenClock, checked_delay
+from backoff_ticker.policies import FrozenClock
+from backoff_ticker.policies._run import checked_delay
 from tests.helpers import readable_id
 from tests.policies.policy_doubles import Counting
 from tests.policies.policy_strategies import LARGEST

@@ -29,7 +29,7 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
-from backoff_ticker.policies import is_feedback
+from backoff_ticker.policies._run import is_feedback
 from tests.helpers import readable_id
 from tests.policies.policy_doubles import Feedback, Passing, Recording, steps
 from tests.policies.policy_strategies import LARGEST

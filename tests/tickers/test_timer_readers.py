@@ -220,7 +220,7 @@ QUARTERS = st.integers(0, 40).map(lambda quarters: quarters / 4)
 
 
 @pytest.mark.parametrize("pace", list(Pace))
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(delays=st.lists(QUARTERS, max_size=5), waits=st.lists(QUARTERS, max_size=6))
 def test_the_timer_of_the_clock_changes_nothing(
     pace: Pace, delays: list[float], waits: list[float]
