@@ -68,7 +68,7 @@ class ScheduledCall:
     __slots__ = ("_callbacks", "_scheduler", "when")
 
     def __init__(self, scheduler: Scheduler, when: float, callback: Callable[[], object]) -> None:
-        self.when = when
+        self.when: float = when
         self._scheduler = scheduler
         self._callbacks = [callback]  # empty once it is called or cancelled
 

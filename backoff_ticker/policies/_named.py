@@ -54,10 +54,10 @@ class NamedPolicy:
         feedback: bool = False,
         defaults: Mapping[str, object] | None = None,
     ) -> None:
-        self.name = name
-        self.source = source
-        self.preset = preset
-        self.feedback = feedback
+        self.name: str = name
+        self.source: str = source
+        self.preset: bool = preset
+        self.feedback: bool = feedback
         self._make = make
         self._defaults = dict(defaults or {})
 

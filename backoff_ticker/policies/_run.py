@@ -157,8 +157,8 @@ class End:
     __slots__ = ("error", "reason")
 
     def __init__(self, reason: CloseReason, error: Exception | None = None) -> None:
-        self.reason = reason
-        self.error = error
+        self.reason: CloseReason = reason
+        self.error: Exception | None = error
 
 
 def failed_with(error: Exception, role: str, failing_component: object) -> End:
@@ -207,10 +207,10 @@ class PolicyRun:
                     f"token must have its deadline on the clock of its user, {clock!r}, "
                     f"not on {token.clock!r}"
                 )
-        self.backoff = backoff
-        self.token = combined(found)
-        self.feedback = is_feedback(backoff)
-        self.fast_path = not self.feedback
+        self.backoff: BackOff = backoff
+        self.token: CancellationToken | None = combined(found)
+        self.feedback: bool = is_feedback(backoff)
+        self.fast_path: bool = not self.feedback
 
     def ask(self) -> float | End:
         """Return the next delay, checked, or the end."""

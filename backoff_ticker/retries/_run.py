@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
     from .._sentinels import Stop
+    from ..cancellation import CancellationToken
     from ..clock import Clock
     from ._options import Options
 
@@ -113,17 +114,17 @@ class Run:
                 f"token must have its deadline on the retry's clock {clock!r}, "
                 f"not on {token.clock!r}"
             )
-        self.options = options
-        self.name = name
+        self.options: Options = options
+        self.name: str = name
         self.clock: Clock = clock
-        self.token = token
+        self.token: CancellationToken | None = token
         self.skipping: SkippingClock | None = None
         self.always_waits: bool = options.timer is not None
         if active_no_wait:
             self.clock = clock = self.skipping = SkippingClock(clock)
             self.always_waits = True
-        self.attempts = attempts
-        self.from_start = from_start
+        self.attempts: int = attempts
+        self.from_start: bool = from_start
         self.began: float = clock.monotonic() if began is None else began
         self.deadline: float | None = None
         if options.timeout is not None:

@@ -176,8 +176,8 @@ class Kernel:
         self.commands: CommandQueue = CommandQueue(
             self._dispatch, self._run_callback, self._callback_ended, self.run_queue.repair
         )
-        self.post = self.commands.post
-        self.query = self.commands.query
+        self.post: Callable[..., None] = self.commands.post
+        self.query: Callable[[Callable[[], Any]], Any] = self.commands.query
         self.interrupt: MainThreadInterrupt = MainThreadInterrupt()
         self.settle_timer: SettleTimer = SettleTimer(settle_timeout, start)
         self.watchdog: Watchdog = Watchdog(self._post_look)

@@ -448,7 +448,8 @@ class VirtualClock:
 
     def pending(self) -> list[TimerInfo]:
         """Return the pending timers, in the order in which they are due."""
-        return self._kernel.query(self._pending)
+        timers: list[TimerInfo] = self._kernel.query(self._pending)
+        return timers
 
     def _pending(self) -> list[TimerInfo]:
         found = [

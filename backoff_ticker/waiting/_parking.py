@@ -15,7 +15,8 @@ from ._wait_set import NO_DEADLINE, Waiter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Generator
+    from typing import Final
 
     from ..clock import Clock
     from ._wait_set import WaitSet
@@ -38,7 +39,7 @@ class ThreadWaiter(Waiter):
         limit: float = NO_DEADLINE,
     ) -> None:
         super().__init__(sources, limit)
-        self.chains_wakeups = threading.get_ident() != threading.main_thread().ident
+        self.chains_wakeups: bool = threading.get_ident() != threading.main_thread().ident
         self._parker = clock.parker(what)
 
     @property
@@ -206,11 +207,11 @@ def cancelled_error() -> type[BaseException]:
 class _Checkpoint:
     __slots__ = ()
 
-    def __await__(self):  # type: ignore[no-untyped-def]  # noqa: ANN204
+    def __await__(self) -> Generator[None, None, None]:
         yield
 
 
-checkpoint = _Checkpoint()
+checkpoint: Final = _Checkpoint()
 """Awaited, it lets the loop run everything else that is ready, once."""
 
 CHECKPOINT_EVERY = 64

@@ -42,8 +42,8 @@ class Waiter:
 
     def __init__(self, sources: Collection[WaitSet] = (), limit: float = NO_DEADLINE) -> None:
         self.generation: int = _process.generation
-        self.sources = sources
-        self.limit = limit
+        self.sources: Collection[WaitSet] = sources
+        self.limit: float = limit
 
     @property
     def wake_domain(self) -> object:
