@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
@@ -295,3 +296,31 @@ def test_nothing_is_built_on_locks():
 
 def test_nothing_is_evaluated_or_unpickled():
     assert uses({"eval", "exec", "pickle", "marshal"}) == set()
+
+
+# The documents
+
+
+def test_the_architecture_page_lists_each_place_that_leans_on_the_interpreter():
+    """Files with a comment ``# ATOMIC:``, and how many of them each has."""
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text()
+    listed = dict(re.findall(r"^\| `([\w/]+\.py)` \| (\d+) \|", page, flags=re.MULTILINE))
+    tagged = {
+        path.relative_to(PACKAGE).as_posix(): str(path.read_text().count("# ATOMIC:"))
+        for path in FILES.values()
+        if path.name != "__init__.py" and "# ATOMIC:" in path.read_text()
+    }
+    assert listed == tagged
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_the_files_that_the_documents_name_are_there(name):
+    text = (PACKAGE.parent / name).read_text()
+    named = set(re.findall(r"\b(?:[a-z]+/)+_\w+\.py\b", text))
+    assert named
+    missing = {
+        each
+        for each in named
+        if not any((PACKAGE.parent / top / each).is_file() for top in ("", "backoff_ticker"))
+    }
+    assert missing == set()
