@@ -14,6 +14,7 @@ import pytest
 import backoff_ticker
 
 PACKAGE = Path(backoff_ticker.__file__).parent
+ROOT = Path(__file__).parents[1]
 
 # A folder may import from those before it. "leaf": the modules beside the package's __init__.
 LAYERS = [
@@ -303,7 +304,7 @@ def test_nothing_is_evaluated_or_unpickled():
 
 def test_the_architecture_page_lists_each_place_that_leans_on_the_interpreter():
     """Files with a comment ``# ATOMIC:``, and how many of them each has."""
-    page = (PACKAGE.parent / "docs" / "architecture.md").read_text()
+    page = (ROOT / "docs" / "architecture.md").read_text()
     listed = dict(re.findall(r"^\| `([\w/]+\.py)` \| (\d+) \|", page, flags=re.MULTILINE))
     tagged = {
         path.relative_to(PACKAGE).as_posix(): str(path.read_text().count("# ATOMIC:"))
@@ -315,12 +316,12 @@ def test_the_architecture_page_lists_each_place_that_leans_on_the_interpreter():
 
 @pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/architecture.md"])
 def test_the_files_that_the_documents_name_are_there(name):
-    text = (PACKAGE.parent / name).read_text()
+    text = (ROOT / name).read_text()
     named = set(re.findall(r"\b(?:[a-z]+/)+_\w+\.py\b", text))
     assert named
     missing = {
         each
         for each in named
-        if not any((PACKAGE.parent / top / each).is_file() for top in ("", "backoff_ticker"))
+        if not any((top / each).is_file() for top in (ROOT, PACKAGE, PACKAGE.parent))
     }
     assert missing == set()
