@@ -10,14 +10,14 @@ import dis
 import sys
 from typing import TYPE_CHECKING, Any
 
+import backoff_ticker
 from tests import effort
-from tests.stress.tools import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, FrameType
 
-PACKAGE = str(ROOT / "backoff_ticker")
+PACKAGE = str(Path(backoff_ticker.__file__).parent)
 _CALLS = frozenset(["CALL", "CALL_FUNCTION_EX", "CALL_KW"])
 _RESUMED_BY_AWAIT = 2
 

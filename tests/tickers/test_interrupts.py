@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import backoff_ticker
 from backoff_ticker import CancellationToken, ConstantBackOff, Ticker, ZeroBackOff, with_max_retries
 from tests import effort
 from tests.helpers import PATIENCE, eventually, in_thread
 from tests.stress.places import InterruptAt, Interrupted, each_place
-from tests.stress.tools import ROOT, join_all, signal_storm, start_threads
+from tests.stress.tools import join_all, signal_storm, start_threads
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -161,7 +162,7 @@ def test_an_interrupted_wait_leaves_nobody_behind_in_the_line() -> None:
     assert left == []
 
 
-PACKAGE = str(ROOT / "backoff_ticker")
+PACKAGE = str(Path(backoff_ticker.__file__).parent)
 
 
 class Interrupter:
