@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dis
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import backoff_ticker

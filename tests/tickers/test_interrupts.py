@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from itertools import islice
 from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
