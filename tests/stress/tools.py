@@ -133,11 +133,15 @@ def children_of(token: Any) -> int:
 def run_script(
     body: str, *options: str, timeout: float = 20.0, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run Python code in a process of its own, with the package on its path."""
+    """Run Python code in a process of its own, with the package on its path.
+
+    It is not measured by coverage, whose locks a fork beside threads can leave locked.
+    """
+    inherited = {name: os.environ[name] for name in os.environ if not name.startswith("COVERAGE_")}
     return subprocess.run(
         [sys.executable, "-X", "faulthandler", *options, "-c", body],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        env={**inherited, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
         text=True,
         timeout=timeout,
