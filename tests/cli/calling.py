@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ from backoff_ticker.cli._app import app
 ROOT = Path(__file__).parents[2]
 PATIENCE = 50.0
 APP = app()
+APART = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
+RUNNER = CliRunner(**APART)  # click before 8.2 has to be told to keep stderr apart
 
 GIVEN = {
     "constant": "--interval 2",
@@ -49,7 +52,7 @@ class Said(NamedTuple):
 def call(line: str, *more: str, **variables: str) -> Said:
     """Call the command in this process, with the words of a line and further arguments."""
     words = [*line.split(), *more]
-    result = CliRunner().invoke(APP, words, prog_name="backoff-ticker", env=variables)
+    result = RUNNER.invoke(APP, words, prog_name="backoff-ticker", env=variables)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Said(result.exit_code, result.stdout, result.stderr)
