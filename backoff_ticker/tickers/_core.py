@@ -323,10 +323,21 @@ class TickerCore(Source):
             return pending, None
         return step
 
-    def _take_returned(self, pending: PendingTick, _: None) -> tuple[PendingTick, Tick]:
-        """Rule: take a tick that was given back."""
+    def _take_returned(
+        self, pending: PendingTick, _: None
+    ) -> tuple[PendingTick, Tick] | tuple[PendingTick, None]:
+        """Rule: take a tick that was given back.
+
+        The result is None if it is not delivered because the ticker has ended meanwhile.
+        """
         tick, *rest = pending.returned
-        return pending.replace(returned=tuple(rest)), tick
+        step = pending.replace(returned=tuple(rest)), tick
+        ignores_cancel = tick.number == 1 and self._first_ignores_cancel
+        ending = self.close_reason
+        # ATOMIC: as in _advance(). The test is that of _is_withdrawn().
+        if ending is _STOPPED or (ending is _CANCELLED and not ignores_cancel):
+            return pending, None
+        return step
 
     def _fix_due(self, pending: PendingTick, poll: tuple[Pace, float]) -> tuple[PendingTick, None]:
         """Rule: fix when the tick falls due, for a reader that polled at a time."""
