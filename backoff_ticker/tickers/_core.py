@@ -426,6 +426,13 @@ class TickerCore(Source):
             pending = pending.with_due(Pace.SKIP, self._monotonic())
         return self._followed_by_timer(pending)
 
+    def _after_ask(self, pending: PendingTick, poll: tuple[Pace, float]) -> PendingTick:
+        if pending.returned or pending.due is not None:
+            return pending
+        if self._timer is not None and self._timer.awaits(pending):
+            return pending
+        return self._fix_due(pending, poll)[0]
+
     def _after_success(self, pending: PendingTick) -> PendingTick:
         if pending.kind is _ENDED:
             return pending
@@ -505,11 +512,7 @@ class TickerCore(Source):
     def _ask(self) -> None:
         if self._state.current.due is None and self.close_reason is None:
             poll = self._pace, self._monotonic()
-            self._defer(
-                lambda pending: (
-                    pending if pending.due is not None else self._fix_due(pending, poll)[0]
-                )
-            )
+            self._defer(lambda pending: self._after_ask(pending, poll))
 
     def _try(self, *, fresh: bool) -> object:
         try:
