@@ -299,3 +299,29 @@ def test_an_exit_with_running_tickers_is_quick_and_silent(body: str, end: str) -
         begun = time.monotonic()
         _silent(EXITS[body] + ENDS[end], "-X", "dev", "-W", "error")
         assert time.monotonic() - begun < 5.0
+
+
+def test_a_state_that_was_replaced_before_a_fork_is_not_claimed_in_the_child() -> None:
+    """A handler comes between the look at a tick and its claim: it takes the tick and forks."""
+    _silent(
+        """
+class HandledClock(SystemClock):
+    __slots__ = ()
+    handler = None
+    def __new__(cls): return object.__new__(cls)
+    def monotonic(self):
+        handler, HandledClock.handler = HandledClock.handler, None
+        if handler is not None: handler()
+        return time.monotonic()
+ticker = Ticker(ZeroBackOff(), clock=HandledClock())
+taken, children = [], []
+def take_and_fork():
+    taken.append(ticker.receive_nowait().number)
+    children.append(os.fork())
+HandledClock.handler = take_and_fork
+taken.append(ticker.receive_nowait().number)
+if not children[0]: os._exit(taken != [1, 2])
+assert collect(children[0]) == 0
+assert taken == [1, 2], taken
+"""
+    )

@@ -155,7 +155,8 @@ def _with_hook(run: Run, name: str, step: Step | None) -> Generator[Any, Any, An
         yield partial(leave, type(seen), seen, seen.__traceback__)
         raise
     run.failing_component = name
-    seen = run.error_for(answer) if isinstance(answer, NoResult) else answer
+    told: Any = run.failure if answer is StopReason.FAILED else answer  # the wait has failed
+    seen = run.error_for(told) if isinstance(told, NoResult) else told
     if isinstance(seen, BaseException):
         yield partial(leave, type(seen), seen, seen.__traceback__)
     else:

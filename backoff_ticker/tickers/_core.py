@@ -323,10 +323,21 @@ class TickerCore(Source):
             return pending, None
         return step
 
-    def _take_returned(self, pending: PendingTick, _: None) -> tuple[PendingTick, Tick]:
-        """Rule: take a tick that was given back."""
+    def _take_returned(
+        self, pending: PendingTick, _: None
+    ) -> tuple[PendingTick, Tick] | tuple[PendingTick, None]:
+        """Rule: take a tick that was given back.
+
+        The result is None if it is not delivered because the ticker has ended meanwhile.
+        """
         tick, *rest = pending.returned
-        return pending.replace(returned=tuple(rest)), tick
+        step = pending.replace(returned=tuple(rest)), tick
+        ignores_cancel = tick.number == 1 and self._first_ignores_cancel
+        ending = self.close_reason
+        # ATOMIC: as in _advance(). The test is that of _is_withdrawn().
+        if ending is _STOPPED or (ending is _CANCELLED and not ignores_cancel):
+            return pending, None
+        return step
 
     def _fix_due(self, pending: PendingTick, poll: tuple[Pace, float]) -> tuple[PendingTick, None]:
         """Rule: fix when the tick falls due, for a reader that polled at a time."""
@@ -415,6 +426,13 @@ class TickerCore(Source):
             pending = pending.with_due(Pace.SKIP, self._monotonic())
         return self._followed_by_timer(pending)
 
+    def _after_ask(self, pending: PendingTick, poll: tuple[Pace, float]) -> PendingTick:
+        if pending.returned or pending.due is not None:
+            return pending
+        if self._timer is not None and self._timer.awaits(pending):
+            return pending
+        return self._fix_due(pending, poll)[0]
+
     def _after_success(self, pending: PendingTick) -> PendingTick:
         if pending.kind is _ENDED:
             return pending
@@ -494,11 +512,7 @@ class TickerCore(Source):
     def _ask(self) -> None:
         if self._state.current.due is None and self.close_reason is None:
             poll = self._pace, self._monotonic()
-            self._defer(
-                lambda pending: (
-                    pending if pending.due is not None else self._fix_due(pending, poll)[0]
-                )
-            )
+            self._defer(lambda pending: self._after_ask(pending, poll))
 
     def _try(self, *, fresh: bool) -> object:
         try:

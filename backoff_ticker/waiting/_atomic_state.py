@@ -80,7 +80,8 @@ class AtomicState:
         generation = _process.generation
         mark = (get_ident(),)
         try:
-            if claim.setdefault(generation, mark) is not mark:
+            # A state that was replaced before a fork could be claimed in the child.
+            if claim.setdefault(generation, mark) is not mark or self.current is not state:
                 return CLAIMED
             after, result = rule(owner, state, argument)
             # ATOMIC: no call from the last look of the rule to the return of its result.

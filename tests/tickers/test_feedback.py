@@ -15,7 +15,9 @@ from backoff_ticker import (
     LIMDBackOff,
     Pace,
     StopBackOff,
+    Ticker,
     WouldBlock,
+    select,
     with_max_retries,
     with_token,
 )
@@ -383,3 +385,13 @@ def test_after_the_last_tick_there_is_no_next_delay(face: Any, clock: VirtualClo
     ticker = face.ticker(StopBackOff(), clock=clock)
     face.receive(ticker)
     assert ticker.next_delay is None
+
+
+def test_a_select_that_takes_a_tick_given_back_asks_for_no_delay(clock: VirtualClock) -> None:
+    policy = Feedback()
+    ticker = Ticker(policy, clock=clock)
+    ticker._put_back(ticker.receive())
+    assert select(ticker)[1].number == 1
+    assert policy.calls == []
+    ticker.success()
+    assert policy.calls == ["success"]

@@ -15,6 +15,7 @@ from backoff_ticker import (
     WouldBlock,
     ZeroBackOff,
 )
+from backoff_ticker.tickers._pending_tick import PendingTick
 from tests.helpers import PATIENCE, Flag, in_thread
 from tests.tickers.made_policies import Blocking, Scripted
 
@@ -177,6 +178,26 @@ def test_a_first_tick_that_was_given_back_comes_in_spite_of_a_cancel_as_one_that
     token.cancel()
     if comes:
         assert ticker.receive().number == 1
+    with pytest.raises(TickerClosed) as caught:
+        ticker.receive()
+    assert caught.value.reason is CloseReason.CANCELLED
+
+
+def test_a_tick_that_was_given_back_does_not_come_if_a_cancel_comes_before_it_is_taken(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = CancellationToken(clock)
+    ticker = Ticker(ZeroBackOff(), token=token, clock=clock)
+    ticker.receive()
+    ticker._put_back(ticker.receive())
+    replace = PendingTick.replace
+
+    def cancel_and_replace(pending: PendingTick, **changes: Any) -> PendingTick:
+        if changes == {"returned": ()}:
+            token.cancel()
+        return replace(pending, **changes)
+
+    monkeypatch.setattr(PendingTick, "replace", cancel_and_replace)
     with pytest.raises(TickerClosed) as caught:
         ticker.receive()
     assert caught.value.reason is CloseReason.CANCELLED

@@ -56,6 +56,23 @@ def test_it_is_one_of_the_sources_of_select(face: Any, clock: VirtualClock) -> N
     assert rest == [(other, "item"), (ticker, CLOSED)]
 
 
+def test_a_select_starts_no_timer_again_that_is_a_little_late(
+    face: Any, clock: VirtualClock
+) -> None:
+    """Also where late ticks are skipped: the tick has a reader before the timer fires."""
+    timer = Fake()
+    ticker = face.ticker(ConstantBackOff(10), timer=timer, pace=Pace.SKIP)
+    face.receive(ticker)
+    clock.advance(10.5)
+    selecting = in_thread(lambda: select(ticker, Channel())[1])
+    still_waits(clock, selecting)
+    assert timer.delays == [10]
+    timer.fire()
+    tick = selecting.result(PATIENCE)
+    assert (tick.number, tick.due, tick.missed) == (2, 1010, 0)
+    assert timer.delays == [10, 9.5]
+
+
 def test_its_ticks_can_be_sent(face: Any, clock: VirtualClock) -> None:
     timer = Fake()
     ticker = face.ticker(ConstantBackOff(10), timer=timer)
