@@ -4,8 +4,8 @@ What is where:
 
 - ``_virtual_clock``: ``VirtualClock``, the clock that users see. It has a kernel.
 - ``_kernel``: the one rule by which time moves; the states of a participant; the invariants.
-- ``_command_queue``: how the kernel's state changes without anybody waiting for a lock.
-- ``_thread_side``: how a thread begins to count, waits, and ends.
+- ``_command_queue``: how the kernel's state changes although no thread waits for a lock.
+- ``_thread_side``: how a thread begins to be counted, waits, and ends.
 - ``_driving``: steps and auto-advance.
 - ``participants/``: participants, whose turn it is, timers, parking.
 - ``liveness/``: what only real time tells: stalls, time-outs, reports.
