@@ -40,7 +40,7 @@ def require_timer(name: str, value: object) -> None:
 class _Start:
     """One call of ``Timer.start()``; once it has fired, it is an item of the timer's buffer.
 
-    It holds the buffer weakly, so that a timer that nobody holds any more is collected at once.
+    It holds the buffer weakly, so that a timer without references is collected at once.
 
     Attributes:
         handle: The callback of the clock.

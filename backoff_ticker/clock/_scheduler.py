@@ -1,4 +1,4 @@
-"""The scheduler: one daemon thread that calls back at given times, for what no reader waits for.
+"""The scheduler: one daemon thread that calls back at given times, where no reader waits itself.
 
 It starts with its first call, ends after a few idle seconds, and begins empty in a forked child.
 No caller can block on a lock: a call is posted in a way that a signal handler may interrupt by

@@ -185,7 +185,7 @@ class PolicyRun:
 
     Attributes:
         backoff: The policy.
-        feedback: Whether it has to be told the outcome of the work before it gives a delay.
+        feedback: Whether it needs the outcome of the work before it returns a delay.
         fast_path: Whether a reader may call ``backoff.next_backoff()`` itself.
         token: Cancels the ticker: one of ``tokens``, or the policy's own. None: there is none.
 

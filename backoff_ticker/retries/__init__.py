@@ -13,10 +13,10 @@ Files, each of which imports only from those above it:
 - ``_call``, ``_generators``, ``_decorator``, ``_attempts``, ``_hedge``: the public functions.
 
 What always holds: the operation is called at least once, and not again after a cancel that came
-before the last look at the token, right before the call. Options are checked before the first call.
-``Run.after_failure()`` alone decides whether another attempt follows, ``Options.classify()`` alone
-whether an error may be retried. Each hook's context manager is left exactly once. After a run no
-frame of it is referred to, so no reference cycle keeps an error alive.
+before the last check of the token, right before the call. Options are checked before the first
+call. ``Run.after_failure()`` alone decides whether another attempt follows, ``Options.classify()``
+alone whether an error may be retried. Each hook's context manager is left exactly once. After a run
+no frame of it is referred to, so no reference cycle keeps an error alive.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ What is where:
 - ``_thread_side``: how a thread begins to be counted, waits, and ends.
 - ``_driving``: steps and auto-advance.
 - ``participants/``: participants, whose turn it is, timers, parking.
-- ``liveness/``: what only real time tells: stalls, time-outs, reports.
+- ``liveness/``: what real time alone can show: stalls, time-outs; and the reports.
 - ``standard_library/``: threads, futures, pools and event loops as participants.
 - ``_tasks``, ``_traps``, ``_no_wait``, ``_errors``: ``Task``, ``Trap``, ``no_wait()``, the errors.
 """

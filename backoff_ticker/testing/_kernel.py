@@ -27,7 +27,7 @@ Invariants:
    from them (``_dispatch``). A participant's own thread does nothing but post a command and then
    block on the lock ``turn``, which is released when its state becomes RUNNING.
 2. The command that ends a wait also queues the participant. So no thread is ever about to run
-   without being counted, and "nobody can run" is exact: no real time is needed to find out.
+   without being counted, and "none can run" is exact: no real time is needed to find out.
 3. Time moves only while no member is QUEUED or RUNNING, no command is queued, time is not frozen,
    no tracked function is still expected, and no callback runs. The current time is exactly the time
    of the timer that fires.
@@ -332,7 +332,7 @@ class Kernel:
     # The rule
 
     def _dispatch(self) -> None:
-        """Give turns; when nobody can run, move the time to the next timer and fire it."""
+        """Give turns; when no participant can run, move the time to the next timer and fire it."""
         commands, run_queue, parking = self.commands, self.run_queue, self.parking
         queue, running = run_queue.queue, run_queue.running
         while not commands.firing:
@@ -453,7 +453,7 @@ class Kernel:
         else:
             self._end_step(error)
 
-    # What only real time tells
+    # What can only be judged by real time
 
     def _post_look(self, real: float) -> None:
         self.post(self.look, real)

@@ -12,7 +12,7 @@ Invariants:
       and ``_poll()``: CPython runs no handler at the return of a function written in Python.
     * A thread that releases a claim wakes the readers that lead their wake-up domains: they may
       have found the state claimed.
-    * The first ending stays. An ending that everybody can see already (the policy has ended, the
+    * The first ending stays. An ending that every thread can see already (the policy has ended, the
       token is cancelled) takes precedence over one that is being announced.
 """
 
@@ -229,7 +229,7 @@ class TickerCore(Source):
             try:
                 tick = state.replace(pending, rule, self, argument)
             except BaseException:
-                # Not in a helper: an interrupt can hit its entry, and nobody would be woken.
+                # Not in a helper: an interrupt can hit its entry, and no reader would be woken.
                 try:
                     self._wake()
                 except BaseException:

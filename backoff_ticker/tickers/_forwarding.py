@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MOST_IN_A_ROW = 64
 _PAUSE_WHEN_FULL = 0.001
 
-# Names of the errors, or of their base classes, by which queues tell that they are full, or shut
+# Names of the errors, or of their base classes, by which queues report that they are full, or shut
 # down: those of queue, asyncio, janus, culsans, anyio and this package share no base class.
 _FULL = frozenset(["Full", "QueueFull", "WouldBlock"])
 _SHUT_DOWN = frozenset(

@@ -8,7 +8,7 @@ Invariants:
       timer is started exactly once for each delay that begins to run.
     * What the timer sent is stored as it is taken, without a call between, so an interrupt loses
       no time it sent.
-    * One waiter in the line of the timer's channel stands for all readers of the ticker; it wakes
+    * One waiter in the line of the timer's channel represents all readers of the ticker; it wakes
       them when it is woken.
 """
 

@@ -54,11 +54,11 @@ class StallDetector:
         return self._stalled_for >= _STALLED_AFTER
 
 
-# What the operating system tells about threads (Linux)
+# What the operating system knows about threads (Linux)
 
 
 def is_active(native: int | None) -> bool:
-    """Whether a thread runs or waits for a processor; False where the system does not tell."""
+    """Whether a thread runs or waits for a processor; False where the system does not say."""
     try:
         _, _, status = (_THREADS / str(native) / "stat").read_bytes().rpartition(b")")
     except OSError:
@@ -67,7 +67,7 @@ def is_active(native: int | None) -> bool:
 
 
 def others_are_active() -> bool:
-    """Whether any other thread is active; False where the system does not tell."""
+    """Whether any other thread is active; False where the system does not say."""
     me = threading.get_native_id()
     try:
         others = [int(thread.name) for thread in _THREADS.iterdir()]
@@ -77,7 +77,7 @@ def others_are_active() -> bool:
 
 
 class Activity:
-    """Whether a thread has done anything since the last look, where the system tells."""
+    """Whether a thread has done anything since the last check, where the system says so."""
 
     def __init__(self) -> None:
         self._switches: list[bytes] = []
