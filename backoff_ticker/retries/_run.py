@@ -307,8 +307,8 @@ class Run:
             self._poll = options.backoff.next_backoff
             return self._poll
         backoff = start_policy("backoff", options.backoff, self.clock)
-        real_clock = self.clock if self.skipping is None else self.skipping.clock
-        policy = PolicyRun(backoff, real_clock, () if self.token is None else (self.token,))
+        underlying = self.clock if self.skipping is None else self.skipping.clock
+        policy = PolicyRun(backoff, underlying, () if self.token is None else (self.token,))
         self.token = policy.token
         self._poll = policy.ask
         return self._poll
