@@ -1,6 +1,6 @@
 """The errors of the package.
 
-Of the package it imports only the checks of numbers, so every module may raise them.
+This module imports nothing of the package but ``_validation``, so every module may raise them.
 
 .. code-block:: text
 
@@ -39,7 +39,7 @@ class BackoffTickerError(Exception):
 
 
 class CloseReason(enum.StrEnum):
-    """Why a ticker gives no more ticks.
+    """Why a ticker has ended.
 
     Example:
         >>> from backoff_ticker import StopBackOff, Ticker
@@ -74,7 +74,7 @@ class WouldBlock(BackoffTickerError):
 
 
 class TickerClosed(BackoffTickerError):
-    """A tick was requested from a ticker that gives no more.
+    """A tick was requested from a ticker that has ended.
 
     Iteration ends instead of raising this. If the policy failed, its own error is raised first,
     once.

@@ -1,6 +1,6 @@
-"""Fixtures for pytest, which loads this module by an entry point in every run.
+"""Fixtures for pytest, which loads this module through an entry point in every run.
 
-So it imports nothing of the package before a fixture is used.
+Nothing of the package is imported before a fixture is used, to keep other runs fast.
 """
 
 from __future__ import annotations

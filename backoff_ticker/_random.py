@@ -1,7 +1,8 @@
 """The random generator that unseeded policies share.
 
 It is not the global generator of ``random``: drawing from that would disturb a program that seeds
-it. All policies share one generator, so copies never draw in step, and copying one costs nothing.
+it. All policies share one generator, so copies never draw the same numbers, and copying a policy
+costs nothing.
 """
 
 from __future__ import annotations

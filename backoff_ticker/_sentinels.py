@@ -74,7 +74,7 @@ CLOSED: Final = object.__new__(Closed)
 """What ``select`` returns instead of a value once the ticker or channel has ended."""
 
 EMPTY: Any = object.__new__(_Empty)
-"""The result of trying to take a value if there is none yet."""
+"""What an attempt to take a value returns if there is none yet."""
 
 ENDED: Any = object.__new__(_Ended)
-"""The result of trying to take a value if none will come; unlike ``CLOSED``, never an item."""
+"""What an attempt to take a value returns if none will come; unlike ``CLOSED``, never an item."""

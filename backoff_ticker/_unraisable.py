@@ -1,4 +1,4 @@
-"""Reports errors that no caller can receive through ``sys.unraisablehook``."""
+"""Reports errors through ``sys.unraisablehook`` where no caller can receive them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def report(error: BaseException, message: str, source: object) -> None:
     """Report an error of user code that no caller can receive; raises nothing itself.
 
     A hook that the program or a test runner has set is called. The default hook accepts only the
-    interpreter's own records, so in its place the report is written to ``sys.stderr`` here.
+    interpreter's own records; if it is in place, this function writes to ``sys.stderr`` itself.
 
     Args:
         error: What was raised.

@@ -1,6 +1,6 @@
 """Checks of numbers that users give: durations, times, counts, factors, fractions.
 
-A bad number raises where it enters, and the message names the parameter and the value. All checks
+A bad number is refused where it enters, with a message that names parameter and value. All checks
 raise ``TypeError`` for a value of another type (a bool is not a number) and ``ValueError`` for a
 number out of range; NaN, infinities and ints too big for a float are always out of range.
 """
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
 LARGEST = 1.7976931348623157e308
-"""The largest finite float: where a delay without a cap saturates."""
+"""The largest finite float: a delay without a cap grows no further."""
 
 LONGEST_WAIT = 86_400.0
-"""Seconds: the longest wait that is handed to the system; a longer one is split."""
+"""The longest wait in seconds that is passed to the system; a longer one is split."""
 
 _LONGEST_REPR = 200
 

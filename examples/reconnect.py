@@ -187,7 +187,7 @@ _output = threading.Lock()
 
 
 def say(line: str) -> None:
-    """Print a line in one piece, whoever else prints."""
+    """Print a line in one piece, even if other threads print."""
     with _output:
         print(line, flush=True)
 

@@ -95,7 +95,7 @@ _output = threading.Lock()
 
 
 def say(line: str) -> None:
-    """Print a line in one piece, whoever else prints."""
+    """Print a line in one piece, even if other threads print."""
     with _output:
         print(line, flush=True)
 
@@ -117,7 +117,7 @@ async def work_off(pool: Pool, token: CancellationToken, workers: int, tasks: in
 
 
 def run(options: argparse.Namespace) -> int:
-    """Work until it is called off, sum up, and return the exit status."""
+    """Work until it is cancelled, sum up, and return the exit status."""
     with cancel_on_signals() as interrupted:
         started = time.monotonic()
         token = interrupted.child(timeout=options.duration)

@@ -1,6 +1,6 @@
 """Cancellation tokens, shared by threads and event loops.
 
-* ``_tree``: who is cancelled with whom, why, and what is called; callback handles.
+* ``_tree``: what is cancelled together, with which cause, which callbacks run; their handles.
 * ``_token``: the token, and ``any_of``.
 * ``_scope``: ``async with token.scope()``, which cancels code through asyncio.
 * ``_signals``: a token that signals cancel.

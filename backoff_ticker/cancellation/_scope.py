@@ -49,7 +49,7 @@ class Scope(_ScopeBase[T_co]):
     """A block that ``CancellationToken.scope()`` returns, for ``async with``.
 
     Attributes:
-        error: What the cancel of this block was turned into; None if it was not.
+        error: What the ``CancelledError`` of this block was turned into; None if there was none.
 
     Example:
         >>> import asyncio
@@ -86,13 +86,13 @@ class Scope(_ScopeBase[T_co]):
             RuntimeError: It is not entered in a task, or was entered before.
         """
         if self._task is None and current_task().cancelling():
-            # Somebody else's cancel may be on its way; it must not be taken for this block's.
+            # A cancel from elsewhere may be pending; it must not be mistaken for this block's.
             await checkpoint
         self.enter()
         return self._token
 
     def enter(self) -> None:
-        """Enter the block where there is no ``await``."""
+        """Enter the block from code that cannot ``await``."""
         if self._task is not None:
             raise RuntimeError("a scope can be entered once; call token.scope() again")
         loop = current_loop()
@@ -130,13 +130,13 @@ class Scope(_ScopeBase[T_co]):
             await self.settle()
 
     def leave(self, exc: BaseException | None) -> bool:
-        """Leave the block where there is no ``await``; ``exc`` is what ended it.
+        """Leave the block from code that cannot ``await``; ``exc`` is what ended it.
 
         Sets ``error`` to what must be raised instead of ``exc``, if that is the cancel of this
         block and nobody else's.
 
         Returns:
-            Whether a cancel of this block is still to come: the body cancelled the token itself
+            Whether a cancel of this block is still pending: the body cancelled the token itself
             and did not wait after that. ``settle()`` must then be awaited.
         """
         task = self._task
@@ -153,7 +153,7 @@ class Scope(_ScopeBase[T_co]):
         return True
 
     async def settle(self) -> None:
-        """Receive and drop the cancel that ``leave()`` found still to come."""
+        """Receive and drop the cancel that ``leave()`` found still pending."""
         task = self._task
         assert task is not None  # noqa: S101 - entered
         try:

@@ -28,12 +28,12 @@ def cancel_on_signals(*signals: int, clock: Clock | None = None) -> Iterator[Can
     wait ends.
 
     Args:
-        *signals: Numbers of signals; none: SIGINT and SIGTERM.
+        *signals: Signal numbers; if none are given, SIGINT and SIGTERM.
         clock: The clock of the token; None: the current clock.
 
     Raises:
         RuntimeError: It is not entered in the main thread.
-        TypeError, ValueError, OSError: A number is not that of a signal that can be handled.
+        TypeError, ValueError, OSError: An argument is not a signal that can be handled.
 
     Example:
         >>> import signal

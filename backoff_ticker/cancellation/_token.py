@@ -67,7 +67,7 @@ class CancellationToken(Source, ProcessBound):
         self._armed = True
         self._cells: Cells = {}
         self.cancelled = False
-        # Become a child before looking: a cancel of the parent after the look finds this token.
+        # Register with the parents before checking them: a cancel after the check finds this token.
         for parent in parents:
             add_child(parent, self)
         for parent in parents:
@@ -76,7 +76,7 @@ class CancellationToken(Source, ProcessBound):
                 return
 
     def _mark(self, cause: Cause) -> bool:
-        """Mark this token alone as cancelled; True if ``cause`` is the one that stays."""
+        """Mark only this token as cancelled; True if no other cause was stored before."""
         won = self._cells.setdefault("cause", cause) is cause
         self.cancelled = True
         return won
@@ -216,7 +216,7 @@ class CancellationToken(Source, ProcessBound):
         """Return a token that is cancelled with this one, and can be cancelled alone.
 
         Its parent does not keep it alive. The child of a cancelled token is cancelled from the
-        start. The earliest of ``timeout``, ``deadline`` and this token's own deadline counts.
+        start. Its deadline is the earliest of ``timeout``, ``deadline`` and this token's deadline.
 
         Args:
             timeout: Cancel it after this many seconds >= 0, or a timedelta.
@@ -252,7 +252,7 @@ class CancellationToken(Source, ProcessBound):
         handle = CallbackHandle(self, callback)
         if not self.cancelled:
             handle.pin()
-        # Register before looking: a cancel after the look finds the callback.
+        # Register before checking: a cancel after the check finds the callback.
         self._cells.setdefault("callbacks", {})[handle] = None
         if self.cancelled:
             interrupt = handle.run()
@@ -302,7 +302,7 @@ class CancellationToken(Source, ProcessBound):
 
 
 class _DeadlineToken(CancellationToken):
-    """A token with a deadline: every look after the deadline finds it cancelled."""
+    """A token with a deadline: after the deadline every check finds it cancelled."""
 
     __slots__ = ("_marked",)
 
@@ -327,7 +327,7 @@ def derive_token(
 ) -> CancellationToken:
     """Return a token that is cancelled with any of ``parents``, and at ``deadline`` by ``clock``.
 
-    ``deadline`` must not be later than a deadline of the parents, which are not looked at here.
+    ``deadline`` must not be later than a deadline of the parents; that is not checked here.
     """
     cls = CancellationToken if deadline is None else _DeadlineToken
     token = cls.__new__(cls)

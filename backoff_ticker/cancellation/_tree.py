@@ -1,9 +1,9 @@
-"""The tree of tokens: who is cancelled with whom, why, and what is called.
+"""The tree of tokens: what is cancelled together, with which cause, and which callbacks run.
 
 Invariants:
     * The first cause stays: it is the one that ``setdefault`` stored.
-    * Mark first, wake later: when ``cancel_tree()`` returns to anybody, every descendant is marked.
-      All its steps may be repeated, by several callers at once.
+    * Mark first, wake later: when ``cancel_tree()`` returns to any caller, every descendant is
+      marked. All its steps may be repeated, by several callers at once.
     * A callback runs once: a caller that stores its mark in the handle's claim runs the callback,
       or has removed it. It stays registered until it has run, so that another cancel finds it.
     * No lock: each step is a single operation of a dict, so a cancel may interrupt another one, in
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     Cause = tuple[BaseException | str | None]
 
     class Cells(TypedDict, total=False):
-        """What a token is given once, each by an atomic ``setdefault`` when it is first needed.
+        """The parts of a token that are set once, each by an atomic ``setdefault`` on first use.
 
         Attributes:
-            cause: Why it is cancelled; it is cancelled once this is there.
+            cause: Why it is cancelled; once this is set, it is cancelled.
             waiters: Threads, coroutines and scopes that a cancel wakes.
             children: Tokens that are cancelled with it.
             callbacks: Registered callbacks, oldest first, until they have run.
@@ -168,20 +168,20 @@ class CallbackHandle:
         return removed
 
     def run(self) -> BaseException | None:
-        """Call back unless that was done or prevented; return an interrupt that cut it short."""
+        """Run the callback, unless it ran or was removed; return an interrupt that cut it short."""
         mark = object()
         begun = False
         try:
             if self._claim.setdefault(0, mark) is mark:
-                # ATOMIC: no call but the callback's follows this store, so that an interrupt comes
-                # either before it, and the claim is given up, or in the callback.
+                # ATOMIC: the callback is the next call after this store. So an interrupt comes
+                # either before the store, and the claim is released, or inside the callback.
                 begun = True
                 self._context.run(self._callback)
         except Exception as error:  # noqa: BLE001 - no callback stops the others
             report(error, "Exception in a callback of a cancellation token", self._callback)
         except BaseException as interrupt:  # noqa: BLE001 - raised once everything is done
             if not begun and self._claim and self._claim[0] is mark:
-                self._claim = {}  # it came before the call: the next cancel makes the call
+                self._claim = {}  # interrupted before the call: the next cancel makes it
                 return interrupt
             self._forget()
             return interrupt
@@ -209,7 +209,7 @@ class CallbackHandle:
                 raise
 
     def _expire(self) -> None:
-        if self._token.cancelled:  # which sees that the deadline has passed
+        if self._token.cancelled:  # reading it notes that the deadline has passed
             cancel_tree(self._token)
 
     def _forget(self) -> None:

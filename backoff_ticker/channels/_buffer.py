@@ -4,18 +4,18 @@ Nothing here waits and nothing takes a lock, so all of it may run in signal hand
 
 If the capacity is finite, accepting an item uses up a *permit*: one that is still ``_unused``, or
 one from ``room``, to which each received item returns one. At a rendezvous (capacity 0) each
-waiting receiver brings a permit and takes one along when it leaves. If a sender has used that one,
-it is *owed*, and the next item that is received returns none.
+waiting receiver adds a permit, and removes one when it leaves. If a sender has used that permit by
+then, one is *owed*, and the next item that is received returns none.
 
 Invariants:
     * unused permits + those in ``room`` - owed + items = capacity + waiting receivers.
-    * Whoever takes something stores or returns it before the next call, so that no interrupt comes
-      between. A ``for`` statement takes the next item of an iterator without a call of its own, and
-      ``del`` and ``+=`` of a list are none.
-    * A pending send is decided once, by deletion from its box. Whoever deletes sets ``accepted``,
-      and then wakes the sender.
+    * Code that takes something stores or returns it before the next call, so that no interrupt
+      comes between. A ``for`` statement takes the next item of an iterator without a call, and
+      ``del`` and ``+=`` on a list are not calls either.
+    * A pending send is decided once, by deletion of the item from its box. The code that deletes it
+      sets ``accepted``, and then wakes the sender.
     * ``accept`` appends until ``close()`` replaces it, before it sets ``closed``. A receiver reads
-      ``closed`` before it looks for items. So whoever sees the end has seen all accepted items.
+      ``closed`` before it looks for items. So a receiver that sees the end has seen all items.
       (To look at ``closed`` after appending instead, and take the item back, needs a box for each
       item: a send and a receive take 1.5 times as long, and an item can follow the end.)
 """
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
 PERMIT = (None,)
 """``room += PERMIT`` adds a permit without a call."""
 
-GONE: list[Any] = []
-"""The box of a sender that a fork left in the parent."""
+NO_BOX: list[Any] = []
+"""Stands for the box of a sender that exists only in the parent of a forked child."""
 
 
 class PendingSend(WaitSet):
-    """The item of a blocked sender, who waits for the decision.
+    """The item of a blocked sender, which waits until it is accepted or refused.
 
     Attributes:
         box: Holds the item until it is decided on.
         accepted: Whether the channel accepted it; None: not decided yet.
-        generation: The process of the sender, who does not exist in a forked child.
+        generation: The process of the sender, which does not exist in a forked child.
     """
 
     __slots__ = ("accepted", "box", "generation")
@@ -62,12 +62,12 @@ class PendingSend(WaitSet):
         self.accepted: bool | None = None
 
     def recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
-        """Tell the sender, who is registered, until when to wait; None: not at all."""
+        """Return until when the sender, once registered, has to wait; None: not at all."""
         return waiter.limit if self.accepted is None else None
 
 
 class RendezvousQueue(WaitQueue):
-    """The waiting receivers of a rendezvous, each of whom makes room for one item."""
+    """The waiting receivers of a rendezvous, each of which makes room for one item."""
 
     __slots__ = ("_owed", "_present", "_room")
 
@@ -75,7 +75,7 @@ class RendezvousQueue(WaitQueue):
         super().__init__()
         self._room = room
         self._owed = owed
-        self._present: dict[Waiter, None] = {}  # those woken, too, until they leave
+        self._present: dict[Waiter, None] = {}  # includes those woken, until they leave
 
     def add(self, waiter: Waiter) -> None:
         room, present = self._room, self._present
@@ -124,7 +124,7 @@ class Buffer:
         accept: Appends to them, or raises ``ChannelClosed``.
         pending: The sends that wait for room, in order.
         receivers: The receivers that wait.
-        waiting: Those of them who were not woken yet.
+        waiting: Those of them that were not woken yet.
         room: Permits; None: the capacity is infinite.
         closed: Whether nothing more is accepted.
     """
@@ -182,7 +182,7 @@ class Buffer:
                     # ATOMIC: no call since the pop failed, so that an item accepted meanwhile is
                     # not overtaken by the next of its sender; and none until it is decided.
                     for pending in self._next_pending:
-                        box = pending.box if pending.generation == _process.generation else GONE
+                        box = pending.box if pending.generation == _process.generation else NO_BOX
                         item = box[0]
                         del box[0]
                         pending.accepted = True
@@ -190,11 +190,11 @@ class Buffer:
                 except IndexError:
                     continue  # its sender withdrew it
                 try:
-                    self._tell(pending)
+                    self._wake_sender(pending)
                 except BaseException:
                     self.items.appendleft(item)  # not put_back(): a second interrupt could hit it
                     self._retract_permit()
-                    self._tell(pending)
+                    self._wake_sender(pending)
                     raise
                 return item
             room = self.room
@@ -298,7 +298,7 @@ class Buffer:
         try:
             self.pending.remove(pending)  # type: ignore[union-attr]
         except ValueError:
-            pass  # whoever found its box empty has removed it
+            pass  # the thread that found its box empty has removed it
         return True
 
     def admit_pending(self) -> None:
@@ -311,7 +311,7 @@ class Buffer:
             try:
                 # ATOMIC: no call until the item is accepted, so that no interrupt loses it.
                 for pending in self._next_pending:
-                    box = pending.box if pending.generation == _process.generation else GONE
+                    box = pending.box if pending.generation == _process.generation else NO_BOX
                     item = box[0]
                     del box[0]
                     break
@@ -321,23 +321,23 @@ class Buffer:
             try:
                 (accept := self.accept)(item)  # ATOMIC: as in put()
                 pending.accepted = True
-                self._tell(pending)
+                self._wake_sender(pending)
             except BaseException as error:
                 if pending.accepted is None:
-                    pending.accepted = accept is not _raise_closed  # even if closed by now
-                self._tell(pending)
+                    pending.accepted = accept is not _raise_closed  # close() may follow
+                self._wake_sender(pending)
                 if not isinstance(error, ChannelClosed):
                     raise
 
-    def _tell(self, pending: PendingSend) -> None:
-        """Wake a sender after the decision; to be called again if it is interrupted."""
+    def _wake_sender(self, pending: PendingSend) -> None:
+        """Wake a sender after the decision; the caller repeats it if it is interrupted."""
         pending.close()
         self.wake_receiver()
 
     # The end
 
     def close(self) -> None:
-        """Accept nothing more, refuse pending sends, wake everybody; may be repeated."""
+        """Accept nothing more, refuse pending sends, wake all waiters; may be repeated."""
         self.accept = _raise_closed
         self.closed = True
         while self.pending:
@@ -350,8 +350,8 @@ class Buffer:
             except IndexError:
                 continue
             try:
-                self._tell(pending)
+                self._wake_sender(pending)
             except BaseException:
-                self._tell(pending)
+                self._wake_sender(pending)
                 raise
         self.receivers.close()

@@ -46,23 +46,23 @@ class Channel(Source, ProcessBound, Generic[T]):
 
     Wakes when: a receiver by an item, a sender by room (at a rendezvous, by a receiver), both by
     ``close()``.
-    If cancelled or interrupted: a receiver takes nothing with it, and the wake-up it had goes on
-    to the next. The item of a sender may have been received, if it was at the same moment.
+    If cancelled or interrupted: a receiver takes no item, and passes the wake-up that it got on to
+    the next. The item of a sender may have been accepted at the same moment.
     Thread safety: every method, from any thread; those that do not wait also from signal handlers,
     finalizers and callbacks.
 
     ``len(channel)`` is the number of items accepted and not received yet; a channel is true even
-    without any.
+    when it is empty.
 
     Args:
         capacity: How many items >= 0 are accepted ahead of the receivers; ``math.inf``: any number.
             0 is a rendezvous: ``send()`` waits for a receiver, and ``send_nowait()`` succeeds
-            only while one waits. If that one leaves nevertheless, its item stays readable.
+            only while one waits. If that receiver is then cancelled, the item stays readable.
         clock: Measures timeouts; None: the current clock.
 
     Raises:
         TypeError, ValueError: ``capacity`` is neither ``math.inf`` nor an int >= 0.
-        TypeError: ``clock`` is no clock.
+        TypeError: ``clock`` is not a clock.
 
     Example:
         >>> from backoff_ticker import Channel
@@ -95,7 +95,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         self._timed_by: Clock | None = None
         self._calls_to_checkpoint = CHECKPOINT_EVERY - 1
         self._buffer = buffer = Buffer(count if count < maxsize else None)
-        # Pops items where nothing else is to do for them, that is where the capacity is infinite.
+        # Pops items where that is all there is to do: where the capacity is infinite.
         self._next_item: Iterator[T] = iter(()) if buffer.room is not None else buffer.next_item
 
     @classmethod
@@ -229,7 +229,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         """Receive an item if there is one.
 
         Raises:
-            WouldBlock: There is none, and at a rendezvous no sender waits.
+            WouldBlock: There is no item; at a rendezvous, no sender waits.
             ChannelClosed: The channel is closed, and all that was accepted is received.
         """
         item: T = self._buffer.take()
@@ -247,7 +247,7 @@ class Channel(Source, ProcessBound, Generic[T]):
 
         Raises:
             TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
-            TimeoutError: None came in time.
+            TimeoutError: No item came in time.
             ChannelClosed: The channel is closed, and all that was accepted is received.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
@@ -293,7 +293,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         return item
 
     def _take_in_time(self, deadline: float, seconds: float | None) -> T:
-        """Receive an item; ``EMPTY`` if there is none yet, an error if none comes any more."""
+        """Receive an item; ``EMPTY`` if there is none yet, an error if none will come."""
         item: T = self._buffer.take()
         if item is ENDED:
             raise ChannelClosed
@@ -332,7 +332,7 @@ class Channel(Source, ProcessBound, Generic[T]):
     def _recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
         if self._is_ready():
             return None
-        self._buffer.receivers.add(waiter)  # whoever woke it has removed it
+        self._buffer.receivers.add(waiter)  # a wake-up has removed it
         return None if self._is_ready() else waiter.limit
 
     def _try(self, *, fresh: bool) -> object:  # noqa: ARG002 - a ticker needs to know
@@ -345,7 +345,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         self._buffer.wake_receiver()
 
     def _drop_items(self) -> None:
-        """Receive all there is, and forget it."""
+        """Receive all items there are, and drop them."""
         while (item := self._buffer.take()) is not EMPTY and item is not ENDED:
             pass
 
@@ -355,7 +355,8 @@ class Channel(Source, ProcessBound, Generic[T]):
         """Accept nothing more.
 
         Blocked senders get ``ChannelClosed``, and their items are not received. Receivers get
-        what was accepted before, then the end; those that wait wake. Never blocks; harmless twice.
+        what was accepted before, then the end; those that wait are woken. Never blocks; may be
+        called more than once.
         """
         try:
             self._buffer.close()

@@ -28,7 +28,7 @@ class _Selection:
         cases: The sources in any order: each as it was given, and what is received from.
         clock: Measures the wait.
         chosen: The source that was ready, as it was given.
-        value: What it brought; ``CLOSED``: it has ended.
+        value: The value of that source; ``CLOSED``: it has ended.
         has_ended: Whether ``value`` is its end.
     """
 
@@ -53,7 +53,7 @@ class _Selection:
         cases = self.cases
         if fresh:
             for _, source in cases:
-                source._ask()
+                source._note_reader()
         left = len(cases)
         while left:  # shuffles the cases only as far as it tries them
             at = int(shared_random() * left)
@@ -79,11 +79,11 @@ class _Selection:
             raise TimeoutError(f"no source was ready within {seconds} s")
 
     def wait_sets(self) -> dict[WaitSet, None]:
-        """Return all that can wake: a dictionary, since tickers look up their token in it."""
+        """Return the wait sets of all sources: a dict, since tickers look up their token in it."""
         return {wait_set: None for _, source in self.cases for wait_set in source._wait_sets()}
 
     def recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
-        """Tell the waiter, which is registered, until when to wait; None: not at all."""
+        """Return until when a registered waiter has to wait; None: not at all."""
         until = waiter.limit
         for _, source in self.cases:
             at = source._recheck(waiter)
@@ -135,7 +135,7 @@ def select(*sources: S, timeout: float | timedelta | None = None) -> tuple[S, An
     Wakes when: a tick falls due, an item comes or a sender waits, a timer fires, a token is
     cancelled, a source ends.
     If interrupted: nothing is taken, and wake-ups go on to others who wait.
-    Thread safety: any number of threads and loops, on the same sources, too.
+    Thread safety: any number of threads and loops may select from the same sources.
 
     Args:
         sources: Tickers of either kind, channels, timers (their ``c`` is received from), tokens.
@@ -148,11 +148,11 @@ def select(*sources: S, timeout: float | timedelta | None = None) -> tuple[S, An
         token was cancelled; ``CLOSED`` for a ticker or channel that has ended.
 
     Raises:
-        TypeError: No source is given, or something that is none; nothing was taken.
-        ValueError: Tickers, timers of clocks, and tokens with deadlines are on different clocks.
+        TypeError: No source is given, or an argument is not a source; nothing was taken.
+        ValueError: Tickers, timers and tokens with deadlines are on different clocks.
         TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
         TimeoutError: No source was ready in time.
-        Exception: What the policy of a ticker failed with; once.
+        Exception: The error of a ticker's policy; raised once.
 
     Example:
         >>> from backoff_ticker import CancellationToken, Channel, select
@@ -189,7 +189,7 @@ async def select_async(*sources: S, timeout: float | timedelta | None = None) ->
     """Wait in a coroutine as ``select()`` does in a thread.
 
     If it is cancelled, nothing is taken, and wake-ups go on to others who wait. It yields to the
-    loop once before it looks, so that nobody starves if sources are ready each time.
+    loop once before it looks, so that other tasks run even if a source is always ready.
 
     Example:
         >>> import asyncio
@@ -269,17 +269,17 @@ class _Merge:
 
 
 def merge(*sources: AnySource) -> _Merge:
-    """Return an iterator over what several sources bring, for ``for`` and ``async for``.
+    """Return an iterator over the values of several sources, for ``for`` and ``async for``.
 
     Each step is a ``select``: it gives the source and its value. The end of a source, ``CLOSED`` or
-    the cause of a token, is given once, then the source is left out; after the last of them the
-    iteration ends. Timers never end.
+    the cause of a token, is given once, then the source is left out. The iteration ends after the
+    last source has ended. Timers never end.
 
     Any number of threads and loops may share it; each value, and each end, goes to one of them.
 
     Raises:
-        TypeError: No source is given, or something that is none.
-        ValueError: Tickers, timers of clocks, and tokens with deadlines are on different clocks.
+        TypeError: No source is given, or an argument is not a source.
+        ValueError: Tickers, timers and tokens with deadlines are on different clocks.
 
     Example:
         >>> from backoff_ticker import Channel, merge

@@ -38,9 +38,9 @@ def require_timer(name: str, value: object) -> None:
 
 
 class _Start:
-    """One start of a timer; once it has fired, an item of the timer's buffer.
+    """One call of ``Timer.start()``; once it has fired, it is an item of the timer's buffer.
 
-    It holds the buffer weakly, so that a timer that nobody holds any more is collected at once.
+    It holds the buffer weakly, so that a timer without references is collected at once.
 
     Attributes:
         handle: The callback of the clock.
@@ -59,7 +59,7 @@ class _Start:
         self.time: float | None = None
 
     def decide(self) -> bool:
-        """Return True to the first caller: to the fire, or to the stop that prevents it."""
+        """Return True to the first caller: ``fire()``, or the ``stop()`` that prevents it."""
         for _ in self._undecided:
             return True
         return False
@@ -71,13 +71,13 @@ class _Start:
             try:
                 buffer.put(self)
             except ChannelClosed:
-                pass  # whoever closed it wants no times
+                pass  # the user has closed it
 
 
 class _TimerBuffer(Buffer):
     """Gives the time of the current start only; drops those of starts that are over.
 
-    Its capacity is infinite, so that no stale start makes a fire find it full.
+    Its capacity is infinite, so that stale starts leave no timer without room.
     """
 
     __slots__ = ("__weakref__", "current")
@@ -104,8 +104,8 @@ class _TimerBuffer(Buffer):
 class Timer(ProcessBound):
     """Sends the time on its channel ``c``, once, some time after it was started.
 
-    A time can be received once, and no stale one: neither after ``stop()`` nor after the next
-    ``start()``. ``select`` takes a timer or its ``c``.
+    Each time can be received once, and not after ``stop()`` or the next ``start()``. ``select``
+    takes a timer or its ``c``.
 
     Args:
         clock: Measures the delays; None: the current clock.
@@ -149,14 +149,14 @@ class Timer(ProcessBound):
         self.stop()
         buffer = self._buffer
         start = _Start(buffer, self._clock)
-        # ATOMIC: two starts at once must not replace the same one, or the clock keeps the callback
-        # of the other, which does nothing, until it is due.
+        # ATOMIC: two concurrent calls must not replace the same start: one of the two new ones
+        # would stay with the clock until it is due, though it does nothing then.
         replaced, buffer.current = buffer.current, start
         if replaced is not None and replaced.handle is not None:
             replaced.handle.cancel()
         start.handle = self._clock.call_at(self._clock.monotonic() + seconds, start.fire)
         if start.is_over or buffer.current is not start:
-            start.handle.cancel()  # another thread, or a handler, had no handle to cancel
+            start.handle.cancel()  # start() or stop() elsewhere found no handle to cancel
 
     def stop(self) -> bool:
         """Do not fire; a time that was not received yet is dropped. Never blocks.

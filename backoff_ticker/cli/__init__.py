@@ -5,8 +5,8 @@ It needs click and rich, the extra ``cli``; importing this package needs neither
 * ``_app``: the command and its subcommands: ``_delays_command`` (with ``_delays`` and ``_plot``),
   ``_feedback``, ``_retry_after``, ``_run_options``.
 * ``_policy_options``, ``_param_types``: the options of policies, how values are read and written.
-* ``_run``: repeats a command. ``_process`` is one attempt, ``_output`` its output where that is
-  searched, ``_terminal`` the terminal that it is lent, ``_progress`` what it says.
+* ``_run``: repeats a command. ``_process`` is one attempt; ``_terminal`` lends the terminal to it
+  and takes it back; ``_output`` searches its output; ``_progress`` reports on stderr.
 
 Only ``run`` needs POSIX: ``_run`` and the modules that it imports are imported when it is called.
 """

@@ -1,4 +1,4 @@
-"""The command as a whole: its version, and the commands that it has."""
+"""The command as a whole: its version and its subcommands."""
 
 from __future__ import annotations
 

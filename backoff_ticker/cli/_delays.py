@@ -1,4 +1,4 @@
-"""The delays of a policy that nobody waits for, as a table with a bar chart, as CSV, as JSON."""
+"""The delays of a policy, without waiting: as a table with a bar chart, as CSV, as JSON."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from ..policies import BackOff, FrozenClock
 
 _NARROWEST, _WIDEST = 10, 32
-"""Columns of the bar chart; it is left out where there is less room."""
+"""The least width of the bar chart, in columns; with less room it is left out."""
 
 
 _GAP = 2
 _BLOCKS = ("\u2588", "\u2591", "\u2503")
 _ASCII = ("=", "-", "|")
-"""What fills a bar up to the least delay and up to the greatest, and marks the drawn one."""
+"""What fills a bar up to the least delay, and up to the greatest; the mark at the drawn one."""
 
 
 class Delay(NamedTuple):
@@ -37,8 +37,8 @@ class Delay(NamedTuple):
         retry: Its number, from 1.
         interval: The middle of ``least`` and ``greatest``.
         least: The least delay there can be.
-        greatest: The greatest.
-        drawn: The one that came.
+        greatest: The greatest delay there can be.
+        drawn: The delay that was drawn.
         total: The sum of all up to this one.
     """
 
@@ -54,9 +54,9 @@ def delays_of(policy: BackOff, count: int, clock: FrozenClock) -> list[Delay]:
     """Return the first ``count`` delays of a policy, fewer where it stops.
 
     Args:
-        policy: Whose; a copy of it runs.
-        count: How many at most.
-        clock: What the policy measures elapsed time on; each delay moves it on.
+        policy: The policy; a copy of it runs.
+        count: The greatest number of delays.
+        clock: Measures elapsed time for the policy; each delay advances it.
     """
     run = start_policy("policy", policy, clock)
     delays: list[Delay] = []
@@ -79,12 +79,12 @@ def as_json(name: str, delays: Sequence[Delay]) -> str:
 
 
 def as_lines(delays: Sequence[Delay]) -> str:
-    """Return what was drawn, a line for each delay."""
+    """Return the drawn delays, one per line."""
     return "".join(f"{exact(delay.drawn)}\n" for delay in delays)
 
 
 def as_csv(delays: Sequence[Delay]) -> str:
-    """Return a line of names and a line for each delay."""
+    """Return a header line and a line for each delay."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(Delay._fields)
@@ -92,16 +92,16 @@ def as_csv(delays: Sequence[Delay]) -> str:
     return text.getvalue()
 
 
-def as_table(delays: Sequence[Delay], asked: int, console: Console) -> str:
+def as_table(delays: Sequence[Delay], requested: int, console: Console) -> str:
     """Return a table with a bar chart, as wide as ``console`` is.
 
-    No number is ever cut: where the console is narrow, the chart shrinks, then goes, then lines are
-    longer than the console.
+    No number is ever cut: on a narrow console the chart shrinks, then is left out, then lines
+    become longer than the console.
 
     Args:
         delays: The delays.
-        asked: How many were asked for.
-        console: Where the table will be seen.
+        requested: How many delays were requested.
+        console: Where the table will be shown.
     """
     titles = ("retry", "interval", "[least, greatest]", "drawn", "total")
     rows = [
@@ -122,7 +122,7 @@ def as_table(delays: Sequence[Delay], asked: int, console: Console) -> str:
         needed += width + _GAP
     room = min(_WIDEST, console.width - needed if console.is_terminal else _WIDEST)
     notes = []
-    if len(delays) < asked:
+    if len(delays) < requested:
         notes.append(f"STOP: the policy gives up, there is no retry {len(delays) + 1}.")
     if room >= _NARROWEST and any(delay.greatest for delay in delays):
         table.add_column(no_wrap=True)
@@ -134,7 +134,7 @@ def as_table(delays: Sequence[Delay], asked: int, console: Console) -> str:
     else:
         for row in rows:
             table.add_row(*row)
-    console.width = needed + _WIDEST  # or rich would cut columns that find no room
+    console.width = needed + _WIDEST  # or rich would cut columns for lack of room
     with console.capture() as captured:
         console.print(table)
         for note in notes:

@@ -31,9 +31,9 @@ class Item(NamedTuple):
     """One item of a log.
 
     Attributes:
-        text: As it was given.
-        success: Whether it tells of a success.
-        timestamp: When, in seconds.
+        text: The item as it was given.
+        success: Whether it is a success.
+        timestamp: When it happened, in seconds.
     """
 
     text: str
@@ -44,9 +44,9 @@ class Item(NamedTuple):
 def parse_log(texts: Sequence[str]) -> tuple[list[Item], float]:
     """Return the items of a log, and when it starts.
 
-    An item is ``0`` (failure) or ``1`` (success), then nothing: at the time of the item before;
-    or ``:TIMESTAMP``; or ``:+SECONDS`` after the item before. The log starts at the timestamp of
-    its first item if that has one, else at 0.
+    An item is ``0`` (failure) or ``1`` (success), followed by nothing (at the time of the previous
+    item), by ``:TIMESTAMP``, or by ``:+SECONDS`` (that long after the previous item). The log
+    starts at the timestamp of its first item if that has one, else at 0.
 
     Source: ``show-backoff-delays`` of Perl's App::AlgorithmBackoffUtils; its logs start now, and
     have whole seconds.
@@ -77,13 +77,13 @@ def answers(policy: BackOff, log: Iterable[Item], clock: FrozenClock) -> str:
     """Return a line for each item: the delay in seconds, or -1 where the policy gives up.
 
     Args:
-        policy: One that takes feedback.
+        policy: A policy that takes feedback.
         log: The items.
-        clock: What the policy measures elapsed time on. It shows the time of each item, but never
-            goes back, as a log may where the policy has given up.
+        clock: Measures elapsed time for the policy. It is set to the time of each item, but never
+            goes back, although a log may after the policy has given up.
 
     Raises:
-        click.UsageError: A timestamp is less than the one before.
+        click.UsageError: A timestamp is less than the previous one.
     """
     lines = []
     for position, item in enumerate(log, 1):

@@ -23,7 +23,7 @@ _LONGEST_LINE = 65_536
 """Bytes. A longer line is searched in parts, which overlap by half of this."""
 
 _NOBODY_READS = (errno.EPIPE, errno.ECONNRESET, errno.EIO)
-"""EIO is what a terminal reports that was closed."""
+"""A terminal that was closed reports EIO."""
 
 
 class LineSearch:
@@ -50,7 +50,7 @@ class LineSearch:
         self._search(lines)
 
     def finish(self) -> None:
-        """Search the last line, which may have no end."""
+        """Search the last line, which may lack its newline."""
         self._search([self._rest] if self._rest else [])
         self._rest = b""
 
@@ -61,11 +61,11 @@ class LineSearch:
 async def pass_on(pipe: IO[bytes], search: LineSearch, exited: CancellationToken) -> None:
     """Copy to our stdout what a command writes to a pipe, until it has exited, and search it.
 
-    What the command has left running may keep the pipe open; it is not waited for. The pipe is
-    closed at the end, and as soon as nobody reads our stdout: the command then gets SIGPIPE.
+    Background processes of the command may keep the pipe open; they are not waited for. The pipe
+    is closed at the end, or as soon as our stdout has no reader: the command then gets SIGPIPE.
 
     Args:
-        pipe: The end to read from, unbuffered; it becomes non-blocking.
+        pipe: The end to read from, unbuffered; it is made non-blocking.
         search: Gets all that is read.
         exited: Cancelled when the command has exited.
 
@@ -77,7 +77,7 @@ async def pass_on(pipe: IO[bytes], search: LineSearch, exited: CancellationToken
     try:
         at_end = False
         while not at_end:
-            # Looked at before the pipe: what the command has written is in there by now.
+            # Checked before the pipe is read: if it has exited, all its output is in the pipe.
             at_end = exited.cancelled
             try:
                 part = os.read(pipe.fileno(), _LARGEST_PIPE if at_end else _CHUNK)
@@ -101,7 +101,7 @@ async def pass_on(pipe: IO[bytes], search: LineSearch, exited: CancellationToken
 async def _write(data: bytes) -> None:
     """Write to our stdout without ever blocking the loop, and without making it non-blocking.
 
-    That mode would be shared with everybody who has the same terminal or pipe open.
+    That mode would be shared with every process that has the same terminal or pipe open.
     """
     if sys.__stdout__ is None:
         return  # the caller has closed it, and the descriptor may be another file by now
@@ -113,7 +113,7 @@ async def _write(data: bytes) -> None:
         try:
             data = data[os.write(_STDOUT, data[: select.PIPE_BUF]) :]
         except BlockingIOError:
-            await asyncio.sleep(0.001)  # somebody else made it non-blocking
+            await asyncio.sleep(0.001)  # another process made it non-blocking
 
 
 async def _ready(

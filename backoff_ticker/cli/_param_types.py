@@ -1,4 +1,4 @@
-"""Values on the command line: kinds that click does not have, and how numbers are written."""
+"""Values on the command line: types that click does not have, and how numbers are written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ else:
     ParamType = click.ParamType
 
 NONE = "none"
-"""The word for None."""
+"""What is typed for None."""
 
 _LARGEST_CODE = 255
 _LARGE = 1e7
@@ -28,7 +28,7 @@ class Seconds(ParamType):
     """A number of seconds.
 
     Args:
-        positive: Whether it must be finite and > 0; otherwise the policy that takes it decides.
+        positive: Whether it must be finite and > 0; if not, the policy checks it.
     """
 
     name = "seconds"
@@ -45,12 +45,12 @@ class Seconds(ParamType):
 
 
 class OrNone(ParamType):
-    """A value of another kind, or the word ``none``.
+    """A value of another type, or the word ``none``.
 
-    That word stays as it is: to click, None is an option that was not given.
+    That word is returned as it is: to click, None is an option that was not given.
 
     Args:
-        kind: The other kind.
+        kind: The other type.
     """
 
     def __init__(self, kind: ParamType) -> None:
@@ -76,7 +76,7 @@ class Jitter(ParamType):
 
 
 class ExitCodes(ParamType):
-    """Exit codes of failures, with commas between."""
+    """Exit codes of failures, separated by commas."""
 
     name = "codes"
 
@@ -92,7 +92,7 @@ class ExitCodes(ParamType):
 
 
 class Regex(ParamType):
-    """A regular expression of Python."""
+    """A Python regular expression."""
 
     name = "regex"
 
@@ -100,7 +100,7 @@ class Regex(ParamType):
         """Return it compiled."""
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of what a later Python may read in another way
+                warnings.simplefilter("ignore")  # about syntax that a later Python may change
                 return re.compile(value)
         except (re.error, OverflowError, RecursionError) as error:
             self.fail(f"{value!r} is not a regular expression: {error}", param, ctx)

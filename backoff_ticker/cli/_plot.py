@@ -1,4 +1,4 @@
-"""``--plot FILE``: the delays as a diagram; what it needs is the extra ``plot``."""
+"""``--plot FILE``: the delays as a diagram; needs the extra ``plot``."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from ._delays import Delay
 
 _GREATEST = 1e100
-"""Seconds: beyond, the arithmetic of a diagram leaves the range of floats."""
+"""Seconds: with more, the arithmetic of a diagram would overflow."""
 
 _HALF_A_BAR = 0.1
 """Retries."""
 
 
 def write_diagram(name: str, delays: Sequence[Delay], path: str) -> None:
-    """Write a diagram of ``delays`` to a file; the end of its name tells the format.
+    """Write a diagram of ``delays`` to a file; its suffix selects the format.
 
     Raises:
         click.UsageError: matplotlib is missing, does not know the format or cannot draw, the delays
             are too great to draw, or the file cannot be written.
     """
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it tells of caches
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it logs about its caches
     try:
         image = _image(name, delays, path)
     except click.UsageError:
         raise
-    except Exception as error:  # what matplotlib needs and lacks, it tells by any of them
+    except Exception as error:  # matplotlib reports what is missing by various errors
         if isinstance(error, ModuleNotFoundError) and str(error.name).startswith("matplotlib"):
             hint = "--plot needs more packages: pip install 'backoff-ticker[plot]'"
             raise click.UsageError(hint) from error

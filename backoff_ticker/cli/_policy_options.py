@@ -1,4 +1,4 @@
-"""The options of each policy, read off the signature of its constructor, and limits around any."""
+"""The options of each policy, from the signature of its constructor, and those of wrappers."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ KINDS: dict[str, ParamType] = {
     "float | timedelta": Seconds(),
     "float | timedelta | None": OrNone(Seconds()),
 }
-"""By the annotation of a constructor's parameter; a bool becomes a pair of flags."""
+"""The click type by the annotation of a constructor's parameter; a bool becomes a pair of flags."""
 
 
 class _Wrapper(NamedTuple):
-    """What an option puts around a policy that has no parameter of its name.
+    """The wrapper that an option adds to a policy without a parameter of that name.
 
     Attributes:
         wrap: Called with the policy and the value of the option.
-        kind: Of that value; the word ``none`` puts nothing around.
+        kind: The type of that value; the word ``none`` adds no wrapper.
     """
 
     wrap: Callable[..., BackOff]
@@ -56,25 +56,25 @@ WRAPPERS = {
     "max_elapsed_time": _Wrapper(with_max_elapsed_time, Seconds()),
     "max_retries": _Wrapper(with_max_retries, click.INT),
 }
-"""By the name of the option, the innermost first."""
+"""By the name of the option, innermost wrapper first."""
 
 
 class PolicyOption(click.Option):
-    """An option that describes a policy, or puts something around one.
+    """An option that is a policy's parameter, or that adds a wrapper.
 
     Args:
-        flag: How it is spelled.
-        around: Whether it puts something around a policy.
-        **options: Those of ``click.Option``.
+        flag: The flag, such as ``--max-interval``.
+        is_wrapper: Whether it adds a wrapper.
+        **options: The options of ``click.Option``.
     """
 
-    def __init__(self, flag: str, *, around: bool = False, **options: Any) -> None:  # noqa: ANN401 - click's
+    def __init__(self, flag: str, *, is_wrapper: bool = False, **options: Any) -> None:  # noqa: ANN401 - click's
         super().__init__([flag], **options)
-        self.around = around
+        self.is_wrapper = is_wrapper
 
 
 class PolicyGroup(click.Group):
-    """A command for each of some policies, in the order of ``POLICIES``."""
+    """A group with one command per policy, in the order of ``POLICIES``."""
 
     def __init__(self, name: str, commands: dict[str, click.Command], **options: Any) -> None:  # noqa: ANN401 - click's
         super().__init__(name, commands, subcommand_metavar="POLICY [OPTIONS]...", **options)
@@ -88,9 +88,9 @@ class PolicyCommand(click.Command):
     """A command whose help has the options of the policy in sections of their own.
 
     Args:
-        name: Of the command.
-        policy_options_of: Returns those that the help shows; None: all that the command has.
-        **options: Those of ``click.Command``.
+        name: The name of the command.
+        policy_options_of: Returns the policy options that the help shows; None: all of them.
+        **options: The options of ``click.Command``.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class PolicyCommand(click.Command):
         for option in options:
             title = "Options"
             if isinstance(option, PolicyOption):
-                title = "Around the policy" if option.around else "Options of the policy"
+                title = "Around the policy" if option.is_wrapper else "Options of the policy"
             record = option.get_help_record(ctx)
             if record is not None:
                 sections.setdefault(title, []).append(record)
@@ -122,7 +122,7 @@ class PolicyCommand(click.Command):
 
 
 def policy_options(policy: NamedPolicy) -> list[PolicyOption]:
-    """Return an option for each parameter of a policy, and for what can be put around it.
+    """Return an option for each parameter of a policy, and for each wrapper it can have.
 
     Raises:
         KeyError: ``KINDS`` lacks the annotation of a parameter, or its help is missing.
@@ -133,7 +133,9 @@ def policy_options(policy: NamedPolicy) -> list[PolicyOption]:
         for parameter in parameters.values()
     ]
     around = [
-        PolicyOption(_flag(name), around=True, type=OrNone(wrapper.kind), help=_HELP_AROUND[name])
+        PolicyOption(
+            _flag(name), is_wrapper=True, type=OrNone(wrapper.kind), help=_HELP_AROUND[name]
+        )
         for name, wrapper in WRAPPERS.items()
         if name not in parameters
     ]
@@ -163,12 +165,12 @@ def _is_required(parameter: inspect.Parameter) -> bool:
 
 
 def _flag(name: str) -> str:
-    """Return how the option for a parameter is spelled."""
+    """Return the flag for a parameter."""
     return f"--{name.replace('_', '-')}"
 
 
 def seed_option() -> click.Option:
-    """Return the option that fixes what is drawn."""
+    """Return the option that seeds random delays."""
     text = "Draw the same delays each time. Without it, each run draws others."
     return click.Option(["--seed"], type=click.IntRange(min=0), help=text)
 
@@ -179,7 +181,7 @@ def build_policy(
     """Return the policy that the options of the current command describe.
 
     Args:
-        policy: Which one.
+        policy: The entry of the policy.
         values: The values of options, by parameter, among them ``seed``; those that were not
             given on the command line do not count.
         clock: For policies that measure time.
@@ -202,31 +204,31 @@ def build_policy(
     missing = [_flag(name) for name in parameters.keys() - own if _is_required(parameters[name])]
     if missing:
         raise click.UsageError(f"{policy.name} needs {', '.join(sorted(missing))}")
-    lent: dict[str, Any] = {"clock": clock, "rng": None}
+    offered: dict[str, Any] = {"clock": clock, "rng": None}
     if seed is not None:
-        lent["rng"] = random.Random(seed)  # type: ignore[arg-type]  # noqa: S311 - no secret
+        offered["rng"] = random.Random(seed)  # type: ignore[arg-type]  # noqa: S311 - no secret
     try:
-        backoff: BackOff = policy(**own, **_accepted(policy, lent))
+        backoff: BackOff = policy(**own, **_accepted(policy, offered))
         if given.get("jitter") is not None or given.get("max_jitter") is not None:
             given.setdefault("max_elapsed_time", _limit_ahead(backoff))
         for name, (wrap, _) in WRAPPERS.items():
             if given.get(name) is not None:
-                backoff = wrap(backoff, given[name], **_accepted(wrap, lent))
+                backoff = wrap(backoff, given[name], **_accepted(wrap, offered))
     except (TypeError, ValueError) as error:
         raise click.UsageError(_with_flags(str(error), [*parameters, *WRAPPERS])) from error
     return backoff
 
 
-def _accepted(make: Callable[..., object], lent: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of ``lent`` that ``make`` has a parameter for."""
+def _accepted(make: Callable[..., object], offered: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of ``offered`` that ``make`` has a parameter for."""
     parameters = inspect.signature(make).parameters
-    return {name: value for name, value in lent.items() if name in parameters}
+    return {name: value for name, value in offered.items() if name in parameters}
 
 
 def _limit_ahead(policy: BackOff) -> float | None:
     """Return a policy's own limit of elapsed time that counts the delay to come, if it has one.
 
-    A jitter around the policy makes that delay longer, so the limit goes around the jitter, too.
+    Added jitter makes that delay longer, so the limit is applied outside the jitter.
     """
     limit: float | None = getattr(policy, "max_elapsed_time", None)
     return limit if getattr(policy, "look_ahead", True) else None
@@ -275,7 +277,7 @@ _HELP = {
     "max_retries": "Stop after this many delays in a row.",
     "max_delay": "The greatest delay, before --jitter and --max-jitter; none: no limit.",
 }
-"""By parameter; their units stand in the metavar."""
+"""Help by parameter; the metavar shows the unit."""
 
 _PLAIN = {"multiplier": "The factor from each delay, without its random part, to the next, >= 1."}
 _LIMIT = {"multiplier": "The factor from each limit to the next, >= 1."}
@@ -290,7 +292,7 @@ _HELP_OF = {
         "multiplier": "A delay can be up to this factor times the one before, >= 1.",
     },
 }
-"""By policy, where a parameter means something of its own."""
+"""Help by policy, where a parameter has a meaning of its own."""
 
 _HELP_AROUND = {
     "jitter": "Draw each delay: full, from 0 to all of it; equal, from half of it; a number F, by "
@@ -302,4 +304,4 @@ _HELP_AROUND = {
     "0 or none: no limit but the policy's own.",
     "max_retries": "Stop after this many delays in a row; none: no limit but the policy's own.",
 }
-"""By option, for policies without a parameter of that name."""
+"""Help by option, for policies without a parameter of that name."""

@@ -22,25 +22,26 @@ if TYPE_CHECKING:
     from ._terminal import Terminal
 
 GRACE = 5.0
-"""Seconds that processes have to end after a signal."""
+"""Seconds that processes get to end after a signal."""
 
 _POLLS = ExponentialBackOff(
     0.001, randomization_factor=0.0, max_interval=0.1, max_elapsed_time=None
 )
-"""How often to look whether a process group is empty: no event tells of others' children."""
+"""How often to check whether a process group is empty: the end of a process that is not our child
+is no event."""
 
 
 class Process:
-    """A running command; its descriptors, the standard ones and any others, are those of ours.
+    """A running command; it inherits all our descriptors, not just the standard ones.
 
-    It belongs to the event loop that runs, in the main thread.
+    It belongs to the event loop that runs in the main thread.
 
     Args:
         command: The program and its arguments; no shell reads them.
         terminal: Lent to the command until it ends.
         mask: The signals that are blocked in the command.
-        until_output: What to search its stdout for, which then goes through a pipe; None: its
-            stdout is ours.
+        until_output: What to search its stdout for, which then goes through a pipe; None: it
+            inherits our stdout.
 
     Raises:
         OSError: The command cannot be executed.
@@ -58,19 +59,19 @@ class Process:
         self._ending = False
         self._hang_up: asyncio.Task[None] | None = None
         loop = asyncio.get_running_loop()
-        # A handler, be it for SIGCHLD alone, is also what lets any signal wake the loop.
+        # Any handler, even for SIGCHLD alone, makes every signal wake the loop.
         loop.add_signal_handler(signal.SIGCHLD, self._collect)
         if signal.getsignal(signal.SIGTSTP) is not signal.SIG_IGN:
             loop.add_signal_handler(signal.SIGTSTP, self._suspend)
 
         def prepare() -> None:
-            """Finish the new process, where all signals are blocked, before it executes."""
+            """Prepare the new process, in which all signals are blocked, before ``exec``."""
             if terminal.lent:
                 terminal.lend(os.getpid())
             for number in signal.valid_signals():
                 if callable(signal.getsignal(number)):
-                    # Ignoring drops what has come to our group, such as a Ctrl-Z. We have got it
-                    # too, and pass it on; here it would stop a process that we are waiting for.
+                    # Ignoring a signal drops a pending one, such as a Ctrl-Z for our group. We
+                    # got it, too, and pass it on; here it would stop a process we wait for.
                     signal.signal(number, signal.SIG_IGN)
                     signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -78,7 +79,7 @@ class Process:
         terminal.lent = terminal.is_available()
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
-            # Our own descriptors are not inheritable, so closing would only hit the caller's.
+            # Our own descriptors are not inheritable; close_fds would close only the caller's.
             self._process = subprocess.Popen(  # noqa: S603 - no shell reads the arguments
                 list(command),
                 bufsize=0,
@@ -131,10 +132,10 @@ class Process:
         return True
 
     async def end(self, number: int) -> None:
-        """Send a signal to the group and see to it that the whole group ends.
+        """Send a signal to the group and make sure that the whole group ends.
 
-        Processes that are left get SIGTERM when the command itself has ended, or does not, and
-        SIGKILL after that. If the command has ended before, those that it left are left alone.
+        Once the command has ended, or after ``GRACE`` seconds, remaining processes get SIGTERM, and
+        SIGKILL after that. If the command had ended before, its background processes stay.
         """
         self._ending = True
         if not self._exited.cancelled:
@@ -148,10 +149,10 @@ class Process:
         if self._copying is not None:
             done, _ = await asyncio.wait({self._copying}, timeout=GRACE)
             for task in done:
-                task.exception()  # or asyncio would report it, when it is too late to matter
+                task.exception()  # retrieve it, or asyncio would report it
 
     async def _group_has_ended(self) -> bool:
-        """Wait up to ``GRACE`` seconds until nobody is left in the group."""
+        """Wait up to ``GRACE`` seconds until no process is left in the group."""
         limit = CancellationToken().child(timeout=GRACE)
         await any_of(self._exited, limit).wait_async()
         async for _ in AsyncTicker(_POLLS, token=limit):
@@ -160,9 +161,9 @@ class Process:
         return False
 
     def _group_is_empty(self) -> bool:
-        """Whether nobody is left in the group but dead processes.
+        """Whether only dead processes are left in the group.
 
-        Those can stay for long where the first process of a container does not collect orphans.
+        Those can stay for long if the first process of a container does not reap orphans.
         """
         try:
             while os.waitpid(-self._group, os.WNOHANG)[0]:
@@ -174,7 +175,7 @@ class Process:
         except ProcessLookupError:
             return True
         except PermissionError:
-            pass  # somebody else's, such as one started by sudo
+            pass  # a process of another user, such as one started by sudo
         states = []
         for path in Path("/proc").glob("[0-9]*/stat"):
             try:
@@ -197,7 +198,7 @@ class Process:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGTSTP)
 
     def _collect(self) -> None:
-        """Find out what has become of the command; called at each SIGCHLD."""
+        """Note whether the command has ended or stopped; called at each SIGCHLD."""
         while not self._exited.cancelled:
             pid, status = os.waitpid(self._group, os.WNOHANG | os.WUNTRACED)
             if not pid:
@@ -210,17 +211,17 @@ class Process:
                 self._exited.cancel()
 
     def _stopped(self, number: int) -> None:
-        """Do what the shell that waits for us expects of a command that has stopped."""
+        """Handle a stop of the command as the shell that waits for us expects."""
         if self._ending or not self._terminal.exists:
-            return  # somebody else has stopped it, and will continue it
+            return  # another process has stopped it, and will continue it
         needs_terminal = number in (signal.SIGTTIN, signal.SIGTTOU)
         if needs_terminal and self._terminal.lend(self._group):
             self._send(signal.SIGCONT)
         elif needs_terminal or self._terminal.lent:
             stopped = self._suspend()
             if needs_terminal and not stopped:
-                # There is no shell that could ever give us the terminal. The kernel sends SIGHUP
-                # to stopped groups that were orphaned.
+                # No shell can ever give us the terminal. In that case, an orphaned group that is
+                # stopped, the kernel sends SIGHUP; so do we.
                 self._hang_up = asyncio.create_task(self.end(signal.SIGHUP))
 
     def _suspend(self) -> bool:
@@ -242,4 +243,4 @@ class Process:
             if number != signal.SIGTSTP:
                 os.killpg(self._group, signal.SIGCONT)
         except (ProcessLookupError, PermissionError):
-            pass  # nobody is left, or nobody whom we may signal
+            pass  # no process is left, or none that we may signal

@@ -1,4 +1,4 @@
-"""What ``run`` says on stderr: a line for each event, and a countdown on a terminal."""
+"""What ``run`` writes to stderr: a line for each event, and a countdown on a terminal."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _ERASE_LINE = "\r\x1b[2K"
 
 
 class CommandFailed(Exception):
-    """An attempt failed; the message tells how, after "attempt 1".
+    """An attempt failed; the message says how and follows "attempt 1".
 
     Attributes:
         status: The exit status of the run if no attempt follows.
-        final: Why none does; None: the policy and the limits decide.
+        final: Why no attempt follows; None: the policy and the limits decide.
     """
 
     def __init__(self, status: int, how: str, final: str | None = None) -> None:
@@ -35,12 +35,12 @@ class CommandFailed(Exception):
 
 
 class Progress:
-    """Hooks of a retry that tell how far it is.
+    """The hooks of a retry that report its progress.
 
     Args:
         token: Cancelled by a signal.
         max_attempts: How many attempts there may be; None: any number.
-        quiet: Whether to say nothing.
+        quiet: Whether to write nothing.
     """
 
     def __init__(self, token: CancellationToken, max_attempts: int | None, *, quiet: bool) -> None:
@@ -54,41 +54,41 @@ class Progress:
             and os.environ.get("TERM") != "dumb"
         )
         self._countdown: asyncio.Task[None] | None = None
-        self._told: BaseException | None = None
+        self._reported: BaseException | None = None
 
     def on_attempt(self, outcome: Outcome) -> None:
-        """Tell that an attempt begins; of the first there is nothing to say."""
+        """Report that an attempt begins, except the first."""
         self._end_countdown()
         if outcome.attempts > 1:
             self._line(f"attempt {outcome.attempts}{self._of}", "bright_white")
 
     def on_success(self, outcome: Outcome) -> None:
-        """Tell that an attempt has succeeded."""
+        """Report that an attempt has succeeded."""
         self._line(f"attempt {outcome.attempts} succeeded", "green")
 
     def on_retry(self, outcome: Outcome) -> None:
-        """Tell that an attempt has failed, and when the next one begins."""
+        """Report that an attempt has failed, and when the next one begins."""
         delay = outcome.delay or 0.0
-        self._told = outcome.last_error
+        self._reported = outcome.last_error
         text = f"attempt {outcome.attempts} {outcome.last_error}"
         self._line(f"{text}; next attempt in {rounded(delay)} s", "yellow")
         if self._counts_down:
             self._countdown = asyncio.create_task(self._count_down(delay))
 
     def on_give_up(self, outcome: Outcome) -> None:
-        """Tell why no further attempt is made."""
+        """Report why no further attempt is made."""
         self._end_countdown()
         error = outcome.last_error
         if self._token.cancelled:
             why = f"ended by {self._token.cause}"
-        elif outcome.reason is StopReason.DEADLINE and error is self._told:
+        elif outcome.reason is StopReason.DEADLINE and error is self._reported:
             why = "timed out"  # in an attempt, not before a wait
         elif isinstance(error, CommandFailed):
             ran_out = outcome.reason is StopReason.DEADLINE
             limit = "no time for another attempt" if ran_out else "giving up"
             why = f"attempt {outcome.attempts} {error}; {error.final or limit}"
         else:
-            return  # it is told elsewhere
+            return  # it is reported elsewhere
         self._line(why, "red")
 
     async def _count_down(self, delay: float) -> NoReturn:
@@ -115,4 +115,4 @@ class Progress:
         try:
             click.echo(text, nl=nl, err=True, color=False if os.environ.get("NO_COLOR") else None)
         except OSError:
-            pass  # nobody reads it
+            pass  # stderr was closed

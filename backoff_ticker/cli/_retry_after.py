@@ -1,4 +1,4 @@
-"""``backoff-ticker retry-after``: how long the value of a Retry-After field asks to wait."""
+"""``backoff-ticker retry-after``: how long a Retry-After field asks the client to wait."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..retries import parse_retry_after
 from ._param_types import exact
 
 _EXACT_BELOW = 1e12
-"""Seconds; not much beyond, a float no longer counts milliseconds exactly."""
+"""Seconds; not far above this a float no longer holds milliseconds exactly."""
 
 
 class _ValueCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take -5 for a value, if a bad one, and not for an option."""
+        """Treat -5 as a (bad) value, not as an option."""
         negative = args and args[0][:1] == "-" and args[0][1:2].isdigit()
         return super().parse_args(ctx, ["--", *args] if negative else args)
 
@@ -35,7 +35,7 @@ def retry_after_command() -> click.Command:
 
 
 def _show(value: str) -> None:
-    # A field that was cut out of a response may have the end of its line.
+    # A field copied from a response may end with its newline.
     wait = parse_retry_after(value.rstrip("\r\n"), resolve_clock(None).time())
     if wait is None:
         raise click.ClickException(f"neither a number of seconds nor an HTTP date: {value!r}")

@@ -1,4 +1,4 @@
-"""``backoff-ticker run``: a command again and again, until it succeeds."""
+"""``backoff-ticker run``: repeats a command until it succeeds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..policies import BackOff
 
 NO_MATCH = 1
-TIMED_OUT = 124  # as timeout of the GNU core utilities
+TIMED_OUT = 124  # as timeout(1) of GNU coreutils
 SIGNAL_BASE = 128  # what shells add to the number of the signal that ended a program
 
 _ENDINGS = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
@@ -40,23 +40,23 @@ _BROKEN_PIPE = SIGNAL_BASE + signal.SIGPIPE
 class NotExecutable(click.ClickException):
     """The command cannot be executed."""
 
-    exit_code = 126  # as shells
+    exit_code = 126  # as in shells
 
 
 class NotFound(click.ClickException):
     """The command was not found."""
 
-    exit_code = 127  # as shells
+    exit_code = 127  # as in shells
 
 
 class Limits(NamedTuple):
-    """When an attempt has succeeded, and when no other follows.
+    """When an attempt counts as a success, and when no other attempt follows.
 
     Attributes:
         max_attempts: How many attempts there may be; None: any number.
-        timeout: Seconds for everything; None: no limit.
+        timeout: Seconds for the whole run; None: no limit.
         attempt_timeout: Seconds for each attempt; None: no limit.
-        on_exit_code: The exit codes after which there is another attempt; None: all but 0.
+        on_exit_code: The exit codes after which another attempt follows; None: all but 0.
         until_output: An attempt succeeds if a line of its stdout matches this, whatever its exit
             code; None: if its exit code is 0.
     """
@@ -83,13 +83,13 @@ def run(command: Sequence[str], backoff: BackOff, limits: Limits, *, quiet: bool
     Raises:
         click.ClickException: The command cannot be executed, or its output cannot be written.
     """
-    heeded = [number for number in _ENDINGS if signal.getsignal(number) is not signal.SIG_IGN]
-    # SIGTTOU would stop us as we take the terminal back, or write while a command has it.
+    endings = [number for number in _ENDINGS if signal.getsignal(number) is not signal.SIG_IGN]
+    # SIGTTOU would stop us when we take the terminal back, or write while a command has it.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
     terminal = Terminal()
     try:
-        with cancel_on_signals(signal.SIGTERM, *heeded) as token:
+        with cancel_on_signals(signal.SIGTERM, *endings) as token:
             progress = Progress(token, limits.max_attempts, quiet=quiet)
             start = partial(Process, command, terminal, mask, limits.until_output)
             return asyncio.run(_retry(start, backoff, limits, token, progress))
@@ -136,7 +136,7 @@ async def _attempt(start: Callable[[], Process], limits: Limits, token: Cancella
         click.ClickException: It cannot be executed.
         OSError: Its output cannot be passed on.
     """
-    token.raise_if_cancelled()  # a retry makes its first attempt in any case
+    token.raise_if_cancelled()  # a retry makes its first attempt even if the token is cancelled
     try:
         process = start()
     except OSError as error:
@@ -145,7 +145,7 @@ async def _attempt(start: Callable[[], Process], limits: Limits, token: Cancella
         if not await process.wait(limits.attempt_timeout):
             await process.end(signal.SIGTERM)
             raise CommandFailed(TIMED_OUT, "timed out")
-    except asyncio.CancelledError:  # by a signal, or because the time for everything is over
+    except asyncio.CancelledError:  # by a signal, or at the timeout of the run
         await process.end(_signal_of(token) if token.cancelled else signal.SIGTERM)
         raise
     finally:
@@ -170,7 +170,7 @@ def _judge(code: int, matched: bool | None, on_exit_code: frozenset[int] | None)
     Args:
         code: The exit code; -N: signal N killed the command.
         matched: Whether the output matched; None: it was not searched.
-        on_exit_code: The exit codes after which there is another attempt; None: all but 0.
+        on_exit_code: The exit codes after which another attempt follows; None: all but 0.
 
     Raises:
         CommandFailed: The attempt has failed.
@@ -185,10 +185,10 @@ def _judge(code: int, matched: bool | None, on_exit_code: frozenset[int] | None)
         final = None
     elif status in _INTERRUPTED:
         final = "interrupted"
-    elif status == _BROKEN_PIPE and _nobody_reads():
+    elif status == _BROKEN_PIPE and _stdout_has_no_reader():
         final = "nobody reads the output"
     else:
-        final = None if on_exit_code is None else "not to be repeated"
+        final = None if on_exit_code is None else "not to be retried"
     raise CommandFailed(status, how, final)
 
 
@@ -199,8 +199,8 @@ def _name_of(number: int) -> str:
         return f"signal {number}"  # real-time signals have no name
 
 
-def _nobody_reads() -> bool:
-    """Whether what is written to our stdout can reach nobody."""
+def _stdout_has_no_reader() -> bool:
+    """Whether our stdout is a pipe or terminal without a reader."""
     poll = select.poll()
     poll.register(1, 0)
     return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))

@@ -44,14 +44,14 @@ def _policy_options(policy: NamedPolicy) -> list[PolicyOption]:
 def _options_of_all_policies() -> list[PolicyOption]:
     """Return one option for each name.
 
-    One that is put around some policies and belongs to others has the kind of the former, which is
-    wider; which are required, and which can be none, the policy decides.
+    An option that is a wrapper for some policies and a parameter of others has the type of the
+    wrapper, which accepts more; the policy decides which are required and which may be none.
     """
     options: dict[str | None, PolicyOption] = {}
     for policy in POLICIES.values():
         for option in _policy_options(policy):
             option.required = False
-            if option.name not in options or option.around:
+            if option.name not in options or option.is_wrapper:
                 options[option.name] = option
     return [*options.values()]
 

@@ -1,8 +1,8 @@
-"""The controlling terminal: a command has it while it runs, as a job of a shell does.
+"""The controlling terminal: lent to a command while it runs, and taken back, as by a shell.
 
 Invariants:
-    * Only a process group that has the terminal gives it away: a run in the background takes it
-      from nobody.
+    * A process group gives the terminal away only while it has it: a run in the background never
+      takes it from another group.
     * SIGTTOU is blocked while a ``Terminal`` is in use, or changing the terminal would stop us.
 """
 
@@ -20,8 +20,8 @@ class Terminal:
     it is lent only to a command that asks for it, by being stopped as it reads from it.
 
     Attributes:
-        in_pipeline: Whether others may need it while a command runs.
-        lent: Whether a command has it.
+        in_pipeline: Whether other processes may need it while a command runs.
+        lent: Whether a command has it now.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Terminal:
         return self._fd is not None
 
     def is_available(self) -> bool:
-        """Whether a command is to have it from its start."""
+        """Whether a command is to get it as soon as it starts."""
         try:
             return (
                 self._fd is not None
@@ -60,7 +60,7 @@ class Terminal:
                 return False
             os.tcsetpgrp(self._fd, group)
         except OSError:
-            return False  # the terminal was closed, or nobody is left in the group
+            return False  # the terminal was closed, or the group is empty
         self.lent = True
         return True
 
@@ -82,7 +82,7 @@ class Terminal:
             pass  # the terminal was closed
 
     def close(self) -> None:
-        """Release it."""
+        """Close our descriptor of it."""
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
@@ -92,7 +92,7 @@ def stop_our_group() -> bool:
     """Stop our process group, as Ctrl-Z does; return after a shell has continued it.
 
     Returns:
-        Whether it was stopped; the kernel stops no group that no shell could continue.
+        Whether it was stopped: the kernel does not stop a group that no shell could continue.
     """
     handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCONT})

@@ -9,7 +9,7 @@ What always holds:
 
 * Nothing runs early, and no wait is handed to the system for longer than a day.
 * A scheduled callback is called once or was prevented, never both.
-* Nothing takes a lock that a signal handler, a finalizer or a callback could meet.
+* Nothing takes a lock on which a signal handler, a finalizer or a callback could block.
 """
 
 from __future__ import annotations

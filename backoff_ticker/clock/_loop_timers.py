@@ -1,4 +1,4 @@
-"""All timers of one event loop in one heap, under one or few timers of the loop itself.
+"""All timers of one event loop in one heap, driven by one or a few timers of the loop itself.
 
 A loop keeps its own timers in a heap too, but compares them in Python and runs each by itself: a
 tick would cost 20 instead of 13 microseconds.
@@ -7,8 +7,8 @@ Invariants:
     * The heap is touched only where the loop runs. Other threads, signal handlers and finalizers
       only mark a timer as cancelled.
     * While a timer is pending, a handle of the loop is armed for the earliest time, or before.
-    * An interrupt in the loop's own code can lose a handle as it fires. An overdue handle therefore
-      counts for nothing: no new timer relies on it, and setting one replaces it.
+    * An interrupt in the loop's own code can lose a handle as it fires. An overdue handle is
+      therefore ignored: no new timer relies on it, and setting a timer replaces it.
     * No callback runs early, however the loop rounds.
 """
 
@@ -54,8 +54,8 @@ class LoopTimer:
 
     def cancel(self) -> bool:
         """Prevent the call; True if this is what prevented it."""
-        # ATOMIC: nothing is called from this look at the callback to the store; run() does the
-        # same. A list to pop from, as in the scheduler, costs memory for each waiting coroutine.
+        # ATOMIC: no call between reading the callback and the store; run() does the same. A list
+        # to pop from, as in the scheduler, would cost memory for each waiting coroutine.
         if self._callback is None:
             return False
         self._callback = None
@@ -64,8 +64,8 @@ class LoopTimer:
         return True
 
     def run(self) -> None:
-        """Call back, unless cancelled."""
-        # ATOMIC: nothing is called from this look at the callback to the store.
+        """Run the callback, unless cancelled."""
+        # ATOMIC: no call between reading the callback and the store.
         callback, context = self._callback, self._context
         self._callback = self._context = None
         if callback is not None and context is not None:
@@ -75,12 +75,11 @@ class LoopTimer:
 class _TimerHeap:
     """The timers of one loop.
 
-    The handles of the loop keep it alive, and nothing else does: a loop that is dropped takes its
-    timers with it.
+    Only the handles of the loop keep it alive: when the loop is dropped, its timers are collected.
 
     Attributes:
         loop: The loop, as long as it lives.
-        cancelled: About how many timers in the heap are cancelled; tells when a sweep pays.
+        cancelled: About how many timers in the heap are cancelled; decides when to sweep.
     """
 
     __slots__ = (

@@ -58,7 +58,7 @@ class Parker(Protocol):
 
 @runtime_checkable
 class Clock(Protocol):
-    """What tells the time and waits; ``clock=`` takes any object with these four methods.
+    """A source of time and of waits; ``clock=`` takes any object with these four methods.
 
     Example:
         >>> from backoff_ticker import Clock, SystemClock

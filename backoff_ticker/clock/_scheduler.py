@@ -1,14 +1,14 @@
-"""The scheduler: one daemon thread that calls back at given times, for all that must be pushed.
+"""The scheduler: one daemon thread that calls back at given times, where no reader waits itself.
 
 It starts with its first call, ends after a few idle seconds, and begins empty in a forked child.
-It takes no lock that a caller could meet: a call is posted by a step that may interrupt itself, so
-calls can be scheduled and cancelled in signal handlers and finalizers.
+No caller can block on a lock: a call is posted in a way that a signal handler may interrupt by
+posting another, so calls can be scheduled and cancelled in signal handlers and finalizers.
 
 Invariants:
     * Only the thread that is the runner touches the heap; others read its length.
-    * Of several threads started at once one becomes the runner. A runner that gives up checks for
-      posted calls after that; a caller posts first and looks for a runner after that. So one of
-      the two sees the other.
+    * Of several threads started at once, one becomes the runner. A runner that ends resigns first
+      and then checks for posted calls; a caller posts first and then checks for a runner. So one
+      of the two sees the other.
     * A callback belongs to the runner or to ``cancel()``, whichever pops it from its call.
     * The runner stays while the heap holds a call.
 """
@@ -34,7 +34,7 @@ _SWEEP_FROM = 64
 
 
 class SystemParker:
-    """A raw lock that its one waiter acquires a second time: the cheapest interruptible wait."""
+    """A raw lock that its one waiter acquires again: the cheapest wait that can be interrupted."""
 
     __slots__ = ("_lock",)
 
@@ -43,7 +43,7 @@ class SystemParker:
         self._lock.acquire()
 
     def park(self, deadline: float | None) -> bool:
-        """Wait until unparked (True), or no less than until ``deadline`` (False)."""
+        """Wait until unparked (True), or until ``deadline`` has passed (False)."""
         acquire = self._lock.acquire
         if deadline is None:
             return acquire()  # wakes sooner than an acquire with a time-out
@@ -87,7 +87,7 @@ class ScheduledCall:
         return True
 
     def run(self) -> None:
-        """Call back, unless cancelled; an error is reported and goes no further."""
+        """Run the callback, unless cancelled; its error is reported, not raised."""
         try:
             callback = self._callbacks.pop()
         except IndexError:

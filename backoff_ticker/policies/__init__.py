@@ -4,11 +4,11 @@ Files, each of which imports only from those above it:
 
 - ``_protocol``: what a policy is, and how one reads the time.
 - ``_copying``: how a policy is copied, with the policies that it holds.
-- ``_base``: the base class of our policies: bounds, copies, elapsed time.
-- ``_run``: running a policy: what asks it, checks its answers, finds its token.
+- ``_base``: the base class of the policies here: bounds, copies, elapsed time.
+- ``_run``: running a policy: asking it, checking its answers, finding its token.
 - ``_constant``, ``_exponential``, ``_aws_jitter``: policies without feedback, by family.
 - ``_algorithm``, ``_algorithm_policies``: the feedback policies of Perl's Algorithm::Backoff.
-- ``_wrapper``: the base of policies around another; ``_limits``, ``_jitter``: ours.
+- ``_wrapper``: the base of policies around another; ``_limits``, ``_jitter``: those of the package.
 - ``_chain``: policies one after the other.
 - ``_named``: the table of policies by name.
 

@@ -42,13 +42,13 @@ _EXACT_CALLS = 100
 """Bounds of later calls follow from those of this one, so that their cost does not grow."""
 
 _MOST_STEPS = 10**9
-"""Beyond so many calls rounding may add up to more than a part in a million."""
+"""Beyond this many calls, rounding may add up to more than one part in a million."""
 
 _ROUNDING = 1e-9
 _ROUNDING_A_STEP = 2.0**-51
 _ROUNDING_NEAR_ZERO = 1e-300
-"""Bounds are widened by these parts of a delay, and by this many seconds, where a formula stands
-for steps of which each is rounded."""
+"""By what fraction of a delay, and by how many seconds, bounds are widened where one formula
+replaces many steps that are rounded one by one."""
 
 
 class AlgorithmBackOff(Policy):
@@ -60,12 +60,12 @@ class AlgorithmBackOff(Policy):
     since the start; the attempt is counted, and at ``max_attempts`` it is ``STOP``; a timestamp
     before the last accepted one is refused; the raw delay is computed by the rule of the class;
     ``consider_actual_delay`` adds the previous delay and subtracts the time since the previous
-    timestamp; jitter; the cap at ``max_delay``; the floors 0 and ``min_delay``, which wins over the
-    cap. ``success()`` restarts the count and takes the same steps from the timestamp on.
+    timestamp; jitter; the cap at ``max_delay``; the lower limits 0 and ``min_delay``, which wins
+    over the cap. ``success()`` restarts the count and takes the same steps from the timestamp on.
 
     A rule that builds on the previous delay takes the delay returned, jitter and limits included.
-    A ticker passes on what it is told (``ticker.success()``); a request for the next tick without
-    that counts as a failure.
+    A ticker passes its ``success()`` and ``failure()`` on; a request for the next tick without
+    either counts as a failure.
 
     Source: ``Algorithm::Backoff`` of Perl. Its -1 is ``STOP`` here; it does not check values.
 
@@ -89,7 +89,7 @@ class AlgorithmBackOff(Policy):
         last_delay: The delay returned last; None before the first.
 
     Raises:
-        TypeError, ValueError: A parameter is no number in its range.
+        TypeError, ValueError: A parameter is not a number in its range.
 
     Not thread-safe: tickers and retries run copies of their own.
 
@@ -178,10 +178,10 @@ class AlgorithmBackOff(Policy):
 
         Args:
             timestamp: When it failed, in seconds that never go back. None: ``clock.time()``. If
-                that is the clock of a ticker and was set back, it counts as standing still.
+                a ticker's wall clock was set back, time counts as standing still.
 
         Raises:
-            TypeError, ValueError: ``timestamp`` is no finite number, or less than the previous
+            TypeError, ValueError: ``timestamp`` is not a finite number, or less than the previous
                 one; nothing has changed then.
         """
         now = self._moment(timestamp)
@@ -227,7 +227,8 @@ class AlgorithmBackOff(Policy):
     def _check(self, now: float) -> None:
         if self._timestamp is not None and now < self._timestamp:
             raise ValueError(
-                f"timestamp must not be less than the one before ({self._timestamp!r}), not {now!r}"
+                f"timestamp must not be less than the previous one ({self._timestamp!r}), "
+                f"not {now!r}"
             )
 
     def _next_delay(self, rule: Rule, now: float) -> float:
@@ -291,7 +292,7 @@ class AlgorithmBackOff(Policy):
     def _exact_bounds(self, n: int) -> Bounds:
         """Take the first ``n`` steps, on from those of the last call if they are part of them.
 
-        That makes the bounds of all calls, one after the other, cost one step each.
+        So asking for the bounds of all calls, one after the other, costs one step each.
         """
         parameters = tuple(getattr(self, name) for name in (*self._shown, *self._shown_unless))
         known, attempt, bounds = self._last_bounds or (None, 0, None)
@@ -304,7 +305,7 @@ class AlgorithmBackOff(Policy):
         return bounds
 
     def _following_bounds(self, attempt: int, last: Bounds | None) -> Bounds:
-        """Return the bounds of a failure from those of the one before, by the same steps.
+        """Return the bounds of a failure from those of the previous one, by the same steps.
 
         Rounding keeps the order of numbers, so these are exact.
         """
@@ -324,7 +325,7 @@ class AlgorithmBackOff(Policy):
     def _later_bounds(self, last: Bounds, steps: int) -> Bounds:
         """Return the bounds ``steps`` failures after the last exact ones."""
         first, factor, summand = self._rule(_EXACT_CALLS, success=False)
-        if first is None:  # consider_actual_delay adds up delays of which each follows a rule
+        if first is None:  # consider_actual_delay adds up delays, each by a rule
             return self._limited(0.0), self._limited(LARGEST)
         following = self._following_bounds(_EXACT_CALLS + 1, last)
         less, more = 1.0 - self.jitter_factor, 1.0 + self.jitter_factor
@@ -339,8 +340,8 @@ class AlgorithmBackOff(Policy):
     ) -> Bounds:
         """Return the bounds of one end, after ``steps`` times ``x = x * factor + summand``.
 
-        An end that rises once always rises, one that falls always falls, and one that stays
-        always stays. A sum or a power alone also tells how far.
+        An end that rises once always rises, one that falls always falls, and one that stays always
+        stays. If only a sum or only a power is involved, how far follows as well.
         """
         if following == last:
             return last, last

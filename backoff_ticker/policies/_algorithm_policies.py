@@ -28,7 +28,7 @@ class ConstantFeedbackBackOff(AlgorithmBackOff):
         options: See ``AlgorithmBackOff``.
 
     Raises:
-        TypeError, ValueError: A parameter is no number in its range.
+        TypeError, ValueError: A parameter is not a number in its range.
 
     Example:
         >>> from backoff_ticker import ConstantFeedbackBackOff
@@ -70,7 +70,7 @@ class ExponentialFeedbackBackOff(AlgorithmBackOff):
         options: See ``AlgorithmBackOff``.
 
     Raises:
-        TypeError, ValueError: A parameter is no number in its range.
+        TypeError, ValueError: A parameter is not a number in its range.
 
     Example:
         >>> from backoff_ticker import ExponentialFeedbackBackOff
@@ -102,7 +102,7 @@ class ExponentialFeedbackBackOff(AlgorithmBackOff):
 
 
 class FibonacciBackOff(AlgorithmBackOff):
-    """Wait after each failure the sum of the two delays before; another time after a success.
+    """Wait the sum of the two previous delays after each failure; another time after a success.
 
     The raw delays are ``initial_delay1``, ``initial_delay2``, and then the sums of the last two
     raw delays, before jitter and limits. A success restarts them.
@@ -116,7 +116,7 @@ class FibonacciBackOff(AlgorithmBackOff):
         options: See ``AlgorithmBackOff``.
 
     Raises:
-        TypeError, ValueError: A parameter is no number in its range.
+        TypeError, ValueError: A parameter is not a number in its range.
 
     Example:
         >>> from backoff_ticker import FibonacciBackOff
@@ -166,11 +166,11 @@ def _fibonacci() -> list[float]:
 _FIBONACCI = _fibonacci()
 
 
-# The delay follows from the delay before; the first is the initial one, also after a success
+# The delay follows from the previous one; the first is the initial one, also after a success
 
 
 class LILDBackOff(AlgorithmBackOff):
-    """Add seconds to the delay after each failure, take seconds off after each success.
+    """Add seconds to the delay after each failure, subtract seconds after each success.
 
     The first delay is the initial one, after a failure or a success alike.
 
@@ -183,7 +183,7 @@ class LILDBackOff(AlgorithmBackOff):
         options: See ``AlgorithmBackOff``.
 
     Raises:
-        TypeError, ValueError: A parameter is no number in its range.
+        TypeError, ValueError: A parameter is not a number in its range.
 
     Example:
         >>> from backoff_ticker import LILDBackOff
@@ -236,7 +236,7 @@ class LIMDBackOff(AlgorithmBackOff):
         options: See ``AlgorithmBackOff``.
 
     Raises:
-        TypeError, ValueError: A parameter is no number in its range.
+        TypeError, ValueError: A parameter is not a number in its range.
 
     Example:
         >>> from backoff_ticker import LIMDBackOff
@@ -276,7 +276,7 @@ class LIMDBackOff(AlgorithmBackOff):
 
 
 class MILDBackOff(AlgorithmBackOff):
-    """Multiply the delay after each failure, take seconds off after each success.
+    """Multiply the delay after each failure, subtract seconds after each success.
 
     The first delay is the initial one, after a failure or a success alike.
 
@@ -289,7 +289,7 @@ class MILDBackOff(AlgorithmBackOff):
         options: See ``AlgorithmBackOff``.
 
     Raises:
-        TypeError, ValueError: A parameter is no number in its range.
+        TypeError, ValueError: A parameter is not a number in its range.
 
     Example:
         >>> from backoff_ticker import MILDBackOff
@@ -342,7 +342,7 @@ class MIMDBackOff(AlgorithmBackOff):
         options: See ``AlgorithmBackOff``.
 
     Raises:
-        TypeError, ValueError: A parameter is no number in its range.
+        TypeError, ValueError: A parameter is not a number in its range.
 
     Example:
         >>> from backoff_ticker import MIMDBackOff

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _CappedGrowth(Policy):
-    """The part that the three share: a limit that grows from a base to a cap."""
+    """What the three policies share: a limit that grows from a base to a cap."""
 
     __slots__ = ("_rng", "base", "cap", "multiplier", "retries")
 
@@ -75,7 +75,7 @@ class FullJitterBackOff(_CappedGrowth):
         retries: Delays returned since ``reset()``.
 
     Raises:
-        TypeError, ValueError: A parameter is no finite duration in its range.
+        TypeError, ValueError: A parameter is not a finite duration in its range.
 
     Not thread-safe: tickers and retries run copies of their own.
 
@@ -113,7 +113,7 @@ class EqualJitterBackOff(_CappedGrowth):
         retries: Delays returned since ``reset()``.
 
     Raises:
-        TypeError, ValueError: A parameter is no finite duration in its range.
+        TypeError, ValueError: A parameter is not a finite duration in its range.
 
     Not thread-safe: tickers and retries run copies of their own.
 
@@ -136,7 +136,7 @@ class EqualJitterBackOff(_CappedGrowth):
 
 
 class DecorrelatedJitterBackOff(_CappedGrowth):
-    """Wait any time from a base up to three times the delay before.
+    """Wait any time from a base up to three times the previous delay.
 
     Each call draws uniformly from ``base`` to the last delay (at first: ``base``) times
     ``multiplier``, which is 3 in the source, and returns that, or ``cap`` if it is more.
@@ -154,7 +154,7 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
         last_delay: The delay returned last; ``base`` before the first.
 
     Raises:
-        TypeError, ValueError: A parameter is no finite duration in its range.
+        TypeError, ValueError: A parameter is not a finite duration in its range.
 
     Not thread-safe: tickers and retries run copies of their own.
 
@@ -184,7 +184,7 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
         self._count()
         spread = min(self.multiplier * self.last_delay, LARGEST) - self.base
         drawn = self.base + spread * draw_from(self._rng)
-        # The limit of the formula is free of the rounding of each step, as that of bounds() is.
+        # As in bounds(), the limit comes from the formula, without the rounding of each step.
         self.last_delay = min(drawn, self._limit(self.retries))
         return self.last_delay
 

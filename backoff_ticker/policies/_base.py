@@ -53,12 +53,12 @@ class Policy:
     def bounds(self, n: int) -> Bounds | None:
         """Return the least and the greatest delay that the ``n``-th call can return, in seconds.
 
-        The cost does not grow with ``n``. No delay is outside the bounds. They may be wider than
-        the delays are: for LIMD, LILD, MILD and MIMD and with ``consider_actual_delay`` beyond
+        The cost does not grow with ``n``. No delay is outside the bounds, but they may be wider
+        than necessary: for LIMD, LILD, MILD and MIMD and with ``consider_actual_delay`` beyond
         call 100, and in a chain where it is not known when a part stops.
 
-        Override it in a subclass that changes the delays. Wrappers and chains do not ask a class
-        that is defined outside the package, and assume any delay.
+        Override it in a subclass that changes the delays. Wrappers and chains call it only for
+        classes of this package; for any other they assume that every delay is possible.
 
         Args:
             n: The number of the call of ``next_backoff()`` since ``reset()``, from 1; for feedback
@@ -68,7 +68,7 @@ class Policy:
             The least and the greatest delay; None if the call can only return ``STOP``.
 
         Raises:
-            TypeError, ValueError: ``n`` is no int of at least 1.
+            TypeError, ValueError: ``n`` is not an int of at least 1.
         """
         call = as_count("n", n, 1)
         return self._span(call, call)
@@ -158,7 +158,7 @@ def as_time_limit(name: str, limit: float | timedelta | None) -> float | None:
     """Return a limit of elapsed time in seconds; None for None and 0, which mean no limit.
 
     Raises:
-        TypeError, ValueError: It is no finite duration of at least 0.
+        TypeError, ValueError: It is not a finite duration of at least 0.
     """
     return as_seconds(name, 0.0 if limit is None else limit) or None
 

@@ -30,9 +30,9 @@ class ChainBackOff(Policy):
 
     Attributes:
         backoffs: The policies.
-        position: The index of the one that is asked; their number once all have stopped.
-        token: Cancels what runs the chain: the token of the one policy that has one, else a token
-            that combines them. None: no policy has one.
+        position: The index of the policy in use; their number once all have stopped.
+        token: Cancels what runs the chain: the token of the one policy that has one, or a token
+            that combines several. None: no policy has one.
     """
 
     __slots__ = ("backoffs", "position", "token")
@@ -89,8 +89,8 @@ class ChainBackOff(Policy):
     def _parts(self) -> Iterator[tuple[BackOff | None, float, float]]:
         """Yield each policy and how many delays it returns, at least and at most.
 
-        None stands for a policy that shares one with an earlier part, which has used it by then,
-        nobody knows how often.
+        None stands for a policy that shares another with an earlier part: how often that part has
+        used it by then is unknown.
         """
         used: set[int] = set()
         for backoff in self.backoffs:
@@ -102,7 +102,8 @@ class ChainBackOff(Policy):
     def _span(self, first: int, last: int) -> Bounds | None:
         found: Bounds | None = None
         for part, least, most in self._parts():
-            # Both count from the first call that may be, and from the first that must be, its own.
+            # `last` counts from the first call that may be this part's, `first` from the first
+            # that must be.
             if first <= most:
                 inside = UNKNOWN if part is None else span_of(part, first, int(min(last, most)))
                 found = union(found, inside)
@@ -161,15 +162,15 @@ def chain(*backoffs: BackOff) -> ChainBackOff:
     """Return a policy with the delays of the first policy, then those of the second, and so on.
 
     The next policy takes over when one returns ``STOP``. A policy that has stopped is not asked
-    again before ``reset()``, which resets all of them; so a policy that is given twice has one
-    turn. The chain takes feedback if one of the policies does. The current policy is told; if it
-    takes no feedback, it is asked for its next delay after a failure, and is reset after a
-    success. A token of any of them cancels what runs the chain.
+    again before ``reset()``, which resets all of them; so a policy that is given twice is used
+    once. The chain takes feedback if one of the policies does, and passes it to the current
+    policy; if that takes none, a failure asks it for its next delay and a success resets it. A
+    token of any of them cancels what runs the chain.
 
     Type checkers see that the chain takes feedback if one of the first four policies does.
 
     Raises:
-        TypeError: No policy is given, or an argument is none.
+        TypeError: No policy is given, or an argument is not a policy.
         ValueError: Tokens of the policies have deadlines on different clocks.
 
     Example:

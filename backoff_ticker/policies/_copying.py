@@ -1,4 +1,4 @@
-"""Copies of policies. Each run has its own copy, and each copy its own inner policies.
+"""Copies of policies: each run has its own copy, and each copy has its own inner policies.
 
 ``__copy__`` is honoured. Without it a policy is copied by ``copy.copy``, and then the policies in
 its attributes are copied as well, and those in one level of list, tuple or dict there. A policy
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 _PACKAGE = __name__.partition(".")[0]
 _SEARCHED_SIZE = 100
-"""A container of more items is searched only if its first item is a policy. That keeps the cost
+"""A larger container is searched only if its first item is a policy. That keeps the cost
 of a copy independent of data that a policy holds, such as a list of a million numbers."""
 
 IMMUTABLE: Final = object()
-"""The value of the class attribute ``_immutable`` of policies without state. It counts for exactly
+"""The value of the class attribute ``_immutable`` of policies without state. It holds for exactly
 that class: a subclass may add state."""
 
 
@@ -67,7 +67,7 @@ def copy_policy(name: str, policy: BackOff, clock: TimeSource | None = None) -> 
         clock: Measures time for the copies that were not given a clock of their own.
 
     Raises:
-        TypeError: ``policy`` is no policy, or cannot be copied.
+        TypeError: ``policy`` is not a policy, or cannot be copied.
     """
     if is_immutable(policy):
         return policy
@@ -125,7 +125,7 @@ def _copied_attributes(policy: Any, memo: Memo, clock: TimeSource | None) -> Any
     cls: Any = type(policy)
     copied: Any = cls.__new__(cls)
     memo[id(policy)] = copied
-    # A class may refuse to be changed; setattr() is faster for the others.
+    # A class may forbid assignment; setattr() is faster for the others.
     put = setattr if cls.__setattr__ is object.__setattr__ else object.__setattr__
     for name, value in _attributes(policy).items():
         kind = type(value)

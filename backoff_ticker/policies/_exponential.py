@@ -1,4 +1,4 @@
-"""Exponential back-off as in Google's Java client and Go, and as Cloud Storage recommends it."""
+"""Exponential back-off as in Google's Java client, in Go, and as Cloud Storage recommends it."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class ExponentialBackOff(Policy):
             None or 0: never.
         look_ahead: True (Go): ``STOP`` when elapsed time plus the drawn delay would pass the
             limit; the interval advances all the same. False (Java): ``STOP`` once the elapsed
-            time has passed it; nothing is drawn or advanced. Equality passes in both.
+            time has passed it; nothing is drawn or advanced. Equality does not stop either.
         rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
             own, which no seed fixes and which is seeded again in a forked child.
         clock: Its ``monotonic()`` measures the elapsed time. None: the clock of the ticker or
             retry that runs the policy; else the current clock.
 
     Raises:
-        TypeError, ValueError: A parameter is no finite number in its range.
+        TypeError, ValueError: A parameter is not a finite number in its range.
 
     Not thread-safe: tickers and retries run copies of their own.
 
@@ -171,8 +171,8 @@ class TruncatedExponentialBackOff(Policy):
     ``maximum_backoff`` once ``plain`` has reached it. The policy never stops: put
     ``with_max_retries`` or ``with_max_elapsed_time`` around it.
 
-    Source: "Exponential backoff" in the documentation of Google Cloud Storage, which calls 32 or
-    64 s typical maxima and draws up to 1,000 ms.
+    Source: "Exponential backoff" in the documentation of Google Cloud Storage, which names 32 or
+    64 s as typical maxima and draws up to 1,000 ms.
 
     Args:
         maximum_backoff: The greatest delay: seconds >= 0, or a ``datetime.timedelta``.
@@ -186,7 +186,7 @@ class TruncatedExponentialBackOff(Policy):
         retries: Delays returned since ``reset()``.
 
     Raises:
-        TypeError, ValueError: A parameter is no finite number in its range.
+        TypeError, ValueError: A parameter is not a finite number in its range.
 
     Not thread-safe: tickers and retries run copies of their own.
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     JitterKind = Literal["full", "equal"] | float
 
 _KINDS = {"full": (0.0, 1.0), "equal": (0.5, 1.0)}
-"""By name: from which to which multiple of a delay is drawn."""
+"""By name: the least and the greatest multiple of a delay that can be drawn."""
 
 
 class RandomizedWrapper(BackOffWrapper):
@@ -50,7 +50,7 @@ class RandomizedWrapper(BackOffWrapper):
             self._least, self._greatest = 1.0 - fraction, 1.0 + fraction
 
     def _range(self, delay: float) -> Bounds:
-        """Return the range from which is drawn; both ends rise with ``delay``."""
+        """Return the range to draw from; both ends rise with ``delay``."""
         return delay * self._least, min(delay * self._greatest + self.max_jitter, LARGEST)
 
     def transform(self, delay: float) -> float:
@@ -115,8 +115,8 @@ def with_jitter(
             own, which no seed fixes and which is seeded again in a forked child.
 
     Raises:
-        TypeError: ``backoff`` is no policy, ``jitter`` neither str nor number, or ``rng`` no
-            ``random.Random``.
+        TypeError: ``backoff`` is not a policy, ``jitter`` is neither str nor number, or ``rng`` is
+            not a ``random.Random``.
         ValueError: ``jitter`` is another word, or out of range.
 
     Example:
@@ -157,8 +157,8 @@ def with_added_jitter(
         rng: As in ``with_jitter``.
 
     Raises:
-        TypeError: ``backoff`` is no policy, ``max_jitter`` no duration, or ``rng`` no
-            ``random.Random``.
+        TypeError: ``backoff`` is not a policy, ``max_jitter`` is not a duration, or ``rng`` is
+            not a ``random.Random``.
         ValueError: ``max_jitter`` is NaN, infinite or negative.
 
     Example:

@@ -1,4 +1,4 @@
-"""Wrappers that limit a policy: its retries, its elapsed time, each delay, and by a token."""
+"""Wrappers that limit a policy: retries, elapsed time, each delay, or until a token's cancel."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class MaxElapsedTimeBackOff(BackOffWrapper):
 
     Attributes:
         backoff: The policy inside.
-        max_elapsed_time: The limit in seconds; None: none.
+        max_elapsed_time: The limit in seconds; None: no limit.
     """
 
     __slots__ = ("_clock", "_start", "max_elapsed_time")
@@ -219,7 +219,7 @@ def with_max_retries(backoff: BackOff, max_retries: int) -> MaxRetriesBackOff:
     Source: ``WithMaxRetries`` of cenkalti/backoff v4.
 
     Raises:
-        TypeError: ``backoff`` is no policy, or ``max_retries`` is no int.
+        TypeError: ``backoff`` is not a policy, or ``max_retries`` is not an int.
         ValueError: ``max_retries`` is negative.
 
     Example:
@@ -250,8 +250,8 @@ def with_max_elapsed_time(
     """Return a policy that gives ``STOP`` if a delay of ``backoff`` would end too late.
 
     A delay ends too late if the time since construction or ``reset()`` plus the delay is greater
-    than the limit; equality passes. With a feedback policy the delay after a success is not
-    limited, and a success does not restart the time.
+    than the limit; a sum equal to the limit is allowed. With a feedback policy the delay after a
+    success is not limited, and a success does not restart the time.
 
     Source: ``MaxElapsedTime`` of cenkalti/backoff v4, for any policy.
 
@@ -262,7 +262,8 @@ def with_max_elapsed_time(
             retry that runs the policy; else the current clock.
 
     Raises:
-        TypeError: ``backoff`` is no policy, ``max_elapsed_time`` no duration or ``clock`` no clock.
+        TypeError: ``backoff`` is not a policy, ``max_elapsed_time`` is not a duration, or ``clock``
+            is not a clock.
         ValueError: ``max_elapsed_time`` is NaN, infinite or negative.
 
     Example:
@@ -295,7 +296,7 @@ def with_max_interval(backoff: BackOff, max_interval: float | timedelta) -> MaxI
         max_interval: Seconds >= 0, or a ``datetime.timedelta``.
 
     Raises:
-        TypeError: ``backoff`` is no policy, or ``max_interval`` no duration.
+        TypeError: ``backoff`` is not a policy, or ``max_interval`` is not a duration.
         ValueError: ``max_interval`` is NaN, infinite or negative.
 
     Example:
@@ -326,7 +327,7 @@ def with_token(backoff: BackOff, token: CancellationToken) -> TokenBackOff:
     Source: ``WithContext`` of cenkalti/backoff v4.
 
     Raises:
-        TypeError: ``backoff`` is no policy, or ``token`` is no token.
+        TypeError: ``backoff`` is not a policy, or ``token`` is not a token.
         ValueError: A token inside ``backoff`` and ``token`` have deadlines on different clocks.
 
     Example:

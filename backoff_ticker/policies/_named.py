@@ -1,4 +1,4 @@
-"""Every policy by its name: one table for the command line, the documentation, integrations."""
+"""Every policy by name: one table for the command line, the documentation and integrations."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class NamedPolicy:
         """Make the policy.
 
         Raises:
-            TypeError: An option is missing, unknown or of a wrong type.
+            TypeError: An option is missing, unknown or of the wrong type.
             ValueError: An option is out of its range.
         """
         try:
@@ -179,7 +179,7 @@ def named_policy(name: str, **options: object) -> Policy:
 
     Raises:
         ValueError: No policy has that name, or an option is out of its range.
-        TypeError: An option is missing, unknown or of a wrong type, or ``name`` is no str.
+        TypeError: An option is missing, unknown or of the wrong type, or ``name`` is not a str.
 
     Example:
         >>> from backoff_ticker import named_policy

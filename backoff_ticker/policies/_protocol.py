@@ -14,10 +14,10 @@ class BackOff(Protocol):
 
     Tickers, retries and ``delays`` run a copy of a policy, after a ``reset()``, so one object may
     serve any number of them in any threads and event loops. The copy is what ``__copy__``
-    returns, if the class defines it; a class that returns itself there is shared on purpose. Else
-    it is what ``copy.copy`` returns, and the policies in its attributes are copied as well, and
-    those in a list, tuple or dict there. A container of more than 100 items is searched only if
-    its first item is a policy.
+    returns, if the class defines it; a class that returns itself there is shared on purpose.
+    Otherwise it is what ``copy.copy`` returns, and the policies in its attributes are copied as
+    well, and those in a list, tuple or dict there. A container of more than 100 items is searched
+    only if its first item is a policy.
 
     A policy may have an attribute ``token``, a ``CancellationToken``, that cancels whatever runs
     the policy. It is read once, when the run starts.
@@ -58,9 +58,10 @@ class FeedbackBackOff(BackOff, Protocol):
     next tick without either counts as a failure. Both methods may also take a timestamp.
 
     ``isinstance(policy, FeedbackBackOff)`` tells these policies from others. What
-    ``with_max_retries`` and the other wrappers return is one exactly if the policy inside is, and
-    type checkers see that. A class whose ``__getattr__`` provides these methods works in tickers
-    and wrappers, but ``isinstance()`` from Python 3.12 on and type checkers do not recognize it.
+    ``with_max_retries`` and the other wrappers return is such a policy if, and only if, the policy
+    inside is; type checkers see that. A class whose ``__getattr__`` provides these methods works in
+    tickers and wrappers, but ``isinstance()`` from Python 3.12 on and type checkers do not
+    recognize it.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, FeedbackBackOff, LIMDBackOff
@@ -97,4 +98,4 @@ class WallTime(Protocol):
 
 
 class TimeSource(MonotonicTime, WallTime, Protocol):
-    """Both: what a policy can be run on."""
+    """Both kinds of time: what ``start_policy()`` needs of a clock."""

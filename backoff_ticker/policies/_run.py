@@ -1,4 +1,4 @@
-"""Running a policy: a copy is started, asked, told outcomes, and its answers are checked."""
+"""Running a policy: starting a copy, asking it, passing on outcomes, checking its answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_feedback(policy: object) -> bool:
 
 
 def token_of(policy: object) -> CancellationToken | None:
-    """Return the attribute ``token`` of a policy; None if there is none, or it is no token."""
+    """Return the attribute ``token`` of a policy; None if there is none, or it is not a token."""
     token = getattr(policy, "token", None)
     return token if isinstance(token, CancellationToken) else None
 
@@ -42,7 +42,7 @@ def combined(tokens: Iterable[CancellationToken | None]) -> CancellationToken | 
 def tell(policy: BackOff, outcome: str, timestamp: float | None) -> float | Stop:
     """Return the answer of a feedback policy to ``"success"`` or ``"failure"``.
 
-    The timestamp is passed on only if there is one: a user's class may take none.
+    The timestamp is passed on only if there is one: the methods of a user's class may take none.
     """
     answer: Callable[..., float | Stop] = getattr(policy, outcome)
     return answer() if timestamp is None else answer(timestamp)
@@ -52,7 +52,7 @@ def checked_delay(policy: object, value: object) -> float:
     """Return a delay that ``policy`` returned, in seconds.
 
     Raises:
-        TypeError, ValueError: It is no finite duration of at least 0; the policy is named.
+        TypeError, ValueError: It is not a finite duration of at least 0; the policy is named.
     """
     if type(value) is float and 0.0 <= value <= LARGEST:
         return value + 0.0
@@ -69,7 +69,7 @@ def start_policy(name: str, policy: BackOff, clock: TimeSource | None) -> BackOf
         clock: Measures time for policies without a clock of their own. None: the current clock.
 
     Raises:
-        TypeError: ``policy`` is no policy, or cannot be copied.
+        TypeError: ``policy`` is not a policy, or cannot be copied.
         Exception: Raised by its ``reset()``.
     """
     run = copy_policy(name, policy, resolve_clock(None) if clock is None else clock)
@@ -120,12 +120,12 @@ def draw_next(run: BackOff, clock: FrozenClock) -> float | None:
 def delays(backoff: BackOff) -> Iterator[float]:
     """Return an iterator over the delays of a copy of ``backoff``, in seconds; it does not wait.
 
-    It ends where the policy returns ``STOP``. Limits of elapsed time see each delay as waited and
-    nothing else as time, so they end where a ticker does whose ticks are taken at once. A policy
-    that was given a ``clock`` reads that clock instead.
+    It ends where the policy returns ``STOP``. For limits of elapsed time, each delay counts as
+    waited and nothing else takes time: they stop where a ticker stops whose ticks are taken at
+    once. A policy that was given a ``clock`` reads that clock instead.
 
     Raises:
-        TypeError: ``backoff`` is no policy; or, from the iterator, it returned no number.
+        TypeError: ``backoff`` is not a policy; from the iterator: it did not return a number.
         ValueError: From the iterator: it returned NaN, an infinity or a negative number.
 
     Example:
@@ -147,7 +147,7 @@ def delays(backoff: BackOff) -> Iterator[float]:
 
 
 class End:
-    """Stands for a delay where no tick follows.
+    """Returned in place of a delay where no tick follows.
 
     Attributes:
         reason: Why.
@@ -164,7 +164,8 @@ class End:
 def failed_with(error: Exception, role: str, failing_component: object) -> End:
     """Return the end by an error, with a note that names the component.
 
-    An error that would end the reader's loop silently is wrapped in a RuntimeError.
+    An error that would silently end the reader's loop, such as ``StopIteration``, is wrapped in a
+    RuntimeError.
     """
     if isinstance(error, (StopIteration, StopAsyncIteration, TickerClosed)):
         wrapped = RuntimeError(f"{safe_repr(failing_component)} raised {type(error).__name__}")
@@ -178,18 +179,18 @@ class PolicyRun:
     """A started policy that is asked by one thread at a time. Errors become an ``End``.
 
     Args:
-        backoff: The policy; a copy of the ticker's own.
+        backoff: The policy; the ticker's own copy.
         clock: The clock of the ticker.
-        tokens: Those given to the ticker.
+        tokens: The tokens that were given to the ticker.
 
     Attributes:
         backoff: The policy.
-        feedback: Whether it has to be told the outcome of the work before it gives a delay.
+        feedback: Whether it needs the outcome of the work before it returns a delay.
         fast_path: Whether a reader may call ``backoff.next_backoff()`` itself.
         token: Cancels the ticker: one of ``tokens``, or the policy's own. None: there is none.
 
     Raises:
-        TypeError: One of ``tokens`` is no token.
+        TypeError: One of ``tokens`` is not a token.
         ValueError: A token has a deadline on another clock.
     """
 
@@ -204,7 +205,7 @@ class PolicyRun:
         for token in found:
             if token is not None and token.deadline is not None and token.clock is not clock:
                 raise ValueError(
-                    f"token must have its deadline on the clock of its user, {clock!r}, "
+                    f"token must have its deadline on the clock that it is used with, {clock!r}, "
                     f"not on {token.clock!r}"
                 )
         self.backoff: BackOff = backoff

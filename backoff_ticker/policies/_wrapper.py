@@ -27,7 +27,7 @@ class TakesFeedback:
         """Report a failed attempt; return the seconds until the next, or ``STOP``.
 
         Args:
-            timestamp: When it failed, for a policy inside that takes one. None: it gets none.
+            timestamp: When it failed, for a policy inside that takes one. None: none is passed.
 
         Raises:
             Exception: Raised by the policy inside; nothing is counted then.
@@ -52,7 +52,7 @@ def add_feedback(policy: Policy) -> None:
     """Give a policy ``failure()`` and ``success()``, unless its class defines them.
 
     The policy gets a subclass of its class, which is made once. ``isinstance(policy,
-    FeedbackBackOff)`` looks at classes, so methods of the instance would not do.
+    FeedbackBackOff)`` looks at classes, so methods set on the instance would not be found.
     """
     if not is_feedback(policy):
         policy.__class__ = _feedback_class(type(policy))
@@ -76,20 +76,20 @@ class BackOffWrapper(Policy):
     """A policy around another policy; derive from it to write a wrapper of your own.
 
     Call ``super().__init__(backoff)``, then override ``transform``, which gets each delay of the
-    policy inside, checked, as a float, and returns the delay to wait, or ``STOP``. Where there is
-    more to change, override ``next_backoff`` and ``reset``. All else is provided:
+    policy inside, checked, as a float, and returns the delay to wait, or ``STOP``. To change
+    more, override ``next_backoff`` and ``reset``. Everything else is provided:
 
-    - ``failure()`` and ``success()`` exist exactly if the policy inside is a ``FeedbackBackOff``.
-      Override ``transform_success`` to treat the delay after a success otherwise.
+    - ``failure()`` and ``success()`` exist if, and only if, the policy inside is a
+      ``FeedbackBackOff``. Override ``transform_success`` for the delay after a success.
     - A ``token`` inside cancels whatever runs the wrapper.
     - A copy has its own copy of the policy inside.
-    - ``bounds`` are those of any delay, unless you override it.
+    - ``bounds`` are from 0 to the largest float, unless you override it.
 
     Attributes:
         backoff: The policy inside.
 
     Raises:
-        TypeError: ``backoff`` is no policy.
+        TypeError: ``backoff`` is not a policy.
 
     Example:
         >>> from backoff_ticker import BackOffWrapper, ExponentialBackOff, delays
@@ -127,7 +127,7 @@ class BackOffWrapper(Policy):
         if not self._may_ask():
             return STOP
         answer = self.backoff.next_backoff()
-        if type(answer) is float and 0.0 <= answer <= LARGEST:  # the rest of _answer, to save calls
+        if type(answer) is float and 0.0 <= answer <= LARGEST:  # _answer(), inlined
             return self.transform(answer)
         return self._answer(answer)
 

@@ -3,9 +3,9 @@
 Files, each of which imports only from those above it:
 
 - ``_outcome``, ``_budget``, ``_retry_after``, ``_no_wait``, ``_error_chain``, ``_operation``:
-  parts that know nothing of a run.
-- ``_option_types``, ``_options``: the options as types, and checked; what an error demands.
-- ``_run``: the state of one run, and the one rule of what follows a failure.
+  parts that do not depend on a run.
+- ``_option_types``, ``_options``: the options as types, and checked; whether an error is retried.
+- ``_run``: the state of one run, and the one place that decides what follows a failure.
 - ``_final_error``, ``_attempt_scope``, ``_wait``: the error at the end, the scope that cuts an
   attempt of a coroutine, the wait between two attempts.
 - ``_steps``: the order of attempts, hooks and waits, for runs with hooks and for loops.
@@ -13,10 +13,10 @@ Files, each of which imports only from those above it:
 - ``_call``, ``_generators``, ``_decorator``, ``_attempts``, ``_hedge``: the public functions.
 
 What always holds: the operation is called at least once, and not again after a cancel that came
-before the last look at the token, right before the call. Options are checked before the first call.
-``Run.after_failure()`` alone decides whether another attempt follows, ``Options.classify()`` alone
-what an error demands. Each hook's context manager is left exactly once. What a run refers to at its
-end holds no frame: no circle keeps an error alive.
+before the last check of the token, right before the call. Options are checked before the first
+call. ``Run.after_failure()`` alone decides whether another attempt follows, ``Options.classify()``
+alone whether an error may be retried. Each hook's context manager is left exactly once. After a run
+no frame of it is referred to, so no reference cycle keeps an error alive.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class AttemptScope:
         scope = self.scope
         unmet = scope.leave(error)
         if scope.error is not None:
-            scope.error = None  # it refers to the frame that holds the scope: a circle
+            scope.error = None  # it refers to the frame that holds the scope: a reference cycle
             by_token = self._token is not None and self._token.cancelled
             self._run.cut = error
             self._run.cut_for = StopReason.CANCELLED if by_token else self._by_time
@@ -87,7 +87,7 @@ def _time_of(limit: tuple[float, object]) -> float:
 def _derived(run: Run, token: CancellationToken | None, when: float | None) -> CancellationToken:
     clock = run.clock
     if run.skipping is not None:
-        # Timers and time of the clock underneath agree to the last digit.
+        # The timers of the underlying clock agree exactly with its time.
         clock = run.skipping.clock
         when = None if when is None else when - run.skipping.skipped
     return derive_token(clock, () if token is None else (token,), when)

@@ -28,7 +28,7 @@ def attempts(backoff: BackOff | None = None, **options: Unpack[RetryOptions]) ->
 
     In a coroutine use ``async for``, and ``with attempt:`` or ``async with attempt:`` inside. The
     loop ends after a block that succeeded. If the error of a block is retried, the next step of the
-    loop waits and the block runs again; if not, the block raises it.
+    loop waits and the block runs again; otherwise the block raises it.
 
     Example:
         >>> from backoff_ticker import ZeroBackOff, attempts
@@ -107,7 +107,7 @@ class Attempts:
             self._run = run
             self._asynchronous = asynchronous
         elif self._is_used or self._asynchronous != asynchronous:
-            raise RuntimeError("attempts() is one run and has begun: call it again for another")
+            raise RuntimeError("attempts() is one run, which has begun: call it again for another")
         return self
 
     def __iter__(self) -> Self:
@@ -169,19 +169,19 @@ class Attempts:
         if final is None or final is raised:
             return
         if raised is None and isinstance(final, (StopIteration, StopAsyncIteration)):
-            # A step of the loop that raised it would end the loop silently.
+            # Raised by a step of the loop, it would end the loop silently.
             final, cause = RuntimeError(f"the run ended with {type(final).__name__}"), final
             final.__cause__ = cause
         context = final.__context__
         try:
             raise final
         finally:
-            # `raise` has put the block's error there, which is in the chain of causes already.
+            # `raise` has put the block's error there, but that is in the chain of causes already.
             set_link(final, "__context__", context)
             del final, context
 
     def _close(self) -> None:
-        """If the run has ended, cancel the token that the attempts gave to what they started."""
+        """If the run has ended, cancel the token that attempts passed to what they called."""
         assert self._steps is not None  # noqa: S101 - begun
         if self._token is not None and self._steps.step is END:
             self._token.cancel()
@@ -242,9 +242,9 @@ class Attempt:
         """A token for what the block calls.
 
         It is cancelled with the run's token, when ``timeout`` is reached, and when the run ends.
-        All attempts of a run have the same.
+        All attempts of a run have the same token.
 
-        Thread safety: read it in the block; what it returns is for any thread.
+        Thread safety: read it in the block; the token may be used in any thread.
         """
         return self._attempts._token_of_run()
 
@@ -329,7 +329,7 @@ class Attempt:
                 self._steps.advance(RETRY)
         except BaseException as raised:
             if raised is error or isinstance(raised, GeneratorExitCarrier):
-                return False  # the interrupt that ended the block passes by itself
+                return False  # the interrupt that ended the block propagates by itself
             raise
         finally:
             self._attempts._close()

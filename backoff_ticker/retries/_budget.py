@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     Holding = tuple[int, dict[int, Any]]
 
 _UNITS = 10**9
-"""Parts of a token: integers, so that ten tenths are exactly one."""
+"""How many units make one token: counts are integers, so that ten tenths are exactly one."""
 
 
 class RetryBudget(ProcessBound):
     """Limits the retries of any number of callers, so that they do not overload a failing service.
 
     A bucket of tokens, full at first: each retry takes ``retry_cost`` of them, each success puts
-    ``token_ratio`` back. If a retry finds too few, it is not made, and the last error is raised
-    without a wait. First attempts are always made. Over the whole life of a budget
+    ``token_ratio`` back. If there are too few for a retry, it is not made, and the last error is
+    raised without a wait. First attempts are always made. Over the whole life of a budget
 
         retries * retry_cost <= max_tokens + token_ratio * successes
 
@@ -75,8 +75,8 @@ class RetryBudget(ProcessBound):
         self._gain = _units(self.token_ratio)
         self._cost = max(1, _units(self.retry_cost))
         # A linked list of states: the units in the bucket, and a dict that gets the next state.
-        # Whichever setdefault() stores it makes the change, and all others find it there: no lock
-        # is taken and no change is lost.
+        # The call whose setdefault() stores it makes the change, and all others find it there: no
+        # lock is taken and no change is lost.
         self._newest: Holding = (self._most, {})
 
     def _last(self) -> Holding:
@@ -121,7 +121,7 @@ class RetryBudget(ProcessBound):
         after: Holding = (units, {})
         if last[1].setdefault(0, after) is not after:
             return False
-        self._newest = after  # a slower thread may put an older state back: it leads here, too
+        self._newest = after  # a slower thread may store an older state: it links here
         return True
 
     def __repr__(self) -> str:

@@ -68,7 +68,7 @@ async def retry_call_async(
 
     Like ``retry_call()``, for coroutines. A cancel of a token and the limits of time also cut an
     attempt that is running, as ``asyncio.timeout()`` would. If the task itself is cancelled,
-    ``asyncio.CancelledError`` passes and ends the run.
+    ``asyncio.CancelledError`` propagates and ends the run.
 
     Example:
         >>> import asyncio

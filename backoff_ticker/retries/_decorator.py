@@ -175,7 +175,7 @@ def _function(function: Operation, name: str, options: Options) -> Any:
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        # As in call(), but written out: one more call would double the cost of the decorator.
+        # call() inlined: one more call would double the cost of the decorator.
         began = options.start_of_timeout() if has_timeout else None
         try:
             result = function(*args, **kwargs)

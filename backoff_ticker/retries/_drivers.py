@@ -1,10 +1,10 @@
 """The two drivers that bring a run to its end: one for a thread, one for a coroutine.
 
-What costs more than the operation itself begins only when needed. The same functions decide in each
-case:
+What costs more than the operation itself is made only when needed. The same functions decide in
+each case:
 
 * Before the first failure there is no run: ``call()``.
-* While ``Options.classify()`` alone decides, and no wait follows, there is none either:
+* While ``Options.classify()`` alone decides, and no wait follows, there is no run either:
   ``drive_after_failure()``.
 * Without hooks a driver makes attempts and waits as ``Run`` says: ``drive()``.
 * With hooks it performs ``Steps``.
@@ -70,7 +70,7 @@ def drive(
             error = _attempt(run, operation, args, kwargs)
         return run.succeeded()
     finally:
-        run.error = error = None  # its traceback refers to this frame: a circle
+        run.error = error = None  # its traceback refers to this frame: a reference cycle
 
 
 async def drive_async(
@@ -152,7 +152,7 @@ def _attempt(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Exce
     if run.token is not None and run.is_refused():
         return REFUSED
     try:
-        # ATOMIC: no call stands between the look at the token and this one.
+        # ATOMIC: no call between the check of the token and this one.
         run.result = operation(*args, **kwargs)
     except Exception as failure:  # noqa: BLE001 - the run decides about it
         return failure
@@ -226,7 +226,7 @@ def drive_after_failure(  # noqa: PLR0913, PLR0917 - what is known of the first 
         began = resolve_clock(options.clock).monotonic()
         token = options.token
         for number in at_once:
-            # ATOMIC: no call between the look at the token and the operation.
+            # ATOMIC: no call between the check of the token and the operation.
             if options.classify(error) is not None or (token is not None and token.cancelled):
                 break
             attempts = number
@@ -235,7 +235,7 @@ def drive_after_failure(  # noqa: PLR0913, PLR0917 - what is known of the first 
             except Exception as failure:  # noqa: BLE001 - decided about above, or by the run
                 error = failure
             except BaseException:
-                del error  # its traceback refers to this frame: a circle
+                del error  # its traceback refers to this frame: a reference cycle
                 raise
             else:
                 del error
@@ -293,7 +293,7 @@ async def drive_after_failure_async(  # noqa: PLR0913, PLR0917 - as above
 
 
 def call(options: Options, operation: Operation, name: str = "") -> Any:
-    """Call ``operation()`` as the options say; while it succeeds, that is all there is to it."""
+    """Call ``operation()`` as the options say; if it succeeds, nothing else is called."""
     if options.starts_early:
         return drive(Run(options, name or name_of(operation)), operation)
     began = options.start_of_timeout()

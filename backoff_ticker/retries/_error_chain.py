@@ -38,7 +38,7 @@ def unwrapped(marker: Permanent | RetryAfter) -> BaseException:
 
 
 def set_link(error: BaseException, link: str, other: BaseException | None) -> None:
-    """Set ``__cause__`` or ``__context__``, also of an exception class that forbids assignment."""
+    """Set ``__cause__`` or ``__context__``, even if the exception class forbids assignment."""
     BaseException.__setattr__(error, link, other)
 
 
@@ -54,5 +54,5 @@ def append_cause(error: BaseException, earlier: BaseException) -> None:
     while link is not None and id(link) not in seen:
         seen.add(id(link))
         error, link = link, link.__context__ if link.__cause__ is None else link.__cause__
-    if link is None:  # else `earlier` is in the chain already, or the chain is a circle
+    if link is None:  # else `earlier` is in the chain already, or the chain is a cycle
         set_link(error, "__context__", earlier)

@@ -38,11 +38,11 @@ class _PrimedGenerator:
         return self._generator.send(value) if first is EMPTY else first
 
     def throw(self, *error: Any) -> object:
-        """Go to the generator."""
+        """Pass it to the generator."""
         return self._generator.throw(*error)
 
     def close(self) -> None:
-        """Go to the generator."""
+        """Pass it to the generator."""
         self._generator.close()
 
 

@@ -82,7 +82,7 @@ async def hedge_call_async(
     hedge = _Hedge(Run(checked, name_of(operation)), operation)
     try:
         result: T = await hedge.result()
-    except GeneratorExit:  # nobody drives this coroutine any more: nothing can be awaited
+    except GeneratorExit:  # this coroutine was closed: nothing can be awaited
         hedge.cancel_all()
         raise
     except BaseException:
@@ -93,7 +93,7 @@ async def hedge_call_async(
 
 
 _MAX_ATTEMPTS = 5
-"""As many as gRPC allows."""
+"""As many attempts as gRPC allows."""
 
 _CUT_FOR = {StopReason.CANCELLED, StopReason.DEADLINE}
 
@@ -107,7 +107,7 @@ class _Hedge:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ended: Channel[asyncio.Task[Any]] = Channel(float("inf"), clock=run.clock)
         self._due: float | None = None
-        # The first attempt always runs: a token cancelled before must not cut it.
+        # The first attempt always runs: a token that is cancelled already must not cut it.
         self._ignores_token = run.token is not None and run.token.cancelled
         self._no_more: StopReason | None = StopReason.CANCELLED if self._ignores_token else None
 
@@ -128,7 +128,7 @@ class _Hedge:
         self._start()
         reason = None
         while reason is None:
-            # No variable here has the task: its error would lead back to it.
+            # No variable here holds the task: its error would refer back to it.
             reason = self._handle(await self._next_end())
         return reason
 
@@ -183,7 +183,7 @@ class _Hedge:
     def _check(self) -> StopReason | None:
         """Return why the call is over; if it is not, start the attempt that is due."""
         if any(task.done() for task in self._tasks):
-            return None  # its end is about to arrive
+            return None  # an attempt is about to end
         over = self._limit_reached()
         if over is None and self._due is not None and self._run.clock.monotonic() >= self._due:
             self._start_another()
@@ -250,7 +250,7 @@ class _Hedge:
     def _note_end(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
-            task.exception()  # retrieved, or asyncio would report it
+            task.exception()  # retrieve it, or asyncio would report it
         self._ended.send_nowait(task)
 
     async def cancel_rest(self) -> None:
@@ -263,7 +263,7 @@ class _Hedge:
             except cancelled_error() as error:
                 interrupt = error
                 self.cancel_all()
-        # Errors refer to the frames of attempts, and these refer to this object: a circle.
+        # Errors refer to the frames of attempts, and these to this object: a reference cycle.
         self._run.error = None
         while len(self._ended):
             self._ended.receive_nowait()

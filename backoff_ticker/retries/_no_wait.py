@@ -14,12 +14,12 @@ active_no_wait: dict[object, None] = {}
 
 
 class SkippingClock:
-    """The clock of one run whose waits are skipped: what was skipped counts as passed.
+    """The clock of one run whose waits are skipped: skipped time counts as passed.
 
     So limits of time end a run after as many attempts as they would if it really waited.
 
     Attributes:
-        clock: The clock underneath.
+        clock: The underlying clock.
         skipped: Seconds by which this clock is ahead of it.
     """
 
@@ -30,7 +30,7 @@ class SkippingClock:
         self.skipped: float = 0.0
 
     def monotonic(self) -> float:
-        """Return the monotonic seconds of the clock underneath plus what was skipped."""
+        """Return the monotonic seconds of the underlying clock plus what was skipped."""
         return self.clock.monotonic() + self.skipped
 
     def time(self) -> float:
@@ -48,5 +48,5 @@ class SkippingClock:
         return self.clock.call_at(when - self.skipped, callback, loop=loop)
 
     def parker(self, what: str = "") -> Parker:
-        """Return a parker of the clock underneath."""
+        """Return a parker of the underlying clock."""
         return self.clock.parker(what)

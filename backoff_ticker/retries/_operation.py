@@ -55,8 +55,8 @@ def raise_coroutine_returned(name: str, result: object) -> NoReturn:
     """Raise a TypeError: an operation that is called, not awaited, returned a coroutine."""
     close_unawaited(result)
     raise TypeError(
-        f"{name} returned a coroutine, whose errors nobody would retry here: decorate a function "
-        "that is an `async def`, or use retry_call_async() or `async for`"
+        f"{name} returned a coroutine, whose errors would not be retried here: decorate an "
+        "`async def` function, or use retry_call_async() or `async for`"
     )
 
 

@@ -43,11 +43,11 @@ class Options:
         calls_hooks: Whether functions of the user are called between attempts: hooks, ``notify``,
             ``until`` or ``retry_if``.
         can_cut: Whether something may cut an attempt of a coroutine: a token or a limit of time.
-        starts_early: Whether a run of a thread begins before the first attempt, not after its
-            failure: hooks are called before, and the clock of a deadline is compared before.
+        starts_early: Whether a run in a thread begins before the first attempt, not after its
+            failure: if there are hooks to call, or a deadline whose clock has to be compared.
         attempts_at_once: The numbers of the attempts that follow a failure without a wait. Empty
-            unless ``classify()`` alone decides about them, beside a token: then there is no policy
-            to poll, no limit to compare and no hook to call. None: not known yet.
+            unless only ``classify()`` and a token decide about them: there is no policy to poll,
+            no limit to compare and no hook to call. None: not known yet.
 
     Args:
         what: The public function that was called, for error messages.
@@ -59,7 +59,7 @@ class Options:
         TypeError, ValueError: An option is unknown or invalid.
     """
 
-    # Defaults are attributes of the class: so the options of a call without any cost nothing.
+    # Defaults are attributes of the class, so that a call without options need not set them.
     backoff: BackOff = ExponentialBackOff()
     is_immutable: bool = False
     calls_hooks: bool = False
@@ -91,7 +91,7 @@ class Options:
         allowed: Collection[str] | None = None,
     ) -> None:
         self._what = what
-        # Of the instance, because classify() reads it: that is faster than of the class.
+        # On the instance, because classify() reads it: faster there than on the class.
         self._on_types: Any = Exception
         if options:
             self._check(options, _CHECKS if allowed is None else allowed)
@@ -121,7 +121,7 @@ class Options:
             raise TypeError(f"{self._what} takes until or retry_if, not both")
 
     def _check_policy(self, backoff: BackOff) -> None:
-        """Keep the policy, and combine the token that it has with the one given."""
+        """Store the policy, and combine its token with the one that was given."""
         self.backoff = backoff
         if is_immutable(backoff):
             self.is_immutable = True
@@ -156,10 +156,10 @@ class Options:
             raise TypeError(f"{self._what} got until or retry_if, but decorates a generator")
 
     def classify(self, error: Exception) -> StopReason | float | None:
-        """Return what a failure demands by itself, apart from all limits.
+        """Return whether, and when, an error is retried, apart from all limits.
 
-        Types in ``on`` do not mean a ``Cancelled``, which says that work was stopped on purpose,
-        unless they name it or a deadline stopped the work.
+        Types in ``on`` do not cover a ``Cancelled``, since that work was stopped on purpose, unless
+        they name it or a deadline stopped the work.
 
         Returns:
             Why it must not be retried; else the seconds to wait, None: as the policy says.
@@ -169,7 +169,7 @@ class Options:
             Exception: ``on`` raised it.
         """
         types = self._on_types
-        # The markers are errors of the package: most errors cost no more than this look.
+        # The markers are errors of the package: most errors cost only this check.
         if error.__cause__ is not None or isinstance(error, BackoffTickerError):
             if find_permanent(error) is not None:
                 return StopReason.PERMANENT
@@ -192,7 +192,7 @@ class Options:
         return self._clamped(as_seconds("what on returns", answer, expected))
 
     def find_attempts_at_once(self) -> range:
-        """Find, keep and return ``attempts_at_once``.
+        """Compute, store and return ``attempts_at_once``.
 
         Called at the first failure, because it costs more than a call that succeeds.
         """
@@ -251,7 +251,7 @@ def _as_on(name: str, value: object) -> object:
             continue
         if isinstance(kind, type) and issubclass(kind, BaseException):
             raise TypeError(
-                f"{name} names {kind.__name__}, which is not an Exception and never retried"
+                f"{name} names {kind.__name__}, which is not an Exception and is never retried"
             )
         if isinstance(kind, type) or kind is not value or not callable(value):
             raise TypeError(
@@ -299,7 +299,7 @@ _HOOKS = ("on_attempt", "on_retry", "on_success", "on_give_up")
 
 _CALLED_BETWEEN_ATTEMPTS = {"until", "retry_if", "notify", *_HOOKS}
 
-# None means that an option is absent; only ``on`` has to be something.
+# None means that an option is absent; only ``on`` must not be None.
 _CHECKS: dict[str, Callable[[str, Any], object]] = {
     "on": _as_on,
     "until": _as_callable,

@@ -1,7 +1,7 @@
 """The value of HTTP's field Retry-After: a number of seconds, or a date in one of three forms.
 
-``email.utils`` is of no help: it accepts far more than these forms, and reads neither a leap second
-nor a year below 100, nor a year of two digits as HTTP wants it.
+``email.utils`` does not help: it accepts far more than these forms, and cannot read a leap second,
+a year below 100, or a two-digit year as HTTP defines it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def parse_retry_after(value: str, now: float) -> float | None:
     ``value`` is a number of seconds (digits only) or a date in GMT, such as ``Sun, 06 Nov 1994
     08:49:37 GMT``, ``Sunday, 06-Nov-94 08:49:37 GMT`` or ``Sun Nov  6 08:49:37 1994``; spaces and
     tabs around it are ignored. A date in the past gives 0, a number too big for a float the largest
-    float. The name of the day is not compared with the date. The locale plays no part.
+    float. The name of the day is not compared with the date. The locale does not matter.
 
-    Source: RFC 9110, sections 10.2.3 and 5.6.7. A year of two digits means the latest such year
+    Source: RFC 9110, sections 10.2.3 and 5.6.7. A two-digit year means the latest such year
     whose date is not more than 50 years after ``now``.
 
     Example:

@@ -1,4 +1,4 @@
-"""One run of a retry: its state, and the one rule of what follows a failure.
+"""One run of a retry: its state, and the one place that decides what follows a failure.
 
 Nothing here waits or calls the operation.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class NoResult(BackoffTickerError):
-    """An attempt that neither returned nor failed by itself; stands for its error, never raised."""
+    """Stands for the error of an attempt that was cut or not made; never raised."""
 
 
 REFUSED: Final = NoResult("not made: the token was cancelled right before")
@@ -45,9 +45,9 @@ class Run:
     Args:
         options: The options.
         name: The name of the operation.
-        began: When the run began, if that was measured; None: now.
+        began: When the run began, if that was measured; None: it begins now.
         attempts: The number of attempts that were already made.
-        from_start: Whether the run began before the first attempt, not after its failure.
+        from_start: Whether the run began before the first attempt, rather than after its failure.
 
     Attributes:
         clock: Measures the run.
@@ -58,16 +58,16 @@ class Run:
         error: The exception of the last attempt that failed.
         result: The value of the last attempt that returned.
         token: Cancels the run: the given one, combined with that of the policy.
-        skipping: The clock if waits are skipped; else None.
+        skipping: The clock that skips waits, inside ``no_wait()``; else None.
         always_waits: Whether a ``delay`` of 0 is a wait as well: waits are skipped, or timed.
         cut: The ``asyncio.CancelledError`` that cut the last attempt: it shows where.
-        cut_for: Why the run ends because of that; None: ``attempt_timeout`` cut the attempt.
-        failing_component: The name of what is being used, should it raise.
+        cut_for: Why the run ends after that cut; None: ``attempt_timeout`` cut the attempt.
+        failing_component: The name of the component in use, in case it raises.
         failure: The exception of a component other than the operation.
         failed_component: The name of that component.
         is_waiting: Whether the wait of ``delay`` is under way, or would be the next step.
         began: When the run began, in the clock's monotonic seconds.
-        from_start: As given.
+        from_start: Whether the run began before the first attempt.
         ended: When it ended.
         reason: Why it ended; None before.
     """
@@ -202,7 +202,7 @@ class Run:
         return None
 
     def classify(self, error: Exception, *, rejected: bool = False) -> StopReason | float | None:
-        """Return what a failure demands by itself, apart from all limits; keep it as ``error``.
+        """Return whether, and when, a failure is retried, apart from all limits; store its error.
 
         Returns:
             Why it must not be retried; else the seconds to wait, None: as the policy says.
@@ -242,7 +242,7 @@ class Run:
     # The limits
 
     def now(self) -> float:
-        """Return the time, if there is a deadline to compare it with."""
+        """Return the time; 0.0 if there is no deadline to compare it with."""
         return 0.0 if self.deadline is None else self.clock.monotonic()
 
     def is_cancelled(self) -> bool:
@@ -257,7 +257,7 @@ class Run:
         return self.clock.monotonic() >= token.deadline
 
     def limit_reached(self, now: float) -> StopReason | None:
-        """Return why no further attempt may be made at ``now``; None if one may."""
+        """Return which limit forbids another attempt at ``now``; None: none does."""
         if self.token is not None and self.is_cancelled():
             return StopReason.CANCELLED
         if self.deadline is not None and now >= self.deadline:
@@ -265,7 +265,7 @@ class Run:
         return None
 
     def is_refused(self) -> bool:
-        """Whether a call must not be made: the last look at the token, right before the call.
+        """Whether a call must not be made: the last check of the token, right before the call.
 
         The first attempt is always made.
         """
@@ -303,12 +303,12 @@ class Run:
     def _start_policy(self) -> Callable[[], float | Stop | End]:
         """Start the policy at the first failure: its limits of elapsed time count from here."""
         options = self.options
-        if options.is_immutable:  # a policy of ours, whose delays need no check
+        if options.is_immutable:  # a policy of the package, whose delays need no check
             self._poll = options.backoff.next_backoff
             return self._poll
         backoff = start_policy("backoff", options.backoff, self.clock)
-        beneath = self.clock if self.skipping is None else self.skipping.clock
-        policy = PolicyRun(backoff, beneath, () if self.token is None else (self.token,))
+        underlying = self.clock if self.skipping is None else self.skipping.clock
+        policy = PolicyRun(backoff, underlying, () if self.token is None else (self.token,))
         self.token = policy.token
         self._poll = policy.ask
         return self._poll
@@ -322,7 +322,7 @@ class Run:
         return self.result
 
     def fail(self, failure: Exception) -> StopReason:
-        """Keep the exception of a component other than the operation, to be raised at the end."""
+        """Store the exception of a component other than the operation, to be raised at the end."""
         if self.failure is not None:
             append_cause(failure, self.failure)
         self.failure = failure
@@ -330,7 +330,7 @@ class Run:
         return StopReason.FAILED
 
     def end(self, reason: StopReason) -> None:
-        """Keep why the run ended, and when."""
+        """Store why the run ended, and when."""
         self.reason = reason
         self.ended = self.clock.monotonic()
 

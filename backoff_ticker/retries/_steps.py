@@ -1,4 +1,4 @@
-"""The order of things in one run: written once, for threads, coroutines, and loops.
+"""The order of hooks, attempts and waits in one run, for threads, coroutines and loops.
 
 ``_order()`` is a generator of steps. ``Steps`` performs them, in a thread or a coroutine, and sends
 the answers back; what a step raises is thrown into the generator. The steps are:
@@ -7,8 +7,8 @@ the answers back; what a step raises is thrown into the generator. The steps are
 * ``RETRY``: nothing to do. Another attempt follows; ``notify``, ``on_retry`` and the wait are next.
 * ``WAIT``: ``wait()``, for a delay that may be 0. The answer is what that returns.
 * ``END``: the run has ended.
-* anything else is a function of the user to call; the answer is what it returns (in a coroutine,
-  what it returns awaited).
+* anything else is a user's function to call; the answer is what it returns (in a coroutine, an
+  awaitable that it returns is awaited).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Step(enum.Enum):
-    """The steps that are not functions of the user."""
+    """The steps that are not a user's functions."""
 
     ATTEMPT = enum.auto()
     RETRY = enum.auto()
@@ -85,7 +85,7 @@ def _order(run: Run) -> Order:  # noqa: C901, PLR0912 - it is one order
             else:
                 error = yield from _with_hook(run, "on_attempt", ATTEMPT)
             reason = run.after_attempt(error)
-            error = None  # its traceback refers to the frame that holds this generator: a circle
+            error = None  # its traceback refers to the frame that holds this generator
             if reason is not None:
                 break
             run.is_waiting = True
@@ -127,7 +127,7 @@ def _with_hook(run: Run, name: str, step: Step | None) -> Generator[Any, Any, An
     """Yield ``step`` and return its answer, with the hook called before.
 
     If the hook returns a context manager, that is entered before the step, and left exactly once
-    after it with the error that ended the step; whether it swallows that makes no difference.
+    after it with the error that ended the step; whether it swallows that error does not matter.
     """
     hook = getattr(run.options, name)
     run.failing_component = name
@@ -145,7 +145,7 @@ def _with_hook(run: Run, name: str, step: Step | None) -> Generator[Any, Any, An
             answer = REFUSED
         elif step is not None:
             answer = yield step
-    except GeneratorExit:  # the run was dropped: nobody would perform another step
+    except GeneratorExit:  # the run was dropped: no further step would be performed
         if not is_async:
             leave(None, None, None)
         raise
@@ -188,7 +188,7 @@ class Steps:
     """The steps of one run, performed up to a point: by drivers to the end, by loops in parts.
 
     Args:
-        run: The run, of which no attempt was made.
+        run: The run, before its first attempt.
 
     Attributes:
         step: The step to perform next. ``END`` also after anything that ``_order()`` raised, such
@@ -203,12 +203,12 @@ class Steps:
         self.step: Any = next(self._order)
 
     def answer(self, answer: object) -> None:
-        """Tell how the step went that the caller performed."""
+        """Give the answer to the step that the caller has performed."""
         self.step = END
         self.step = self._order.send(answer)
 
     def throw(self, error: BaseException) -> None:
-        """Tell what the step raised that the caller performed."""
+        """Throw in what the step that the caller has performed raised."""
         self.step = END
         self.step = self._order.throw(error)
 
@@ -221,12 +221,12 @@ class Steps:
         return True
 
     def close(self) -> None:
-        """End the steps where they are."""
+        """End the run here: perform no further step."""
         self.step = END
         self._order.close()
 
     def advance(self, *until: object) -> None:
-        """Perform the steps before ``ATTEMPT``, ``END``, or one that is in ``until`` or of it."""
+        """Perform steps up to ``ATTEMPT``, ``END``, or a step or kind of step in ``until``."""
         run, order = self._run, self._order
         step, self.step = self.step, END
         while step is not ATTEMPT and step is not END and not (until and _is_of(step, until)):
@@ -264,9 +264,9 @@ class Steps:
         self.step = step
 
     def advance_unawaited(self) -> None:
-        """Perform the steps before ``ATTEMPT``, ``RETRY`` or ``END`` that need no ``await``.
+        """Perform steps up to ``ATTEMPT``, ``RETRY`` or ``END`` that need no ``await``.
 
-        If one needs it, the next ``advance_async()`` awaits its answer and goes on from there.
+        If a step needs one, the next ``advance_async()`` awaits its answer and goes on from there.
         """
         step, self.step = self.step, END
         while step is not ATTEMPT and step is not END and step is not RETRY:

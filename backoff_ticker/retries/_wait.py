@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def wait(run: Run) -> StopReason | None:
     """Block for the run's ``delay``; a cancel of its token ends the wait at once.
 
-    An interrupt passes and leaves nothing behind.
+    An interrupt propagates and leaves nothing behind.
 
     Returns:
         Why no further attempt follows; None: one does.
@@ -78,7 +78,7 @@ async def wait_async(run: Run) -> StopReason | None:
 
 
 def _waits(run: Run) -> Waits:
-    """Return when the wait begins and ends, and the wait sets and the check for ``park_*``."""
+    """Return when the wait begins and ends, and the wait sets and ``recheck`` for parking."""
     began = run.clock.monotonic()
     until = min(began + run.delay, LARGEST)
     if run.deadline is not None:
@@ -105,11 +105,11 @@ def _skip(run: Run, clock: SkippingClock) -> None:
 
 
 _timers: dict[tuple[int, int], object] = {}
-"""The timers in use, by id and process: two runs on one timer would take each other's ticks."""
+"""The timers in use, by id and process: two runs on one timer would receive each other's times."""
 
 
 def _forget(key: tuple[int, int], claim: object) -> None:
-    """Release a claim that an interrupt kept its wait from releasing."""
+    """Release a claim that a wait, interrupted, did not release."""
     if _timers.get(key) is claim:
         del _timers[key]
 
@@ -142,7 +142,7 @@ class _TimerWait:
 
     def _claim_timer(self) -> None:
         if _timers.setdefault(self._key, self._claim) is not self._claim:
-            raise RuntimeError(f"{self._timer!r} measures the wait of another run already")
+            raise RuntimeError(f"{self._timer!r} already measures the wait of another run")
 
     def _release(self) -> None:
         if _timers.get(self._key) is self._claim:

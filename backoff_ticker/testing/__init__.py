@@ -4,11 +4,11 @@ What is where:
 
 - ``_virtual_clock``: ``VirtualClock``, the clock that users see. It has a kernel.
 - ``_kernel``: the one rule by which time moves; the states of a participant; the invariants.
-- ``_command_queue``: how the kernel's state changes without anybody waiting for a lock.
-- ``_thread_side``: how a thread begins to count, waits, and ends.
+- ``_command_queue``: how the kernel's state changes although no thread waits for a lock.
+- ``_thread_side``: how a thread begins to be counted, waits, and ends.
 - ``_driving``: steps and auto-advance.
 - ``participants/``: participants, whose turn it is, timers, parking.
-- ``liveness/``: what only real time tells: stalls, time-outs, reports.
+- ``liveness/``: what real time alone can show: stalls, time-outs; and the reports.
 - ``standard_library/``: threads, futures, pools and event loops as participants.
 - ``_tasks``, ``_traps``, ``_no_wait``, ``_errors``: ``Task``, ``Trap``, ``no_wait()``, the errors.
 """

@@ -1,4 +1,4 @@
-"""A queue of commands that are run one at a time, without anybody waiting for a lock.
+"""A queue of commands that run one at a time, although no thread waits for a lock.
 
 A thread that posts a command runs all commands that are queued, unless another thread is doing so;
 that thread then finds the new command, too. So a signal handler or a finalizer may post in the
@@ -31,13 +31,13 @@ class CommandQueue:
             call ``fire(callback)`` once.
         run_callback: Runs such a callback. Called without the lock.
         callback_ended: Told that the callback has returned, or the error that it raised.
-        repair: Corrects the state after an interrupt in the middle of a command.
+        repair: Restores the state after an interrupt in the middle of a command.
 
     Attributes:
-        commands: The commands that wait.
+        commands: The queued commands.
         firing: Whether a callback is about to run, or runs.
-        errors: Errors that nobody was there to receive: of callbacks, and of commands that another
-            thread than the one that posted them ran.
+        errors: Errors without a caller to raise them to: of callbacks, and of commands that ran in
+            another thread than the one that posted them.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class CommandQueue:
                 self.errors.append(error)
 
     def unlock(self) -> None:
-        """Release the lock if an interrupt made this thread keep it. Called before each wait."""
+        """Release the lock if an interrupt left it locked here. Called before each wait."""
         while self._lock._is_owned():  # type: ignore[attr-defined]
             self._lock.release()
 
@@ -133,7 +133,7 @@ class CommandQueue:
             self._firing_thread = threading.get_ident()
             self._run_callback(callback)
         except KeyboardInterrupt:
-            raise  # out of the call that fired it
+            raise  # from the call that fired it
         except BaseException as raised:  # noqa: BLE001 - the kernel raises it where it belongs
             error = raised
         finally:
@@ -160,14 +160,14 @@ class CommandQueue:
             Exception: Whatever the function raised.
         """
         if self._lock._is_owned():  # type: ignore[attr-defined]
-            raise ClockUsageError("a signal handler cannot ask a clock that it has interrupted")
+            raise ClockUsageError("a signal handler cannot query a clock that it interrupted")
         results: list[T] = []
         errors: list[Exception] = []
 
         def command() -> None:
             try:
                 results.append(function())
-            except Exception as error:  # noqa: BLE001 - raised below, whoever runs this
+            except Exception as error:  # noqa: BLE001 - raised below
                 errors.append(error)
 
         self.post(command)

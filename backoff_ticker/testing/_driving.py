@@ -112,7 +112,7 @@ def installed(kernel: Kernel) -> Iterator[None]:
 
 @contextmanager
 def auto_advance(kernel: Kernel) -> Iterator[None]:
-    """Have time advance on its own inside the block, in which this thread is a participant."""
+    """Let time advance by itself inside the block; this thread is a participant there."""
     check_no_loop_runs_here("auto_advance()", "auto=True for the clock")
     kernel.check_may_drive("auto_advance()")
     driver = kernel.driver
@@ -131,7 +131,7 @@ def auto_advance(kernel: Kernel) -> Iterator[None]:
 
 
 def raise_errors(kernel: Kernel) -> None:
-    """Raise what callbacks raised while nobody waited for a step."""
+    """Raise the errors of callbacks that no step could raise."""
     errors = kernel.commands.errors
     if errors:
         first, *others = errors

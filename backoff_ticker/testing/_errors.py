@@ -18,7 +18,7 @@ class VirtualTimeError(BackoffTickerError):
 class SettleTimeout(VirtualTimeError, TimeoutError):
     """A participant has neither waited on the clock nor ended, for too long in real time.
 
-    The message names those that run, and where they are.
+    The message names the participants that run, and where they are.
 
     Example:
         >>> from backoff_ticker.testing import SettleTimeout, VirtualClock
@@ -32,7 +32,7 @@ class SettleTimeout(VirtualTimeError, TimeoutError):
 
 
 class VirtualDeadlockError(VirtualTimeError):
-    """With auto-advance, every participant waits and no timer is set.
+    """With auto-advance, every participant waits and no timer is pending.
 
     It is raised in all waits. A participant that catches it and waits again at the same time is
     ended.
@@ -88,7 +88,7 @@ class UntrackedLoopError(VirtualTimeError):
 
 
 class ClockUsageError(VirtualTimeError, ValueError):
-    """A method of a clock was called where, or with what, it cannot be right.
+    """A method of a clock was called in the wrong place or with wrong arguments.
 
     Example:
         >>> from backoff_ticker.testing import ClockUsageError, VirtualClock

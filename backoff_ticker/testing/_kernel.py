@@ -1,9 +1,9 @@
 """The kernel of a virtual clock: the one rule by which time moves.
 
-The rule: **when no participant can run, time goes on to the next timer, no further than the
-horizon.** The horizon is the target of the step that somebody waits for (``advance()``), infinity
-with auto-advance, and otherwise absent: nothing fires. Manual advance, auto-advance, "everybody has
-settled" and deadlock detection are this rule with different horizons.
+The rule: **when no participant can run, time moves to the next timer, but not beyond the horizon.**
+The horizon is the target of the step that a driver waits for (``advance()``), infinity with
+auto-advance, and otherwise absent: nothing fires. Manual advance, auto-advance, ``settle()`` and
+deadlock detection are this rule with different horizons.
 
 The states of a participant:
 
@@ -26,17 +26,17 @@ Invariants:
 1. State changes only in commands, which the command queue runs one at a time, and in what follows
    from them (``_dispatch``). A participant's own thread does nothing but post a command and then
    block on the lock ``turn``, which is released when its state becomes RUNNING.
-2. The command that ends a wait also queues the participant. So nobody is ever about to run without
-   being counted, and "nobody runs" is exact: it needs no real time to find out.
-3. Time moves only while no member is QUEUED or RUNNING, no command is queued, nobody froze time, no
-   tracked function is still expected, and no callback runs. The current time is exactly the time of
-   the timer that fires.
+2. The command that ends a wait also queues the participant. So no thread is ever about to run
+   without being counted, and "none can run" is exact: no real time is needed to find out.
+3. Time moves only while no member is QUEUED or RUNNING, no command is queued, time is not frozen,
+   no tracked function is still expected, and no callback runs. The current time is exactly the time
+   of the timer that fires.
 4. Callbacks run one after the other and without the lock, so they may call the clock.
 5. With ``one_at_a_time`` at most one member is RUNNING, except while a stalled one shares its turn
    and while an interrupt is being handled.
 
-Members are the participants that count. A thread that drives the clock manually does not, and a
-thread that is tracked by nobody (``strict=False``) waits as a guest.
+Members are the participants that time waits for. A thread that drives the clock manually is none,
+and a thread that the clock does not track (``strict=False``) waits as a guest.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     from .participants._timers import VirtualTimer
 
 _MAX_STALLS = 8
-"""How many deadlock errors in a row at one time the driver gets before its wait is aborted."""
+"""How many deadlock errors in a row, at one time, the driver gets before it is aborted."""
 
 kernels: WeakSet[Kernel] = WeakSet()
 """All kernels of this process."""
@@ -98,7 +98,7 @@ class DrivenLoop(Protocol):
 
 
 class Step:
-    """A wait of a driver until time has reached a target and everybody waits again.
+    """A wait of a driver until time has reached a target and all participants wait again.
 
     Attributes:
         what: Its name in reports.
@@ -143,13 +143,13 @@ class Kernel:
         entered: Whether the clock's ``with`` block runs.
         closed: Whether the clock is closed.
         loops: The event loops that run on the clock's time.
-        unheard: For each task whose function raised: returns the error if nobody has received it.
-        run_queue: Who counts, and who runs.
-        parking: The time, the timers, and who waits for them.
+        unretrieved: For each task whose function raised: returns the error if no caller got it.
+        run_queue: Which participants are counted, and which run.
+        parking: The time, the timers, and what waits for them.
         commands: Runs everything here that changes state.
-        post: Has a command run; see ``CommandQueue.post``.
-        query: Returns what a function returns while nothing changes.
-        interrupt: Reaches the main thread in a wait that is none on the clock.
+        post: Runs a command; see ``CommandQueue.post``.
+        query: Calls a function while nothing changes, and returns its result.
+        interrupt: Reaches the main thread in a wait that is not on the clock.
         settle_timer: Says when time has stood still for too long.
         watchdog: Makes the kernel ``look`` at real time, once there are participants.
     """
@@ -170,7 +170,7 @@ class Kernel:
         self.entered: bool = False
         self.closed: bool = False
         self.loops: list[DrivenLoop] = []
-        self.unheard: list[Callable[[], BaseException | None]] = []
+        self.unretrieved: list[Callable[[], BaseException | None]] = []
         self.run_queue: RunQueue = RunQueue(one_at_a_time=one_at_a_time)
         self.parking: Parking = Parking(start, self.run_queue, driver)
         self.commands: CommandQueue = CommandQueue(
@@ -189,13 +189,13 @@ class Kernel:
         self._driver_activity = Activity()
         kernels.add(self)
 
-    # Who calls
+    # The calling thread
 
     def participant_here(self, what: str) -> Participant:
         """Return the participant that this thread is.
 
         Raises:
-            UntrackedThreadError: It is none, and the clock is strict.
+            UntrackedThreadError: It is not a participant, and the clock is strict.
         """
         ident = threading.get_ident()
         found = self.by_ident.get(ident)
@@ -222,7 +222,7 @@ class Kernel:
     def check_open(self, what: str) -> None:
         """Raise a ``ClockUsageError`` if the clock is closed."""
         if self.closed:
-            raise ClockUsageError(f"{what} of a clock that is closed")
+            raise ClockUsageError(f"{what} of a closed clock")
 
     def check_not_in_callback(self, what: str) -> None:
         """Raise a ``ClockUsageError`` if this thread runs a timer's callback."""
@@ -263,7 +263,7 @@ class Kernel:
         self._frozen[key] = why
 
     def unfreeze_time(self, key: object) -> None:
-        """End that."""
+        """Undo ``freeze_time(key)``."""
         self._frozen.pop(key, None)
 
     def expect(self, key: object, name: str) -> None:
@@ -271,7 +271,7 @@ class Kernel:
         self._expected[key] = name
 
     def arrived(self, key: object) -> None:
-        """Stop expecting it."""
+        """Undo ``expect(key)``."""
         self._expected.pop(key, None)
 
     def change_auto(self, change: int) -> None:
@@ -332,7 +332,7 @@ class Kernel:
     # The rule
 
     def _dispatch(self) -> None:
-        """Give turns; when nobody can run, move the time to the next timer and fire it."""
+        """Give turns; when no participant can run, move the time to the next timer and fire it."""
         commands, run_queue, parking = self.commands, self.run_queue, self.parking
         queue, running = run_queue.queue, run_queue.running
         while not commands.firing:
@@ -371,7 +371,7 @@ class Kernel:
             self._step.fired += 1
 
     def _come_to_rest(self) -> bool:
-        """End the step, or waits that nothing else would end; return whether there were any."""
+        """End the step, or waits that nothing else can end; return whether there were any."""
         step = self._step
         if step is not None:
             if step.target is not None:
@@ -380,7 +380,7 @@ class Kernel:
             return True
         members = self.run_queue.members
         if self.run_queue.external or any(one.state is State.HELD for one in members):
-            return False  # something real may still come: look() decides
+            return False  # something real may still happen: look() decides
         if self._auto and not self.parking.closing:
             return self._break_deadlock([one for one in members if one.state is State.PARKED])
         return self._end_wait_of_driver()
@@ -388,9 +388,9 @@ class Kernel:
     def _break_deadlock(self, waiting: list[Participant]) -> bool:
         """Raise an error in all waits; return whether there are any."""
         now, message = self.parking.now, deadlock(self.snapshot())
-        # One that caught this error at this time and waits again would do so for ever: it is
-        # aborted, and nobody else is told, because its end may let the others go on. The driver is
-        # told several times, so that its code can end in order.
+        # A participant that caught this error and waits again at the same time would do so for
+        # ever: it alone is aborted, because its end may let the others continue. The driver gets
+        # the error several times, so that its code can clean up.
         repeated = [one for one in waiting if one.stalled_at == now]
         aborted = [one for one in repeated if one is not self.driver]
         for participant in aborted or waiting:
@@ -416,7 +416,7 @@ class Kernel:
         return True
 
     def _all_external_are_quiet(self, horizon: float | None) -> bool:
-        """Whether nobody that waits for something real has it, or is about to come back."""
+        """Whether no participant that waits for something real has it, or is about to return."""
         if self._step is None and horizon is None and self.driver.state is not State.PARKED:
             return True  # nothing would move now
         external = self.run_queue.external
@@ -425,12 +425,12 @@ class Kernel:
             self.parking.end_wait(loop)
         idle = [one for one in external if one.state is State.EXTERNAL]
         if idle and not loops and self._is_about_to_act(idle):
-            self.watchdog.wake()  # it looks in place of this thread
+            self.watchdog.wake()  # it checks in place of this thread
             return False
         return not loops and not wait_for_return(idle, self._has_commands)
 
     def _is_about_to_act(self, idle: list[Participant]) -> bool:
-        """Whether this thread has yet to block inside ``idle()``, or to use what it was given."""
+        """Whether this thread is still to block inside ``idle()``, or to use what it received."""
         ident = threading.get_ident()
         if any(one.ident == ident for one in idle):
             return True
@@ -453,13 +453,13 @@ class Kernel:
         else:
             self._end_step(error)
 
-    # What only real time tells
+    # What can only be judged by real time
 
     def _post_look(self, real: float) -> None:
         self.post(self.look, real)
 
     def look(self, real: float) -> None:
-        """End what would last for ever; a command of the watchdog's, in real seconds."""
+        """End waits that would last for ever; a command of the watchdog, with the real time."""
         run_queue = self.run_queue
         running = () if self.commands.firing else run_queue.running
         if self._stall_detector.is_stalled(real, run_queue.turns_given, running):
@@ -485,7 +485,7 @@ class Kernel:
         return self._auto > 0 and others and self.driver in self.run_queue.running
 
     def _share_turn(self) -> None:
-        """Run the next participant, too: those that run may wait for a lock that it holds."""
+        """Also run the next participant: those that run may wait for a lock that it holds."""
         run_queue, parking = self.run_queue, self.parking
         if run_queue.queue:
             run_queue.run_next()
@@ -494,8 +494,8 @@ class Kernel:
             return
         if self._horizon() is None:
             return
-        # Nobody is queued. One whose time is now may hold the lock, so its timer fires early: while
-        # others run, but at its own time.
+        # None is queued. A participant whose timer is due now may hold the lock, so that timer
+        # fires although others run.
         for timer in parking.timers.pending():
             target = timer.sleeper
             if timer.due > parking.now:
@@ -527,7 +527,7 @@ class Kernel:
         self.settle_timer.abandon(self.parking.now, self.run_queue.members)
 
     def _is_held_up(self) -> bool:
-        """Whether somebody may still act, or auto-advance would still bring a timer."""
+        """Whether a participant may still act, or auto-advance could still fire a timer."""
         run_queue = self.run_queue
         acts = run_queue.running or run_queue.queue or self.commands.firing
         delayed = self._expected or self._frozen
@@ -539,7 +539,7 @@ class Kernel:
         try:
             others = [one for one in kernels if one is not self and not one.closed]
         except RuntimeError:
-            return True  # another thread has made one meanwhile
+            return True  # another thread has just made one
         return any(
             one.driver.ident == self.driver.ident
             and (one._step is not None or one.driver.state is not State.RUNNING)
@@ -547,7 +547,7 @@ class Kernel:
         )
 
     def waited_for(self) -> set[Participant]:
-        """Return the members, without those that were waited for in vain."""
+        """Return the members, except those that were waited for in vain before."""
         members = self.run_queue.members
         return members.keys() - self.settle_timer.abandoned(self.parking.now, members)
 

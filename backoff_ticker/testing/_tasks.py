@@ -58,10 +58,10 @@ class Task(Generic[T]):
         except BaseException as error:  # noqa: BLE001 - join() raises it
             self._error = error
             if not isinstance(error, (ParticipantAborted, VirtualTimeError, SystemExit)):
-                self._kernel.unheard.append(self._unheard_error)
+                self._kernel.unretrieved.append(self._unretrieved_error)
 
-    def _unheard_error(self) -> BaseException | None:
-        """Return the error of the function, if nobody has received it."""
+    def _unretrieved_error(self) -> BaseException | None:
+        """Return the error of the function, if no caller has received it."""
         if self._joined or self._error is None:
             return None
         self._joined = True
@@ -77,7 +77,7 @@ class Task(Generic[T]):
 
         Args:
             timeout: Seconds of the clock; None: no limit. In a thread that drives the clock
-                manually, it ends as soon as nothing would happen without that thread.
+                manually, it ends as soon as nothing can happen without that thread.
 
         Raises:
             TimeoutError: The function has not ended in time; it continues.

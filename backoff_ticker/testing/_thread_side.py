@@ -1,4 +1,4 @@
-"""The thread's side of the kernel: how a thread begins to count, waits, and ends.
+"""The thread's side of the kernel: how a thread begins to be counted, waits, and ends.
 
 All of these run in the participant's own thread. Each posts a command and blocks until the kernel
 grants the participant its turn.
@@ -36,7 +36,7 @@ class VirtualParker:
         """Wait until unparked (True) or until ``deadline`` (False), in seconds of the clock.
 
         Raises:
-            UntrackedThreadError: This thread is no participant.
+            UntrackedThreadError: This thread is not a participant.
             ClockUsageError: This is the callback of a timer; or the thread that drives the clock
                 manually, and nothing would end its wait.
             VirtualDeadlockError: Nothing can end the wait.
@@ -44,7 +44,7 @@ class VirtualParker:
         kernel, place = self._kernel, self._place
         kernel.check_not_in_callback(place.what)
         if kernel.closed and threading.get_ident() not in kernel.by_ident:
-            raise ClockUsageError(f"a wait on a virtual clock that is closed ({place.what})")
+            raise ClockUsageError(f"a wait on a closed virtual clock ({place.what})")
         participant = kernel.participant_here(place.what)
         was_external = participant.state is State.EXTERNAL
         when = None if deadline is None or deadline == inf else as_number("deadline", deadline)
@@ -72,7 +72,7 @@ def wait_for_turn(
     Args:
         kernel: Its kernel.
         participant: The participant that this thread is.
-        begin: Makes it wait. After an interrupt in the middle of this the participant runs.
+        begin: The command that makes it wait. If an interrupt hits it, the participant runs.
 
     Raises:
         BaseException: The error that the kernel ended the wait with.
@@ -91,7 +91,7 @@ def wait_for_turn(
 
 
 def run_after_interrupt(kernel: Kernel, participant: Participant) -> None:
-    """Make a participant run whose wait an interrupt has ended."""
+    """Let a participant run after an interrupt has ended its wait."""
     kernel.commands.unlock()
     kernel.post(kernel.parking.run_out_of_turn, participant)
     while participant.state is not State.RUNNING:
@@ -106,20 +106,20 @@ def wait_until(
     register: Callable[[Callable[[], object]], object],
     timeout: float | None,
 ) -> bool:
-    """Wait on the clock until something happens, for which ``register`` registers a callback.
+    """Wait on the clock until the callback is called that ``register`` registers.
 
-    In a thread that drives the clock manually, a wait with a time-out ends as soon as nothing would
+    In a thread that drives the clock manually, a wait with a time-out ends as soon as nothing can
     happen without that thread.
 
     Returns:
-        Whether it happened within ``timeout`` seconds of the clock.
+        Whether it was called within ``timeout`` seconds of the clock.
     """
     parker = VirtualParker(kernel, what, gives_up=timeout is not None)
     register(parker.unpark)
     deadline = None
     if timeout is not None:
         now = kernel.parking.seconds
-        # A time-out that is lost in rounding must not be over before others have run.
+        # A time-out that rounding reduces to 0 must still let others run first.
         deadline = max(now + timeout, nextafter(now, inf)) if timeout > 0.0 else now
     return parker.park(deadline)
 
@@ -139,12 +139,12 @@ def wait_for_end(
 def attached(
     kernel: Kernel, participant: Participant, before_end: Callable[[], object] | None = None
 ) -> Iterator[None]:
-    """Be a participant in this thread, from its first turn until the end of the block.
+    """Make this thread a participant, from its first turn until the end of the block.
 
     Args:
         kernel: Its kernel.
-        participant: A participant that was entered.
-        before_end: Called before it ends, such as to enter another one that takes its place.
+        participant: A participant that was entered before.
+        before_end: Called before it ends, for example to enter another in its place.
     """
     ident = threading.get_ident()
     outer = kernel.by_ident.get(ident)
@@ -168,7 +168,7 @@ def attached(
 
 @contextmanager
 def counted(kernel: Kernel, participant: Participant) -> Iterator[None]:
-    """Count a participant inside the block, if it is not counted anyway. In its own thread."""
+    """Count a participant inside the block, unless it is counted already. In its own thread."""
     kernel.check_not_in_callback("to run a loop, or to have time advance")
     if participant.counted:
         yield

@@ -121,12 +121,12 @@ class Trap:
     def wait(self) -> Call:
         """Wait until a call is held, and return it; each call is returned once.
 
-        One thread at a time may wait, any that may wait on the clock.
+        Only one thread may wait at a time; it must be one that may wait on the clock.
 
         Raises:
             SettleTimeout: Every participant waits and none has made such a call; or one neither
                 waits nor ends.
-            VirtualDeadlockError: The same with auto-advance.
+            VirtualDeadlockError: Every participant waits, with auto-advance.
             UntrackedThreadError: The clock does not track this thread.
         """
         if not self._calls:

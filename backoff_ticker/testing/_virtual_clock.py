@@ -82,8 +82,8 @@ class VirtualClock:
 
     Args:
         start: The first value of ``monotonic()``, in seconds.
-        epoch: What ``time()`` is ahead of ``monotonic()``, in seconds.
-        strict: Whether a thread or loop that is no participant may not wait on the clock.
+        epoch: How far ``time()`` is ahead of ``monotonic()``, in seconds.
+        strict: Whether a thread or loop that is not a participant may not wait on the clock.
         auto: Whether time advances on its own inside the ``with`` block. The thread that entered
             is a participant then.
         one_at_a_time: Whether only one participant runs at any moment, in an order that is the
@@ -96,7 +96,7 @@ class VirtualClock:
     thread that entered. All other methods may be called from any thread.
 
     Raises:
-        TypeError, ValueError: An option is no finite number, or no bool, where it should be one.
+        TypeError, ValueError: An option is not a finite number, or not a bool, as required.
 
     Example:
         >>> import threading
@@ -166,7 +166,7 @@ class VirtualClock:
         exception handler gets it.
 
         Raises:
-            TypeError, ValueError: ``when`` is no finite number, or ``callback`` is not callable.
+            TypeError, ValueError: ``when`` is not a finite number, or ``callback`` is not callable.
             UntrackedLoopError: The clock does not drive ``loop``, and is strict.
             ClockUsageError: The clock is closed.
         """
@@ -198,10 +198,10 @@ class VirtualClock:
         return VirtualParker(self._kernel, what)
 
     def sleep(self, seconds: float) -> None:
-        """Wait in this thread for that many seconds of the clock; nothing else ends the wait.
+        """Wait in this thread for ``seconds`` of the clock; nothing else ends the wait.
 
         Raises:
-            TypeError, ValueError: ``seconds`` is no finite number from 0.
+            TypeError, ValueError: ``seconds`` is not a finite number of at least 0.
             ClockUsageError: An event loop runs in this thread and would be blocked; or this thread
                 drives the clock manually, and time would stand still.
             UntrackedThreadError: The clock does not track this thread.
@@ -218,7 +218,7 @@ class VirtualClock:
     # Manual advance
 
     def advance(self, seconds: float | timedelta) -> int:
-        """Let that much time pass, and fire the timers that are due on the way, in order.
+        """Let ``seconds`` pass, and fire the timers that are due on the way, in order.
 
         Each timer fires at its own time. Before the next one, every participant that it woke waits
         again or has ended. At the end, time has moved by exactly ``seconds``.
@@ -227,7 +227,7 @@ class VirtualClock:
             How many timers fired.
 
         Raises:
-            TypeError, ValueError: ``seconds`` is no finite number.
+            TypeError, ValueError: ``seconds`` is not a finite number.
             ClockUsageError: ``seconds`` is negative; or this thread may not drive the clock: it is
                 a participant, or runs an event loop; or a step is under way, or the clock is
                 closed.
@@ -243,7 +243,7 @@ class VirtualClock:
             How many timers fired.
 
         Raises:
-            ClockUsageError: ``when`` is past; and as ``advance()`` does.
+            ClockUsageError: ``when`` is in the past; or as in ``advance()``.
         """
         target = in_nanoseconds(as_number("when", when))
         if target < self._parking.now:
@@ -256,10 +256,10 @@ class VirtualClock:
         """Advance to the next pending timer; return how many seconds passed.
 
         Raises:
-            ClockUsageError: No timer is pending; and as ``advance()`` does.
+            ClockUsageError: No timer is pending; or as in ``advance()``.
         """
         kernel, parking = self._kernel, self._parking
-        take_step(kernel, "advance_next()", None)  # participants that run may set a timer yet
+        take_step(kernel, "advance_next()", None)  # participants that run may still set a timer
         first = kernel.query(parking.timers.first)
         if first is None:
             raise ClockUsageError("advance_next(): no timer is pending")
@@ -281,7 +281,7 @@ class VirtualClock:
 
         Raises:
             UntrackedLoopError: The clock does not drive this loop.
-            ClockUsageError, SettleTimeout, Exception: As ``advance()`` does.
+            ClockUsageError, SettleTimeout, Exception: As in ``advance()``.
         """
         what = f"advance_async({seconds!r})"
         return await wait_for_step_async(self._kernel, what, self._target(seconds))
@@ -292,7 +292,7 @@ class VirtualClock:
             raise ClockUsageError(f"cannot advance by {seconds!r}: time does not go back")
         target = self._parking.now + in_nanoseconds(step)
         if target > LATEST:
-            raise ClockUsageError(f"cannot advance by {seconds!r}: there is no such time")
+            raise ClockUsageError(f"cannot advance by {seconds!r}: the time would be out of range")
         return target
 
     # Auto-advance
@@ -326,8 +326,8 @@ class VirtualClock:
         """Run a coroutine on an event loop of this clock in this thread, with auto-advance.
 
         Raises:
-            TypeError: ``coroutine`` is no coroutine, such as an ``async def`` function not called.
-            BaseException: As ``run()`` does, or the error of the coroutine.
+            TypeError: ``coroutine`` is not one, such as an ``async def`` function not called.
+            BaseException: As in ``run()``, or the error of the coroutine.
         """
         if not asyncio.iscoroutine(coroutine):
             raise TypeError(f"coroutine must be a coroutine, not {safe_repr(coroutine)}")
@@ -349,8 +349,8 @@ class VirtualClock:
         """Start a function in a tracked thread; it counts from now on.
 
         It runs in a copy of this ``contextvars`` context, with this clock as the current one, in a
-        daemon thread. Its error is raised by ``join()`` and ``result()`` of the task; if nobody
-        calls these, when the clock is closed.
+        daemon thread. Its error is raised by ``join()`` and ``result()`` of the task; if
+        neither is called, when the clock is closed.
 
         Args:
             function: What to call, with ``args``.
@@ -409,8 +409,8 @@ class VirtualClock:
     def external(self, why: str) -> Iterator[None]:
         """Freeze time inside the block, which waits for something real: a socket, a process.
 
-        Other participants run meanwhile. ``why`` stands in reports. Steps, and waits of the driver,
-        give up after 60 seconds of real time, or ``settle_timeout`` if that is longer.
+        Other participants run meanwhile. ``why`` is shown in reports. Steps, and waits of the
+        driver, give up after 60 seconds of real time, or ``settle_timeout`` if that is longer.
 
         Raises:
             ClockUsageError: It is called in the callback of a timer.
@@ -421,7 +421,7 @@ class VirtualClock:
         kernel.post(kernel.freeze_time, key, why)
         participant = kernel.member_here()
         if participant is not None and asyncio._get_running_loop() is not None:
-            participant = None  # the loop continues, and parks as it always does
+            participant = None  # the loop goes on running, and parks as usual
         try:
             with waiting_externally(kernel, participant, why):
                 yield
@@ -432,8 +432,8 @@ class VirtualClock:
     def idle(self, why: str) -> Iterator[None]:
         """Do not count this thread inside the block, which waits for what the clock cannot see.
 
-        That may be an item of a ``queue.Queue``. Time may pass meanwhile. Where the system tells
-        whether a thread sleeps (Linux), time does not pass before the thread has what was there.
+        That may be an item of a ``queue.Queue``. Time may pass meanwhile. On Linux, where a thread
+        can be seen to sleep, time does not pass before the thread has taken what is there already.
 
         Raises:
             ClockUsageError: An event loop runs in this thread: its waits do not block; or this is
@@ -464,7 +464,7 @@ class VirtualClock:
     def block_until(
         self, timers: int | None = None, parked: int | None = None, timeout: float = 5.0
     ) -> None:
-        """Wait, in real time, until that many timers are pending and that many threads wait.
+        """Wait, in real time, until ``timers`` timers are pending and ``parked`` threads wait.
 
         Args:
             timers: How many timers, 0 or more, including those of event loops; None: 0.
@@ -473,8 +473,8 @@ class VirtualClock:
             timeout: Real seconds, 0 or more.
 
         Raises:
-            TypeError, ValueError: A number is none of these.
-            SettleTimeout: There are fewer after ``timeout`` real seconds.
+            TypeError, ValueError: An argument is not such a number.
+            SettleTimeout: There are still fewer after ``timeout`` real seconds.
         """
         kernel = self._kernel
         kernel.check_not_in_callback("block_until()")
@@ -502,10 +502,10 @@ class VirtualClock:
 
         Args:
             kind: The method: ``"monotonic"``, ``"time"``, ``"call_at"`` or ``"parker"``.
-            match: Called with the arguments of a call; tells whether to hold it. None: hold each.
+            match: Called with the arguments of a call; returns whether to hold it. None: hold all.
 
         Raises:
-            ClockUsageError: ``kind`` is none of these.
+            ClockUsageError: ``kind`` is not one of these methods.
             TypeError: ``match`` is neither callable nor None.
         """
         if match is not None:
@@ -521,7 +521,7 @@ class VirtualClock:
     def __enter__(self) -> Self:
         kernel = self._kernel
         if kernel.entered or kernel.closed:
-            raise ClockUsageError("a virtual clock is entered once")
+            raise ClockUsageError("a virtual clock can only be entered once")
         loop = asyncio._get_running_loop()
         if loop is not None and kernel.strict and loop_kernel(loop) is not kernel:
             raise UntrackedLoopError(
@@ -571,10 +571,10 @@ class VirtualClock:
         ``with`` block closes the clock when it is left.
 
         Raises:
-            ClockLeakError: There were any; each is named, with what it waited for. Those that
-                waited on the clock have ended.
-            BaseException: The error of a callback that no step raised, or of a task that nobody
-                joined.
+            ClockLeakError: Participants had not ended; each is named, with what it waited for.
+                Those that waited on the clock have ended by now.
+            BaseException: The error of a callback that no step raised, or of a task that was
+                never joined.
         """
         kernel = self._kernel
         if kernel.closed:
@@ -585,7 +585,7 @@ class VirtualClock:
             try:
                 wait_for_step(kernel, "close()", None)
             except (SettleTimeout, ClockUsageError):
-                pass  # those that did not settle are among the leaks
+                pass  # participants that did not settle are reported as leaks
         mine = {kernel.driver, closer}
         left = [
             one for one in kernel.query(lambda: list(kernel.run_queue.members)) if one not in mine
@@ -602,7 +602,7 @@ class VirtualClock:
         for loop in kernel.loops:
             loop.detach()
         errors = kernel.commands.errors
-        errors += [error for unheard in kernel.unheard if (error := unheard()) is not None]
+        errors += [error for retrieve in kernel.unretrieved if (error := retrieve()) is not None]
         if left:
             leak = ClockLeakError(message)
             for error in errors[1:]:

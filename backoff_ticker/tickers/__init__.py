@@ -1,17 +1,19 @@
 """Tickers: they tick at the times that a policy says, for threads and event loops.
 
-``_tick`` has the tick and the paces: pure rules of when it falls due. ``_pending_tick`` is the
-state of a ticker, what is known of the tick to come. ``_core`` takes a tick: polls, endings, and
-the rules that ask the policy. ``_base`` has what ``Ticker`` and ``AsyncTicker`` share, ``_ticker``
-how their readers wait. ``_timer`` has a user's timer measure the delays. ``_forwarding`` sends
-ticks to a sink of the user's.
+* ``_tick``: the tick and the paces, pure rules of when the next tick is due; late ticks are dropped
+  here.
+* ``_pending_tick``: the state of a ticker, that is, what is known of the next tick.
+* ``_core``: taking a tick; endings; the rules that ask the policy.
+* ``_base``: what ``Ticker`` and ``AsyncTicker`` share. ``_ticker``: how their readers wait.
+* ``_timer``: delays that a user's ``Timer`` measures.
+* ``_forwarding``: ticks that are sent to a user's queue or channel, the *sink*.
 
 What always holds:
     * A ticker has no thread and no queue: its readers wait until the tick is due, and take it.
-    * Each tick goes to exactly one reader. One that is interrupted, cancelled or times out leaves
-      the tick to the next.
+    * Each tick goes to exactly one reader. A reader that is interrupted, cancelled or times out
+      leaves the tick to the next.
     * Only the thread that has claimed a ticker's state asks its policy; nothing else is held
-      while code of a user runs.
+      while user code runs.
     * Once ``stop()``, ``cancel()`` or ``reset()`` has returned, no tick from before is received.
 """
 

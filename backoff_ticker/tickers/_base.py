@@ -33,15 +33,15 @@ class BaseTicker(TickerCore):
 
     @property
     def pace(self) -> Pace:
-        """From when delays run, and what happens to late ticks."""
+        """When delays start to run, and what happens to late ticks."""
         return self._pace
 
     @property
     def next_delay(self) -> float | None:
         """The back-off before the next tick, in seconds.
 
-        None where it is not known yet, because the policy has still to be asked or told how the
-        work went, and once the ticker has ended.
+        None after the end, and while it is not known yet: the policy still has to be asked, or told
+        how the work went.
         """
         pending = self._state.current
         known = pending.kind is Kind.SCHEDULED or pending.kind is Kind.IMMEDIATE
@@ -51,8 +51,8 @@ class BaseTicker(TickerCore):
     def closed(self) -> bool:
         """Whether the ticker has ended.
 
-        Readers then get nothing but a tick that an interrupted reader left, or, after a failure,
-        the policy's error.
+        Readers then get at most a tick that an interrupted reader left, or, after a failure, the
+        policy's error.
         """
         return self.close_reason is not None
 
@@ -60,7 +60,7 @@ class BaseTicker(TickerCore):
         """Take the next tick if it is due.
 
         Raises:
-            WouldBlock: It is not due, or another reader is just taking it.
+            WouldBlock: It is not due, or another reader is taking it right now.
             TickerClosed, RuntimeError, Exception: As ``receive()``.
         """
         tick: Tick = self._poll()
@@ -72,9 +72,9 @@ class BaseTicker(TickerCore):
         """Tell the policy that the work after the last tick went well.
 
         A feedback policy is asked for its delay after a success; any other is reset and its delays
-        start again with the first. The new delay replaces one that is running at once, counted
-        from the same moment. Before the first tick and after the end no delay is running, and
-        none is replaced. Never blocks: while another reader asks the policy, that reader does it.
+        start again with the first. If a delay is running, the new one replaces it at once,
+        counted from the same moment. Before the first tick and after the end there is none to
+        replace. Never blocks: while another reader is asking the policy, that reader does this too.
 
         Raises:
             RuntimeError: Called by the ticker's own policy, or by a signal handler or finalizer
@@ -98,8 +98,8 @@ class BaseTicker(TickerCore):
     def failure(self) -> None:
         """Tell a feedback policy that the work after the last tick failed.
 
-        Without it the next poll for a tick counts as a failure. For other policies, and where the
-        outcome is known already, it does nothing.
+        Without this or ``success()``, the next request for a tick counts as a failure. For other
+        policies, and once the outcome is known, it does nothing.
 
         Raises:
             RuntimeError: Called by the ticker's own policy, or by a signal handler or finalizer
@@ -111,16 +111,17 @@ class BaseTicker(TickerCore):
     def reset(self, backoff: BackOff | None = None, *, immediately: bool = False) -> None:
         """Restart the back-off; the pending tick is dropped, ``number`` goes on.
 
-        The next tick comes after a full first delay from now, and readers that wait go on waiting
-        for it. No tick that was due before is delivered.
+        The next tick comes after a full first delay from now, and waiting readers keep waiting for
+        it. No tick that was due before is delivered.
 
         Args:
             backoff: A policy to run from now on, as a copy; None: the one that runs.
-            immediately: Let the next tick come at once instead.
+            immediately: Whether the next tick comes at once instead.
 
         Raises:
             TickerClosed: The ticker has ended.
-            TypeError: ``backoff`` is no policy or cannot be copied, or ``immediately`` is no bool.
+            TypeError: ``backoff`` is not a policy or cannot be copied, or ``immediately`` is not a
+                bool.
             ValueError: A token inside ``backoff`` has a deadline on another clock.
             RuntimeError: Called by the ticker's own policy, or by a signal handler or finalizer
                 that interrupted it.
@@ -138,10 +139,10 @@ class BaseTicker(TickerCore):
 
     def _check_not_reentrant(self) -> None:
         """Raise a RuntimeError if this thread has claimed the state."""
-        if self._is_mine(self._state.current):
+        if self._is_claimed_here(self._state.current):
             raise RuntimeError(
                 f"success(), failure() or reset() of {self!r} called by its own policy, "
-                f"or by what interrupted it"
+                f"or by a signal handler or finalizer that interrupted it"
             )
 
     def __enter__(self) -> Self:
@@ -175,7 +176,7 @@ class BaseTicker(TickerCore):
             A handle with ``stop()`` and ``dropped``.
 
         Raises:
-            TypeError: ``sink`` has neither method, or ``close`` is no bool.
+            TypeError: ``sink`` has neither method, or ``close`` is not a bool.
             RuntimeError: ``sink`` belongs to an event loop and none runs here; or the scheduler
                 thread cannot be started.
 
@@ -200,7 +201,7 @@ class BaseTicker(TickerCore):
             maxsize: How many ticks it holds; 0: any number.
 
         Raises:
-            TypeError, ValueError: ``maxsize`` is no int >= 0.
+            TypeError, ValueError: ``maxsize`` is not an int >= 0.
             RuntimeError: The scheduler thread cannot be started.
         """
         import janus

@@ -5,15 +5,15 @@ waits. The state is a ``PendingTick`` in an ``AtomicState``; only the thread tha
 asks the policy.
 
 Invariants:
-    * Between the last look at the endings and the return of a tick stands no call, so neither an
+    * Between the last check of the endings and the return of a tick there is no call, so neither an
       interrupt nor (with an interpreter lock) another thread comes between: a tick is either
-      delivered, or stays for the next reader. The look, the store of the next state and the
+      delivered, or stays for the next reader. The check, the store of the next state and the
       return are three instructions in three functions, ``_advance()``, ``AtomicState.replace()``
       and ``_poll()``: CPython runs no handler at the return of a function written in Python.
     * A thread that releases a claim wakes the readers that lead their wake-up domains: they may
       have found the state claimed.
-    * The first ending stays. An ending that everybody can see already (the policy has ended, the
-      token is cancelled) comes before one that is being announced.
+    * The first ending stays. An ending that every thread can see already (the policy has ended, the
+      token is cancelled) takes precedence over one that is being announced.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _new_tuple = tuple.__new__
 
-# Read at each tick, and an enum is slow to search.
+# These are read at each tick, and access to an enum member is slow.
 _STOPPED = CloseReason.STOPPED
 _CANCELLED = CloseReason.CANCELLED
 _IMMEDIATE = Kind.IMMEDIATE
@@ -70,8 +70,7 @@ class TickerCore(Source):
         _ending: Why the ticker has ended, once ``_set_once`` has decided it.
         _readers: The line of readers, once there is one.
         _reset_epoch: Replaced by each ``reset()``, before the reset takes effect.
-        _first_ignores_cancel: Whether the first tick, when it was taken, came whether or not the
-            token was cancelled.
+        _first_ignores_cancel: Whether the first tick was delivered regardless of the token.
     """
 
     __slots__ = (
@@ -181,13 +180,13 @@ class TickerCore(Source):
         """Take the next tick if it is due; never waits.
 
         Args:
-            first_poll: Whether the reader polls only now, rather than having waited.
+            first_poll: Whether this is the reader's first poll, before it waits.
 
         Returns:
             The tick, or ``EMPTY``.
 
         Raises:
-            TickerClosed: No tick comes any more.
+            TickerClosed: The ticker has ended.
             RuntimeError: The policy polls its own ticker.
             Exception: The policy failed; once, to one reader.
         """
@@ -216,7 +215,7 @@ class TickerCore(Source):
                     self._raise_closed()
                 if self._timer is not None and self._timer.awaits(pending):
                     return EMPTY
-                # A reader that has waited for a timer skips no tick: it fires just after the slot.
+                # After a wait for a timer no tick is skipped: the timer fires just after its slot.
                 pace = self._pace if first_poll or self._timer is None else Pace.BURST
                 rule, argument = TickerCore._fix_due, (pace, self._monotonic())
             else:
@@ -230,7 +229,7 @@ class TickerCore(Source):
             try:
                 tick = state.replace(pending, rule, self, argument)
             except BaseException:
-                # Not in a helper: an interrupt can hit its entry, and nobody would be woken.
+                # Not in a helper: an interrupt can hit its entry, and no reader would be woken.
                 try:
                     self._wake()
                 except BaseException:
@@ -239,7 +238,7 @@ class TickerCore(Source):
                 raise
             if tick.__class__ is Tick:
                 readers = self._readers
-                # ATOMIC: no call up to the return, unless another thread has to be told.
+                # ATOMIC: no call before the return, unless another thread has to be woken.
                 if (
                     self._ending is None
                     and self._reset_epoch is epoch
@@ -313,12 +312,12 @@ class TickerCore(Source):
         tick = _new_tuple(Tick, (number, wall, due, pending.delay, lateness, pending.missed))
         timer = self._timer
         if timer is not None:
-            tick = timer.stamped(tick)
+            tick = timer.with_time_sent(tick)
             after.due, after.missed = None, 0
             self._state.deferred.append(self._start_timer)
         step = after, tick
         cancelled = token is not None and not ignores_cancel and token.cancelled
-        # ATOMIC: no call from this look at the endings to the return of ``_poll``.
+        # ATOMIC: no call from this check of the endings to the return of ``_poll``.
         if cancelled or self._ending is not None or self._reset_epoch is not epoch:
             return pending, None
         return step
@@ -369,8 +368,8 @@ class TickerCore(Source):
         """Whether ``pending`` is still claimed by a thread that will wake the readers."""
         if not self._state.is_claimed(pending):
             return False
-        if self._is_mine(pending):
-            raise RuntimeError(f"{self!r} is asked for a tick by its own policy")
+        if self._is_claimed_here(pending):
+            raise RuntimeError(f"{self!r} is polled by its own policy")
         token = self._run.token
         if token is not None and token.cancelled:
             raise TickerClosed(CloseReason.CANCELLED)  # the tick being taken goes to its holder
@@ -396,7 +395,7 @@ class TickerCore(Source):
         self._release()
 
     def _release(self) -> None:
-        """After a claim was released: apply the deferred rules, and wake those who may wait."""
+        """After a claim was released: apply the deferred rules, and wake the leading readers."""
         try:
             self._state.run_deferred()
             self._wake()
@@ -411,8 +410,8 @@ class TickerCore(Source):
         elif self._readers is not None:
             self._readers.wake_firsts()
 
-    def _is_mine(self, pending: PendingTick) -> bool:
-        """Whether this very thread has claimed ``pending``."""
+    def _is_claimed_here(self, pending: PendingTick) -> bool:
+        """Whether this thread has claimed ``pending``."""
         return self._state.holder(pending) == get_ident()
 
     def _followed_by_timer(self, pending: PendingTick) -> PendingTick:
@@ -486,7 +485,7 @@ class TickerCore(Source):
     ) -> float | None:
         """Return until when a registered waiter waits, ``limit`` at most; None: poll now.
 
-        A waiter that is not registered with the token (a reset has brought another) polls again.
+        A waiter that is not registered with the current token (after a ``reset()``) polls again.
         """
         pending: PendingTick = self._state.current
         until = limit
@@ -499,7 +498,7 @@ class TickerCore(Source):
             if token.deadline is not None:
                 until = min(until, token.deadline)
         if pending.claim and self._state.is_claimed(pending):
-            return until  # its holder wakes those who lead
+            return until  # its holder wakes the leading readers
         due = pending.due
         if due is None and self._timer is not None and self._timer.awaits(pending):
             due = NO_DEADLINE
@@ -509,7 +508,7 @@ class TickerCore(Source):
 
     # For select()
 
-    def _ask(self) -> None:
+    def _note_reader(self) -> None:
         if self._state.current.due is None and self.close_reason is None:
             poll = self._pace, self._monotonic()
             self._defer(lambda pending: self._after_ask(pending, poll))

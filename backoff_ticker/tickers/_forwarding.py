@@ -1,4 +1,4 @@
-"""Ticks sent on a queue of the user's: the only place where a tick is pushed, not pulled."""
+"""Ticks sent to a user's queue or channel: the only place where a tick is pushed, not pulled."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MOST_IN_A_ROW = 64
 _PAUSE_WHEN_FULL = 0.001
 
-# Names of the errors, or of their base classes, by which queues tell that they are full, or shut
+# Names of the errors, or of their base classes, by which queues report that they are full, or shut
 # down: those of queue, asyncio, janus, culsans, anyio and this package share no base class.
 _FULL = frozenset(["Full", "QueueFull", "WouldBlock"])
 _SHUT_DOWN = frozenset(
@@ -44,7 +44,7 @@ _SHUT_DOWN = frozenset(
 class Forwarding(Waiter):
     """Sends the ticks of a ticker to a sink until the ticker ends, or ``stop()``.
 
-    Returned by ``send_to()`` of a ticker, never made by a user.
+    Returned by ``send_to()`` of a ticker.
 
     Thread safety: ``stop()`` may be called from any thread, event loop, signal handler, finalizer
     or callback.
@@ -64,8 +64,8 @@ class Forwarding(Waiter):
         0
     """
 
-    # It stands in the ticker's line of readers and never parks: a wake-up runs ``fire()`` in the
-    # scheduler thread, or in the sink's event loop, which takes what is due and sets the timer.
+    # It is registered in the ticker's line of readers and never parks: a wake-up runs ``fire()`` in
+    # the scheduler thread, or in the sink's event loop; that takes what is due and sets the timer.
 
     __slots__ = (
         "_closes_sink",
@@ -118,14 +118,14 @@ class Forwarding(Waiter):
     def stop(self) -> None:
         """Send no more ticks; the ticker and the sink stay as they are.
 
-        A tick that another thread is just sending may still arrive.
+        A tick that another thread is sending at that moment may still arrive.
         """
         self._stopped = True
         self.wake()
 
     @property
     def wake_domain(self) -> object:
-        """Itself: it watches the time on its own."""
+        """Itself: it watches the time alone, for no other waiter."""
         return self
 
     def wake(self) -> bool:
@@ -142,7 +142,7 @@ class Forwarding(Waiter):
         try:
             self._ticker._clock.call_at(self._ticker._clock.monotonic(), self.fire)
         except RuntimeError:
-            return False  # the interpreter is going down: nothing is sent any more
+            return False  # the interpreter is shutting down: nothing is sent any more
         return True
 
     def fire(self) -> None:
@@ -217,15 +217,15 @@ class Forwarding(Waiter):
             if names & _SHUT_DOWN:
                 self._stopped = True
                 return False
-            # A janus queue whose loop is closed has taken the item all the same.
+            # A janus queue whose loop is closed raises, but has taken the item.
             if not (isinstance(error, RuntimeError) and _is_janus(self._sink)):
                 raise
         self._lost = 0
         return True
 
     def _set_timer(self, when: float) -> None:
-        # Even where only a wake-up can bring news there is a timer: it keeps the scheduler thread,
-        # so that no wake-up from a signal handler has to start one.
+        # There is a timer even where nothing falls due: it keeps the scheduler thread alive, so
+        # that a wake-up from a signal handler need not start one.
         when = min(when, self._ticker._clock.monotonic() + LONGEST_WAIT)
         self._timer = self._ticker._clock.call_at(when, self.fire, loop=self.loop)
 
@@ -243,7 +243,7 @@ class Forwarding(Waiter):
             source.leave(self)
 
     def _end(self) -> None:
-        """Leave the line, and tell the sink that no tick comes any more."""
+        """Leave the line, and shut down or close the sink."""
         self._must_look_again = False
         self._stopped = True
         self._leave()
@@ -269,7 +269,7 @@ def _is_janus(sink: object) -> bool:
 
 def _loop_of(sink: object) -> AbstractEventLoop | None:
     """Return the running event loop if only that may touch ``sink``, else None."""
-    # An asyncio or janus queue exists only where somebody has imported its module.
+    # An asyncio or janus queue can exist only if its module was imported.
     asyncio, janus = sys.modules.get("asyncio"), sys.modules.get("janus")
     if (asyncio is None or not isinstance(sink, asyncio.Queue)) and (
         janus is None or janus.AsyncQueue not in type(sink).__mro__

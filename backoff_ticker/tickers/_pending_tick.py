@@ -1,4 +1,4 @@
-"""A ticker between two ticks: what is known of the tick to come, and how that changes.
+"""A ticker between two ticks: what is known of the next tick, and how that changes.
 
 The methods are pure: they are given the time and the policy's answer, and return the next state.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Kind(enum.Enum):
-    """What is known of the tick to come."""
+    """What is known of the next tick."""
 
     IMMEDIATE = "immediate"
     """It follows no delay: the first one, or the one after ``reset(immediately=True)``."""
@@ -31,10 +31,10 @@ class Kind(enum.Enum):
     """The policy will say the delay once it hears how the work went, or a reader polls."""
 
     ENDED = "ended"
-    """No tick comes."""
+    """There is no next tick: the ticker has ended."""
 
 
-# An enum is slow to search.
+# Access to an enum member is slow.
 _IMMEDIATE = Kind.IMMEDIATE
 _SCHEDULED = Kind.SCHEDULED
 _ENDED = Kind.ENDED
@@ -47,7 +47,7 @@ class PendingTick:
 
     claim: Claim  # see AtomicState
     kind: Kind
-    number: int  # of the tick to come, from 1
+    number: int  # of the next tick, from 1
     due: float | None  # None: unknown, or not fixed before a reader polls
     delay: float  # the back-off before it; 0.0 unless it is scheduled
     origin: float | None  # from when the delay counts; None: from the next poll, or no delay
@@ -72,14 +72,14 @@ class PendingTick:
         return self.number == 1 and self.kind is _IMMEDIATE
 
     def with_delay(self, delay: float | End) -> PendingTick:
-        """Return it with another delay, counted from the same origin."""
+        """Return the next state with another delay, counted from the same origin."""
         if isinstance(delay, End):
             return self.replace(kind=_ENDED, due=None, delay=0.0, origin=None, missed=0, end=delay)
         due = None if self.origin is None else self.origin + delay
         return self.replace(kind=_SCHEDULED, due=due, delay=delay, missed=0)
 
     def with_due(self, pace: Pace, now: float) -> PendingTick:
-        """Return it as a reader that polls now finds it: with a due time, past slots dropped."""
+        """Return the state for a reader that polls now: with a due time, and past slots dropped."""
         if self.kind is _IMMEDIATE:
             return self if self.due is not None else self.replace(due=now)
         if self.kind is not _SCHEDULED:
@@ -91,7 +91,7 @@ class PendingTick:
         return self.replace(due=due, origin=origin, missed=missed)
 
     def restarted(self, now: float, delay: float | End | None) -> PendingTick:
-        """Return the tick of a back-off that restarts now; None: it is due now, without a delay.
+        """Return the state of a back-off that restarts now; ``delay`` None: the tick is due now.
 
         Ticks that were given back are dropped; their numbers are used again where possible.
         """
@@ -105,7 +105,7 @@ class PendingTick:
         return begun if delay is None else begun.replace(origin=now).with_delay(delay)
 
     def rolled_back(self, number: int) -> PendingTick:
-        """Return it as if tick ``number`` had not been taken, if that was the last one taken."""
+        """Return the state as if tick ``number``, if it was the last, had not been taken."""
         return self.replace(number=number) if self.number == number + 1 else self
 
 

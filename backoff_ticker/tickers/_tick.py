@@ -1,4 +1,4 @@
-"""The tick, and the paces: pure rules of when the next tick falls due.
+"""The tick, and the paces: pure rules of when the next tick is due.
 
 Nothing here waits, locks, reads a clock or calls user code.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class Pace(enum.Enum):
     """When a delay starts to run, and what happens to ticks that no reader took in time.
 
-    In the pictures the policy always says 10 s. A reader works (``=``) from 0 s to 25 s, then only
+    In the diagrams the policy always says 10 s. A reader works (``=``) from 0 s to 25 s, then only
     reads. ``T`` marks when it gets a tick; the number below is the ``due`` of that tick.
 
     Example:
@@ -34,12 +34,12 @@ class Pace(enum.Enum):
     """The rule of a pace: ``(slot, taken, delay) -> (due, origin, missed)``.
 
     ``slot`` is when the tick just taken was due, ``taken`` when it was taken, ``delay`` what the
-    policy says. The next tick is due at ``due``, counted from ``origin``; both are None where
-    the reader's next poll fixes them.
+    policy says. The next tick is due at ``due``, counted from ``origin``; both are None if
+    the reader's next poll decides them.
     """
 
     RECEIPT = "receipt"
-    """The delay runs from when the tick before was taken (Go's meaning). At most one tick waits.
+    """The delay runs from when the previous tick was taken (as in Go). At most one tick waits.
 
     .. code-block:: text
 
@@ -105,7 +105,7 @@ class Tick(_TickFields):
         due: When it fell due, in the clock's monotonic seconds.
         delay: The back-off before it, in seconds; 0.0 for the first tick.
         lateness: Seconds from ``due`` until it was taken, >= 0.
-        missed: Ticks dropped since the one before: those that ``Pace.SKIP`` left out, and those
+        missed: Ticks dropped since the previous one: those that ``Pace.SKIP`` left out, and those
             for which the sink of ``send_to`` had no room.
 
     Example:
@@ -156,11 +156,11 @@ Pace.SKIP.due_after = _skip
 
 
 def catch_up(due: float, delay: float, now: float) -> tuple[float, int]:
-    """Return the first time of the grid ``due + k * delay`` (k >= 0) not before ``now``, and k.
+    """Drop late ticks: return the first ``due + k * delay`` (k >= 0) not before ``now``, and k.
 
-    A delay too short to move ``now`` makes no grid: the answer is then ``now``.
+    If ``delay`` is too short to change ``now``, the result is ``now`` and 0 dropped ticks.
 
-    Source: ``MissedTickBehavior::Skip`` of tokio, for a delay that is asked for tick by tick.
+    Source: ``MissedTickBehavior::Skip`` of tokio, for delays that differ from tick to tick.
     """
     if due >= now:
         return due, 0

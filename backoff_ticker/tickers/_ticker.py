@@ -33,16 +33,17 @@ class Ticker(BaseTicker):
 
     Args:
         backoff: The policy; the ticker runs a copy of it, reset.
-        token: Cancelled, it ends the ticker and wakes its readers; the first tick still comes.
-        pace: From when delays run, and what happens to late ticks.
+        token: Its cancel ends the ticker and wakes its readers; the first tick still comes.
+        pace: When delays start to run, and what happens to late ticks.
         clock: None: the current clock.
         timer: Measures the delays instead of the clock: started once for each, never for the first
-            tick, and stopped at the end. A tick comes when it fires, and has the time it sent.
+            tick, and stopped at the end. A tick comes when the timer fires, and has as its ``time``
+            what the timer sent.
 
     Raises:
-        TypeError: A parameter is not what it should be.
+        TypeError: A parameter has the wrong type.
         ValueError: The token has a deadline on another clock.
-        Exception: What the policy's ``reset()`` raised.
+        Exception: The policy's ``reset()`` raised it.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, Ticker, with_max_retries
@@ -64,9 +65,9 @@ class Ticker(BaseTicker):
         Raises:
             TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
             TimeoutError: No tick fell due in time; it stays for the next reader.
-            TickerClosed: No tick comes any more.
+            TickerClosed: The ticker has ended.
             RuntimeError: Called by the ticker's own policy.
-            Exception: What the policy failed with; once, to one reader.
+            Exception: The error of the policy; raised once, to one reader.
         """
         seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
         limit = self._monotonic() + seconds
@@ -98,8 +99,8 @@ class AsyncTicker(BaseTicker):
 
     The same as ``Ticker`` with ``async for tick in ticker:`` and ``await ticker.receive()``. Any
     number of coroutines may read it, in several event loops; it belongs to none, and none needs
-    to run when it is made. Where ticks are due without a wait, each 64th lets the loop run its
-    other tasks, so a back-off of zero starves none.
+    to run when it is made. Where ticks are due without a wait, every 64th lets the loop run its
+    other tasks, so a back-off of zero starves none of them.
 
     Wakes when: the tick falls due, the ticker is stopped or reset, a token is cancelled (the one
     given here, or one inside the policy), ``success()`` brings the tick forward.
@@ -109,16 +110,17 @@ class AsyncTicker(BaseTicker):
 
     Args:
         backoff: The policy; the ticker runs a copy of it, reset.
-        token: Cancelled, it ends the ticker and wakes its readers; the first tick still comes.
-        pace: From when delays run, and what happens to late ticks.
+        token: Its cancel ends the ticker and wakes its readers; the first tick still comes.
+        pace: When delays start to run, and what happens to late ticks.
         clock: None: the current clock.
         timer: Measures the delays instead of the clock: started once for each, never for the first
-            tick, and stopped at the end. A tick comes when it fires, and has the time it sent.
+            tick, and stopped at the end. A tick comes when the timer fires, and has as its ``time``
+            what the timer sent.
 
     Raises:
-        TypeError: A parameter is not what it should be.
+        TypeError: A parameter has the wrong type.
         ValueError: The token has a deadline on another clock.
-        Exception: What the policy's ``reset()`` raised.
+        Exception: The policy's ``reset()`` raised it.
 
     Example:
         >>> import asyncio
@@ -134,7 +136,7 @@ class AsyncTicker(BaseTicker):
     __slots__ = ()
 
     async def receive(self, timeout: float | timedelta | None = None) -> Tick:
-        """Wait for the next tick and take it; parameters and errors as of ``Ticker.receive()``."""
+        """Wait for the next tick and take it; parameters and errors as in ``Ticker.receive()``."""
         seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
         limit = self._monotonic() + seconds
         if self._state.current.number % CHECKPOINT_EVERY == 0:

@@ -1,14 +1,14 @@
-"""A ticker whose delays are measured by a ``Timer`` of its user instead of its clock.
+"""A ticker whose delays are measured by a user's ``Timer`` instead of its clock.
 
-While the timer measures the delay of a pending tick, that tick has no due time; once the timer has
-fired it has one.
+While the timer measures the delay of a pending tick, that tick has no due time; it gets one when
+the timer fires.
 
 Invariants:
     * ``follow()`` is applied with the ticker's claim to each state that a rule returns, so the
       timer is started exactly once for each delay that begins to run.
     * What the timer sent is stored as it is taken, without a call between, so an interrupt loses
       no time it sent.
-    * One waiter in the line of the timer's channel stands for all readers of the ticker; it wakes
+    * One waiter in the line of the timer's channel represents all readers of the ticker; it wakes
       them when it is woken.
 """
 
@@ -57,8 +57,8 @@ class TickerTimer:
     """The timer of one ticker.
 
     Args:
-        timer: A timer of the user's.
-        pace: From when delays run.
+        timer: The user's timer.
+        pace: When delays start to run.
         wake_readers: Called when the timer has sent something; held weakly.
     """
 
@@ -90,8 +90,8 @@ class TickerTimer:
         self._due = 0.0
         self._sent: object = EMPTY
         self._has_fired = False
-        self._fired = (0, 0.0)  # the number of the last tick it brought, and the time it sent
-        self._stopping = False  # from the first step of stop() on
+        self._fired = (0, 0.0)  # the last tick that the timer made due, and the time it sent
+        self._stopping = False  # True from the beginning of stop()
         self._stopped = False
 
     def awaits(self, pending: PendingTick) -> bool:
@@ -161,7 +161,7 @@ class TickerTimer:
             delay = max(0.0, delay - (now - origin))
         self._slot = due
         self._timer.start(delay)
-        if self._stopping:  # by a thread that may have stopped the timer before the start
+        if self._stopping:  # a stop() elsewhere may have come before the start
             self._halt()
         self._number = pending.number
 
@@ -180,13 +180,13 @@ class TickerTimer:
         self._has_fired = True
         self._sent = EMPTY
 
-    def stamped(self, tick: Tick) -> Tick:
-        """Return ``tick`` with the time that the timer sent, if it brought the tick."""
+    def with_time_sent(self, tick: Tick) -> Tick:
+        """Return ``tick`` with the time that the timer sent, if the timer made it due."""
         number, time = self._fired
         return tick if tick.number != number else tick._replace(time=time)
 
     def stop(self) -> None:
-        """Stop the timer for good; what goes wrong is reported."""
+        """Stop the timer for good; an error is reported, not raised."""
         self._stopping = True
         if not self._stopped:
             self._halt()
@@ -197,14 +197,14 @@ class TickerTimer:
     def _halt(self) -> None:
         try:
             self._timer.stop()
-        except Exception as error:  # noqa: BLE001 - whoever stops a ticker can do nothing about it
+        except Exception as error:  # noqa: BLE001 - the caller of stop() cannot handle it
             report(error, "Exception in stop() of a ticker's timer", self._timer)
 
 
 def _delay_of(pending: PendingTick) -> Delay | None:
-    """Return what tells one delay from another; None: none is running.
+    """Return a key that identifies the delay that is running; None: none is running.
 
-    A forked child starts its delays again: its timers have lost theirs.
+    In a forked child the key differs, so the timer is started again: it lost its callback.
     """
     if pending.kind is not Kind.SCHEDULED or pending.origin is None:
         return None

@@ -10,7 +10,7 @@ What always holds:
 
 * A waiter registers before its last check, so no wake-up after that check is lost.
 * A waiter always leaves every set that it registered with, whatever interrupts it.
-* A waiter that leaves passes on the wake-up that it may have swallowed: see the ``leave`` methods.
+* A waiter that leaves passes on a wake-up that it may have received: see the ``leave`` methods.
 * A wake-up takes no lock and raises nothing: it may come from a signal handler or a finalizer.
 * asyncio is imported by the first coroutine that waits, never by a thread.
 """

@@ -2,7 +2,7 @@
 
 A state has a ``claim``, an empty dict. The thread that stores its mark there first (``setdefault``
 is atomic) has claimed the state and may replace it. A lock would do the same, but a signal handler
-or a finalizer can meet it again in the thread that holds it, and an interrupt can leave it locked.
+or a finalizer may need it in the very thread that holds it, and an interrupt can leave it locked.
 
 Invariants:
     * A state is never changed, only replaced by another with a claim of its own. A thread that
@@ -11,7 +11,7 @@ Invariants:
     * A thread that finds the state claimed appends its rule to ``deferred`` before it tries to
       claim; the thread that held the claim looks at ``deferred`` after the store. One of the two
       sees the other.
-    * Claims are kept by process: those of threads that a fork left behind do not count.
+    * Claims are kept by process: in a forked child those of the parent's threads do not count.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class AtomicState:
         """Replace ``state`` by what ``rule`` makes of it.
 
         Args:
-            state: What ``current`` was when the caller looked.
+            state: The value of ``current`` that the caller has read.
             rule: Called as ``rule(owner, state, argument)`` by the one thread that has claimed the
                 state; returns the next state, or the same for no change, and a result.
-            owner: Handed to the rule. A bound method or a closure would cost the hot path more.
-            argument: Handed to the rule.
+            owner: Passed to the rule. A bound method or a closure would cost the hot path more.
+            argument: Passed to the rule.
 
         Returns:
             The result of the rule; ``CLAIMED`` if the state is claimed, or was replaced before.
@@ -90,7 +90,7 @@ class AtomicState:
             else:
                 self.current = after
         except BaseException:
-            # ATOMIC: no call before the claim is released; a second interrupt would find one.
+            # ATOMIC: no call before the claim is released: a second interrupt could hit it.
             if generation in claim and claim[generation] is mark and self.current is state:
                 del claim[generation]
             raise

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 class ThreadWaiter(Waiter):
     """A thread in one wait.
 
-    Only the main thread does not chain wake-ups and has a wake domain of its own: a signal handler
-    can hold it up for any time in the middle of its wait, and nobody else must wait for that.
+    The main thread alone does not chain wake-ups, and has a wake domain of its own: a signal
+    handler can delay it for any time in the middle of its wait, and no other thread must wait for
+    that.
     """
 
     __slots__ = ("_parker", "chains_wakeups")
@@ -73,11 +74,11 @@ class LoopWaiter(Waiter):
         self.future: asyncio.Future[None] | None = None
 
     def wake(self) -> bool:
-        """Resolve the future at once in a task of its own loop, else by a call into that loop.
+        """Resolve the future: at once in a task of its loop, else by ``call_soon_threadsafe()``.
 
         Outside a task the caller may be a signal handler, while the loop sleeps in its selector.
         Without a future the caller is a signal handler or finalizer inside ``park_coroutine``.
-        Both need the call into the loop.
+        Both need ``call_soon_threadsafe()``.
         """
         future = self.future
         if future is not None and not future.done() and _runs_task_of(self.loop):
@@ -113,7 +114,7 @@ def park_thread(
     recheck: Callable[[ThreadWaiter], float | None],
     limit: float = NO_DEADLINE,
 ) -> None:
-    """Block this thread until ``recheck`` finds no need to wait, or the time it returned comes.
+    """Block this thread until ``recheck`` returns None, or the deadline that it returned passes.
 
     Args:
         clock: Measures the wait.
@@ -215,4 +216,4 @@ checkpoint: Final = _Checkpoint()
 """Awaited, it lets the loop run everything else that is ready, once."""
 
 CHECKPOINT_EVERY = 64
-"""A coroutine that never needs to wait awaits ``checkpoint`` once in this many operations."""
+"""A coroutine that never needs to wait awaits ``checkpoint`` once per this many operations."""

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class Source:
-    """Something that gives values, or one value, to those who wait for it.
+    """Something that gives values, or one value, to readers that wait for it.
 
-    A reader calls ``_ask()`` once and then ``_try()``. While that returns ``EMPTY`` it registers in
-    ``_wait_sets()``, waits as ``_recheck()`` says, and tries again.
+    A reader calls ``_note_reader()`` once and then ``_try()``. While that returns ``EMPTY`` it
+    registers in ``_wait_sets()``, waits as ``_recheck()`` says, and tries again.
 
     The abstract methods are marked for type checkers; ``ABCMeta`` would slow down ``isinstance``.
     """
@@ -27,7 +27,7 @@ class Source:
     _clock: Clock
 
     _once: ClassVar[bool] = False
-    """Whether there is one value only, which is also the end; else ``ENDED`` tells the end."""
+    """Whether there is one value only, which is also the end; else the end is ``ENDED``."""
 
     @property
     def _timed_by(self) -> Clock | None:
@@ -44,8 +44,8 @@ class Source:
         """Return until when a registered waiter has to wait; None: it need not wait."""
         raise NotImplementedError
 
-    def _ask(self) -> None:
-        """Note that a reader wants a value now; called before its first ``_try``."""
+    def _note_reader(self) -> None:
+        """Note that a reader has come; called before its first ``_try()``."""
 
     @abstractmethod
     def _try(self, *, fresh: bool) -> object:

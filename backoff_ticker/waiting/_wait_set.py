@@ -2,7 +2,7 @@
 
 Whatever can be waited for (a token, the readers of a ticker, a channel) owns a wait set and wakes
 the waiters in it, without knowing whether a thread or a coroutine waits. A wake-up carries no
-value: it means "check again", and the value stays where it is until somebody takes it.
+value: it means "check again", and the value stays where it is until a reader takes it.
 
 Nothing here takes a lock, so wake-ups may come from signal handlers and finalizers. Everything is
 done by single operations of dicts whose keys run no Python code; those are atomic.
@@ -32,7 +32,7 @@ class Waiter:
         loop: The event loop in which ``fire()`` must run; None: ``wake()`` may be called anywhere.
         chains_wakeups: Whether it leaves as soon as it is woken, so that a set that is closed
             wakes only the first such waiter, and each wakes the next as it leaves. Many threads
-            woken at once would only fight for the interpreter.
+            woken at once would only compete for the interpreter.
     """
 
     __slots__ = ("generation", "limit", "sources")
@@ -55,7 +55,7 @@ class Waiter:
 
     @property
     def is_stale(self) -> bool:
-        """Whether nobody waits here any more: the process has forked, or the loop was closed."""
+        """Whether it cannot be woken any more: the process has forked, or the loop was closed."""
         loop = self.loop
         return self.generation != _process.generation or (loop is not None and loop.is_closed())
 
@@ -75,7 +75,7 @@ def _fire_in(loop: AbstractEventLoop, waiters: Iterable[Waiter]) -> bool:
     try:
         loop.call_soon_threadsafe(_fire_all, waiters)
     except RuntimeError:
-        return False  # the loop is closed: nobody waits there any more
+        return False  # the loop is closed, with its waiters
     return True
 
 
@@ -103,7 +103,7 @@ class WaitSet:
         self.waiters[waiter] = None
 
     def leave(self, waiter: Waiter) -> None:
-        """Unregister ``waiter`` and, once the set is closed, wake the next. Harmless twice."""
+        """Unregister ``waiter`` and, once the set is closed, wake the next. May be repeated."""
         self.waiters.pop(waiter, None)
         if self.closed and self.waiters:
             self._wake_first()
@@ -171,7 +171,7 @@ class WaitLine(WaitSet):
         return self._first_of(waiter.wake_domain) in (waiter, None)
 
     def leave(self, waiter: Waiter) -> None:
-        """Unregister ``waiter`` and wake the one that leads its domain now. Harmless twice."""
+        """Unregister ``waiter`` and wake the one that leads its domain now. May be repeated."""
         self.waiters.pop(waiter, None)
         if self.waiters:
             first = self._first_of(waiter.wake_domain)
@@ -204,7 +204,7 @@ class WaitLine(WaitSet):
 
 
 class WaitQueue(WaitSet):
-    """Waiters for values of which each is enough for one waiter, such as the items of a channel.
+    """Waiters for values that each go to one waiter, such as the items of a channel.
 
     A wake-up takes the longest waiting waiter out of the queue, so the next value wakes the next
     waiter. A waiter that was woken and waits on registers again before it checks; one that leaves
@@ -219,8 +219,8 @@ class WaitQueue(WaitSet):
         while waiters:
             try:
                 first = next(iter(waiters))
-                # ATOMIC: nothing is called between this deletion, which makes the caller owe the
-                # wake-up, and the `try` that pays it whatever interrupts it.
+                # ATOMIC: no call between this deletion, after which only this thread can wake the
+                # waiter, and the `try` that wakes it whatever interrupts it.
                 del waiters[first]
             except (KeyError, RuntimeError, StopIteration):
                 continue  # another wake-up came in between

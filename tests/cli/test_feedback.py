@@ -79,7 +79,7 @@ def test_what_is_no_item_of_a_log_is_told_with_its_place(item):
         (CONSTANT, "LOG"),
         (
             f"{CONSTANT} 0 0:5 1:4",
-            "item 3 of the log, '1:4': timestamp must not be less than the one before (5.0), not",
+            "item 3 of the log, '1:4': timestamp must not be less than the previous one (5.0), not",
         ),
         (f"{CONSTANT} 0:{'9' * 308} 0:+{'9' * 308}", "item 2 of the log is too late: '0:+999"),
         (f"{CONSTANT} 0 -1", "-1"),

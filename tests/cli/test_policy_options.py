@@ -86,7 +86,7 @@ def test_every_default_can_be_given_and_changes_nothing(name):
             continue
         if isinstance(default, bool):
             words.append(option.opts[0] if default else option.secondary_opts[0])
-        elif option.around:
+        elif option.is_wrapper:
             words.append(f"{option.opts[0]}=none")
         else:
             words.append(f"{option.opts[0]}={default}")

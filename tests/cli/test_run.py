@@ -70,7 +70,7 @@ def test_only_the_exit_codes_that_are_listed_are_repeated(tmp_path, codes, attem
     runs = (tmp_path / "runs").read_text().count("x")
     assert (got, runs) == (status, attempts)
     if status:
-        text = f"{NAME}: attempt {attempts} exited with {status}; not to be repeated"
+        text = f"{NAME}: attempt {attempts} exited with {status}; not to be retried"
         assert err.splitlines()[-1] == text
 
 

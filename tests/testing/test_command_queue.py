@@ -71,7 +71,7 @@ def test_a_query_in_the_middle_of_a_command_is_refused(commands):
     """As a signal handler may make one."""
 
     def query():
-        with pytest.raises(ClockUsageError, match="a signal handler cannot ask"):
+        with pytest.raises(ClockUsageError, match="a signal handler cannot query"):
             commands.query(int)
 
     commands.post(query)

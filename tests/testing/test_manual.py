@@ -82,7 +82,7 @@ def test_a_wait_without_limit_lasts_until_it_is_unparked(clock, deadline):
 
 def test_time_has_an_end(clock):
     clock.advance(1e308)
-    with pytest.raises(ClockUsageError, match="there is no such time"):
+    with pytest.raises(ClockUsageError, match="out of range"):
         clock.advance(1e308)
     assert clock.monotonic() == 1e308
 

@@ -1,8 +1,8 @@
 """Participants that wait for something other than the clock, and whether it has come.
 
 An event loop may wait for file descriptors, and a thread inside ``idle()`` for anything. An item
-that another participant gave them is theirs at this time; but they need real time to notice, and
-virtual time must not go on before they have.
+that another participant sent reaches them at the current virtual time; but they need real time to
+notice it, and virtual time must not move before they have.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from ..participants._participant import Participant
 
 _PAUSE = 1e-4
-"""Seconds to release the interpreter for, so that a woken thread can take it."""
+"""Seconds for which the interpreter is released, so that a woken thread can run."""
 _QUIET_LOOKS = 2
-"""How many looks in a row must find all of them asleep."""
+"""How many checks in a row must find all of them asleep."""
 _SLOW = 0.01
-"""Seconds for these looks that show that another thread has the interpreter."""
+"""If these checks take more seconds than this, another thread has the interpreter."""
 _QUIET_LOOKS_IF_SLOW = 5
-"""How many looks must find them asleep then."""
+"""How many checks must find them asleep in that case."""
 _LIMIT = 0.25
 """Seconds after which a thread that never sleeps is not waited for: it computes inside idle()."""
 

@@ -1,4 +1,4 @@
-"""Ends a wait of the main thread that is no wait on the clock.
+"""Ends a wait of the main thread that is not on the clock.
 
 With auto-advance, time stands still while the thread that entered the clock waits for an item or a
 lock. The main thread can be reached there by a signal: SIGURG, which is ignored unless somebody
@@ -25,7 +25,7 @@ _DEBUGGERS = {"bdb", "pdb", "pydevd", "_pydevd_bundle.pydevd"}
 
 
 class MainThreadInterrupt:
-    """Raises an error in the main thread, whatever that waits for."""
+    """Raises an error in the main thread, whatever it waits for."""
 
     def __init__(self) -> None:
         self._error: BaseException | None = None
@@ -55,7 +55,7 @@ class MainThreadInterrupt:
 
     def _raise(self, _number: int, frame: FrameType | None) -> None:
         error, self._error = self._error, None
-        # A frame of this package means that the thread has come back to the clock meanwhile.
+        # A frame of this package means that the thread has returned to the clock by now.
         if error is not None and not (frame and frame.f_code.co_filename.startswith(_OWN_CODE)):
             raise error
 

@@ -1,4 +1,4 @@
-"""The texts of failures: who waits for what, and where."""
+"""The texts of failures: what waits, for what, and where."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STANDARD_LIBRARY = os.path.dirname(os.path.abspath(os.__file__))  # noqa: PTH10
 _SITE_PACKAGES = os.path.join(_STANDARD_LIBRARY, "site-packages")  # noqa: PTH118
 _OF_THREADS = ("threading.py", os.path.join("futures", "thread.py"))  # noqa: PTH118
 _MAX_TASKS = 10
-"""How many tasks of a loop are named."""
+"""How many tasks of a loop are named at most."""
 
 
 class Snapshot(NamedTuple):
@@ -33,7 +33,7 @@ class Snapshot(NamedTuple):
         timeout: The ``settle_timeout``, in real seconds.
         driver: The thread that drives the clock.
         members: The participants that time waits for.
-        expected: The names of tracked functions that were not called yet.
+        expected: The names of tracked functions that have not been called yet.
         frozen: Why time is frozen.
     """
 
@@ -73,7 +73,7 @@ def deadlock(snapshot: Snapshot) -> str:
 
 
 def driver_waits(snapshot: Snapshot) -> str:
-    """Return the text for a thread that waits for time which only it can move."""
+    """Return the text for a thread that waits for time that only it can move."""
     return (
         f"{at(snapshot.now)}: the thread that drives this clock waits on it "
         f"({snapshot.driver.what}), every participant does, and time stands still. Call advance() "

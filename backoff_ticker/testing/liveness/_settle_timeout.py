@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from ..participants._participant import Participant
 
 _ALL_TOGETHER = 12
-"""How many time-outs participants get in all that act one after the other at one time."""
+"""How many time-outs participants get in total if they act one after the other at one time."""
 _FROZEN = 60.0
-"""Seconds of patience while time is frozen on purpose, unless the time-out is longer."""
+"""The time-out in seconds while time is frozen on purpose, unless the usual one is longer."""
 _ABANDONED = 0.1
-"""Seconds of patience with participants that were waited for in vain before."""
+"""The time-out in seconds for participants that were waited for in vain before."""
 
 
 class SettleTimer:
-    """Measures for how long time has stood still, and remembers who was waited for in vain.
+    """Measures for how long time has stood still, and remembers what was waited for in vain.
 
     Attributes:
         seconds: The time-out, in real seconds.
@@ -29,7 +29,7 @@ class SettleTimer:
     def __init__(self, seconds: float, now: int) -> None:
         self.seconds: float = seconds
         self._still_at = now
-        self._still_since = 0.0  # 0: from the next look on
+        self._still_since = 0.0  # 0: measured from the next check
         self._progress = 0
         self._progress_since = 0.0
         self._frozen = False
@@ -37,7 +37,7 @@ class SettleTimer:
         self._abandoned: dict[Participant, int] = {}
 
     def restart(self) -> None:
-        """Start again with the next look."""
+        """Start measuring again at the next check."""
         self._still_since = 0.0
 
     def has_expired(
@@ -79,11 +79,11 @@ class SettleTimer:
         return self.seconds
 
     def abandon(self, now: int, members: Collection[Participant]) -> None:
-        """Remember those that are waited for now: it was in vain."""
+        """Remember the participants that are waited for now, in vain."""
         self._abandoned_at, self._abandoned = now, _waited_for(members)
 
     def abandoned(self, now: int, members: Collection[Participant]) -> set[Participant]:
-        """Return those that were waited for in vain and had no turn since."""
+        """Return the participants that were waited for in vain and have had no turn since."""
         if self._abandoned_at != now:
             return set()
         return {

@@ -1,7 +1,8 @@
 """Whether the participants that have a turn wait for something that only another one can do.
 
-Nothing tells that for certain, so it is judged by real time: if no thread of the process computes
-or waits for a processor, look after look, then those that have a turn wait for a lock or an item.
+That cannot be known for certain, so it is judged by real time: if check after check finds that no
+thread of the process computes or waits for a processor, the participants that have a turn must be
+waiting for a lock or an item.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ if TYPE_CHECKING:
 
 _THREADS = Path("/proc/self/task")
 _STALLED_AFTER = 0.05
-"""Seconds in which nobody computes after which another participant gets a turn, too."""
+"""Seconds without any thread computing after which another participant gets a turn, too."""
 _LATE = 2.0 * LOOK_INTERVAL
-"""Seconds between two looks that show that another thread has the interpreter or the processor."""
+"""If two checks are further apart than this, another thread has the interpreter or processor."""
 _WEIGHT_IF_UNKNOWN = 0.05
-"""How much a second counts in which nothing can be judged."""
+"""The weight of a second in which nothing can be judged."""
 
 
 class StallDetector:
@@ -35,7 +36,7 @@ class StallDetector:
         self._looked_at = 0.0
 
     def is_stalled(self, real: float, turns_given: int, running: Collection[Participant]) -> bool:
-        """Return whether another participant is to get a turn.
+        """Return whether another participant should get a turn.
 
         Args:
             real: The real time in seconds.
@@ -46,18 +47,18 @@ class StallDetector:
         if turns_given != self._turns_given or not running:
             self._turns_given, self._stalled_for = turns_given, 0.0
             return False
-        # The watchdog needs the interpreter as they do: when it is late, nobody is judged.
+        # The watchdog needs the interpreter as they do: if it is late, no judgement is possible.
         begun = all(one.ident is not None for one in running)
         known = begun and elapsed < _LATE and not others_are_active()
         self._stalled_for += elapsed if known else elapsed * _WEIGHT_IF_UNKNOWN
         return self._stalled_for >= _STALLED_AFTER
 
 
-# What the operating system tells about threads (Linux)
+# What the operating system knows about threads (Linux)
 
 
 def is_active(native: int | None) -> bool:
-    """Whether a thread runs or waits for a processor; False where the system does not tell."""
+    """Whether a thread runs or waits for a processor; False where the system does not say."""
     try:
         _, _, status = (_THREADS / str(native) / "stat").read_bytes().rpartition(b")")
     except OSError:
@@ -66,7 +67,7 @@ def is_active(native: int | None) -> bool:
 
 
 def others_are_active() -> bool:
-    """Whether any other thread is active; False where the system does not tell."""
+    """Whether any other thread is active; False where the system does not say."""
     me = threading.get_native_id()
     try:
         others = [int(thread.name) for thread in _THREADS.iterdir()]
@@ -76,7 +77,7 @@ def others_are_active() -> bool:
 
 
 class Activity:
-    """Whether a thread has done anything since the last look, where the system tells."""
+    """Whether a thread has done anything since the last check, where the system says so."""
 
     def __init__(self) -> None:
         self._switches: list[bytes] = []

@@ -1,4 +1,4 @@
-"""A thread that makes a virtual clock look at real time, so that no test hangs."""
+"""A thread that makes a virtual clock check real time, so that no test hangs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LOOK_INTERVAL = 0.01
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 
 
 class Watchdog:
@@ -33,7 +33,7 @@ class Watchdog:
         self._started = self._stopped = False
 
     def start(self) -> None:
-        """Start the thread, if it was not started."""
+        """Start the thread, unless it was started."""
         if not self._started:
             self._started = True
             thread = threading.Thread(
@@ -42,11 +42,11 @@ class Watchdog:
             start_untracked(thread)
 
     def wake(self) -> None:
-        """Make it look at once."""
+        """Make it check at once."""
         try:
             self._bell.release()
         except RuntimeError:
-            pass  # it is about to
+            pass  # it was woken already
 
     def stop(self) -> None:
         """End the thread."""

@@ -1,6 +1,6 @@
 """The participants of a virtual clock: what each of them does, whose turn it is, what ends a wait.
 
-These modules hold state and its transitions. They have no locks and call nobody back: the command
+These modules hold state and its transitions. They have no locks and make no calls back: the command
 queue of the kernel runs one transition at a time.
 
 - ``_participant``: a thread, or the event loop that runs in it, and its state.

@@ -31,7 +31,7 @@ class Parking:
         next_order: Returns the order of the next timer among those that are due with it.
         guests: The participants that wait and are not counted.
         closing: Whether waits are aborted.
-        progress: How many waits have begun and participants have ended.
+        progress: The number of waits begun plus that of participants ended.
     """
 
     def __init__(self, start: int, run_queue: RunQueue, driver: Participant) -> None:
@@ -71,12 +71,12 @@ class Parking:
             participant: The participant.
             place: Where it waits; None: in its event loop.
             when: Until when, in seconds of the clock; None: no limit.
-            order: Its order among the timers due at the same time; None: after all there are.
+            order: Its order among the timers due at the same time; None: after all others.
             what: The name of the wait in reports.
         """
         participant.timed_out = False
         if participant.state is State.EXTERNAL:
-            # A wait on the clock inside idle(): the participant is counted for as long as it takes.
+            # A wait on the clock inside idle(): the participant is counted while it lasts.
             self._run_queue.external.pop(participant, None)
             if participant.counted:
                 self._run_queue.running[participant] = None
@@ -98,7 +98,7 @@ class Parking:
 
     @staticmethod
     def _is_over_already(participant: Participant, place: ParkingPlace | None) -> bool:
-        """Consume the wake-up that came before the wait, if one did."""
+        """Consume a wake-up that came before the wait, if there was one."""
         if place is None:
             woken, participant.woken = participant.woken, False
             return woken
@@ -180,7 +180,7 @@ class Parking:
             participant.timer = None
 
     def run_out_of_turn(self, participant: Participant) -> None:
-        """Run a participant whose wait an interrupt has ended."""
+        """Let a participant run after an interrupt has ended its wait."""
         if participant.state is State.PARKED:
             self._detach(participant)
         self._run_queue.unqueue(participant)
@@ -194,7 +194,7 @@ class Parking:
     # The end of a participant
 
     def end(self, participant: Participant) -> None:
-        """Forget a participant that has ended, and notify those that wait for that."""
+        """Forget a participant that has ended, and call its end callbacks."""
         self._run_queue.remove(participant)
         self._detach(participant)
         self.progress += 1

@@ -1,4 +1,4 @@
-"""A participant: a thread, or the event loop that runs in it, as a virtual clock sees it."""
+"""A participant: a thread, or the event loop that runs in it, from the clock's point of view."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARTICIPANT = "_backoff_ticker_participant"
 
 
 class State(Enum):
-    """What a participant does. The kernel's docstring shows the transitions."""
+    """What a participant is doing. The docstring of ``_kernel`` shows the transitions."""
 
     QUEUED = "waits for its turn"
     RUNNING = "runs"
@@ -55,14 +55,14 @@ class Participant:
     Attributes:
         name: Its name in reports.
         ident: The identifier of its thread; None before the thread runs.
-        native: The identifier that the operating system gave the thread.
-        home: The kernel that it belongs to, for code that has only the thread.
+        native: The identifier of its thread in the operating system.
+        home: The kernel that it belongs to, for code that knows only the thread.
         counted: Whether time waits for it. False for the thread that drives a clock manually.
         begun: Whether its thread runs.
-        state: What it does.
+        state: What it is doing.
         turn: A locked lock; released when the participant may run.
         last_turn: The number of its latest turn, among all turns of the clock.
-        at_end: Callbacks for its end.
+        at_end: Callbacks to call at its end.
 
         what: What it waits for, in reports.
         place: Where it waits; None while it waits in its event loop.
@@ -139,8 +139,8 @@ class Participant:
         """Let its thread continue."""
         break_select = self.break_select
         try:
-            # ATOMIC: no call between the two, so no interrupt leaves a running state with the
-            # turn still locked.
+            # ATOMIC: no call between the two, so no interrupt leaves the state RUNNING with
+            # ``turn`` still locked.
             self.state = State.RUNNING
             self.turn.release()
         except RuntimeError:
@@ -153,6 +153,6 @@ class Participant:
 
 
 def start_untracked(thread: threading.Thread) -> None:
-    """Start a thread that does not become a participant by being started."""
+    """Start a thread without making it a participant."""
     vars(thread)[PARTICIPANT] = None
     thread.start()

@@ -7,14 +7,14 @@ from collections import deque
 from ._participant import Participant, State
 
 POLLS_PER_TURN = 128
-"""How many waits in a row may be over before they begin until the others get a turn."""
+"""After this many waits in a row that end before they begin, the others get a turn."""
 
 
 class RunQueue:
     """The counted participants of one clock, first come first served.
 
     Attributes:
-        one_at_a_time: Whether a turn is given only while nobody has one.
+        one_at_a_time: Whether a turn is given only while no participant has one.
         members: All counted participants.
         queue: Those that wait for their turn.
         running: Those that have one.
@@ -72,7 +72,7 @@ class RunQueue:
             self.queue.remove(participant)
 
     def pause(self, participant: Participant, state: State, what: str) -> None:
-        """End the turn of a participant that is about to do what time does not wait for."""
+        """End the turn of a participant that is about to do something time does not wait for."""
         if participant.counted:
             participant.state = state
             participant.what = what
@@ -98,7 +98,7 @@ class RunQueue:
             participant.grant()
 
     def repair(self) -> None:
-        """Queue again the participants that an interrupted transition has lost."""
+        """Queue again participants that an interrupted transition has lost."""
         for one in self.members:
             if one.state is State.QUEUED and one not in self.queue:
                 self.running.pop(one, None)

@@ -41,7 +41,7 @@ class VirtualTimer:
 
     Attributes:
         when: The time, in seconds of the clock.
-        due: The same in nanoseconds; timers are ordered by this.
+        due: The same in nanoseconds; timers are ordered by it.
         order: The order among timers that are due at the same time.
         what: What it is for, in reports.
     """
@@ -96,7 +96,7 @@ class TimerHeap:
 
     def __init__(self) -> None:
         self.cancelled: int = 0
-        self._added = 0  # decides between equal entries, so that timers are never compared
+        self._added = 0  # a tie-breaker, so that timers are never compared
         self._entries: list[tuple[int, int, int, VirtualTimer]] = []
 
     def push(self, timer: VirtualTimer) -> None:

@@ -5,6 +5,6 @@
 - ``_pools``: the jobs of ``ThreadPoolExecutor``.
 - ``_loops``: asyncio's event loops; ``_loop_timers``: the timers of one loop.
 
-Every replacement asks which virtual clock the calling thread belongs to, and does what the original
-does if there is none. So nothing changes for threads outside a clock.
+Every replacement looks up the virtual clock of the calling thread, and does what the original does
+if there is none. So nothing changes for threads outside a clock.
 """

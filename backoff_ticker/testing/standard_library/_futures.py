@@ -1,4 +1,4 @@
-"""Waits for futures inside a virtual clock wait on it."""
+"""Inside a virtual clock, waits for futures are waits on the clock."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _PATCHES: list[tuple[Any, str, Callable[[Any], Any]]] = [
     *POOL_PATCHES,
     *LOOP_PATCHES,
 ]
-"""Each: the owner, the name of the attribute, and a function from original to replacement."""
+"""Each entry: the owner, the attribute's name, and a function from original to replacement."""
 
 _lock = threading.Lock()
 _originals: list[Any] = []
@@ -30,7 +30,7 @@ _users = 0
 
 
 def install() -> None:
-    """Patch everything, unless another clock has done so."""
+    """Apply all patches, unless another clock has done so."""
     global _users  # noqa: PLW0603 - one number for the process
     with _lock:
         if not _users:
@@ -43,7 +43,7 @@ def install() -> None:
 
 
 def uninstall() -> None:
-    """Restore everything, once no clock needs it."""
+    """Undo all patches, once no clock needs them."""
     global _users  # noqa: PLW0603
     with _lock:
         if _users:  # 0 in a forked child

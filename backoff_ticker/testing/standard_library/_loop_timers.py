@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _MAX_STALE = 1024
-"""How many orders of former timers are kept, besides twice the number of timers."""
+"""How many orders of past timers are kept, in addition to twice the number of timers."""
 
 
 class LoopTimers:
@@ -40,7 +40,7 @@ class LoopTimers:
             record(when, next_order())
             if loop._debug or loop._closed or when is None:
                 return call_at(when, callback, *args, context=context)
-            # The body of asyncio's own, without the call: every sleep comes this way.
+            # asyncio's own method, inlined: every sleep comes this way.
             timer: Any = asyncio.TimerHandle(when, callback, args, loop, context)
             heappush(loop._scheduled, timer)
             timer._scheduled = True

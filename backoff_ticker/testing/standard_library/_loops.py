@@ -103,8 +103,8 @@ class LoopDriver:
         if participant is None:
             return self._selector.select(timeout)  # type: ignore[no-any-return]
         loop = self._loop
-        # Without descriptors of its own and signals, the loop needs no real selector: it waits for
-        # its turn only, which spares two system calls for each wait.
+        # A loop without descriptors of its own and without signals needs no real selector: it only
+        # waits for its turn, which saves two system calls per wait.
         alone = len(self._selector.get_map()) <= 1 and not getattr(loop, "_signal_handlers", None)
         events: list[Any] = [] if alone else self._selector.select(0)
         if events or (timeout is not None and timeout <= 0.0):
@@ -158,7 +158,7 @@ class LoopDriver:
         self._loop._clock_resolution = max(_RESOLUTION, 4.0 * step) if self.timers.ahead else step
 
     def _yield_turn(self, participant: Participant) -> None:
-        """Let others run, because this loop always has something to do and never waits.
+        """Let others run, although this loop always has something to do and never waits.
 
         Raises:
             SettleTimeout: It has done so for longer than the settle timeout.
@@ -243,10 +243,10 @@ def loop_kernel(loop: object) -> Kernel | None:
 
 
 def driver_of(loop: Any, kernel: Kernel) -> LoopDriver:  # noqa: ANN401
-    """Return the driver of a loop, which the kernel's clock drives from now on.
+    """Return the driver of a loop; the kernel's clock drives the loop from now on.
 
     Raises:
-        UntrackedLoopError: The loop has no selector, or is none of asyncio's own.
+        UntrackedLoopError: The loop has no selector, or is not one of asyncio's own.
     """
     driver = _found_driver(loop)
     if driver is not None:

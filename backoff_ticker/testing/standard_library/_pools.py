@@ -94,7 +94,7 @@ class _Pool:
 
 
 class _Job:
-    """Submitted to a pool in place of the function."""
+    """A job, submitted to a pool in place of the function."""
 
     def __init__(self, pool: _Pool, function: Callable[..., Any]) -> None:
         self.function: Callable[..., Any] = function
@@ -124,16 +124,16 @@ class _Job:
                 self.future.cancel()
 
     def _claim(self) -> bool:
-        """Return True to one caller: the worker that begins the job, or whoever drops it."""
+        """Return True to one caller: the worker that begins the job, or the code that drops it."""
         try:
             return self._unclaimed.pop()
         except IndexError:
             return False
 
     def dropped(self, future: Future[Any]) -> None:
-        """Forget a job whose future is done before a worker took it, after its other callbacks."""
+        """Forget a job whose future was done before a worker took it; the last of its callbacks."""
         if future.cancelled():
-            return  # a worker will take it, and notify those that wait for the future
+            return  # a worker will take it, and notify the waiters of the future
         if self._claim():
             future._done_callbacks.append(self._forget)  # type: ignore[attr-defined]
 
@@ -146,7 +146,7 @@ class _Job:
             self.give_up()
 
     def give_up(self) -> None:
-        """Forget the job, which no worker will begin."""
+        """Forget the job, because no worker will begin it."""
         self._pool.leave(self)
         if self.participant is not None:
             kernel = self._pool.kernel
@@ -177,7 +177,7 @@ def _submitting(original: Callable[..., Any]) -> Callable[..., Any]:
             pool.add(job)
             future = original(executor, job, *args, **kwargs)
         except BaseException:
-            job.drop()  # a worker that has taken it nevertheless runs it uncounted
+            job.drop()  # a worker that took it anyway runs it uncounted
             raise
         job.future = future
         future.add_done_callback(job.dropped)

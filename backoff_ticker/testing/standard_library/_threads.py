@@ -38,7 +38,7 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
                 with attached(kernel, participant):
                     thread.run()
             except (ParticipantAborted, VirtualDeadlockError):
-                pass  # the driver of the clock gets an error, too
+                pass  # the driver of the clock gets an error as well
 
         def restore() -> None:
             if replaced is None:
