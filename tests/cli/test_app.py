@@ -190,7 +190,7 @@ def test_without_the_extra_the_command_says_what_to_install(package):
 def test_another_missing_module_is_not_taken_for_the_extra():
     said = finish(start("delays", "go", before="sys.modules['csv'] = None"))
     assert said.status == 1
-    assert "import of csv halted" in said.err
+    assert "csv" in said.err.splitlines()[-1]  # the words differ by version
 
 
 def test_importing_the_package_needs_no_extra():
