@@ -17,6 +17,10 @@ import os
 import signal
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TextIO
+
 
 def main() -> int:
     """Run the command with the arguments of the process.
@@ -45,4 +49,19 @@ def main() -> int:
         if sys.stderr is not None:
             sys.stderr.write(f"backoff-ticker: cannot go on: {error.strerror or error}\n")
         os._exit(1)  # or Python would try again to write what is left in its buffer
+    finally:
+        _drop_unwritable(sys.stderr)
     return 0
+
+
+def _drop_unwritable(stream: TextIO | None) -> None:
+    """Write what a stream holds; if nothing reads it any more, have the rest go nowhere.
+
+    Otherwise Python would try again as it ends, and change the exit status to 120.
+    """
+    if stream is None:
+        return
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

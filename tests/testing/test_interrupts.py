@@ -12,6 +12,7 @@ import pytest
 
 from backoff_ticker.testing import VirtualClock, VirtualTimeError
 from tests import effort
+from tests.helpers import in_thread
 from tests.stress.tools import run_script
 
 
@@ -25,7 +26,15 @@ def test_an_interrupt_ends_a_step_and_leaves_the_clock_usable(clock):
 
 
 def test_an_interrupt_at_any_line_leaves_a_clock_that_can_be_closed():
-    """A trace function raises at one line of the package after another."""
+    """A trace function raises at one line of the package after another.
+
+    In a thread of its own: where it raises at the line of an ``except``, CPython may keep the error
+    as the one that the thread handles, and so as the context of all later ones.
+    """
+    in_thread(_interrupt_at_each_line).result(50)
+
+
+def _interrupt_at_each_line():
     start = threading.Thread.start
     interrupted, step = 0, effort.rounds(7, 1)
     for place in range(1, 400, step):
