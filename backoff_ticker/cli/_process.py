@@ -66,14 +66,15 @@ class Process:
 
         def prepare() -> None:
             """Prepare the new process, in which all signals are blocked, before ``exec``."""
-            if terminal.lent:
-                terminal.lend(os.getpid())
             for number in signal.valid_signals():
                 if callable(signal.getsignal(number)):
                     # Ignoring a signal drops a pending one, such as a Ctrl-Z for our group. We
                     # got it, too, and pass it on; here it would stop a process we wait for.
                     signal.signal(number, signal.SIG_IGN)
                     signal.signal(number, signal.SIG_DFL)
+            # After that: what is typed from here on comes to this process alone.
+            if terminal.lent:
+                terminal.lend(os.getpid())
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
         terminal.lent = terminal.is_available()

@@ -13,6 +13,7 @@ import pytest
 from tests.cli.running import SOON, children_of, is_stopped, talks
 from tests.cli.terminals import (
     ASKS,
+    CONTROLLING,
     CTRL_BACKSLASH,
     CTRL_C,
     CTRL_Z,
@@ -358,6 +359,23 @@ def test_with_nobody_to_bring_it_to_the_front_a_command_that_reads_is_ended(befo
         screen.until(f"attempt 1 was killed by {killed_by}; ")
         assert running.wait() == 0
         assert running.nobody_left()
+
+
+TYPES_AS_IT_STARTS = f"""{CONTROLLING}
+import os, signal
+from backoff_ticker.cli._terminal import Terminal
+lend = Terminal.lend
+def lend_and_type(self, group):
+    lend(self, group)
+    if group == os.getpid():
+        os.kill(group, signal.SIGINT)
+Terminal.lend = lend_and_type
+"""
+
+
+def test_ctrl_c_reaches_a_command_that_has_the_terminal_and_is_just_starting():
+    with on_terminal("true", how={"prelude": TYPES_AS_IT_STARTS}) as (running, _):
+        assert running.wait() == 130
 
 
 # What it shows
