@@ -8,35 +8,7 @@ import time
 import pytest
 
 from tests.effort import rounds
-from tests.stress.tools import run_script
-
-IMPORTS = """
-import asyncio, atexit, faulthandler, gc, os, queue, signal, sys, threading, time, warnings
-warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
-faulthandler.dump_traceback_later(15, exit=True)
-from backoff_ticker import *
-def collect(child):
-    pid, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
-def fork(body):
-    child = os.fork()
-    if child:
-        return child
-    code = 99
-    try:
-        signal.alarm(8)
-        body()
-        code = 0
-    except BaseException:
-        import traceback; traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(code)
-def threads(count, run):
-    started = [threading.Thread(target=run, daemon=True) for _ in range(count)]
-    for thread in started: thread.start()
-    return started
-"""
+from tests.stress.tools import FORKS, run_script, run_silently
 
 CHURN = """
 sys.setswitchinterval(1e-6)
@@ -81,19 +53,14 @@ def in_child():
 """
 
 
-def _silent(body: str, *options: str, timeout: float = 25.0) -> None:
-    done = run_script(IMPORTS + body, *options, timeout=timeout)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
 def test_forks_under_churn_leave_children_that_work() -> None:
     count = rounds(3, 60)
-    _silent(CHURN + f"for _ in range({count}): assert collect(fork(in_child)) == 0\n")
+    run_silently(CHURN + f"for _ in range({count}): assert collect(fork(in_child)) == 0\n")
 
 
 @pytest.mark.slow
 def test_a_child_of_a_child_works() -> None:
-    _silent(
+    run_silently(
         CHURN
         + """
 def grandchild():
@@ -106,7 +73,7 @@ for _ in range(5): assert collect(fork(grandchild)) == 0
 
 
 def test_a_claim_that_a_thread_held_at_the_fork_stops_nobody_in_the_child() -> None:
-    _silent(
+    run_silently(
         """
 asking, go_on = threading.Event(), threading.Event()
 class Slow:
@@ -137,7 +104,7 @@ assert sorted(taken) == [1, 2, 3], taken
 
 @pytest.mark.slow
 def test_a_fork_inside_a_policy_leaves_both_processes_working() -> None:
-    _silent(
+    run_silently(
         """
 children = []
 class Forking:
@@ -157,7 +124,7 @@ assert collect(children[0]) == 0
 
 @pytest.mark.slow
 def test_a_cancel_in_the_child_is_not_seen_by_the_parent_and_wakes_the_childs_waiters() -> None:
-    _silent(
+    run_silently(
         """
 token = CancellationToken()
 ticker = Ticker(ConstantBackOff(3600), token=token); ticker.receive()
@@ -189,7 +156,7 @@ for thread in dead:
 
 @pytest.mark.slow
 def test_a_deadline_callback_registered_before_the_fork_runs_in_the_parent_alone() -> None:
-    _silent(
+    run_silently(
         """
 called = threading.Event()
 token = CancellationToken().child(timeout=0.3)
@@ -211,7 +178,7 @@ def test_children_of_multiprocessing_tick(method: str) -> None:
     if method not in multiprocessing.get_all_start_methods():
         pytest.fail(f"{method} is missing")
     done = run_script(
-        IMPORTS
+        FORKS
         + f"""
 import multiprocessing
 from tests.spawned import tick_and_report
@@ -294,16 +261,16 @@ ENDS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("body", EXITS)
-def test_an_exit_with_running_tickers_is_quick_and_silent(body: str, end: str) -> None:
+def test_an_exit_with_running_tickers_is_quick_andrun_silently(body: str, end: str) -> None:
     for _ in range(2):
         begun = time.monotonic()
-        _silent(EXITS[body] + ENDS[end], "-X", "dev", "-W", "error")
+        run_silently(EXITS[body] + ENDS[end], "-X", "dev", "-W", "error")
         assert time.monotonic() - begun < 5.0
 
 
 def test_a_state_that_was_replaced_before_a_fork_is_not_claimed_in_the_child() -> None:
     """A handler comes between the look at a tick and its claim: it takes the tick and forks."""
-    _silent(
+    run_silently(
         """
 class HandledClock(SystemClock):
     __slots__ = ()

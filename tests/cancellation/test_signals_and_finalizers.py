@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import gc
 import weakref
-from contextlib import contextmanager
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,10 +13,14 @@ from backoff_ticker import CancellationToken, ConstantBackOff, Ticker, ZeroBackO
 from backoff_ticker.clock._system import scheduler
 from tests.effort import rounds
 from tests.helpers import PATIENCE, eventually, in_thread
-from tests.stress.tools import fast_switching, join_all, signal_storm, start_threads
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from tests.stress.tools import (
+    Finalized,
+    fast_switching,
+    gc_threshold,
+    join_all,
+    signal_storm,
+    start_threads,
+)
 
 SIGNALS = rounds(200, 5000)
 
@@ -73,27 +76,6 @@ def test_signals_that_cancel_end_the_wait_they_interrupt() -> None:
     assert made > 0
 
 
-@contextmanager
-def gc_threshold(threshold: int) -> Iterator[None]:
-    before = gc.get_threshold()
-    gc.set_threshold(threshold)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-
-
-class _Finalized:
-    """In a cycle, so that only a collection ends it, wherever that happens to run."""
-
-    def __init__(self, run: Callable[[], object]) -> None:
-        self.run = run
-        self.me = self
-
-    def __del__(self) -> None:
-        self.run()
-
-
 @pytest.mark.parametrize("threshold", [1, 2, 3, 5, 7])
 def test_finalizers_cancel_and_stop_wherever_a_collection_runs(threshold: int) -> None:
     won: list[bool] = []
@@ -111,8 +93,8 @@ def test_finalizers_cancel_and_stop_wherever_a_collection_runs(threshold: int) -
         token = CancellationToken()
         ticker = Ticker(ZeroBackOff(), token=token)
         token.child(timeout=3600).on_cancel(lambda: called.append(1))
-        _Finalized(lambda: finalize(token, ticker))
-        weakref.finalize(_Finalized(int), token.child().cancel)
+        Finalized(lambda: finalize(token, ticker))
+        weakref.finalize(Finalized(int), token.child().cancel)
         for _ in islice(ticker, 3):
             pass
         won.append(token.cancel("main"))
@@ -135,7 +117,7 @@ def test_finalizers_meet_other_threads_that_read_and_cancel() -> None:
         for _ in range(count):
             token = CancellationToken()
             ticker = Ticker(ConstantBackOff(0.0), token=token)
-            _Finalized(lambda token=token, ticker=ticker: (token.cancel(), ticker.stop()))
+            Finalized(lambda token=token, ticker=ticker: (token.cancel(), ticker.stop()))
             reader = islice(ticker, 5)
             list(reader)
             in_time = token.child(timeout=60)

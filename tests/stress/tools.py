@@ -150,7 +150,7 @@ def run_script(
 
 
 FORKS = """
-import asyncio, faulthandler, os, signal, sys, threading, time, warnings
+import asyncio, atexit, faulthandler, gc, os, queue, signal, sys, threading, time, warnings
 warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
 faulthandler.dump_traceback_later(15, exit=True)
 from backoff_ticker import *
@@ -179,9 +179,9 @@ def threads(count, run):
 """What scripts that fork begin with."""
 
 
-def run_silently(script: str, timeout: float = 25.0) -> None:
+def run_silently(script: str, *options: str, timeout: float = 25.0) -> None:
     """Run a script that forks; it must end well and write nothing."""
-    done = run_script(FORKS + script, timeout=timeout)
+    done = run_script(FORKS + script, *options, timeout=timeout)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
