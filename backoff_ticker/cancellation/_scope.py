@@ -33,23 +33,16 @@ if TYPE_CHECKING:
         def deadline(self) -> float | None: ...
         @property
         def clock(self) -> Clock: ...
-        def wait_set(self) -> WaitSet: ...
-        def error(self) -> Cancelled: ...
+        def _wait_set(self) -> WaitSet: ...
+        def _error(self) -> Cancelled: ...
 
     T_co = TypeVar("T_co", bound=CancelSource, default=CancelSource, covariant=True)
-
-    class _ScopeBase(Waiter, Generic[T_co]):
-        __slots__ = ()
-else:  # no typing.Generic, which would import typing at run time
-    T_co = None
-    _ScopeBase = {T_co: Waiter}
+else:
+    T_co, Generic = None, {None: object}  # typing is not imported at run time
 
 
-class Scope(_ScopeBase[T_co]):
+class Scope(Generic[T_co]):
     """A block that ``CancellationToken.scope()`` returns, for ``async with``.
-
-    Attributes:
-        error: What the ``CancelledError`` of this block was turned into; None if there was none.
 
     Example:
         >>> import asyncio
@@ -66,11 +59,52 @@ class Scope(_ScopeBase[T_co]):
         cancelled: enough
     """
 
-    __slots__ = ("_cancelling", "_fired", "_task", "_timer", "_token", "error", "loop")
+    __slots__ = ("_block", "_token")
 
     __class_getitem__: classmethod[Any, ..., GenericAlias] = classmethod(GenericAlias)
 
     def __init__(self, token: T_co) -> None:
+        self._token = token
+        self._block = CancellableBlock(token)
+
+    async def __aenter__(self) -> T_co:
+        """Enter the block; if the token is cancelled already, its first ``await`` is cancelled.
+
+        Raises:
+            RuntimeError: It is not entered in a task, or was entered before.
+        """
+        await self._block.enter_async()
+        return self._token
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Leave the block: take the cancel back and raise ``Cancelled`` instead."""
+        block = self._block
+        pending = block.leave(exc)
+        error, block.error = block.error, None
+        if error is not None:
+            try:
+                raise error from exc
+            finally:
+                del error  # it refers to this frame
+        if pending:
+            await block.settle()
+
+
+class CancellableBlock(Waiter):
+    """The code of one task between ``enter()`` and ``leave()``, which a token cancels.
+
+    Attributes:
+        error: What to raise instead of this block's ``CancelledError``; None if there was none.
+    """
+
+    __slots__ = ("_cancelling", "_fired", "_task", "_timer", "_token", "error", "loop")
+
+    def __init__(self, token: CancelSource) -> None:
         super().__init__()
         self._token = token
         self._task: asyncio.Task[object] | None = None
@@ -79,17 +113,12 @@ class Scope(_ScopeBase[T_co]):
         self._fired = False
         self.error: Cancelled | None = None
 
-    async def __aenter__(self) -> T_co:
-        """Enter the block; if the token is cancelled already, its first ``await`` is cancelled.
-
-        Raises:
-            RuntimeError: It is not entered in a task, or was entered before.
-        """
+    async def enter_async(self) -> None:
+        """Enter the block from a coroutine."""
         if self._task is None and current_task().cancelling():
             # A cancel from elsewhere may be pending; it must not be mistaken for this block's.
             await checkpoint
         self.enter()
-        return self._token
 
     def enter(self) -> None:
         """Enter the block from code that cannot ``await``."""
@@ -100,7 +129,7 @@ class Scope(_ScopeBase[T_co]):
         self._task = current_task()
         self._cancelling = self._task.cancelling()
         token = self._token
-        token.wait_set().add(self)
+        token._wait_set().add(self)
         if token.cancelled:
             loop.call_soon(self.fire)
         elif token.deadline is not None:
@@ -111,23 +140,6 @@ class Scope(_ScopeBase[T_co]):
         if self._token.cancelled and not self._fired and self._task is not None:
             self._fired = True
             self._task.cancel()
-
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Leave the block: take the cancel back and raise ``Cancelled`` instead."""
-        pending = self.leave(exc)
-        error, self.error = self.error, None
-        if error is not None:
-            try:
-                raise error from exc
-            finally:
-                del error  # it refers to this frame
-        if pending:
-            await self.settle()
 
     def leave(self, exc: BaseException | None) -> bool:
         """Leave the block from code that cannot ``await``; ``exc`` is what ended it.
@@ -143,12 +155,12 @@ class Scope(_ScopeBase[T_co]):
         assert task is not None  # noqa: S101 - entered
         if self._timer is not None:
             self._timer.cancel()
-        self._token.wait_set().leave(self)
+        self._token._wait_set().leave(self)
         fired, self._fired = self._fired, True
         if not fired or task.uncancel() > self._cancelling:
             return False
         if isinstance(exc, cancelled_error()):
-            self.error = self._token.error()
+            self.error = self._token._error()
             return False
         return True
 

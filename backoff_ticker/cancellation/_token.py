@@ -52,7 +52,7 @@ class CancellationToken(Source, ProcessBound):
 
     cancelled: bool
 
-    _once = True
+    _ends_with_value = True
     _kind = "a CancellationToken"
 
     def __init__(self, clock: Clock | None = None) -> None:
@@ -128,7 +128,7 @@ class CancellationToken(Source, ProcessBound):
             return None
         return max(0.0, self._deadline - self._clock.monotonic())
 
-    def error(self) -> Cancelled:
+    def _error(self) -> Cancelled:
         """Return a new error with the cause, as ``raise_if_cancelled()`` raises it."""
         cause = self.cause
         if isinstance(cause, DeadlineExceeded):
@@ -146,7 +146,7 @@ class CancellationToken(Source, ProcessBound):
             Cancelled: It was cancelled; an exception given as the cause is its ``__cause__``.
         """
         if self.cancelled:
-            raise self.error()
+            raise self._error()
 
     def wait(self, timeout: float | timedelta | None = None) -> bool:
         """Block this thread until the token is cancelled.
@@ -169,7 +169,7 @@ class CancellationToken(Source, ProcessBound):
             if limit != NO_DEADLINE and self._clock.monotonic() >= limit:
                 return False
             what = "CancellationToken.wait()"
-            park_thread(self._clock, what, (self.wait_set(),), self._recheck, limit)
+            park_thread(self._clock, what, (self._wait_set(),), self._recheck, limit)
         return True
 
     async def wait_async(self, timeout: float | timedelta | None = None) -> bool:
@@ -182,7 +182,7 @@ class CancellationToken(Source, ProcessBound):
         while not self.cancelled:
             if limit != NO_DEADLINE and self._clock.monotonic() >= limit:
                 return False
-            await park_coroutine(self._clock, (self.wait_set(),), self._recheck, limit)
+            await park_coroutine(self._clock, (self._wait_set(),), self._recheck, limit)
         return True
 
     def _limit(self, timeout: float | timedelta | None) -> float:
@@ -190,18 +190,18 @@ class CancellationToken(Source, ProcessBound):
             return NO_DEADLINE
         return self._clock.monotonic() + as_seconds("timeout", timeout)
 
-    def wait_set(self) -> WaitSet:
+    def _wait_set(self) -> WaitSet:
         """Return where waiters of this token register; made with the first of them."""
         return self._cells.get("waiters") or self._cells.setdefault("waiters", WaitSet())
 
     @property
-    def _timed_by(self) -> Clock | None:
+    def _timing_clock(self) -> Clock | None:
         return None if self._deadline is None else self._clock
 
     def _wait_sets(self) -> tuple[WaitSet, ...]:
-        return (self.wait_set(),)
+        return (self._wait_set(),)
 
-    def _try(self, *, fresh: bool) -> object:  # noqa: ARG002 - for tickers
+    def _take_nowait(self, *, fresh: bool) -> object:  # noqa: ARG002 - for tickers
         return self.cause if self.cancelled else EMPTY
 
     def _recheck(self, waiter: Waiter) -> float | None:
@@ -251,11 +251,11 @@ class CancellationToken(Source, ProcessBound):
             raise TypeError(f"callback must be callable, not {safe_repr(callback)}")
         handle = CallbackHandle(self, callback)
         if not self.cancelled:
-            handle.pin()
+            handle._pin()
         # Register before checking: a cancel after the check finds the callback.
         self._cells.setdefault("callbacks", {})[handle] = None
         if self.cancelled:
-            interrupt = handle.run()
+            interrupt = handle._run()
             if interrupt is not None:
                 raise interrupt
         return handle

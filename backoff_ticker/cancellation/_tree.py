@@ -127,7 +127,7 @@ def _run_callbacks(token: Node) -> BaseException | None:
     running[ident] = None
     try:
         for handle in list(callbacks):
-            interrupt = handle.run() or interrupt
+            interrupt = handle._run() or interrupt
     finally:
         running.pop(ident, None)
     return interrupt
@@ -167,7 +167,7 @@ class CallbackHandle:
             self._forget()
         return removed
 
-    def run(self) -> BaseException | None:
+    def _run(self) -> BaseException | None:
         """Run the callback, unless it ran or was removed; return an interrupt that cut it short."""
         mark = object()
         begun = False
@@ -188,7 +188,7 @@ class CallbackHandle:
         self._forget()
         return None
 
-    def pin(self) -> None:
+    def _pin(self) -> None:
         """Make the roots of the tree and the deadline's timer keep the token alive."""
         ancestors = dict.fromkeys(self._token._parents)
         todo = list(ancestors)

@@ -81,7 +81,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         "_capacity",
         "_clock",
         "_next_item",
-        "_timed_by",
+        "_timing_clock",
     )
 
     _kind = "a Channel"
@@ -92,7 +92,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         count = maxsize if unbounded else as_count("capacity", capacity, also="math.inf")
         self._capacity = capacity
         self._clock = resolve_clock(clock)
-        self._timed_by: Clock | None = None
+        self._timing_clock: Clock | None = None
         self._calls_to_checkpoint = CHECKPOINT_EVERY - 1
         self._buffer = buffer = Buffer(count if count < maxsize else None)
         # Pops items where that is all there is to do: where the capacity is infinite.
@@ -104,7 +104,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         channel: Channel[Any] = cls(NO_DEADLINE, clock=clock)
         channel._buffer = buffer
         channel._next_item = iter(())
-        channel._timed_by = clock
+        channel._timing_clock = clock
         return channel
 
     @property
@@ -335,7 +335,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         self._buffer.receivers.add(waiter)  # a wake-up has removed it
         return None if self._is_ready() else waiter.limit
 
-    def _try(self, *, fresh: bool) -> object:  # noqa: ARG002 - a ticker needs to know
+    def _take_nowait(self, *, fresh: bool) -> object:  # noqa: ARG002 - a ticker needs to know
         return self._buffer.take()
 
     def _put_back(self, value: object) -> None:

@@ -53,19 +53,19 @@ class _Selection:
         cases = self.cases
         if fresh:
             for _, source in cases:
-                source._note_reader()
+                source._begin_receive()
         left = len(cases)
         while left:  # shuffles the cases only as far as it tries them
             at = int(shared_random() * left)
             left -= 1
             cases[at], cases[left] = cases[left], cases[at]
             given, source = cases[left]
-            # ATOMIC: no call from the return of _try() to that of take(), so that an interrupt
-            # finds what was taken, and give_back() can put it back.
-            value = source._try(fresh=fresh)
+            # ATOMIC: no call from the return of _take_nowait() to that of take(), so that an
+            # interrupt finds what was taken, and give_back() can put it back.
+            value = source._take_nowait(fresh=fresh)
             if value is not EMPTY:
                 self.chosen = given
-                self.has_ended = source._once or value is ENDED
+                self.has_ended = source._ends_with_value or value is ENDED
                 self.value = CLOSED if value is ENDED else value
                 return True
         return False
@@ -118,7 +118,7 @@ def _receiver_of(caller: str, given: AnySource) -> Source:
 
 
 def _clock_of(caller: str, sources: list[Source]) -> Clock:
-    timed = [clock for source in sources if (clock := source._timed_by) is not None]
+    timed = [clock for source in sources if (clock := source._timing_clock) is not None]
     for clock in timed:
         if clock is not timed[0]:
             raise ValueError(f"{caller} mixes times of {timed[0]!r} and {clock!r}")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ..cancellation import derive_token
+from ..cancellation import CancellableBlock, derive_token
 from ._outcome import StopReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..cancellation import CancellationToken, Scope
+    from ..cancellation import CancellationToken
     from ._run import Run
 
 
@@ -17,29 +17,33 @@ class AttemptScope:
     """A scope that may cut one attempt, and tells the run if it did.
 
     Attributes:
-        scope: The ``Scope`` to enter before the attempt.
+        block: What to enter before the attempt.
     """
 
-    __slots__ = ("_by_time", "_run", "_token", "scope")
+    __slots__ = ("_by_time", "_run", "_token", "block")
 
     def __init__(
-        self, run: Run, token: CancellationToken | None, scope: Scope, by_time: StopReason | None
+        self,
+        run: Run,
+        token: CancellationToken | None,
+        cancelled_by: CancellationToken,
+        by_time: StopReason | None,
     ) -> None:
         self._run = run
         self._token = token
         self._by_time = by_time
-        self.scope = scope
+        self.block = CancellableBlock(cancelled_by)
 
     def leave(self, error: BaseException | None) -> bool:
         """Leave the scope, and tell the run if the attempt was cut.
 
         Returns:
-            Whether ``scope.settle()`` has to be awaited, as ``Scope.leave()`` says.
+            Whether ``block.settle()`` has to be awaited, as ``CancellableBlock.leave()`` says.
         """
-        scope = self.scope
-        unmet = scope.leave(error)
-        if scope.error is not None:
-            scope.error = None  # it refers to the frame that holds the scope: a reference cycle
+        block = self.block
+        unmet = block.leave(error)
+        if block.error is not None:
+            block.error = None  # it refers to the frame that holds the block: a reference cycle
             by_token = self._token is not None and self._token.cancelled
             self._run.cut = error
             self._run.cut_for = StopReason.CANCELLED if by_token else self._by_time
@@ -56,12 +60,12 @@ def attempt_scope(run: Run) -> AttemptScope | None:
     if limit is None and run.deadline is None and not skips:
         if token is None:
             return None
-        return AttemptScope(run, token, token.scope(), StopReason.CANCELLED)
+        return AttemptScope(run, token, token, StopReason.CANCELLED)
     limits: list[tuple[float, StopReason | None]] = [*_limits(run, token)]
     if limit is not None:
         limits.append((run.clock.monotonic() + limit, None))
     when, reason = min(limits, key=_time_of)
-    return AttemptScope(run, token, _derived(run, token, when).scope(), reason)
+    return AttemptScope(run, token, _derived(run, token, when), reason)
 
 
 def token_of_attempts(run: Run) -> CancellationToken:

@@ -268,7 +268,7 @@ class Attempt:
         if self._attempts._asynchronous:
             self._scope = attempt_scope(self._run)
             if self._scope is not None:
-                self._scope.scope.enter()
+                self._scope.block.enter()
 
     def _end_block(self, error: BaseException | None) -> None:
         """Leave the scope, and answer the step ``ATTEMPT`` with how the block ended."""

@@ -172,7 +172,7 @@ async def _attempt_async(
     """
     cut = attempt_scope(run) if run.options.can_cut or run.token is not None else None
     if cut is not None:
-        await cut.scope.__aenter__()
+        await cut.block.enter_async()
     refused = plain = False
     try:
         refused = run.token is not None and run.is_refused()
@@ -182,14 +182,14 @@ async def _attempt_async(
             run.result = None if plain else await awaitable
     except BaseException as failure:
         if cut is not None and cut.leave(failure):
-            await cut.scope.settle()
+            await cut.block.settle()
         if run.cut is failure:
             return CUT
         if not isinstance(failure, Exception):
             raise
         return failure
     if cut is not None and cut.leave(None):
-        await cut.scope.settle()
+        await cut.block.settle()
     if plain:
         run.failing_component = run.name
         raise not_awaitable(run.name, awaitable)

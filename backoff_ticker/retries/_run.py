@@ -281,7 +281,7 @@ class Run:
             return error
         if no_result is CUT and self.cut_for is StopReason.DEADLINE:
             return DeadlineExceeded()
-        return token.error() if token is not None and token.cancelled else DeadlineExceeded()
+        return token._error() if token is not None and token.cancelled else DeadlineExceeded()
 
     # The policy
 

@@ -46,9 +46,9 @@ def wait(run: Run) -> StopReason | None:
             while monotonic() < until and not (run.token is not None and run.token.cancelled):
                 park_thread(run.clock, f"a retry of {run.name}", sources, look, until)
             run.waited += monotonic() - began
+        return run.limit_reached(run.now())
     except Exception as failure:  # noqa: BLE001 - of the timer or the clock: raised at the end
         return run.fail(failure)
-    return run.limit_reached(run.now())
 
 
 async def wait_async(run: Run) -> StopReason | None:
@@ -72,9 +72,9 @@ async def wait_async(run: Run) -> StopReason | None:
             run.waited += monotonic() - began
         elif run.attempts % CHECKPOINT_EVERY == 0:
             await checkpoint
+        return run.limit_reached(run.now())
     except Exception as failure:  # noqa: BLE001 - as above
         return run.fail(failure)
-    return run.limit_reached(run.now())
 
 
 def _waits(run: Run) -> Waits:
@@ -86,7 +86,7 @@ def _waits(run: Run) -> Waits:
     token = run.token
     if token is None:
         return began, until, (), _limit_of
-    return began, until, (token.wait_set(),), token._recheck
+    return began, until, (token._wait_set(),), token._recheck
 
 
 def _limit_of(waiter: ThreadWaiter | LoopWaiter) -> float:

@@ -188,7 +188,7 @@ class BaseTicker(TickerCore):
             >>> [ticks.get(timeout=5).number for _ in range(2)]
             [1, 2]
         """
-        return Forwarding._start(self, sink, close=as_flag("close", close))
+        return Forwarding(self, sink, close=as_flag("close", close))
 
     def queue(self, maxsize: int = 1) -> janus.Queue[Tick]:
         """Return a new ``janus.Queue`` on which every tick is sent as it falls due.

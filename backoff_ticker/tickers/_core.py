@@ -31,14 +31,14 @@ from ._tick import Pace, Tick
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
     from typing import Any, NoReturn, TypedDict
 
     from ..cancellation import CancellationToken
     from ..channels import TimerLike
     from ..clock import Clock
     from ..policies import BackOff
-    from ..waiting import LoopWaiter, ThreadWaiter, Waiter, WaitSet
+    from ..waiting import Waiter, WaitSet
     from ._timer import TickerTimer
 
     class _Once(TypedDict, total=False):
@@ -470,27 +470,24 @@ class TickerCore(Source):
         return line
 
     @property
-    def _timed_by(self) -> Clock:
+    def _timing_clock(self) -> Clock:
         return self._clock
 
     def _wait_sets(self) -> tuple[WaitSet, ...]:
         token = self._run.token
-        return (self._line(),) if token is None else (self._line(), token.wait_set())
+        return (self._line(),) if token is None else (self._line(), token._wait_set())
 
-    def _recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
-        return self._wait_until(waiter, waiter.sources, waiter.limit)
-
-    def _wait_until(
-        self, waiter: Waiter, sources: Collection[WaitSet], limit: float
-    ) -> float | None:
-        """Return until when a registered waiter waits, ``limit`` at most; None: poll now.
+    def _recheck(self, waiter: Waiter) -> float | None:
+        """Return until when a registered waiter waits, its ``limit`` at most; None: poll now.
 
         A waiter that is not registered with the current token (after a ``reset()``) polls again.
         """
         pending: PendingTick = self._state.current
-        until = limit
+        until = waiter.limit
         token = self._run.token
-        if self._ending is not None or (token is not None and token.wait_set() not in sources):
+        if self._ending is not None or (
+            token is not None and token._wait_set() not in waiter.sources
+        ):
             return None
         if token is not None and (pending.claim or not pending.ignores_cancel):
             if token.cancelled:
@@ -508,12 +505,12 @@ class TickerCore(Source):
 
     # For select()
 
-    def _note_reader(self) -> None:
+    def _begin_receive(self) -> None:
         if self._state.current.due is None and self.close_reason is None:
             poll = self._pace, self._monotonic()
             self._defer(lambda pending: self._after_ask(pending, poll))
 
-    def _try(self, *, fresh: bool) -> object:
+    def _take_nowait(self, *, fresh: bool) -> object:
         try:
             return self._poll(first_poll=fresh)
         except TickerClosed:

@@ -8,7 +8,7 @@ from .._errors import TickerClosed
 from .._sentinels import EMPTY
 from .._unraisable import report
 from .._validation import LONGEST_WAIT, safe_repr
-from ..waiting import NO_DEADLINE, Waiter, current_loop
+from ..waiting import Waiter, current_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..clock import TimerHandle
-    from ..waiting import WaitSet
     from ._core import TickerCore
     from ._protocol import SendSink, Sink
     from ._tick import Tick
@@ -41,16 +40,13 @@ _SHUT_DOWN = frozenset(
 )
 
 
-class Forwarding(Waiter):
+class Forwarding:
     """Sends the ticks of a ticker to a sink until the ticker ends, or ``stop()``.
 
     Returned by ``send_to()`` of a ticker.
 
     Thread safety: ``stop()`` may be called from any thread, event loop, signal handler, finalizer
     or callback.
-
-    Attributes:
-        dropped: How many ticks found the sink full.
 
     Example:
         >>> import queue
@@ -64,8 +60,39 @@ class Forwarding(Waiter):
         0
     """
 
-    # It is registered in the ticker's line of readers and never parks: a wake-up runs ``fire()`` in
-    # the scheduler thread, or in the sink's event loop; that takes what is due and sets the timer.
+    __slots__ = ("_forwarder",)
+
+    def __init__(self, ticker: TickerCore, sink: Sink | SendSink, *, close: bool) -> None:
+        if isinstance(sink, type) or not callable(_put_of(sink)):
+            raise TypeError(
+                f"sink must have a method put_nowait(tick) or send_nowait(tick), "
+                f"not {safe_repr(sink)}"
+            )
+        self._forwarder = _Forwarder(ticker, sink, _loop_of(sink), closes_sink=close)
+        self._forwarder.start()
+
+    @property
+    def dropped(self) -> int:
+        """How many ticks found the sink full."""
+        return self._forwarder.dropped
+
+    def stop(self) -> None:
+        """Send no more ticks; the ticker and the sink stay as they are.
+
+        A tick that another thread is sending at that moment may still arrive.
+        """
+        self._forwarder.stop()
+
+    def __repr__(self) -> str:
+        return f"<Forwarding of {self._forwarder.ticker!r} to {self._forwarder.sink!r}>"
+
+
+class _Forwarder(Waiter):
+    """The waiter of a forwarding in the ticker's line of readers.
+
+    It never parks: a wake-up runs ``fire()`` in the scheduler thread, or in the sink's event loop;
+    that takes what is due and sets the timer.
+    """
 
     __slots__ = (
         "_closes_sink",
@@ -73,13 +100,12 @@ class Forwarding(Waiter):
         "_lost",
         "_must_look_again",
         "_put_nowait",
-        "_sink",
-        "_sources",
         "_stopped",
-        "_ticker",
         "_timer",
         "dropped",
         "loop",
+        "sink",
+        "ticker",
     )
 
     def __init__(
@@ -88,38 +114,25 @@ class Forwarding(Waiter):
         sink: Sink | SendSink,
         loop: AbstractEventLoop | None,
         *,
-        close: bool,
+        closes_sink: bool,
     ) -> None:
         super().__init__()
         self.loop: AbstractEventLoop | None = loop
-        self.dropped: int = 0
-        self._ticker = ticker
-        self._sink = sink
+        self.ticker = ticker
+        self.sink = sink
+        self.dropped = 0
         self._put_nowait: Callable[[Tick], object] = _put_of(sink)
         self._timer: TimerHandle | None = None
-        self._sources: tuple[WaitSet, ...] = ()
         self._lost = 0  # ticks dropped since the last one that was sent
-        self._closes_sink = close
+        self._closes_sink = closes_sink
         self._stopped = False
         self._must_look_again = False
         self._is_running = False
 
-    @classmethod
-    def _start(cls, ticker: TickerCore, sink: Sink | SendSink, *, close: bool) -> Forwarding:
-        if isinstance(sink, type) or not callable(_put_of(sink)):
-            raise TypeError(
-                f"sink must have a method put_nowait(tick) or send_nowait(tick), "
-                f"not {safe_repr(sink)}"
-            )
-        forwarding = cls(ticker, sink, _loop_of(sink), close=close)
-        ticker._clock.call_at(ticker._clock.monotonic(), forwarding.fire, loop=forwarding.loop)
-        return forwarding
+    def start(self) -> None:
+        self._call_at(self.ticker._clock.monotonic())
 
     def stop(self) -> None:
-        """Send no more ticks; the ticker and the sink stay as they are.
-
-        A tick that another thread is sending at that moment may still arrive.
-        """
         self._stopped = True
         self.wake()
 
@@ -140,7 +153,7 @@ class Forwarding(Waiter):
             self._leave()
             return False
         try:
-            self._ticker._clock.call_at(self._ticker._clock.monotonic(), self.fire)
+            self.start()
         except RuntimeError:
             return False  # the interpreter is shutting down: nothing is sent any more
         return True
@@ -153,7 +166,7 @@ class Forwarding(Waiter):
         self._is_running = True
         try:
             self._run_once()
-            while self._must_look_again or (self._stopped and self._sources):
+            while self._must_look_again or (self._stopped and self.sources):
                 self._run_once()
         finally:
             self._is_running = False
@@ -174,13 +187,13 @@ class Forwarding(Waiter):
         except TickerClosed:
             self._end()
         except BaseException as error:  # noqa: BLE001 - there is no reader to raise it to
-            self._ticker.stop()
-            report(error, "Exception in a ticker that is sent to a queue", self._ticker)
+            self.ticker.stop()
+            report(error, "Exception in a ticker that is sent to a queue", self.ticker)
             self._end()
 
     def _send_due(self) -> float:
         """Send what is due, at most 64 ticks; return when to look again without a wake-up."""
-        ticker = self._ticker
+        ticker = self.ticker
         for _ in range(_MOST_IN_A_ROW):
             epoch = ticker._reset_epoch
             tick = ticker._poll(first_poll=False)
@@ -188,7 +201,7 @@ class Forwarding(Waiter):
                 # A poll that changes something wakes the whole line, this waiter included: a
                 # wake-up counts only if it comes after this last look.
                 self._must_look_again = False
-                until = ticker._wait_until(self, self._sources, NO_DEADLINE)
+                until = ticker._recheck(self)
                 if until is not None:
                     return until
                 self._must_look_again = True
@@ -218,7 +231,7 @@ class Forwarding(Waiter):
                 self._stopped = True
                 return False
             # A janus queue whose loop is closed raises, but has taken the item.
-            if not (isinstance(error, RuntimeError) and _is_janus(self._sink)):
+            if not (isinstance(error, RuntimeError) and _is_janus(self.sink)):
                 raise
         self._lost = 0
         return True
@@ -226,19 +239,22 @@ class Forwarding(Waiter):
     def _set_timer(self, when: float) -> None:
         # There is a timer even where nothing falls due: it keeps the scheduler thread alive, so
         # that a wake-up from a signal handler need not start one.
-        when = min(when, self._ticker._clock.monotonic() + LONGEST_WAIT)
-        self._timer = self._ticker._clock.call_at(when, self.fire, loop=self.loop)
+        when = min(when, self.ticker._clock.monotonic() + LONGEST_WAIT)
+        self._timer = self._call_at(when)
+
+    def _call_at(self, when: float) -> TimerHandle:
+        return self.ticker._clock.call_at(when, self.fire, loop=self.loop)
 
     def _register(self) -> None:
-        sources = self._ticker._wait_sets()
-        if sources != self._sources:
+        sources = self.ticker._wait_sets()
+        if sources != self.sources:
             self._leave()
-            self._sources = sources
+            self.sources = sources
             for source in sources:
                 source.add(self)
 
     def _leave(self) -> None:
-        sources, self._sources = self._sources, ()
+        sources, self.sources = self.sources, ()
         for source in sources:
             source.leave(self)
 
@@ -247,16 +263,13 @@ class Forwarding(Waiter):
         self._must_look_again = False
         self._stopped = True
         self._leave()
-        shut_down = getattr(self._sink, "shutdown", None) or getattr(self._sink, "close", None)
+        shut_down = getattr(self.sink, "shutdown", None) or getattr(self.sink, "close", None)
         if self._closes_sink and callable(shut_down):
             try:
                 shut_down()
             except Exception as error:  # noqa: BLE001 - as in _put
-                if not (isinstance(error, RuntimeError) and _is_janus(self._sink)):
-                    report(error, "Exception in the shutdown of a queue of ticks", self._sink)
-
-    def __repr__(self) -> str:
-        return f"<Forwarding of {self._ticker!r} to {self._sink!r}>"
+                if not (isinstance(error, RuntimeError) and _is_janus(self.sink)):
+                    report(error, "Exception in the shutdown of a queue of ticks", self.sink)
 
 
 def _put_of(sink: object) -> Any:  # noqa: ANN401 - whatever the sink has there

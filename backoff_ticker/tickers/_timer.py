@@ -168,7 +168,7 @@ class TickerTimer:
     def _receive(self, now: float) -> None:
         channel = self._watched_channel()
         if self._sent is EMPTY:
-            sent = channel._try(fresh=False)
+            sent = channel._take_nowait(fresh=False)
             if sent is ENDED:
                 raise RuntimeError(f"the channel of {self._timer!r} is closed")
             self._sent = sent  # ATOMIC: no call between the take and this store

@@ -104,7 +104,7 @@ class AtomicState:
 
     def is_claimed(self, state: State) -> bool:
         """Whether ``state`` is claimed and has not been replaced yet."""
-        return self.holder(state) is not None and self.current is state
+        return _process.generation in state.claim and self.current is state
 
     def run_deferred(self) -> None:
         """Apply the deferred rules, unless a thread that has claimed the state will."""

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Source:
     """Something that gives values, or one value, to readers that wait for it.
 
-    A reader calls ``_note_reader()`` once and then ``_try()``. While that returns ``EMPTY`` it
-    registers in ``_wait_sets()``, waits as ``_recheck()`` says, and tries again.
+    A reader calls ``_begin_receive()`` once and then ``_take_nowait()``. While that returns
+    ``EMPTY`` it registers in ``_wait_sets()``, waits as ``_recheck()`` says, and tries again.
 
     The abstract methods are marked for type checkers; ``ABCMeta`` would slow down ``isinstance``.
     """
@@ -26,11 +26,11 @@ class Source:
 
     _clock: Clock
 
-    _once: ClassVar[bool] = False
+    _ends_with_value: ClassVar[bool] = False
     """Whether there is one value only, which is also the end; else the end is ``ENDED``."""
 
     @property
-    def _timed_by(self) -> Clock | None:
+    def _timing_clock(self) -> Clock | None:
         """The clock whose time can make it ready; None: it becomes ready only by a wake-up."""
         return None
 
@@ -44,11 +44,11 @@ class Source:
         """Return until when a registered waiter has to wait; None: it need not wait."""
         raise NotImplementedError
 
-    def _note_reader(self) -> None:
-        """Note that a reader has come; called before its first ``_try()``."""
+    def _begin_receive(self) -> None:
+        """Note that a reader has come; called before its first ``_take_nowait()``."""
 
     @abstractmethod
-    def _try(self, *, fresh: bool) -> object:
+    def _take_nowait(self, *, fresh: bool) -> object:
         """Take a value; return ``EMPTY`` if there is none yet, ``ENDED`` if none will come.
 
         No call may follow the step that takes the value: an interrupt there would lose it.
@@ -59,7 +59,7 @@ class Source:
         raise NotImplementedError
 
     def _put_back(self, value: object) -> None:
-        """Undo a ``_try`` that took ``value``, for a reader interrupted before it could use it.
+        """Undo ``_take_nowait()``, for a reader interrupted before it could use ``value``.
 
         Not called with ``ENDED``.
         """

@@ -338,7 +338,7 @@ def test_a_group_that_fails_ends_an_open_scope_inside_and_outside_alike() -> Non
                 await forever()
 
         told = [await leaves_of(inside), await leaves_of(outside)]
-        assert token.wait_set().waiters == {}
+        assert token._wait_set().waiters == {}
         return told
 
     assert run(main) == [(["ValueError"], 0)] * 2

@@ -22,7 +22,7 @@ from tests.helpers import PATIENCE, LoopThread, in_thread
 
 def waiting(token: CancellationToken) -> int:
     """How many wait for ``token``."""
-    return len(token.wait_set().waiters)
+    return len(token._wait_set().waiters)
 
 
 def test_a_new_token_is_open() -> None:
@@ -171,13 +171,13 @@ def test_a_waiter_that_is_woken_for_nothing_waits_on(clock: VirtualClock) -> Non
     token = CancellationToken(clock).child(timeout=60)
     thread = in_thread(token.wait)
     clock.settle()
-    (waiter,) = token.wait_set().waiters
+    (waiter,) = token._wait_set().waiters
     with clock.trap("monotonic") as trap:
         waiter.wake()
         trap.wait()  # it compares the deadline with the time
     clock.settle()
     assert not thread.done()
-    assert list(token.wait_set().waiters) == [waiter]
+    assert list(token._wait_set().waiters) == [waiter]
     token.cancel()
     assert thread.result(PATIENCE) is True
 

@@ -280,14 +280,14 @@ def test_a_token_cancelled_while_its_callback_is_registered_is_not_kept(
     root = CancellationToken()
     child = root.child()
     runs: list[str] = []
-    pin = CallbackHandle.pin
+    pin = CallbackHandle._pin
 
     def cancel_and_pin(handle: CallbackHandle) -> None:
         child.cancel()  # noqa: F821 - deleted further down
         pin(handle)
 
     with monkeypatch.context() as patch:
-        patch.setattr(CallbackHandle, "pin", cancel_and_pin)
+        patch.setattr(CallbackHandle, "_pin", cancel_and_pin)
         child.on_cancel(lambda: runs.append("ran"))
     assert runs == ["ran"]
     link = weakref.ref(child)

@@ -84,7 +84,7 @@ def test_a_thread_that_cancels_while_the_body_is_leaving_leaves_no_cancel_behind
             thread.join(PATIENCE)
             assert cancelling() == 0
             await turns(3)
-            assert token.wait_set().waiters == {}
+            assert token._wait_set().waiters == {}
 
     run(main)
 
@@ -192,12 +192,12 @@ def test_a_signal_handler_that_holds_up_the_main_thread_holds_up_no_other_waiter
         ended.append([worker.is_alive() for worker in workers])
 
     def join_the_line() -> None:
-        eventually(lambda: len(token.wait_set().waiters) == 1, "the main thread waits")
+        eventually(lambda: len(token._wait_set().waiters) == 1, "the main thread waits")
         workers.extend(start_threads(3, lambda _: token.wait()))
 
     on_usr1(cancel_and_join)
     threading.Thread(target=join_the_line, daemon=True).start()
-    _signal_when(lambda: len(workers) == 3 and len(token.wait_set().waiters) == 4)
+    _signal_when(lambda: len(workers) == 3 and len(token._wait_set().waiters) == 4)
     assert token.wait(PATIENCE)
     assert ended == [[False, False, False]]
 
@@ -242,10 +242,10 @@ def test_a_sender_whose_ticker_changed_its_token_holds_up_nobody() -> None:
     ticker = Ticker(ConstantBackOff(HOUR), token=token)
     push = ticker.send_to(ticks)
     ticks.get(timeout=PATIENCE)
-    eventually(lambda: push._timer is not None, "the sender waits")
+    eventually(lambda: push._forwarder._timer is not None, "the sender waits")
     ticker.reset(with_token(ConstantBackOff(HOUR), CancellationToken()))
     waiters = [in_thread(token.wait) for _ in range(3)]
-    eventually(lambda: len(token.wait_set().waiters) >= 3, "they wait")
+    eventually(lambda: len(token._wait_set().waiters) >= 3, "they wait")
     token.cancel()
     assert [waiter.result(PATIENCE) for waiter in waiters] == [True, True, True]
 
@@ -256,7 +256,7 @@ def test_a_sender_that_ended_is_kept_by_no_token_it_ever_waited_for() -> None:
     ticker = Ticker(ConstantBackOff(HOUR), token=token)
     push = ticker.send_to(ticks)
     ticks.get(timeout=PATIENCE)
-    eventually(lambda: push._timer is not None, "the sender waits")  # noqa: F821 - deleted further down
+    eventually(lambda: push._forwarder._timer is not None, "the sender waits")  # noqa: F821 - deleted further down
     ticker.reset(with_token(ConstantBackOff(HOUR), CancellationToken()))
     push.stop()
     link = weakref.ref(ticker)
@@ -267,4 +267,4 @@ def test_a_sender_that_ended_is_kept_by_no_token_it_ever_waited_for() -> None:
         return link() is None
 
     eventually(collected, "the ticker is collected")
-    assert len(token.wait_set().waiters) == 0
+    assert len(token._wait_set().waiters) == 0

@@ -53,9 +53,9 @@ class Watched:
         Watched.looks += 1
         return super()._recheck(waiter)  # type: ignore[misc]
 
-    def _try(self, *, fresh: bool) -> Any:
+    def _take_nowait(self, *, fresh: bool) -> Any:
         Watched.tries += 1
-        return super()._try(fresh=fresh)  # type: ignore[misc]
+        return super()._take_nowait(fresh=fresh)  # type: ignore[misc]
 
 
 class WatchedTicker(Watched, Ticker):
@@ -137,7 +137,7 @@ def test_a_cancel_of_the_token_of_all_is_one_wake_up(
     clock.settle()
     assert Watched.looks <= 2 * MANY
     assert Watched.tries <= 2 * MANY + 1
-    assert len(token.wait_set().waiters) == 0
+    assert len(token._wait_set().waiters) == 0
 
 
 @EITHER

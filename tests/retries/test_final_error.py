@@ -166,6 +166,35 @@ def test_the_error_of_a_policy_has_a_note_that_names_it(face: Any) -> None:
     assert "<the scripted policy>" in "".join(notes_of(own))
 
 
+class FailsOnce:
+    """A clock that raises once, when its time is read for the given time."""
+
+    def __init__(self, clock: Any, error: Exception, read: int) -> None:
+        self._clock = clock
+        self._error = error
+        self._reads_left = read
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._clock, name)
+
+    def monotonic(self) -> float:
+        self._reads_left -= 1
+        if self._reads_left == 0:
+            raise self._error
+        return self._clock.monotonic()
+
+
+@BOTH
+@pytest.mark.parametrize("read", range(3, 9))
+def test_the_error_of_a_clock_keeps_that_of_the_operation(face: Any, clock: Any, read: int) -> None:
+    own, first = LookupError("of the clock"), OSError("first")
+    failing = FailsOnce(clock, own, read)
+    with pytest.raises(LookupError) as caught:
+        face.run(Script(first), ConstantBackOff(1), timeout=100, max_attempts=2, clock=failing)
+    assert caught.value is own
+    assert own.__cause__ is first
+
+
 @dataclasses.dataclass(frozen=True)
 class Frozen(Exception):
     code: int

@@ -73,7 +73,7 @@ def test_tickers_dropped_after_a_wait_that_timed_out_leave_nothing() -> None:
             await asyncio.gather(*(use() for _ in range(500)))
         gc.collect()
         await asyncio.sleep(0)
-        assert len(token.wait_set().waiters) == 0
+        assert len(token._wait_set().waiters) == 0
         assert children_of(token) == 0
 
     base = Base()

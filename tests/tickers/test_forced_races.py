@@ -127,7 +127,7 @@ def test_stop_wakes_a_thread_that_waits_behind_a_sender() -> None:
     ticker = Ticker(ConstantBackOff(HOUR))
     push = ticker.send_to(ticks)
     ticks.get(timeout=PATIENCE)
-    eventually(lambda: push._timer is not None, "the sender waits")
+    eventually(lambda: push._forwarder._timer is not None, "the sender waits")
     readers = [in_thread(list, ticker) for _ in range(3)]
     eventually(lambda: len(ticker._readers.waiters) == 4, "the readers wait behind it")
     ticker.stop()
@@ -290,5 +290,5 @@ def test_a_sender_that_its_own_sink_stops_leaves_the_line_at_once() -> None:
     ticker = Ticker(ConstantBackOff(HOUR))
     pushes = [ticker.send_to(Sink())]
     go_on.set()
-    eventually(lambda: pushes[0]._stopped, "it is stopped")
+    eventually(lambda: pushes[0]._forwarder._stopped, "it is stopped")
     eventually(lambda: pushes[0] not in ticker._readers.waiters, "it has left")

@@ -88,7 +88,7 @@ def test_a_sender_under_a_slow_reader_accounts_for_each_tick(size: int) -> None:
                 continue
             if len(received) % 7 == 0:
                 time.sleep(0.001)
-    eventually(lambda: push._stopped, "the sending has ended")
+    eventually(lambda: push._forwarder._stopped, "the sending has ended")
     received += _drain(sink)
     numbers = _numbers(received)
     assert numbers == sorted(set(numbers))

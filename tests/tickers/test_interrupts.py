@@ -125,7 +125,7 @@ def test_an_interrupt_in_cancel_leaves_it_to_the_next_call_to_wake_everybody() -
         called: list[int] = []
         handle = child.on_cancel(lambda: called.append(1))
         waiters = [in_thread(t.wait, 5) for t in (token, child, child)]
-        eventually(lambda: len(child.wait_set().waiters) == 2, "they wait")
+        eventually(lambda: len(child._wait_set().waiters) == 2, "they wait")
         try:
             with interrupt:
                 token.cancel("first")
@@ -156,7 +156,7 @@ def test_an_interrupted_wait_leaves_nobody_behind_in_the_line() -> None:
         except (Interrupted, TimeoutError):
             pass
         readers = ticker._readers
-        if len(token.wait_set().waiters) or (readers is not None and len(readers.waiters)):
+        if len(token._wait_set().waiters) or (readers is not None and len(readers.waiters)):
             left.append(interrupt.where)
 
     assert each_place(run) > 10
@@ -224,7 +224,7 @@ def test_interrupts_of_a_waiting_reader_leave_nobody_in_line() -> None:
     ticker.receive()
     Interrupter().run(lambda: ticker.receive(0.002), effort.rounds(100, 1000))
     Interrupter().run(lambda: token.wait(0.002), effort.rounds(100, 1000))
-    assert len(token.wait_set().waiters) == 0
+    assert len(token._wait_set().waiters) == 0
     assert len(ticker._readers.waiters) == 0
     assert in_thread(ticker.receive, 5).result(PATIENCE).number > 1
 
