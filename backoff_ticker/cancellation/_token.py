@@ -7,7 +7,8 @@ from .._process import ProcessBound
 from .._sentinels import EMPTY
 from .._validation import as_number, as_seconds, safe_repr
 from ..clock import resolve_clock
-from ..waiting import NO_DEADLINE, Source, WaitSet, park_coroutine, park_thread
+from ..waiting import NO_DEADLINE, Source, WaitSet, complete, park_coroutine, park_thread
+from ._scope import Scope
 from ._tree import CallbackHandle, add_child, cancel_tree
 
 TYPE_CHECKING = False
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from ..clock import Clock
     from ..waiting import Waiter
-    from ._scope import Scope
     from ._tree import Cause, Cells
 
 
@@ -100,8 +100,11 @@ class CancellationToken(Source, ProcessBound):
         """
         if cause is not None and not isinstance(cause, (BaseException, str)):
             raise TypeError(f"cause must be an exception, a str or None, not {safe_repr(cause)}")
-        won = not self.cancelled and self._mark((cause,))
-        cancel_tree(self)  # also if it did not win: the call that won may have been cut short
+        return complete(self._cancel, (cause,))
+
+    def _cancel(self, cause: Cause) -> bool:
+        won = not self.cancelled and self._mark(cause)
+        cancel_tree(self)  # also if it did not win: it returns only when all are cancelled
         return won
 
     @property
@@ -163,13 +166,20 @@ class CancellationToken(Source, ProcessBound):
 
         Raises:
             TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
+            RuntimeError: It has to wait, and an event loop runs in this thread.
         """
         limit = self._limit(timeout)
         while not self.cancelled:
             if limit != NO_DEADLINE and self._clock.monotonic() >= limit:
                 return False
-            what = "CancellationToken.wait()"
-            park_thread(self._clock, what, (self._wait_set(),), self._recheck, limit)
+            park_thread(
+                self._clock,
+                "CancellationToken.wait()",
+                "await token.wait_async()",
+                (self._wait_set(),),
+                self._recheck,
+                limit,
+            )
         return True
 
     async def wait_async(self, timeout: float | timedelta | None = None) -> bool:
@@ -271,8 +281,6 @@ class CancellationToken(Source, ProcessBound):
         Raises (on entering):
             RuntimeError: It is not entered in a task.
         """
-        from ._scope import Scope
-
         return Scope(self)
 
     def disarm(self) -> None:
@@ -290,7 +298,7 @@ class CancellationToken(Source, ProcessBound):
         traceback: TracebackType | None,
     ) -> None:
         if self._armed:
-            self.cancel()
+            complete(self.cancel)
 
     def __repr__(self) -> str:
         state = "cancelled" if self.cancelled else "open"

@@ -15,7 +15,13 @@ from .. import _process
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable
+    from typing import TypeVar, Unpack
+
+    from typing_extensions import TypeVarTuple
+
+    T = TypeVar("T")
+    Ts = TypeVarTuple("Ts")
 
 NO_DEADLINE = float("inf")
 """The deadline of a wait that only a wake-up ends."""
@@ -82,6 +88,19 @@ def _fire_in(loop: AbstractEventLoop, waiters: Iterable[Waiter]) -> bool:
 def _fire_all(waiters: Iterable[Waiter]) -> None:
     for waiter in waiters:
         waiter.fire()
+
+
+def complete(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+    """Call ``end(*args)``, which marks something as ended and tells everybody who waits for it.
+
+    If a signal handler raises in the middle, ``end`` is called again before the exception goes on:
+    nobody is left waiting for something that has ended. So ``end`` must be repeatable.
+    """
+    try:
+        return end(*args)
+    except BaseException:
+        end(*args)
+        raise
 
 
 class WaitSet:
