@@ -73,8 +73,8 @@ class Ticker(BaseTicker):
             TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
             TimeoutError: No tick fell due in time; it stays for the next reader.
             TickerClosed: The ticker has ended.
-            RuntimeError: Called by the ticker's own policy; or it has to wait, and an event loop runs
-                in this thread.
+            RuntimeError: Called by the ticker's own policy; or it has to wait, and an event loop
+                runs in this thread.
             Exception: The error of the policy; raised once, to one reader.
         """
         seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
