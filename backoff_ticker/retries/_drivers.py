@@ -71,6 +71,7 @@ def drive(
         return run.succeeded()
     finally:
         run.error = error = None  # its traceback refers to this frame: a reference cycle
+        run.refund()
 
 
 async def drive_async(
@@ -101,6 +102,7 @@ async def drive_async(
         return run.succeeded()
     finally:
         run.error = error = None  # as above
+        run.refund()
 
 
 def _perform_steps(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Any:
@@ -151,6 +153,7 @@ def _attempt(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Exce
     """
     if run.token is not None and run.is_refused():
         return REFUSED
+    run.is_paid = False
     try:
         # ATOMIC: no call between the check of the token and this one.
         run.result = operation(*args, **kwargs)
@@ -177,6 +180,7 @@ async def _attempt_async(
     try:
         refused = run.token is not None and run.is_refused()
         if not refused:
+            run.is_paid = False
             awaitable = operation(*args, **kwargs)  # ATOMIC: as above
             plain = not is_awaitable(awaitable)
             run.result = None if plain else await awaitable

@@ -88,7 +88,10 @@ async def hedge_call_async(
     except BaseException:
         await hedge.cancel_rest()
         raise
-    await hedge.cancel_rest()
+    else:
+        await hedge.cancel_rest()
+    finally:
+        hedge.refund()
     return result
 
 
@@ -105,6 +108,7 @@ class _Hedge:
         self._run = run
         self._operation = operation
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._calls = 0
         self._ended: Channel[asyncio.Task[Any]] = Channel(float("inf"), clock=run.clock)
         self._due: float | None = None
         # The first attempt always runs: a token that is cancelled already must not cut it.
@@ -242,6 +246,7 @@ class _Hedge:
             self._due = run.clock.monotonic() + run.delay
 
     async def _attempt(self) -> Any:
+        self._calls += 1
         awaitable = self._operation()
         if not is_awaitable(awaitable):
             raise Permanent(not_awaitable(self._run.name, awaitable))
@@ -272,6 +277,13 @@ class _Hedge:
                 raise interrupt
             finally:
                 del interrupt
+
+    def refund(self) -> None:
+        """Give back to the budget what the attempts cost whose tasks never began."""
+        run = self._run
+        for _ in range(max(1, self._calls), run.attempts):
+            if run.options.budget is not None:
+                run.options.budget.release()
 
     def cancel_all(self) -> None:
         """Cancel the running attempts."""

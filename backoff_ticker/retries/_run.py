@@ -66,6 +66,7 @@ class Run:
         failure: The exception of a component other than the operation.
         failed_component: The name of that component.
         is_waiting: Whether the wait of ``delay`` is under way, or would be the next step.
+        is_paid: Whether the budget was charged for an attempt that has not been made yet.
         began: When the run began, in the clock's monotonic seconds.
         from_start: Whether the run began before the first attempt.
         ended: When it ended.
@@ -88,6 +89,7 @@ class Run:
         "failing_component",
         "failure",
         "from_start",
+        "is_paid",
         "is_waiting",
         "name",
         "options",
@@ -132,6 +134,7 @@ class Run:
         self.waited: float = 0.0
         self.delay: float = 0.0
         self.is_waiting: bool = False
+        self.is_paid: bool = False
         self.error: Any = None
         self.result: Any = None
         self.cut: BaseException | None = None
@@ -195,8 +198,10 @@ class Run:
             if self.deadline is not None and now + self.delay >= self.deadline:
                 self.is_waiting = True
                 return StopReason.DEADLINE
-            if options.budget is not None and not options.budget.try_acquire():
-                return StopReason.BUDGET
+            if options.budget is not None:
+                self.is_paid = options.budget.try_acquire()
+                if not self.is_paid:
+                    return StopReason.BUDGET
         except Exception as failure:  # noqa: BLE001 - of the policy or `on`: raised at the end
             return self.fail(failure)
         return None
@@ -329,8 +334,15 @@ class Run:
         self.failed_component = self.failing_component
         return StopReason.FAILED
 
+    def refund(self) -> None:
+        """Give back to the budget what an attempt costs that was not made, if there is one."""
+        if self.is_paid and self.options.budget is not None:
+            self.is_paid = False
+            self.options.budget.release()
+
     def end(self, reason: StopReason) -> None:
         """Store why the run ended, and when."""
+        self.refund()
         self.reason = reason
         self.ended = self.clock.monotonic()
 
