@@ -166,7 +166,7 @@ class Run:
             return self.fail(failure)
         return self.after_failure(RejectedResult(self.result), rejected=True)
 
-    def after_failure(  # noqa: PLR0911 - each return is one reason to end
+    def after_failure(  # noqa: C901, PLR0911 - each return is one reason to end
         self, error: Exception, *, rejected: bool = False
     ) -> StopReason | None:
         """Decide what follows a failed attempt, as ``after_attempt()`` says.

@@ -20,6 +20,7 @@ from backoff_ticker import (
     retry_call,
 )
 from tests.retries.faces import BOTH, on_faces
+from tests.retries.hedges import hedge
 from tests.retries.made_policies import cancelled_token, spent_budget
 from tests.retries.scripts import Script, Takes
 from tests.tickers.made_policies import Scripted
@@ -328,3 +329,49 @@ def test_a_note_that_cannot_be_read_changes_no_error(clock):
 
     with pytest.raises(Closed):
         retry_call(Script(Closed), StopBackOff())
+
+
+def of_their_own(*_):
+    raise LookupError("of their own")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"on": of_their_own},
+        {"notify": of_their_own},
+        {"on_retry": of_their_own},
+        {"backoff": None},
+        {"until": of_their_own},
+        {"retry_if": of_their_own},
+    ],
+    ids=["on", "notify", "on_retry", "policy", "until", "retry_if"],
+)
+def test_what_a_users_function_raises_has_the_operations_error_as_its_context(face, options):
+    first = OSError("first")
+    steps = (first, 7) if {"until", "retry_if"} & options.keys() else (first,)
+    policy = Scripted(LookupError("of their own")) if "backoff" in options else ZeroBackOff()
+    with pytest.raises(LookupError, match="of their own") as caught:
+        face.run(Script(*steps), **{**options, "backoff": policy})
+    assert caught.value.__context__ is first
+    assert caught.value.__cause__ is first
+
+
+def test_a_context_of_its_own_stays_and_leads_to_the_operations_error(face):
+    def on(_):
+        try:
+            raise KeyError("inside")
+        except KeyError:
+            raise LookupError  # noqa: B904 - the point
+
+    with pytest.raises(LookupError) as caught:
+        face.run(Script(OSError("first")), on=on)
+    assert isinstance(caught.value.__context__, KeyError)
+    assert str(caught.value.__cause__) == "first"
+
+
+def test_hedges_too_keep_the_operations_error_as_the_context(clock):
+    first = OSError("first")
+    with pytest.raises(LookupError) as caught:
+        hedge(Script(first).in_loop, on=of_their_own)
+    assert caught.value.__context__ is first
