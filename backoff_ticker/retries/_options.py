@@ -247,11 +247,12 @@ def _check_not_coroutine(name: str, answer: object) -> None:
 
 def _as_on(name: str, value: object) -> object:
     for kind in value if isinstance(value, tuple) else (value,):
-        if isinstance(kind, type) and (issubclass(kind, Exception) or kind is BaseException):
+        if isinstance(kind, type) and issubclass(kind, Exception):
             continue
         if isinstance(kind, type) and issubclass(kind, BaseException):
             raise TypeError(
-                f"{name} names {kind.__name__}, which is not an Exception and is never retried"
+                f"{name} must name types of Exception, not {kind.__name__}: interrupts and cancels "
+                f"of tasks are never retried; {name}=Exception means every other error"
             )
         if isinstance(kind, type) or kind is not value or not callable(value):
             raise TypeError(

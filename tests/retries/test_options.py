@@ -43,6 +43,7 @@ BAD: dict[str, list[tuple[Any, type[Exception]]]] = {
         ("ValueError", TypeError),
         ((ValueError, 5), TypeError),
         (KeyboardInterrupt, TypeError),
+        (BaseException, TypeError),
         (int, TypeError),
         ((ValueError, SystemExit), TypeError),
         ([ValueError], TypeError),
