@@ -126,8 +126,8 @@ class Options:
         if is_immutable(backoff):
             self.is_immutable = True
             return
+        require_policy("backoff", backoff)
         if not type(backoff).__module__.startswith(_PACKAGE):
-            require_policy("backoff", backoff)
             copy_policy("backoff", backoff)  # raises now, not at the first failure, if it must
         token = token_of(backoff)
         if token is not None and token is not self.token:
