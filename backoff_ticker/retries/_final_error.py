@@ -78,8 +78,9 @@ def _why(run: Run) -> str:
 
 def _note(run: Run, why: str) -> str:
     times = "1 attempt" if run.attempts == 1 else f"{run.attempts} attempts"
-    since = "" if run.from_start else " since the first failed"
-    return f"{_PREFIX}{times} in {round(run.ended - run.began, 3)} s{since}: {why}"
+    # Nothing is measured before the first attempt where no option needs it: no time is told then.
+    taken = "" if run.began is None else f" in {round(run.ended - run.began, 3)} s"
+    return f"{_PREFIX}{times}{taken}: {why}"
 
 
 def _annotate(error: BaseException, note: str) -> None:

@@ -45,9 +45,8 @@ class Run:
     Args:
         options: The options.
         name: The name of the operation.
-        began: When the run began, if that was measured; None: it begins now.
-        attempts: The number of attempts that were already made.
-        from_start: Whether the run began before the first attempt, rather than after its failure.
+        began: When the first attempt began, if attempts were made and that was measured.
+        attempts: The number of attempts that were already made; 0: the run begins now.
 
     Attributes:
         clock: Measures the run.
@@ -67,9 +66,8 @@ class Run:
         failed_component: The name of that component.
         is_waiting: Whether the wait of ``delay`` is under way, or would be the next step.
         is_paid: Whether the budget was charged for an attempt that has not been made yet.
-        began: When the run began, in the clock's monotonic seconds.
-        from_start: Whether the run began before the first attempt.
-        ended: When it ended.
+        began: When the first attempt began, in the clock's monotonic seconds; None: not measured.
+        ended: When it ended, if it is known when it began.
         reason: Why it ended; None before.
     """
 
@@ -88,7 +86,6 @@ class Run:
         "failed_component",
         "failing_component",
         "failure",
-        "from_start",
         "is_paid",
         "is_waiting",
         "name",
@@ -106,8 +103,6 @@ class Run:
         name: str,
         began: float | None = None,
         attempts: int = 0,
-        *,
-        from_start: bool = True,
     ) -> None:
         clock = resolve_clock(options.clock)
         token = options.token
@@ -126,11 +121,12 @@ class Run:
             self.clock = clock = self.skipping = SkippingClock(clock)
             self.always_waits = True
         self.attempts: int = attempts
-        self.from_start: bool = from_start
-        self.began: float = clock.monotonic() if began is None else began
+        if began is None and not attempts:
+            began = clock.monotonic()
+        self.began: float | None = began
         self.deadline: float | None = None
-        if options.timeout is not None:
-            self.deadline = min(self.began + options.timeout, LARGEST)
+        if began is not None and options.timeout is not None:
+            self.deadline = min(began + options.timeout, LARGEST)
         self.waited: float = 0.0
         self.delay: float = 0.0
         self.is_waiting: bool = False
@@ -344,7 +340,8 @@ class Run:
         """Store why the run ended, and when."""
         self.refund()
         self.reason = reason
-        self.ended = self.clock.monotonic()
+        if self.began is not None:
+            self.ended = self.clock.monotonic()
 
     def outcome(self) -> Outcome:
         """Return how far the run has come."""
@@ -353,7 +350,7 @@ class Run:
         return Outcome(
             self.name,
             self.attempts,
-            now - self.began,
+            0.0 if self.began is None else now - self.began,
             self.waited,
             self.delay if self.is_waiting and not ended else None,
             self.reason,
