@@ -45,7 +45,8 @@ def take_final_error(run: Run) -> BaseException | None:
         final = DeadlineExceeded()
         why = f"the timeout of {run.options.timeout!r} s"
         if run.is_waiting:
-            why = f"a wait of {round(run.delay, 3)} s would reach {why}"
+            why = f"the next wait of {round(run.delay, 3)} s would reach {why}"
+            final = DeadlineExceeded(why)
     else:
         final = last if failure is None else failure
         why = _why(run)

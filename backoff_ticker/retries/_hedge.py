@@ -219,8 +219,10 @@ class _Hedge:
                 self._due = run.clock.monotonic() + demand
         if self._tasks or len(self._ended):
             return None  # these may still succeed
-        if over is None and self._due is not None and run.deadline is not None:
-            over = StopReason.DEADLINE if self._due >= run.deadline else None
+        due = self._due
+        if over is None and due is not None and run.deadline is not None and due >= run.deadline:
+            run.delay, run.is_waiting = due - run.clock.monotonic(), True
+            over = StopReason.DEADLINE
         return over or self._no_more
 
     def _start_another(self) -> None:
