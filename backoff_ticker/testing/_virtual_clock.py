@@ -309,7 +309,7 @@ class VirtualClock:
         """
         return auto_advance(self._kernel)
 
-    def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function in a tracked thread with auto-advance, and return its result.
 
         Raises:

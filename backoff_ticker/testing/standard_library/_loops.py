@@ -293,7 +293,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def _making(original: Callable[..., Any]) -> Callable[..., Any]:
-    def make(loop: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+    def make(loop: Any, /, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         original(loop, *args, **kwargs)
         kernel = None if isinstance(loop, VirtualLoop) else kernel_here()
         if kernel is not None:
