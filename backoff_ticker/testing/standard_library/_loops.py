@@ -255,7 +255,8 @@ def driver_of(loop: Any, kernel: Kernel) -> LoopDriver:  # noqa: ANN401
         driver.detach()
     if not isinstance(loop, selector_events.BaseSelectorEventLoop):
         raise UntrackedLoopError(
-            f"a virtual clock cannot drive {loop!r}: run the code on clock.new_event_loop()"
+            f"a virtual clock drives asyncio's own loops with a selector, not {loop!r}: run the "
+            "code with asyncio.run(), or on clock.new_event_loop()"
         )
     return LoopDriver(kernel, loop)
 

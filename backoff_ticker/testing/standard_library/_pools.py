@@ -172,7 +172,7 @@ def _submitting(original: Callable[..., Any]) -> Callable[..., Any]:
         **kwargs: object,
     ) -> Future[Any]:
         kernel = kernel_here()
-        if kernel is None:
+        if kernel is None or isinstance(function, _Job):
             future: Future[Any] = original(executor, function, *args, **kwargs)
             return future
         pool = _pools.get(executor)
