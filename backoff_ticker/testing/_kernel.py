@@ -249,7 +249,7 @@ class Kernel:
         """Return the state that reports show."""
         return Snapshot(
             self.parking.now,
-            self.settle_timer.seconds,
+            self.settle_timer.limit(frozen=bool(self._frozen)),
             self.driver,
             list(self.run_queue.members),
             list(self._expected.values()),
@@ -258,9 +258,9 @@ class Kernel:
 
     # Commands
 
-    def freeze_time(self, key: object, why: str) -> None:
-        """Stop time until ``unfreeze_time(key)``."""
-        self._frozen[key] = why
+    def freeze_time(self, key: object, what: str) -> None:
+        """Stop time until ``unfreeze_time(key)``; ``what`` holds it."""
+        self._frozen[key] = what
 
     def unfreeze_time(self, key: object) -> None:
         """Undo ``freeze_time(key)``."""

@@ -167,6 +167,9 @@ def test_a_loop_with_timers_left_does_not_go_back_in_time_once_its_clock_is_clos
     loop.close()
 
 
+# Loops that are not asyncio's
+
+
 class _ForeignBase:
     """Like the base of uvloop's class: it only notes what it would do."""
 

@@ -10,8 +10,10 @@ from ._loops import driver_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import TypeAlias
 
-    from ._install import Patch
+    Patch: TypeAlias = tuple[Any, str, Callable[[Any], Any]]
+    """The owner, the attribute's name, and a function from original to replacement."""
 
 
 def _refuse(loop: object) -> None:

@@ -12,16 +12,19 @@ from ._foreign_loops import foreign_loop_patches
 from ._futures import FUTURE_PATCHES
 from ._loops import LOOP_PATCHES
 from ._pools import POOL_PATCHES
+from ._subprocesses import SUBPROCESS_PATCHES
 from ._threads import THREAD_PATCHES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeAlias
+    from ._foreign_loops import Patch
 
-    Patch: TypeAlias = tuple[Any, str, Callable[[Any], Any]]
-    """The owner, the attribute's name, and a function from original to replacement."""
-
-_PATCHES: list[Patch] = [*THREAD_PATCHES, *FUTURE_PATCHES, *POOL_PATCHES, *LOOP_PATCHES]
+_PATCHES: list[Patch] = [
+    *THREAD_PATCHES,
+    *FUTURE_PATCHES,
+    *POOL_PATCHES,
+    *LOOP_PATCHES,
+    *SUBPROCESS_PATCHES,
+]
 
 _INHERITED = object()
 """The original of an attribute that the owner does not define itself."""
