@@ -12,6 +12,7 @@ from ._foreign_loops import foreign_loop_patches
 from ._futures import FUTURE_PATCHES
 from ._loops import LOOP_PATCHES
 from ._pools import POOL_PATCHES
+from ._sockets import SOCKET_PATCHES
 from ._subprocesses import SUBPROCESS_PATCHES
 from ._threads import THREAD_PATCHES
 
@@ -24,6 +25,7 @@ _PATCHES: list[Patch] = [
     *POOL_PATCHES,
     *LOOP_PATCHES,
     *SUBPROCESS_PATCHES,
+    *SOCKET_PATCHES,
 ]
 
 _INHERITED = object()
