@@ -249,7 +249,7 @@ class Kernel:
         """Return the state that reports show."""
         return Snapshot(
             self.parking.now,
-            self.settle_timer.seconds,
+            self.settle_timer.limit(frozen=bool(self._frozen)),
             self.driver,
             list(self.run_queue.members),
             list(self._expected.values()),
@@ -258,9 +258,9 @@ class Kernel:
 
     # Commands
 
-    def freeze_time(self, key: object, why: str) -> None:
-        """Stop time until ``unfreeze_time(key)``."""
-        self._frozen[key] = why
+    def freeze_time(self, key: object, what: str) -> None:
+        """Stop time until ``unfreeze_time(key)``; ``what`` holds it."""
+        self._frozen[key] = what
 
     def unfreeze_time(self, key: object) -> None:
         """Undo ``freeze_time(key)``."""
@@ -419,15 +419,23 @@ class Kernel:
         """Whether no participant that waits for something real has it, or is about to return."""
         if self._step is None and horizon is None and self.driver.state is not State.PARKED:
             return True  # nothing would move now
-        external = self.run_queue.external
-        loops = loops_with_news(external)
-        for loop in loops:
-            self.parking.end_wait(loop)
-        idle = [one for one in external if one.state is State.EXTERNAL]
-        if idle and not loops and self._is_about_to_act(idle):
+        if self._wake_loops_with_news():
+            return False
+        idle = [one for one in self.run_queue.external if one.state is State.EXTERNAL]
+        if not idle:
+            return True
+        if self._is_about_to_act(idle):
             self.watchdog.wake()  # it checks in place of this thread
             return False
-        return not loops and not wait_for_return(idle, self._has_commands)
+        # An idle thread may have sent something to a loop before it went to sleep again.
+        return not wait_for_return(idle, self._has_commands) and not self._wake_loops_with_news()
+
+    def _wake_loops_with_news(self) -> bool:
+        """End the waits of event loops whose descriptors are ready; return whether there were."""
+        loops = loops_with_news(self.run_queue.external)
+        for loop in loops:
+            self.parking.end_wait(loop)
+        return bool(loops)
 
     def _is_about_to_act(self, idle: list[Participant]) -> bool:
         """Whether this thread is still to block inside ``idle()``, or to use what it received."""

@@ -309,7 +309,7 @@ class VirtualClock:
         """
         return auto_advance(self._kernel)
 
-    def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function in a tracked thread with auto-advance, and return its result.
 
         Raises:
@@ -418,7 +418,7 @@ class VirtualClock:
         kernel = self._kernel
         kernel.check_not_in_callback("external()")
         key = object()
-        kernel.post(kernel.freeze_time, key, why)
+        kernel.post(kernel.freeze_time, key, f"external({why!r})")
         participant = kernel.member_here()
         if participant is not None and asyncio._get_running_loop() is not None:
             participant = None  # the loop goes on running, and parks as usual

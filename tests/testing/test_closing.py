@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -18,6 +19,45 @@ from .real_threads import in_real_thread
 def test_a_clock_is_entered_once(clock):
     with pytest.raises(ClockUsageError, match="entered once"):
         clock.__enter__()
+
+
+def test_what_somebody_patches_inside_the_block_stays_after_it():
+    """As a library for tests or for tracing does, which keeps what it found and calls that."""
+    usual = threading.Thread.start, ThreadPoolExecutor.submit
+    started = []
+
+    def use(clock):
+        thread = threading.Thread(target=clock.sleep, args=(5,), name="mine")
+        with ThreadPoolExecutor(1) as pool:
+            thread.start()
+            jobs = [pool.submit(clock.sleep, 7) for _ in range(2)]
+            thread.join()
+            assert clock.monotonic() == 5.0
+            for job in jobs:
+                job.result()
+        assert clock.monotonic() == 14.0
+        seen, started[:] = [name for name in started if name == "mine"], []
+        return seen
+
+    try:
+        with VirtualClock(auto=True) as clock:
+            start, submit = threading.Thread.start, ThreadPoolExecutor.submit
+            threading.Thread.start = lambda thread: (started.append(thread.name), start(thread))
+            ThreadPoolExecutor.submit = lambda *args: submit(*args)
+            assert use(clock) == ["mine"]
+        assert threading.Thread.start is not start
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(int).result() == 0
+        for _ in range(3):  # the new patches lie above theirs, which still calls the old ones
+            with VirtualClock(auto=True) as clock:
+                assert use(clock) == ["mine"]
+        threading.Thread.start, ThreadPoolExecutor.submit = start, submit  # theirs are undone
+        for _ in range(3):
+            with VirtualClock(auto=True) as clock:
+                assert use(clock) == []
+        assert (threading.Thread.start, ThreadPoolExecutor.submit) == usual
+    finally:
+        threading.Thread.start, ThreadPoolExecutor.submit = usual
 
 
 def test_participants_that_wait_are_ended_and_named():

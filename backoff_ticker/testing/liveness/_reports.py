@@ -30,11 +30,11 @@ class Snapshot(NamedTuple):
 
     Attributes:
         now: The time in nanoseconds.
-        timeout: The ``settle_timeout``, in real seconds.
+        timeout: For how long time may stand still, in real seconds.
         driver: The thread that drives the clock.
         members: The participants that time waits for.
         expected: The names of tracked functions that have not been called yet.
-        frozen: Why time is frozen.
+        frozen: What holds time.
     """
 
     now: int
@@ -56,7 +56,7 @@ def stuck(snapshot: Snapshot, what: str) -> str:
     busy = [one for one in members if one.state in (State.RUNNING, State.QUEUED, State.HELD)]
     threads = [f"thread {one.name!r}{_place(one.ident)}" for one in busy]
     missing = [f"{name}, tracked, was not called yet" for name in snapshot.expected]
-    frozen = [f"time is held by external({why!r})" for why in snapshot.frozen]
+    frozen = [f"time is held by {what}" for what in snapshot.frozen]
     who = "; ".join([*threads, *missing, *frozen])
     return (
         f"{what} gave up after {snapshot.timeout:g} s of real time {at(snapshot.now)}: {len(busy)} "

@@ -23,9 +23,11 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
         kernel = kernel_here()
         target = getattr(thread, "_target", None)
         is_scheduler = isinstance(getattr(target, "__self__", None), Scheduler)
+        # A process that a loop waits for in a thread of asyncio's holds time, not that thread.
+        waits_for_process = getattr(target, "__name__", "") == "_do_waitpid"
         # A job of a pool counts, not its worker. The clock's own threads count only as tasks.
         counts_anyway = target is _pool_worker or PARTICIPANT in vars(thread)
-        if kernel is None or is_scheduler or counts_anyway:
+        if kernel is None or is_scheduler or waits_for_process or counts_anyway:
             original(thread)
             return
         participant = Participant(thread.name, home=kernel)
