@@ -35,8 +35,9 @@ Invariants:
 5. With ``one_at_a_time`` at most one member is RUNNING, except while a stalled one shares its turn
    and while an interrupt is being handled.
 
-Members are the participants that time waits for. A thread that drives the clock manually is none,
-and a thread that the clock does not track (``strict=False``) waits as a guest.
+Members are the participants that time waits for. A thread that drives the clock manually is none, a
+helper thread of another package is none while it waits for work, and a thread that the clock does
+not track (``strict=False``) waits as a guest.
 """
 
 from __future__ import annotations

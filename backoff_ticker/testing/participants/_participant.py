@@ -58,6 +58,7 @@ class Participant:
         native: The identifier of its thread in the operating system.
         home: The kernel that it belongs to, for code that knows only the thread.
         counted: Whether time waits for it. False for the thread that drives a clock manually.
+        helper: Whether another package than the user's started its thread.
         begun: Whether its thread runs.
         state: What it is doing.
         turn: A locked lock; released when the participant may run.
@@ -88,6 +89,7 @@ class Participant:
         "counted",
         "error",
         "has_news",
+        "helper",
         "home",
         "ident",
         "last_turn",
@@ -115,6 +117,7 @@ class Participant:
         self.native: int | None = None
         self.home: object = home
         self.counted: bool = counted
+        self.helper: bool = False
         self.begun: bool = False
         self.state: State = State.RUNNING
         self.turn: threading.Lock = threading.Lock()

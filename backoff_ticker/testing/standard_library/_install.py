@@ -9,6 +9,7 @@ from ..._process import after_fork
 from ...clock import current_clocks
 from .._kernel import kernels
 from ._futures import FUTURE_PATCHES
+from ._helpers import HELPER_PATCHES
 from ._loops import LOOP_PATCHES
 from ._pools import POOL_PATCHES
 from ._threads import THREAD_PATCHES
@@ -21,6 +22,7 @@ _PATCHES: list[tuple[Any, str, Callable[[Any], Any]]] = [
     *FUTURE_PATCHES,
     *POOL_PATCHES,
     *LOOP_PATCHES,
+    *HELPER_PATCHES,
 ]
 """Each entry: the owner, the attribute's name, and a function from original to replacement."""
 
