@@ -29,7 +29,7 @@ from ._kernel import Kernel
 from ._tasks import Task, start_task
 from ._thread_side import VirtualParker, attached, waiting_externally
 from ._traps import Trap
-from .liveness._reports import leaks, name_of
+from .liveness._reports import called_object, leaks, name_of, on_another_clock
 from .participants._participant import Participant, State
 from .participants._timers import LATEST, VirtualTimer, in_nanoseconds, in_seconds
 from .standard_library._loops import HOW_TO_DRIVE, VirtualLoop, loop_kernel, loop_timer
@@ -177,8 +177,12 @@ class VirtualClock:
         _check_callable("callback", callback)
         when = as_number("when", when, "a finite number of monotonic seconds")
         if loop is not None:
-            if loop_kernel(loop) is kernel:
+            driven_by = loop_kernel(loop)
+            if driven_by is kernel:
                 return loop_timer(loop, when, callback)
+            if kernel.strict and driven_by is not None:
+                called = called_object() or "call_at()"
+                raise UntrackedLoopError(on_another_clock(called, self, driven_by.clock))
             if kernel.strict:
                 raise UntrackedLoopError(
                     f"{loop!r} waits on a virtual clock that does not drive it: {HOW_TO_DRIVE}"
