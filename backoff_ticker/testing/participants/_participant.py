@@ -59,6 +59,7 @@ class Participant:
         home: The kernel that it belongs to, for code that knows only the thread.
         counted: Whether time waits for it. False for the thread that drives a clock manually.
         helper: Whether another package than the user's started its thread.
+        daemon: Whether its thread is a daemon thread that the code under test has started.
         begun: Whether its thread runs.
         state: What it is doing.
         turn: A locked lock; released when the participant may run.
@@ -87,6 +88,7 @@ class Participant:
         "begun",
         "break_select",
         "counted",
+        "daemon",
         "error",
         "has_news",
         "helper",
@@ -118,6 +120,7 @@ class Participant:
         self.home: object = home
         self.counted: bool = counted
         self.helper: bool = False
+        self.daemon: bool = False
         self.begun: bool = False
         self.state: State = State.RUNNING
         self.turn: threading.Lock = threading.Lock()

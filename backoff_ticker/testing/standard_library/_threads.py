@@ -32,6 +32,7 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
             return
         participant = Participant(thread.name, home=kernel)
         participant.helper = is_of_others(sys._getframe(1))
+        participant.daemon = thread.daemon
         own = vars(thread)  # a `run` in here takes precedence over that of a subclass
         replaced = own.get("run")
 
