@@ -35,8 +35,9 @@ Invariants:
 5. With ``one_at_a_time`` at most one member is RUNNING, except while a stalled one shares its turn
    and while an interrupt is being handled.
 
-Members are the participants that time waits for. A thread that drives the clock manually is none,
-and a thread that the clock does not track (``strict=False``) waits as a guest.
+Members are the participants that time waits for. A thread that drives the clock manually is none, a
+helper thread of another package is none while it waits for work, and a thread that the clock does
+not track (``strict=False``) waits as a guest.
 """
 
 from __future__ import annotations
@@ -58,7 +59,14 @@ from ._errors import (
 )
 from .liveness._external_waits import loops_with_news, wait_for_return
 from .liveness._main_thread_interrupt import MainThreadInterrupt
-from .liveness._reports import Snapshot, deadlock, driver_waits, stuck
+from .liveness._reports import (
+    Snapshot,
+    called_object,
+    deadlock,
+    driver_waits,
+    on_another_clock,
+    stuck,
+)
 from .liveness._settle_timeout import SettleTimer
 from .liveness._stall_detector import Activity, StallDetector, others_are_active
 from .liveness._watchdog import Watchdog
@@ -201,10 +209,15 @@ class Kernel:
         found = self.by_ident.get(ident)
         if found is not None:
             return found
-        if ident == self.driver.ident:
-            return self.driver
+        here, driver = kernel_here(), self.driver
+        elsewhere = here is not None and here is not self
+        if ident == driver.ident and (self.entered or driver.counted or not elsewhere):
+            return driver
         name = threading.current_thread().name
         if self.strict:
+            if here is not None and elsewhere:
+                called = called_object() or what
+                raise UntrackedThreadError(on_another_clock(called, self.clock, here.clock))
             raise UntrackedThreadError(
                 f"thread {name!r} waits on a virtual clock that does not track it"
                 f"{f' ({what})' if what else ''}. Start it inside `with clock:`, with "

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from backoff_ticker import CancellationToken
+from backoff_ticker import CancellationToken, ConstantBackOff, Ticker
 from backoff_ticker.testing import ClockLeakError, ClockUsageError, VirtualClock
 from backoff_ticker.testing._errors import ParticipantAborted
 
@@ -151,6 +151,57 @@ def test_close_ends_the_step_of_another_thread():
         assert kernel.commands.wait_for(lambda: kernel._step is not None, 10)
     foreign.join(10)
     assert (refused.get_nowait(), sleeper.done()) == ("the clock was closed meanwhile", True)
+
+
+# Daemon threads
+
+
+def start_daemon(target):
+    thread = threading.Thread(target=target, daemon=True)
+    thread.start()
+    return thread
+
+
+def tick_for_ever():
+    for _ in Ticker(ConstantBackOff(1)):
+        pass
+
+
+def test_a_daemon_thread_is_a_leak_unless_daemons_may_stay():
+    with pytest.raises(ClockLeakError, match="1 participant"), VirtualClock() as clock:
+        daemon = start_daemon(tick_for_ever)
+        clock.advance(5)
+    daemon.join(10)
+    with VirtualClock(allow_daemons=True) as clock:
+        daemon = start_daemon(tick_for_ever)
+        clock.advance(5)
+    daemon.join(10)
+    assert not daemon.is_alive()
+
+
+def test_a_daemon_that_waits_for_something_else_may_stay_too():
+    stop = queue.SimpleQueue()
+    with VirtualClock(auto=True, allow_daemons=True) as clock:
+
+        def serve():
+            with clock.idle("serving"):
+                stop.get()
+
+        daemon = start_daemon(serve)
+        clock.sleep(5)
+    assert daemon.is_alive()
+    stop.put(None)
+    daemon.join(10)
+
+
+def test_tasks_and_other_threads_are_leaks_even_where_daemons_may_stay():
+    with (
+        pytest.raises(ClockLeakError, match=r"2 participants .*sleep-1.*usual"),
+        VirtualClock(allow_daemons=True) as clock,
+    ):
+        clock.spawn(clock.sleep, 5)
+        threading.Thread(target=clock.sleep, args=(5,), name="usual").start()
+        start_daemon(tick_for_ever)
 
 
 # Errors that nobody has received

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from ..._process import after_fork
 from ...clock import current_clocks
 from .._kernel import kernels
+from .._other_clocks import SYSTEM_CLOCK_PATCHES
 from ._foreign_loops import foreign_loop_patches
 from ._futures import FUTURE_PATCHES
+from ._helpers import HELPER_PATCHES
 from ._loops import LOOP_PATCHES
 from ._pools import POOL_PATCHES
 from ._sockets import SOCKET_PATCHES
@@ -26,6 +28,8 @@ _PATCHES: list[Patch] = [
     *LOOP_PATCHES,
     *SUBPROCESS_PATCHES,
     *SOCKET_PATCHES,
+    *HELPER_PATCHES,
+    *SYSTEM_CLOCK_PATCHES,
 ]
 
 _INHERITED = object()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from concurrent.futures import thread as pools
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from .._errors import ParticipantAborted, VirtualDeadlockError
 from .._kernel import kernel_here
 from .._thread_side import attached, wait_for_end
 from ..participants._participant import PARTICIPANT, Participant, State
+from ._helpers import is_of_others
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +33,8 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
             original(thread)
             return
         participant = Participant(thread.name, home=kernel)
+        participant.helper = is_of_others(sys._getframe(1))
+        participant.daemon = thread.daemon
         own = vars(thread)  # a `run` in here takes precedence over that of a subclass
         replaced = own.get("run")
 
