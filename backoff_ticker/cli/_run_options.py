@@ -141,7 +141,8 @@ def run_command() -> click.Command:
             click.Option(
                 ["--until-output"],
                 type=Regex(),
-                help="An attempt succeeds only if a line of its stdout matches.",
+                help="An attempt succeeds if a line of its stdout matches, whatever its exit code, "
+                "and only then.",
             ),
             click.Option(["-q", "--quiet"], is_flag=True, help="Show no progress."),
         ],
