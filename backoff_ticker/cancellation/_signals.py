@@ -46,7 +46,7 @@ def cancel_on_signals(*signals: int, clock: Clock | None = None) -> Iterator[Can
     if threading.current_thread() is not threading.main_thread():
         raise RuntimeError("cancel_on_signals() must be entered in the main thread")
     numbers = dict.fromkeys(signals or (signal.SIGINT, signal.SIGTERM))
-    token = CancellationToken(clock)
+    token = CancellationToken(clock=clock)
 
     def handle(number: int, frame: object) -> None:  # noqa: ARG001 - the interpreter's signature
         try:

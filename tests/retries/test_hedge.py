@@ -572,7 +572,11 @@ def test_what_cannot_be_called_is_refused(operation: Any) -> None:
 def test_a_token_with_a_deadline_on_another_clock_is_refused(clock: VirtualClock) -> None:
     script = Script(7)
     with pytest.raises(ValueError, match="clock"):
-        hedge(script.in_loop, token=CancellationToken(clock).child(timeout=5), clock=type(clock)())
+        hedge(
+            script.in_loop,
+            token=CancellationToken(clock=clock).child(timeout=5),
+            clock=type(clock)(),
+        )
     assert script.count == 0
 
 
