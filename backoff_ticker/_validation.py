@@ -23,13 +23,23 @@ LONGEST_WAIT = 86_400.0
 _LONGEST_REPR = 200
 
 
-def safe_repr(value: object) -> str:
-    """Return the ``repr`` of ``value``, cut if it is long; if it fails, the type instead."""
+def whole_repr(value: object) -> str:
+    """Return the ``repr`` of ``value``; if it fails, the type instead."""
     try:
-        text = repr(value)
+        return repr(value)
     except Exception:  # noqa: BLE001 - such as an int of more digits than the interpreter converts
         return f"one of type {type(value).__name__}"
+
+
+def safe_repr(value: object) -> str:
+    """Return what ``whole_repr()`` returns, cut if it is long."""
+    text = whole_repr(value)
     return text if len(text) <= _LONGEST_REPR else f"{text[:_LONGEST_REPR]}..."
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number and what it counts: ``"1 tick"``, ``"2 ticks"``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def unknown_option(what: str, name: str, known: Iterable[str]) -> TypeError:

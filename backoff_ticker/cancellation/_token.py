@@ -334,11 +334,18 @@ class CancellationToken(Source, ProcessBound):
             complete(self.cancel)
 
     def __repr__(self) -> str:
-        state = "cancelled" if self.cancelled else "open"
-        if self.cancelled and self.cause is not None:
-            state += f" ({type(self.cause).__name__})"
-        elif self._deadline is not None:
-            state += f", deadline={self._deadline!r}"
+        try:
+            left = None if self.cancelled else self.remaining()
+        except Exception:  # noqa: BLE001 - of the clock that measures the deadline
+            left = None
+        found = self._cells.get("cause")
+        if found is None:
+            state = "open" if left is None else f"open, {round(left, 3)} s left"
+        else:
+            (cause,) = found
+            # Only the type of an exception: its text may be secret.
+            shown = safe_repr(cause) if isinstance(cause, str) else type(cause).__name__
+            state = "cancelled" if cause is None else f"cancelled: {shown}"
         return f"<CancellationToken {state}>"
 
 

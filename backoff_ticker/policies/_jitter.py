@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._random import as_rng, draw_from
-from .._validation import LARGEST, as_fraction, as_seconds, safe_repr
+from .._validation import LARGEST, as_fraction, as_seconds, safe_repr, whole_repr
 from ._wrapper import BackOffWrapper, TakesFeedback
 
 TYPE_CHECKING = False
@@ -66,8 +66,8 @@ class RandomizedWrapper(BackOffWrapper):
 
     def __repr__(self) -> str:
         if self.jitter is None:
-            return f"with_added_jitter({self.backoff!r}, {self.max_jitter!r})"
-        return f"with_jitter({self.backoff!r}, {self.jitter!r})"
+            return f"with_added_jitter({whole_repr(self.backoff)}, {self.max_jitter!r})"
+        return f"with_jitter({whole_repr(self.backoff)}, {self.jitter!r})"
 
 
 def _as_jitter(name: str, jitter: JitterKind) -> JitterKind:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._sentinels import STOP
-from .._validation import as_count, as_seconds, safe_repr
+from .._validation import as_count, as_seconds, safe_repr, whole_repr
 from ..cancellation import require_token
 from ._base import as_clock, as_time_limit, is_too_late, limited, monotonic
 from ._run import combined, token_of
@@ -72,7 +72,7 @@ class MaxRetriesBackOff(BackOffWrapper):
         return min(least, self.max_retries), min(most, self.max_retries)
 
     def __repr__(self) -> str:
-        return f"with_max_retries({self.backoff!r}, {safe_repr(self.max_retries)})"
+        return f"with_max_retries({whole_repr(self.backoff)}, {safe_repr(self.max_retries)})"
 
 
 class MaxElapsedTimeBackOff(BackOffWrapper):
@@ -124,7 +124,7 @@ class MaxElapsedTimeBackOff(BackOffWrapper):
         return (least if self.max_elapsed_time is None else 0), most
 
     def __repr__(self) -> str:
-        return f"with_max_elapsed_time({self.backoff!r}, {self.max_elapsed_time!r})"
+        return f"with_max_elapsed_time({whole_repr(self.backoff)}, {self.max_elapsed_time!r})"
 
 
 class MaxIntervalBackOff(BackOffWrapper):
@@ -150,7 +150,7 @@ class MaxIntervalBackOff(BackOffWrapper):
         return inside and (min(inside[0], self.max_interval), min(inside[1], self.max_interval))
 
     def __repr__(self) -> str:
-        return f"with_max_interval({self.backoff!r}, {self.max_interval!r})"
+        return f"with_max_interval({whole_repr(self.backoff)}, {self.max_interval!r})"
 
 
 class TokenBackOff(BackOffWrapper):
@@ -186,7 +186,7 @@ class TokenBackOff(BackOffWrapper):
         return 0, super()._calls()[1]
 
     def __repr__(self) -> str:
-        return f"with_token({self.backoff!r}, {self._token!r})"
+        return f"with_token({whole_repr(self.backoff)}, {self._token!r})"
 
 
 if TYPE_CHECKING:  # the classes that add_feedback() makes

@@ -124,7 +124,7 @@ def test_a_repr_does_not_show_the_text_of_a_cause() -> None:
     token = CancellationToken()
     assert repr(token) == "<CancellationToken open>"
     token.cancel(ValueError("secret"))
-    assert repr(token) == "<CancellationToken cancelled (ValueError)>"
+    assert repr(token) == "<CancellationToken cancelled: ValueError>"
 
 
 def test_a_clock_is_checked_when_it_enters() -> None:

@@ -42,7 +42,7 @@ LOOKS: dict[str, Callable[[CancellationToken], bool]] = {
     "child": lambda token: isinstance(token.child().cause, DeadlineExceeded),
     "any_of": lambda token: isinstance(any_of(CancellationToken(), token).cause, DeadlineExceeded),
     "on_cancel": calls_back,
-    "repr": lambda token: repr(token) == "<CancellationToken cancelled (DeadlineExceeded)>",
+    "repr": lambda token: repr(token) == "<CancellationToken cancelled: DeadlineExceeded>",
 }
 
 

@@ -296,7 +296,7 @@ def test_retry_after_is_clamped_and_its_error_is_the_last() -> None:
 LIMITS: list[tuple[Any, dict[str, Any], str]] = [
     (TEN, {"max_attempts": 2}, "max_attempts is 2"),
     (with_max_retries(TEN, 1), {}, "the policy stopped"),
-    (TEN, {"budget": RetryBudget(1)}, "nothing left in RetryBudget"),
+    (TEN, {"budget": RetryBudget(1)}, "nothing left in <RetryBudget 0.0 of 1.0"),
 ]
 
 
