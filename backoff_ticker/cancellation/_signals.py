@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 
 
 class SignalBlock:
-    """A ``with`` block that ``cancel_on_signals()`` returns; it may be entered again."""
+    """A ``with`` block that ``cancel_on_signals()`` returns; it may be entered again.
+
+    Example:
+        >>> from backoff_ticker import cancel_on_signals
+        >>> block = cancel_on_signals()
+        >>> with block as token:
+        ...     token.cancelled
+        False
+    """
 
     __slots__ = ("_clock", "_former", "_numbers")
 

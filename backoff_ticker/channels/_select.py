@@ -230,7 +230,14 @@ async def _wait_async(caller: str, sources: tuple[AnySource, ...], seconds: floa
 
 
 class Merge:
-    """The iterator that ``merge()`` returns."""
+    """The iterator that ``merge()`` returns.
+
+    Example:
+        >>> from backoff_ticker import Channel, Merge, merge
+        >>> both = merge(Channel(), Channel())
+        >>> isinstance(both, Merge), iter(both) is both
+        (True, True)
+    """
 
     __slots__ = ("_open",)
 

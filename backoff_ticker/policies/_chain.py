@@ -33,6 +33,12 @@ class ChainBackOff(Policy):
         position: The index of the policy in use; their number once all have stopped.
         token: Cancels what runs the chain: the token of the one policy that has one, or a token
             that combines several. None: no policy has one.
+
+    Example:
+        >>> from backoff_ticker import ChainBackOff, ConstantBackOff, ZeroBackOff, chain
+        >>> policy = chain(ZeroBackOff(), ConstantBackOff(9))
+        >>> isinstance(policy, ChainBackOff), policy.position
+        (True, 0)
     """
 
     __slots__ = ("backoffs", "position", "token")

@@ -29,6 +29,12 @@ class MaxRetriesBackOff(BackOffWrapper):
         backoff: The policy inside.
         max_retries: The limit.
         retries: Requests since ``reset()``, or since the last success of a feedback policy.
+
+    Example:
+        >>> from backoff_ticker import MaxRetriesBackOff, ZeroBackOff, with_max_retries
+        >>> policy = with_max_retries(ZeroBackOff(), 3)
+        >>> isinstance(policy, MaxRetriesBackOff), policy.max_retries
+        (True, 3)
     """
 
     __slots__ = ("max_retries", "retries")
@@ -81,6 +87,12 @@ class MaxElapsedTimeBackOff(BackOffWrapper):
     Attributes:
         backoff: The policy inside.
         max_elapsed_time: The limit in seconds; None: no limit.
+
+    Example:
+        >>> from backoff_ticker import MaxElapsedTimeBackOff, ZeroBackOff, with_max_elapsed_time
+        >>> policy = with_max_elapsed_time(ZeroBackOff(), 60)
+        >>> isinstance(policy, MaxElapsedTimeBackOff), policy.max_elapsed_time
+        (True, 60.0)
     """
 
     __slots__ = ("_clock", "_start", "max_elapsed_time")
@@ -133,6 +145,12 @@ class MaxIntervalBackOff(BackOffWrapper):
     Attributes:
         backoff: The policy inside.
         max_interval: The limit in seconds.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, MaxIntervalBackOff, with_max_interval
+        >>> policy = with_max_interval(ConstantBackOff(9), 5)
+        >>> isinstance(policy, MaxIntervalBackOff), policy.max_interval
+        (True, 5.0)
     """
 
     __slots__ = ("max_interval",)
@@ -159,6 +177,13 @@ class TokenBackOff(BackOffWrapper):
     Attributes:
         backoff: The policy inside.
         token: The token; combined with that of the policy inside, if it has one.
+
+    Example:
+        >>> from backoff_ticker import CancellationToken, TokenBackOff, ZeroBackOff, with_token
+        >>> token = CancellationToken()
+        >>> policy = with_token(ZeroBackOff(), token)
+        >>> isinstance(policy, TokenBackOff), policy.token is token
+        (True, True)
     """
 
     __slots__ = ("_token",)

@@ -40,6 +40,11 @@ class NamedPolicy:
         source: Where its rule and its defaults come from, in one line.
         preset: Whether it stands for published defaults rather than for a class.
         feedback: Whether the policy has ``failure()`` and ``success()``.
+
+    Example:
+        >>> from backoff_ticker import POLICIES
+        >>> POLICIES["constant"](interval=2)
+        ConstantBackOff(2.0)
     """
 
     __slots__ = ("_defaults", "_make", "feedback", "name", "preset", "source")
