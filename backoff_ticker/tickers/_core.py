@@ -243,7 +243,7 @@ class TickerCore(Source):
                     self._ending is None
                     and self._reset_epoch is epoch
                     and not state.deferred
-                    and (readers is None or not readers.waiters)
+                    and (readers is None or (readers.lone is None and not readers.lines))
                 ):
                     return tick
                 try:

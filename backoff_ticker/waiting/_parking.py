@@ -43,11 +43,6 @@ class ThreadWaiter(Waiter):
         self.chains_wakeups: bool = threading.get_ident() != threading.main_thread().ident
         self._parker = clock.parker(what)
 
-    @property
-    def wake_domain(self) -> object:
-        """None for all threads except the main thread."""
-        return None if self.chains_wakeups else self
-
     def park(self, deadline: float) -> bool:
         """Wait until woken (True) or until ``deadline`` (False)."""
         return self._parker.park(None if deadline == NO_DEADLINE else deadline)
