@@ -5,7 +5,7 @@ from __future__ import annotations
 from .._errors import TickerClosed
 from .._sentinels import EMPTY
 from .._validation import as_seconds
-from ..waiting import CHECKPOINT_EVERY, NO_DEADLINE, checkpoint, park_coroutine, park_thread
+from ..waiting import CHECKPOINT_EVERY, NO_DEADLINE, LoopWaiter, checkpoint, park_thread
 from ._base import BaseTicker
 
 TYPE_CHECKING = False
@@ -148,7 +148,20 @@ class AsyncTicker(BaseTicker):
         while True:
             if limit != NO_DEADLINE and self._monotonic() >= limit:
                 raise TimeoutError(f"no tick within {seconds} s")
-            await park_coroutine(self._clock, self._wait_sets(), self._recheck, limit)
+            # What park_coroutine() does: its own coroutine would take a sixth of what a waiting
+            # reader takes, in bytes and in time.
+            waiter = LoopWaiter(self._wait_sets(), limit)
+            try:
+                for source in waiter.sources:
+                    source.add(waiter)
+                while (future := waiter.await_next(self._clock, self._recheck)) is not None:
+                    await future
+            finally:  # as there
+                try:
+                    waiter.end()
+                except BaseException:
+                    waiter.end()
+                    raise
             tick: Tick = self._poll(first_poll=False)
             if tick is not EMPTY:  # ATOMIC: no jump back between taking a tick and its return
                 return tick
