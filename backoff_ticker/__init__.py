@@ -2,7 +2,8 @@
 
 Tickers that tick at times given by a back-off policy, tokens that cancel threads and coroutines
 alike, channels that connect them, and retries. Each name is loaded when it is first used, so
-importing the package costs almost nothing.
+importing the package costs almost nothing; a name that is used for the first time while the
+interpreter shuts down raises ``ImportError``, as any import does then.
 
 Example:
     >>> from backoff_ticker import ConstantBackOff, Ticker, with_max_retries

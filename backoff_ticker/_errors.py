@@ -155,7 +155,9 @@ class Cancelled(BackoffTickerError):
 
 
 class DeadlineExceeded(Cancelled, TimeoutError):
-    """The deadline of a token passed; it is both the token's cause and the error raised.
+    """The deadline of a token or a retry passed, or the next wait of a retry would reach it.
+
+    Of a token it is both the cause and the error raised. A text as its ``cause`` is its message.
 
     Example:
         >>> from backoff_ticker import CancellationToken
@@ -168,7 +170,7 @@ class DeadlineExceeded(Cancelled, TimeoutError):
     """
 
     def __str__(self) -> str:
-        return "the deadline has passed"
+        return self.cause if isinstance(self.cause, str) else "the deadline has passed"
 
 
 class Permanent(BackoffTickerError):

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,6 +102,28 @@ def clock() -> Iterator[VirtualClock]:
     """A clock that stands still until the test moves it; threads and loops begun now are on it."""
     with VirtualClock(1000.0, epoch=EPOCH) as made:
         yield made
+
+
+@pytest.fixture
+def replaced_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stop all clocks of the module ``time``, wherever a module has one of them, as freezegun does.
+
+    A ``sleep()`` is gone, too.
+    """
+    functions = {
+        id(getattr(time, name)): value
+        for name, value in [
+            ("monotonic", lambda: 1.5),
+            ("time", lambda: 1.5),
+            ("perf_counter", lambda: 1.5),
+            ("sleep", lambda _: None),
+        ]
+    }
+    ours = [module for name, module in sys.modules.items() if name.startswith("backoff_ticker")]
+    for module in (time, *ours):
+        for name, value in list(vars(module).items()):
+            if id(value) in functions:
+                monkeypatch.setattr(module, name, functions[id(value)])
 
 
 @pytest.fixture(params=["thread", "loop"])

@@ -14,6 +14,8 @@ from backoff_ticker import AsyncTicker, CancellationToken, Ticker
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from backoff_ticker import Parker
+
 PATIENCE = 10.0
 """Real seconds after which a test that waits for an event gives up."""
 
@@ -75,19 +77,26 @@ class SetClock:
 
 
 class Flag:
-    """A ``threading.Event`` whose waits are waits on the current clock."""
+    """A ``threading.Event`` whose waits are waits on the current clock, even in a loop's thread."""
 
     def __init__(self) -> None:
-        self._token = CancellationToken()
+        self._is_set = False
+        self._parkers: list[Parker] = []
 
     def set(self) -> None:
-        self._token.cancel()
+        self._is_set = True
+        for parker in self._parkers:
+            parker.unpark()
 
     def is_set(self) -> bool:
-        return self._token.cancelled
+        return self._is_set
 
     def wait(self) -> bool:
-        return self._token.wait()
+        parker = CancellationToken().clock.parker("Flag.wait()")
+        self._parkers.append(parker)
+        while not self._is_set:
+            parker.park(None)
+        return True
 
 
 class LoopThread:

@@ -71,6 +71,7 @@ def test_a_time_out_of_ours_is_the_built_in_one():
         (Cancelled(CAUSE), "cancelled: ValueError"),
         (DeadlineExceeded(), "the deadline has passed"),
         (DeadlineExceeded(CAUSE), "the deadline has passed"),
+        (DeadlineExceeded("the next wait is too long"), "the next wait is too long"),
         (WouldBlock("no tick is due"), "no tick is due"),
     ],
 )

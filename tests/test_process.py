@@ -236,7 +236,8 @@ class Late:
         self.ticker.receive(); self.me = self
         self.sink = queue.SimpleQueue(); self.push = self.ticker.send_to(self.sink)
     def __del__(self):
-        self.ticker.success(); self.ticker.stop(); self.push.stop(); self.token.cancel()
+        self.ticker.success(); self.ticker.stop(); self.push.stop()
+        self.token.scope(); self.token.cancel()
 late = Late()
 sys.late = Late()
 """,

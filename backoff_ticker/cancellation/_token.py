@@ -7,7 +7,8 @@ from .._process import ProcessBound
 from .._sentinels import EMPTY
 from .._validation import as_number, as_seconds, safe_repr
 from ..clock import resolve_clock
-from ..waiting import NO_DEADLINE, Source, WaitSet, park_coroutine, park_thread
+from ..waiting import NO_DEADLINE, Source, WaitSet, complete, park_coroutine, park_thread
+from ._scope import Scope
 from ._tree import CallbackHandle, add_child, cancel_tree
 
 TYPE_CHECKING = False
@@ -15,11 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
     from types import TracebackType
-    from typing import Self
+    from typing import Any, ClassVar, Self
 
     from ..clock import Clock
     from ..waiting import Waiter
-    from ._scope import Scope
     from ._tree import Cause, Cells
 
 
@@ -35,8 +35,8 @@ class CancellationToken(Source, ProcessBound):
         clock: Measures the deadlines of this token and its children; None: the current clock.
 
     Attributes:
-        cancelled: Whether it is cancelled. A deadline that has passed counts. As cheap to read as
-            a plain attribute, which it is on a token without a deadline; never assign to it.
+        cancelled: Whether it is cancelled. A deadline that has passed counts. Read-only; on a token
+            without a deadline as cheap to read as a plain attribute.
 
     Example:
         >>> from backoff_ticker import CancellationToken
@@ -50,7 +50,17 @@ class CancellationToken(Source, ProcessBound):
 
     __slots__ = ("__weakref__", "_armed", "_cells", "_clock", "_deadline", "_parents", "cancelled")
 
-    cancelled: bool
+    if TYPE_CHECKING:
+
+        @property
+        def cancelled(self) -> bool: ...
+
+    _clock: Clock
+    _parents: tuple[CancellationToken, ...]
+    _deadline: float | None
+    _armed: bool
+    _cells: Cells
+    _set_cancelled: ClassVar[Any]  # called with the token: it is not bound
 
     _ends_with_value = True
     _kind = "a CancellationToken"
@@ -61,12 +71,12 @@ class CancellationToken(Source, ProcessBound):
     def _begin(
         self, clock: Clock, parents: tuple[CancellationToken, ...], deadline: float | None
     ) -> None:
-        self._clock = clock
-        self._parents = parents
-        self._deadline = deadline
-        self._armed = True
-        self._cells: Cells = {}
-        self.cancelled = False
+        _set_clock(self, clock)
+        _set_parents(self, parents)
+        _set_deadline(self, deadline)
+        _set_armed(self, True)  # noqa: FBT003
+        _set_cells(self, {})
+        self._set_cancelled(self, False)  # noqa: FBT003
         # Register with the parents before checking them: a cancel after the check finds this token.
         for parent in parents:
             add_child(parent, self)
@@ -78,8 +88,13 @@ class CancellationToken(Source, ProcessBound):
     def _mark(self, cause: Cause) -> bool:
         """Mark only this token as cancelled; True if no other cause was stored before."""
         won = self._cells.setdefault("cause", cause) is cause
-        self.cancelled = True
+        self._set_cancelled(self, True)  # noqa: FBT003
         return won
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "cancelled":
+            raise AttributeError("cancelled is read-only: call cancel()")
+        super().__setattr__(name, value)
 
     def cancel(self, cause: BaseException | str | None = None) -> bool:
         """Cancel this token and all its descendants, and wake everyone who waits for them.
@@ -100,8 +115,11 @@ class CancellationToken(Source, ProcessBound):
         """
         if cause is not None and not isinstance(cause, (BaseException, str)):
             raise TypeError(f"cause must be an exception, a str or None, not {safe_repr(cause)}")
-        won = not self.cancelled and self._mark((cause,))
-        cancel_tree(self)  # also if it did not win: the call that won may have been cut short
+        return complete(self._cancel, (cause,))
+
+    def _cancel(self, cause: Cause) -> bool:
+        won = not self.cancelled and self._mark(cause)
+        cancel_tree(self)  # also if it did not win: it returns only when all are cancelled
         return won
 
     @property
@@ -163,13 +181,20 @@ class CancellationToken(Source, ProcessBound):
 
         Raises:
             TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
+            RuntimeError: It has to wait, and an event loop runs in this thread.
         """
         limit = self._limit(timeout)
         while not self.cancelled:
             if limit != NO_DEADLINE and self._clock.monotonic() >= limit:
                 return False
-            what = "CancellationToken.wait()"
-            park_thread(self._clock, what, (self._wait_set(),), self._recheck, limit)
+            park_thread(
+                self._clock,
+                "CancellationToken.wait()",
+                "await token.wait_async()",
+                (self._wait_set(),),
+                self._recheck,
+                limit,
+            )
         return True
 
     async def wait_async(self, timeout: float | timedelta | None = None) -> bool:
@@ -268,16 +293,14 @@ class CancellationToken(Source, ProcessBound):
         Raises (on entering):
             RuntimeError: It is not entered in a task.
         """
-        from ._scope import Scope
-
         return Scope(self)
 
     def disarm(self) -> None:
         """Do not cancel when the surrounding ``with`` block is left."""
-        self._armed = False
+        _set_armed(self, False)  # noqa: FBT003
 
     def __enter__(self) -> Self:
-        self._armed = True
+        _set_armed(self, True)  # noqa: FBT003
         return self
 
     def __exit__(
@@ -287,7 +310,7 @@ class CancellationToken(Source, ProcessBound):
         traceback: TracebackType | None,
     ) -> None:
         if self._armed:
-            self.cancel()
+            complete(self.cancel)
 
     def __repr__(self) -> str:
         state = "cancelled" if self.cancelled else "open"
@@ -296,6 +319,15 @@ class CancellationToken(Source, ProcessBound):
         elif self._deadline is not None:
             state += f", deadline={self._deadline!r}"
         return f"<CancellationToken {state}>"
+
+
+# The setters of the slots: ``__setattr__``, which keeps ``cancelled`` read-only, is slow, and a
+# property would make ``cancelled`` slow to read.
+_set_clock, _set_parents, _set_deadline, _set_armed, _set_cells, _set_cancelled = (
+    CancellationToken.__dict__[name].__set__
+    for name in ("_clock", "_parents", "_deadline", "_armed", "_cells", "cancelled")
+)
+CancellationToken._set_cancelled = _set_cancelled
 
 
 class _DeadlineToken(CancellationToken):
@@ -314,9 +346,8 @@ class _DeadlineToken(CancellationToken):
         self._mark((DeadlineExceeded(),))
         return True
 
-    @cancelled.setter
-    def cancelled(self, value: bool) -> None:
-        self._marked = value
+
+_DeadlineToken._set_cancelled = _DeadlineToken.__dict__["_marked"].__set__
 
 
 def derive_token(

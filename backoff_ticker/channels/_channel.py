@@ -15,6 +15,7 @@ from ..waiting import (
     NO_DEADLINE,
     Source,
     checkpoint,
+    complete,
     park_coroutine,
     park_thread,
 )
@@ -158,6 +159,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
             TimeoutError: It was not accepted in time, and will not be.
             ChannelClosed: The channel is closed, or was before the item was accepted.
+            RuntimeError: It has to wait, and an event loop runs in this thread.
         """
         buffer = self._buffer
         if buffer.room is None and timeout is None:
@@ -178,7 +180,14 @@ class Channel(Source, ProcessBound, Generic[T]):
         try:
             buffer.line_up(pending)
             while not self._is_accepted(pending, deadline, seconds):
-                park_thread(self._clock, "Channel.send()", (pending,), pending.recheck, deadline)
+                park_thread(
+                    self._clock,
+                    "Channel.send()",
+                    "await channel.send_async()",
+                    (pending,),
+                    pending.recheck,
+                    deadline,
+                )
         except BaseException:
             buffer.withdraw(pending)
             raise
@@ -255,6 +264,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
             TimeoutError: No item came in time.
             ChannelClosed: The channel is closed, and all that was accepted is received.
+            RuntimeError: It has to wait, and an event loop runs in this thread.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         try:
@@ -266,7 +276,14 @@ class Channel(Source, ProcessBound, Generic[T]):
         receivers = self._buffer.receivers
         try:
             while (item := self._take_in_time(deadline, seconds)) is EMPTY:
-                park_thread(self._clock, "Channel.receive()", (receivers,), self._recheck, deadline)
+                park_thread(
+                    self._clock,
+                    "Channel.receive()",
+                    "await channel.receive_async()",
+                    (receivers,),
+                    self._recheck,
+                    deadline,
+                )
         except BaseException:
             self._buffer.wake_receiver()
             raise
@@ -364,11 +381,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         what was accepted before, then the end; those that wait are woken. Never blocks; may be
         called more than once.
         """
-        try:
-            self._buffer.close()
-        except BaseException:
-            self._buffer.close()
-            raise
+        complete(self._buffer.close)
 
     def __len__(self) -> int:
         return len(self._buffer.items)

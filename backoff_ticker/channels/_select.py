@@ -152,6 +152,7 @@ def select(*sources: S, timeout: float | timedelta | None = None) -> tuple[S, An
         ValueError: Tickers, timers and tokens with deadlines are on different clocks.
         TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
         TimeoutError: No source was ready in time.
+        RuntimeError: It has to wait, and an event loop runs in this thread.
         Exception: The error of a ticker's policy; raised once.
 
     Example:
@@ -163,11 +164,11 @@ def select(*sources: S, timeout: float | timedelta | None = None) -> tuple[S, An
         (True, 'job')
     """
     seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
-    selection = _wait("select()", sources, seconds)
+    selection = _wait("select()", "await select_async()", sources, seconds)
     return selection.chosen, selection.value
 
 
-def _wait(caller: str, sources: tuple[AnySource, ...], seconds: float) -> _Selection:
+def _wait(caller: str, instead: str, sources: tuple[AnySource, ...], seconds: float) -> _Selection:
     selection = _Selection(caller, sources)
     if not selection.take(fresh=True):
         deadline = selection.deadline(seconds)
@@ -176,7 +177,9 @@ def _wait(caller: str, sources: tuple[AnySource, ...], seconds: float) -> _Selec
             while not found:
                 selection.check(deadline, seconds)
                 wait_sets = selection.wait_sets()
-                park_thread(selection.clock, caller, wait_sets, selection.recheck, deadline)
+                park_thread(
+                    selection.clock, caller, instead, wait_sets, selection.recheck, deadline
+                )
                 found = selection.take(fresh=False)
             selection.pass_on_wakeups()
         except BaseException:
@@ -250,7 +253,7 @@ class _Merge:
 
     def __next__(self) -> tuple[Any, Any]:
         while self._open:
-            selection = _wait("merge()", tuple(self._open.values()), NO_DEADLINE)
+            selection = _wait("merge()", "async for", tuple(self._open.values()), NO_DEADLINE)
             # ATOMIC: no call until a value is returned, so that no interrupt loses it.
             if not selection.has_ended or self._leave_out(selection.chosen):
                 return selection.chosen, selection.value

@@ -8,6 +8,7 @@ from .._errors import ChannelClosed
 from .._process import ProcessBound
 from .._validation import as_seconds, safe_repr
 from ..clock import resolve_clock
+from ..waiting import complete
 from ._buffer import Buffer
 from ._channel import Channel
 
@@ -165,17 +166,20 @@ class Timer(ProcessBound):
             True if this is what prevented it from firing; False if it had fired, or was not
             started.
         """
+        return complete(self._stop)
+
+    def _stop(self) -> bool:
         start = self._buffer.current
         if start is None or start.is_over:
             return False
         prevented = start.decide()
         if start.handle is not None:
             start.handle.cancel()
-        start.is_over = True  # last: if interrupted before, the next stop() does all of it again
         try:
             self._buffer.items.remove(start)
         except ValueError:
             pass  # it has not fired, or its time was received
+        start.is_over = True  # last: if interrupted before, a repeated call does all of it again
         return prevented
 
     def __repr__(self) -> str:

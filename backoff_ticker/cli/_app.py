@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ._commands import Group
 from ._delays_command import delays_group
 from ._feedback import feedback_group
 from ._retry_after import retry_after_command
@@ -12,9 +13,14 @@ from ._run_options import run_command
 
 def app() -> click.Group:
     """Return the command ``backoff-ticker``."""
-    group = click.Group(
+    group = Group(
         "backoff-ticker",
         help="See and use policies that say how long to wait before the next attempt.",
+        examples=[
+            "run --max-attempts 5 -- curl --fail https://example.com/health",
+            "delays exponential -n 10",
+            "COMMAND --help",
+        ],
         subcommand_metavar="COMMAND [OPTIONS]...",
         context_settings={"help_option_names": ["-h", "--help"]},
     )

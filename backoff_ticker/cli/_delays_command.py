@@ -8,26 +8,36 @@ import click
 from rich.console import Console
 
 from ..policies import POLICIES, FrozenClock
+from ._commands import Group, PolicyCommand
 from ._delays import as_csv, as_json, as_lines, as_table, delays_of
 from ._policy_options import (
-    PolicyCommand,
-    PolicyGroup,
     build_policy,
     policy_options,
+    required_of,
+    sample_options,
     seed_option,
 )
+from ._policy_texts import SUMMARIES
 
 if TYPE_CHECKING:
     from ..policies import NamedPolicy
 
 _MOST_DELAYS = 10_000
+_REQUIRED = "What is required may be given as options, or as arguments in this order.\n\n"
 
 
 def delays_group() -> click.Group:
     """Return the command ``delays``, which has a command for each policy."""
-    return PolicyGroup(
+    return Group(
         "delays",
-        {name: _delays_command(policy) for name, policy in POLICIES.items()},
+        commands={name: _delays_command(policy) for name, policy in POLICIES.items()},
+        kind="policy",
+        subcommand_metavar="POLICY [OPTIONS]...",
+        examples=[
+            "delays exponential",
+            "delays constant 2s -n 5",
+            "delays full-jitter --base 1s --cap 20s --seed 1 --json",
+        ],
         short_help="Show the delays of a policy: their range, and one draw.",
         help="Show the delays of a policy as a table: the middle of the range of each, the least "
         "and the greatest it can be, one draw of all, and how long the waiting has taken by then."
@@ -39,9 +49,15 @@ def delays_group() -> click.Group:
 def _delays_command(policy: NamedPolicy) -> click.Command:
     """Return the command that shows the delays of a policy."""
 
-    def show(n: int, form: str | None, plot: str | None, **options: object) -> None:
+    def show(
+        n: int,
+        form: str | None,
+        plot: str | None,
+        values: tuple[str, ...] = (),
+        **options: object,
+    ) -> None:
         clock = FrozenClock()
-        delays = delays_of(build_policy(policy, options, clock), n, clock)
+        delays = delays_of(build_policy(policy, options, clock, values), n, clock)
         if plot is not None:
             from ._plot import write_diagram
 
@@ -57,15 +73,34 @@ def _delays_command(policy: NamedPolicy) -> click.Command:
             # rich has decided about colours.
             click.echo(as_table(delays, n, console), nl=False, color=True)
 
+    required = required_of(policy)
+    own = policy_options(policy)
+    for option in own:
+        if option.required:  # it may be an argument instead
+            option.required = False
+            option.help = f"{option.help}  [required]"
     return PolicyCommand(
         policy.name,
         callback=show,
+        examples=[f"delays {policy.name}{sample_options(policy)}"],
         params=[
-            *policy_options(policy),
+            *(
+                [
+                    click.Argument(
+                        ["values"],
+                        nargs=-1,
+                        metavar=" ".join(f"[{name.upper()}]" for name in required),
+                    )
+                ]
+                if required
+                else []
+            ),
+            *own,
             click.Option(
                 ["-n"],
                 type=click.IntRange(1, _MOST_DELAYS),
                 default=12,
+                metavar="N",
                 show_default=True,
                 help="How many delays.",
             ),
@@ -84,7 +119,9 @@ def _delays_command(policy: NamedPolicy) -> click.Command:
                 help="Write a diagram too, such as delays.png. Needs the extra plot.",
             ),
         ],
-        short_help=policy.source,
-        help=f"Show the delays of {policy.name}.\n\nSource: {policy.source}.\n\n"
+        short_help=SUMMARIES[policy.name],
+        help=f"Show the delays of {policy.name}.\n\n{SUMMARIES[policy.name]}\n\n"
+        f"Source: {policy.source}.\n\n"
+        f"{_REQUIRED if required else ''}"
         "Limits of elapsed time count as if each delay had been waited for.",
     )

@@ -10,21 +10,22 @@ import click
 
 from .._sentinels import Stop
 from ..policies import POLICIES, FrozenClock, tell
-from ._param_types import exact
-from ._policy_options import (
-    PolicyCommand,
-    PolicyGroup,
-    build_policy,
-    policy_options,
-    seed_option,
-)
+from ._commands import Group, PolicyCommand
+from ._param_types import exact, parse_duration
+from ._policy_options import build_policy, policy_options, sample_options, seed_option
+from ._policy_texts import SUMMARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..policies import BackOff, NamedPolicy
 
-_ITEM = re.compile(r"(?P<success>[01])(?::(?P<later>\+?)(?P<seconds>[0-9]+(?:\.[0-9]+)?))?")
+_NUMBER = r"[0-9]+(?:\.[0-9]+)?"
+_ITEM = re.compile(
+    rf"(?P<success>[01])(?::(?P<later>\+?)(?P<time>{_NUMBER}|(?:{_NUMBER}(?:ms|[smhd]))+))?"
+)
+_SUFFIX = "-feedback"
+"""Of policies that share their name in Perl with another policy here."""
 
 
 class Item(NamedTuple):
@@ -45,7 +46,7 @@ def parse_log(texts: Sequence[str]) -> tuple[list[Item], float]:
     """Return the items of a log, and when it starts.
 
     An item is ``0`` (failure) or ``1`` (success), followed by nothing (at the time of the previous
-    item), by ``:TIMESTAMP``, or by ``:+SECONDS`` (that long after the previous item). The log
+    item), by ``:TIMESTAMP``, or by ``:+DURATION`` (that long after the previous item). The log
     starts at the timestamp of its first item if that has one, else at 0.
 
     Source: ``show-backoff-delays`` of Perl's App::AlgorithmBackoffUtils; its logs start now, and
@@ -61,10 +62,10 @@ def parse_log(texts: Sequence[str]) -> tuple[list[Item], float]:
         if match is None:
             raise click.UsageError(
                 f"item {position} of the log must be 0 or 1, alone or with :TIMESTAMP or "
-                f":+SECONDS, not {text!r}"
+                f":+DURATION, not {text!r}"
             )
-        if match["seconds"]:
-            now = float(match["seconds"]) + (now if match["later"] else 0.0)
+        if match["time"]:
+            now = parse_duration(match["time"]) + (now if match["later"] else 0.0)
         if not isfinite(now):
             raise click.UsageError(f"item {position} of the log is too late: {text!r}")
         if not items and not match["later"]:
@@ -96,11 +97,29 @@ def answers(policy: BackOff, log: Iterable[Item], clock: FrozenClock) -> str:
     return "".join(lines)
 
 
+class _FeedbackGroup(Group):
+    """Has the names of Perl's policies, and takes their names everywhere else, too."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of a policy."""
+        known = cmd_name in POLICIES
+        return super().get_command(ctx, cmd_name.removesuffix(_SUFFIX) if known else cmd_name)
+
+
 def feedback_group() -> click.Group:
     """Return the command ``feedback``, which has a command for each policy that takes feedback."""
-    return PolicyGroup(
+    policies = [policy for policy in POLICIES.values() if policy.feedback]
+    return _FeedbackGroup(
         "feedback",
-        {name: _feedback_command(policy) for name, policy in POLICIES.items() if policy.feedback},
+        commands={
+            policy.name.removesuffix(_SUFFIX): _feedback_command(policy) for policy in policies
+        },
+        kind="feedback policy",
+        subcommand_metavar="POLICY [OPTIONS]... LOG...",
+        examples=[
+            "feedback constant --delay 2s 0 0 1 0",
+            "feedback fibonacci --initial-delay1 1s --initial-delay2 2s 0 0 0 1",
+        ],
         short_help="Show what a feedback policy answers to failures and successes.",
         help="Show what a feedback policy answers to a log of failures and successes: a line for "
         "each, the delay in seconds, or -1 where the policy gives up.",
@@ -113,18 +132,21 @@ def _feedback_command(policy: NamedPolicy) -> click.Command:
         clock = FrozenClock(start)
         click.echo(answers(build_policy(policy, options, clock), items, clock), nl=False)
 
+    name, sample = policy.name.removesuffix(_SUFFIX), sample_options(policy)
     return PolicyCommand(
-        policy.name,
+        name,
         callback=show,
+        examples=[f"feedback {name}{sample} 0 0 1 0", f"feedback {name}{sample} 0 0:+10s 1:+1m"],
         params=[
             *policy_options(policy),
             seed_option(),
             click.Argument(["log"], nargs=-1, required=True, metavar="LOG..."),
         ],
-        short_help=policy.source,
-        help=f"Show what {policy.name} answers to a log.\n\nSource: {policy.source}.\n\n"
+        short_help=SUMMARIES[policy.name],
+        help=f"Show what {name} answers to a log.\n\n{SUMMARIES[policy.name]}\n\n"
+        f"Source: {policy.source}.\n\n"
         "Each item of LOG is 0, a failure, or 1, a success: alone, at the time of the item before; "
-        "or with :TIMESTAMP, in seconds; or with :+SECONDS after the item before. So 0 0:+2 1 "
+        "or with :TIMESTAMP, in seconds; or with :+DURATION after the item before. So 0 0:+2s 1 "
         "fails, fails again 2 seconds later, and succeeds at once. The log starts at the "
         "timestamp of its first item, or at 0; limits of elapsed time count from there.",
     )

@@ -19,26 +19,55 @@ else:
 NONE = "none"
 """What is typed for None."""
 
+_NUMBER = r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+"
+_PART = rf"(?P<number>{_NUMBER})(?P<unit>ms|[smhd])"
+_WITH_UNITS = re.compile(rf"(?P<sign>[+-]?)(?P<parts>(?:(?:{_NUMBER})(?:ms|[smhd]))+)")
+_SECONDS_IN = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _LARGEST_CODE = 255
 _LARGE = 1e7
 _SMALL = 0.01
 
 
+def parse_duration(text: str) -> float:
+    """Return the seconds that ``2.5``, ``500ms``, ``5s``, ``2m``, ``1h30m`` or ``1d`` stands for.
+
+    Raises:
+        ValueError: It is neither a number nor numbers with units.
+    """
+    found = _WITH_UNITS.fullmatch(text)
+    if found is None:
+        return float(text)
+    seconds = sum(
+        float(part["number"]) / 1000.0
+        if part["unit"] == "ms"
+        else float(part["number"]) * _SECONDS_IN[part["unit"]]
+        for part in re.finditer(_PART, found["parts"])
+    )
+    return -seconds if found["sign"] == "-" else seconds
+
+
 class Seconds(ParamType):
-    """A number of seconds.
+    """A duration: a number of seconds, or numbers with units.
 
     Args:
         positive: Whether it must be finite and > 0; if not, the policy checks it.
     """
 
-    name = "seconds"
+    name = "duration"
 
     def __init__(self, *, positive: bool = False) -> None:
         self._positive = positive
 
     def convert(self, value: Any, param: Param, ctx: Context) -> float:  # noqa: ANN401 - click's
-        """Return the number."""
-        seconds: float = click.FLOAT.convert(value, param, ctx)
+        """Return the seconds."""
+        try:
+            seconds = parse_duration(str(value))
+        except ValueError:
+            self.fail(
+                f"{value!r} is no duration: a number of seconds, or as in 500ms, 5s, 2m, 1h30m, 1d",
+                param,
+                ctx,
+            )
         if self._positive and not 0.0 < seconds < inf:
             self.fail(f"{value!r} is not a finite number of seconds > 0", param, ctx)
         return seconds
@@ -71,8 +100,10 @@ class Jitter(ParamType):
         """Return the word or the number."""
         if value in ("full", "equal"):
             return str(value)
-        fraction: float = click.FLOAT.convert(value, param, ctx)
-        return fraction
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither full nor equal nor a number", param, ctx)
 
 
 class ExitCodes(ParamType):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..cancellation import CancellationToken
     from ..policies import BackOff
 
+SUCCESS = 0
 NO_MATCH = 1
 TIMED_OUT = 124  # as timeout(1) of GNU coreutils
 SIGNAL_BASE = 128  # what shells add to the number of the signal that ended a program
@@ -58,7 +59,7 @@ class Limits(NamedTuple):
         attempt_timeout: Seconds for each attempt; None: no limit.
         on_exit_code: The exit codes after which another attempt follows; None: all but 0.
         until_output: An attempt succeeds if a line of its stdout matches this, whatever its exit
-            code; None: if its exit code is 0.
+            code, unless the command was interrupted; None: if its exit code is 0.
     """
 
     max_attempts: int | None
@@ -129,7 +130,7 @@ async def _retry(
 
 
 async def _attempt(start: Callable[[], Process], limits: Limits, token: CancellationToken) -> int:
-    """Run the command once; return its exit code if it has succeeded.
+    """Run the command once; return 0 if it has succeeded.
 
     Raises:
         CommandFailed: It has not.
@@ -150,7 +151,8 @@ async def _attempt(start: Callable[[], Process], limits: Limits, token: Cancella
         raise
     finally:
         process.close()
-    return _judge(process.code, process.matched, limits.on_exit_code)
+    _judge(process.code, process.matched, limits.on_exit_code)
+    return SUCCESS
 
 
 def _signal_of(token: CancellationToken) -> int:
@@ -164,8 +166,8 @@ def _cannot_run(error: OSError) -> click.ClickException:
     return NotExecutable(f"cannot run {name}: {error.strerror}")
 
 
-def _judge(code: int, matched: bool | None, on_exit_code: frozenset[int] | None) -> int:  # noqa: FBT001
-    """Return the exit code of an attempt that has succeeded.
+def _judge(code: int, matched: bool | None, on_exit_code: frozenset[int] | None) -> None:  # noqa: FBT001
+    """Return if an attempt has succeeded.
 
     Args:
         code: The exit code; -N: signal N killed the command.
@@ -176,14 +178,16 @@ def _judge(code: int, matched: bool | None, on_exit_code: frozenset[int] | None)
         CommandFailed: The attempt has failed.
     """
     status = SIGNAL_BASE - code if code < 0 else code
-    if matched or (matched is None and code == 0):
-        return status
+    listed = on_exit_code is not None and status in on_exit_code
+    interrupted = status in _INTERRUPTED and not listed
+    if code == 0 if matched is None else matched and not interrupted:
+        return
     if code == 0:
         raise CommandFailed(NO_MATCH, "printed no match")
     how = f"was killed by {_name_of(-code)}" if code < 0 else f"exited with {code}"
-    if on_exit_code is not None and status in on_exit_code:
+    if listed:
         final = None
-    elif status in _INTERRUPTED:
+    elif interrupted:
         final = "interrupted"
     elif status == _BROKEN_PIPE and _stdout_has_no_reader():
         final = "nobody reads the output"

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from ..policies import POLICIES
+from ._commands import PolicyCommand, PolicyOption, did_you_mean
 from ._param_types import NONE, ExitCodes, OrNone, Regex, Seconds
-from ._policy_options import (
-    PolicyCommand,
-    PolicyOption,
-    build_policy,
-    policy_options,
-    seed_option,
-)
+from ._policy_options import build_policy, policy_options, seed_option
+from ._policy_texts import SUMMARIES
 
 if TYPE_CHECKING:
     import re
 
     from ..policies import NamedPolicy
+
+    Choice = click.Choice[str]  # earlier versions of click have no type argument
+else:
+    Choice = click.Choice
 
 _DEFAULT = "exponential"
 _OWN = ("max_attempts",)
@@ -85,6 +86,28 @@ def _run(  # noqa: PLR0913 - the options of the command
     click.get_current_context().exit(run(command, backoff, limits, quiet=quiet))
 
 
+class _PolicyName(Choice):
+    """The name of a policy."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete a name, and say what the policy does."""
+        items = super().shell_complete(ctx, param, incomplete)
+        return [CompletionItem(item.value, help=SUMMARIES[item.value]) for item in items]
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ANN401 - click's
+        """Return the name."""
+        if value not in POLICIES:
+            self.fail(
+                f"there is no policy {value!r}.{did_you_mean(value, SUMMARIES)} 'backoff-ticker "
+                "delays --help' lists all.",
+                param,
+                ctx,
+            )
+        return str(value)
+
+
 def _none(_context: click.Context, _option: click.Parameter, value: object) -> object:
     return None if value == NONE else value
 
@@ -101,19 +124,20 @@ def run_command() -> click.Command:
             click.Argument(["command"], nargs=-1, required=True, metavar="COMMAND [ARGUMENTS]..."),
             click.Option(
                 ["--policy"],
-                type=click.Choice([*POLICIES]),
+                type=_PolicyName([*POLICIES]),
                 default=_DEFAULT,
                 show_default=True,
                 is_eager=True,
                 metavar="NAME",
-                help=f"How long to wait, one of {', '.join(POLICIES)}; --policy NAME --help shows "
-                "its options.",
+                help=f"How long to wait, one of {', '.join(POLICIES)}; 'backoff-ticker delays "
+                "--help' says what they do, --policy NAME --help shows the options of one.",
             ),
             *_options_of_all_policies(),
             seed_option(),
             click.Option(
                 ["--max-attempts"],
                 type=OrNone(click.IntRange(min=1)),
+                metavar="N",
                 callback=_none,
                 help="Give up after this many attempts; none: never.  [default: none]",
             ),
@@ -141,9 +165,16 @@ def run_command() -> click.Command:
             click.Option(
                 ["--until-output"],
                 type=Regex(),
-                help="An attempt succeeds only if a line of its stdout matches.",
+                help="An attempt succeeds if a line of its stdout matches, whatever its exit code, "
+                "and only then.",
             ),
             click.Option(["-q", "--quiet"], is_flag=True, help="Show no progress."),
+        ],
+        examples=[
+            "run -- curl --fail https://example.com/health",
+            "run --policy constant --interval 5s --timeout 10m -- pg_isready",
+            "run --attempt-timeout 30s --until-output ready -- ./status",
+            "run --on-exit-code 75 -- sh -c 'fetch | import'",
         ],
         short_help="Run a command until it succeeds.",
         help=_HELP,

@@ -18,12 +18,12 @@ from __future__ import annotations
 import heapq
 import sys
 import threading
-import time
 from collections import deque
 
 from .._process import after_fork
 from .._unraisable import report
 from .._validation import LONGEST_WAIT
+from ._time import monotonic
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class SystemParker:
         if deadline is None:
             return acquire()  # wakes sooner than an acquire with a time-out
         while True:
-            remaining = deadline - time.monotonic()
+            remaining = deadline - monotonic()
             if remaining <= 0.0:
                 return acquire(blocking=False)
             if acquire(timeout=min(remaining, LONGEST_WAIT)):

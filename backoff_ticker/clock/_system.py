@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 
 from .._validation import LARGEST, as_number, safe_repr
 from ._loop_timers import Alarm, LoopTimers
 from ._scheduler import Scheduler, SystemParker
+from ._time import monotonic, wall_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from ._protocol import Clock, TimerHandle
 
-scheduler = Scheduler(time.monotonic)
+scheduler = Scheduler(monotonic)
 """The one scheduler of the process."""
 
-loop_timers = LoopTimers(time.monotonic)
+loop_timers = LoopTimers(monotonic)
 """The timers of all event loops."""
 
 
@@ -38,8 +38,8 @@ class SystemClock:
 
     __slots__ = ()
 
-    monotonic: staticmethod[[], float] = staticmethod(time.monotonic)
-    time: staticmethod[[], float] = staticmethod(time.time)
+    monotonic: staticmethod[[], float] = staticmethod(monotonic)
+    time: staticmethod[[], float] = staticmethod(wall_time)
 
     def __new__(cls) -> SystemClock:  # noqa: PYI034 - there is one instance
         return _SYSTEM

@@ -52,8 +52,9 @@ def is_policy(value: object) -> bool:
 def require_policy(name: str, value: object) -> None:
     """Raise a TypeError that names the parameter unless ``value`` is a ``BackOff``."""
     if not is_policy(value):
+        hint = " (call what makes one)" if callable(value) else ""
         raise TypeError(
-            f"{name} must be a BackOff, an object with next_backoff() and reset(), "
+            f"{name} must be a BackOff, an object with next_backoff() and reset(){hint}, "
             f"not {safe_repr(value)}"
         )
 

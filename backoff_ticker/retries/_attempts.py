@@ -265,6 +265,7 @@ class Attempt:
         if self._steps.step is END:  # a hook has failed, or a cancel came
             self._attempts._open = None
             self._attempts._end()
+        self._run.is_paid = False
         if self._attempts._asynchronous:
             self._scope = attempt_scope(self._run)
             if self._scope is not None:

@@ -20,7 +20,8 @@ class RetryBudget(ProcessBound):
 
     A bucket of tokens, full at first: each retry takes ``retry_cost`` of them, each success puts
     ``token_ratio`` back. If there are too few for a retry, it is not made, and the last error is
-    raised without a wait. First attempts are always made. Over the whole life of a budget
+    raised without a wait. A retry that is not made after all, because a cancel or a limit came
+    during its wait, costs nothing. First attempts are always made. Over the whole life of a budget
 
         retries * retry_cost <= max_tokens + token_ratio * successes
 
@@ -108,13 +109,27 @@ class RetryBudget(ProcessBound):
             if self._replace(last, left):
                 return True
 
+    def release(self, cost: float | None = None) -> None:
+        """Put back what ``try_acquire(cost)`` took, for a retry that was not made after all.
+
+        Never above ``max_tokens``. A retry of this package that is cancelled before its attempt
+        does so itself.
+
+        Raises:
+            TypeError, ValueError: ``cost`` is not a finite number of at least 0.
+        """
+        self._put_back(self._cost if cost is None else _units(as_factor("cost", cost, 0)))
+
     def success(self) -> None:
         """Put ``token_ratio`` back, for an operation that succeeded; never above ``max_tokens``."""
+        self._put_back(self._gain)
+
+    def _put_back(self, units: int) -> None:
         while True:
             last = self._last()
             if last[0] >= self._most:
                 return
-            if self._replace(last, min(last[0] + self._gain, self._most)):
+            if self._replace(last, min(last[0] + units, self._most)):
                 return
 
     def _replace(self, last: Holding, units: int) -> bool:

@@ -49,6 +49,7 @@ def retry_call(
     Raises:
         TypeError, ValueError: An argument is invalid, or the operation returned a coroutine, which
             is closed.
+        RuntimeError: It has to wait, and an event loop runs in this thread.
         Exception: As ``retry``.
     """
     require_operation(operation)

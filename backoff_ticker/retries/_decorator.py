@@ -6,10 +6,10 @@ from functools import wraps
 from types import CoroutineType
 
 from .._validation import safe_repr
-from ..policies import is_policy, require_policy
+from ..policies import NamedPolicy, is_policy, require_policy
 from ._drivers import drive, drive_after_failure, drive_after_failure_async, drive_async
 from ._generators import retried_async_generator, retried_generator
-from ._operation import name_of, raise_coroutine_returned
+from ._operation import name_of, raise_coroutine_returned, raise_if_makes_policy
 from ._options import Options
 from ._run import Run
 
@@ -126,8 +126,8 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         raise TypeError(
             f"errors to retry are given by keyword: retry(on=...), not retry({backoff!r})"
         )
-    if hasattr(backoff, "next_backoff"):
-        require_policy("backoff", backoff)  # raises: it is a class, or lacks reset()
+    if hasattr(backoff, "next_backoff") or isinstance(backoff, NamedPolicy):
+        require_policy("backoff", backoff)  # raises: it is a class or makes one, or lacks reset()
     if options and callable(backoff):
         raise TypeError(
             f"retry() decorates {safe_repr(backoff)} without options, or takes options first: "
@@ -139,6 +139,12 @@ def retry(backoff: Any = None, **options: Any) -> Any:
 def _decorated(function: Any, options: Options) -> Any:
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(_decorated(function.__func__, options))
+    if isinstance(function, type):
+        raise TypeError(
+            f"retry() decorates functions and methods, not the class {function.__name__}, "
+            f"which would become a function: retry_call({function.__name__}) retries making one"
+        )
+    raise_if_makes_policy("retry()", function)
     if not callable(function):
         below = " (a property or the like goes above it)" if hasattr(function, "__get__") else ""
         raise TypeError(

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from types import CoroutineType
 
-from ..clock import resolve_clock
 from ..waiting import CHECKPOINT_EVERY, checkpoint
 from ._attempt_scope import attempt_scope
 from ._final_error import result_of
@@ -71,6 +70,7 @@ def drive(
         return run.succeeded()
     finally:
         run.error = error = None  # its traceback refers to this frame: a reference cycle
+        run.refund()
 
 
 async def drive_async(
@@ -101,6 +101,7 @@ async def drive_async(
         return run.succeeded()
     finally:
         run.error = error = None  # as above
+        run.refund()
 
 
 def _perform_steps(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Any:
@@ -151,6 +152,7 @@ def _attempt(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Exce
     """
     if run.token is not None and run.is_refused():
         return REFUSED
+    run.is_paid = False
     try:
         # ATOMIC: no call between the check of the token and this one.
         run.result = operation(*args, **kwargs)
@@ -177,6 +179,7 @@ async def _attempt_async(
     try:
         refused = run.token is not None and run.is_refused()
         if not refused:
+            run.is_paid = False
             awaitable = operation(*args, **kwargs)  # ATOMIC: as above
             plain = not is_awaitable(awaitable)
             run.result = None if plain else await awaitable
@@ -213,17 +216,16 @@ def drive_after_failure(  # noqa: PLR0913, PLR0917 - what is known of the first 
         options: The options.
         name: The name of the operation.
         error: What the first attempt raised.
-        began: When that attempt began, if it was measured.
+        began: When that attempt began; None: that was not measured.
         operation: What to call.
         args: Its positional arguments.
         kwargs: Its keyword arguments.
     """
-    attempts, from_start = 1, began is not None
+    attempts = 1
     at_once = options.attempts_at_once
     if at_once is None:
         at_once = options.find_attempts_at_once()
     if at_once and not active_no_wait:
-        began = resolve_clock(options.clock).monotonic()
         token = options.token
         for number in at_once:
             # ATOMIC: no call between the check of the token and the operation.
@@ -242,7 +244,7 @@ def drive_after_failure(  # noqa: PLR0913, PLR0917 - what is known of the first 
                 if result.__class__ is CoroutineType:
                     raise_coroutine_returned(name, result)
                 return result
-    run = Run(options, name, began, attempts, from_start=from_start)
+    run = Run(options, name, began, attempts)
     run.error = error
     del error
     return drive(run, operation, args, kwargs)
@@ -260,12 +262,11 @@ async def drive_after_failure_async(  # noqa: PLR0913, PLR0917 - as above
 
     Nothing can cut its attempts.
     """
-    attempts, began = 1, None
+    attempts = 1
     at_once = options.attempts_at_once
     if at_once is None:
         at_once = options.find_attempts_at_once()
     if at_once and not active_no_wait:
-        began = resolve_clock(options.clock).monotonic()
         for number in at_once:
             if options.classify(error) is not None:
                 break
@@ -286,7 +287,7 @@ async def drive_after_failure_async(  # noqa: PLR0913, PLR0917 - as above
                 if plain:
                     raise not_awaitable(name, awaitable)
                 return result
-    run = Run(options, name, began, attempts, from_start=False)
+    run = Run(options, name, None, attempts)
     run.error = error
     del error
     return await drive_async(run, operation, args, kwargs)

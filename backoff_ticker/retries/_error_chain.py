@@ -48,6 +48,8 @@ def append_cause(error: BaseException, earlier: BaseException) -> None:
         return
     if error.__cause__ is None:
         set_link(error, "__cause__", earlier)
+        if error.__context__ is None:  # both, as `raise error from earlier` has it in a handler
+            set_link(error, "__context__", earlier)
         return
     seen = {id(earlier)}
     link: BaseException | None = error

@@ -45,7 +45,8 @@ def take_final_error(run: Run) -> BaseException | None:
         final = DeadlineExceeded()
         why = f"the timeout of {run.options.timeout!r} s"
         if run.is_waiting:
-            why = f"a wait of {round(run.delay, 3)} s would reach {why}"
+            why = f"the next wait of {round(run.delay, 3)} s would reach {why}"
+            final = DeadlineExceeded(why)
     else:
         final = last if failure is None else failure
         why = _why(run)
@@ -78,8 +79,9 @@ def _why(run: Run) -> str:
 
 def _note(run: Run, why: str) -> str:
     times = "1 attempt" if run.attempts == 1 else f"{run.attempts} attempts"
-    since = "" if run.from_start else " since the first failed"
-    return f"{_PREFIX}{times} in {round(run.ended - run.began, 3)} s{since}: {why}"
+    # Nothing is measured before the first attempt where no option needs it: no time is told then.
+    taken = "" if run.began is None else f" in {round(run.ended - run.began, 3)} s"
+    return f"{_PREFIX}{times}{taken}: {why}"
 
 
 def _annotate(error: BaseException, note: str) -> None:

@@ -88,7 +88,10 @@ async def hedge_call_async(
     except BaseException:
         await hedge.cancel_rest()
         raise
-    await hedge.cancel_rest()
+    else:
+        await hedge.cancel_rest()
+    finally:
+        hedge.refund()
     return result
 
 
@@ -105,6 +108,7 @@ class _Hedge:
         self._run = run
         self._operation = operation
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._calls = 0
         self._ended: Channel[asyncio.Task[Any]] = Channel(float("inf"), clock=run.clock)
         self._due: float | None = None
         # The first attempt always runs: a token that is cancelled already must not cut it.
@@ -215,8 +219,10 @@ class _Hedge:
                 self._due = run.clock.monotonic() + demand
         if self._tasks or len(self._ended):
             return None  # these may still succeed
-        if over is None and self._due is not None and run.deadline is not None:
-            over = StopReason.DEADLINE if self._due >= run.deadline else None
+        due = self._due
+        if over is None and due is not None and run.deadline is not None and due >= run.deadline:
+            run.delay, run.is_waiting = due - run.clock.monotonic(), True
+            over = StopReason.DEADLINE
         return over or self._no_more
 
     def _start_another(self) -> None:
@@ -242,6 +248,7 @@ class _Hedge:
             self._due = run.clock.monotonic() + run.delay
 
     async def _attempt(self) -> Any:
+        self._calls += 1
         awaitable = self._operation()
         if not is_awaitable(awaitable):
             raise Permanent(not_awaitable(self._run.name, awaitable))
@@ -272,6 +279,13 @@ class _Hedge:
                 raise interrupt
             finally:
                 del interrupt
+
+    def refund(self) -> None:
+        """Give back to the budget what the attempts cost whose tasks never began."""
+        run = self._run
+        for _ in range(max(1, self._calls), run.attempts):
+            if run.options.budget is not None:
+                run.options.budget.release()
 
     def cancel_all(self) -> None:
         """Cancel the running attempts."""

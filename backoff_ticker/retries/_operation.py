@@ -6,6 +6,7 @@ from functools import partial
 from types import CoroutineType, GeneratorType
 
 from .._validation import safe_repr
+from ..policies import NamedPolicy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,9 +24,20 @@ _CO_ITERABLE_COROUTINE = 0x100
 
 
 def require_operation(operation: object) -> None:
-    """Raise a TypeError unless ``operation`` can be called."""
+    """Raise a TypeError unless ``operation`` can be called, and does not make policies."""
     if not callable(operation):
         raise TypeError(f"operation must be callable, not {safe_repr(operation)}")
+    raise_if_makes_policy("operation", operation)
+
+
+def raise_if_makes_policy(what: str, function: object) -> None:
+    """Raise a TypeError for a class of policies or a ``NamedPolicy``, which was not called yet."""
+    is_class = isinstance(function, type) and hasattr(function, "next_backoff")
+    if is_class or isinstance(function, NamedPolicy):
+        raise TypeError(
+            f"{what} needs the function to retry, not {safe_repr(function)}, which makes a policy: "
+            "the policy is another argument, after a call"
+        )
 
 
 def name_of(operation: object) -> str:

@@ -24,8 +24,8 @@ class HedgeOptions(TypedDict, total=False):
     """
 
     on: (
-        type[BaseException]
-        | tuple[type[BaseException], ...]
+        type[Exception]
+        | tuple[type[Exception], ...]
         | Callable[[Exception], bool | float | timedelta]
     )
     until: Callable[[Any], object] | None

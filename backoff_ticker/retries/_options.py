@@ -126,8 +126,8 @@ class Options:
         if is_immutable(backoff):
             self.is_immutable = True
             return
+        require_policy("backoff", backoff)
         if not type(backoff).__module__.startswith(_PACKAGE):
-            require_policy("backoff", backoff)
             copy_policy("backoff", backoff)  # raises now, not at the first failure, if it must
         token = token_of(backoff)
         if token is not None and token is not self.token:
@@ -247,11 +247,12 @@ def _check_not_coroutine(name: str, answer: object) -> None:
 
 def _as_on(name: str, value: object) -> object:
     for kind in value if isinstance(value, tuple) else (value,):
-        if isinstance(kind, type) and (issubclass(kind, Exception) or kind is BaseException):
+        if isinstance(kind, type) and issubclass(kind, Exception):
             continue
         if isinstance(kind, type) and issubclass(kind, BaseException):
             raise TypeError(
-                f"{name} names {kind.__name__}, which is not an Exception and is never retried"
+                f"{name} must name types of Exception, not {kind.__name__}: interrupts and cancels "
+                f"of tasks are never retried; {name}=Exception means every other error"
             )
         if isinstance(kind, type) or kind is not value or not callable(value):
             raise TypeError(

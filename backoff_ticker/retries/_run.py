@@ -45,9 +45,8 @@ class Run:
     Args:
         options: The options.
         name: The name of the operation.
-        began: When the run began, if that was measured; None: it begins now.
-        attempts: The number of attempts that were already made.
-        from_start: Whether the run began before the first attempt, rather than after its failure.
+        began: When the first attempt began, if attempts were made and that was measured.
+        attempts: The number of attempts that were already made; 0: the run begins now.
 
     Attributes:
         clock: Measures the run.
@@ -66,9 +65,9 @@ class Run:
         failure: The exception of a component other than the operation.
         failed_component: The name of that component.
         is_waiting: Whether the wait of ``delay`` is under way, or would be the next step.
-        began: When the run began, in the clock's monotonic seconds.
-        from_start: Whether the run began before the first attempt.
-        ended: When it ended.
+        is_paid: Whether the budget was charged for an attempt that has not been made yet.
+        began: When the first attempt began, in the clock's monotonic seconds; None: not measured.
+        ended: When it ended, if it is known when it began.
         reason: Why it ended; None before.
     """
 
@@ -87,7 +86,7 @@ class Run:
         "failed_component",
         "failing_component",
         "failure",
-        "from_start",
+        "is_paid",
         "is_waiting",
         "name",
         "options",
@@ -104,8 +103,6 @@ class Run:
         name: str,
         began: float | None = None,
         attempts: int = 0,
-        *,
-        from_start: bool = True,
     ) -> None:
         clock = resolve_clock(options.clock)
         token = options.token
@@ -124,14 +121,16 @@ class Run:
             self.clock = clock = self.skipping = SkippingClock(clock)
             self.always_waits = True
         self.attempts: int = attempts
-        self.from_start: bool = from_start
-        self.began: float = clock.monotonic() if began is None else began
+        if began is None and not attempts:
+            began = clock.monotonic()
+        self.began: float | None = began
         self.deadline: float | None = None
-        if options.timeout is not None:
-            self.deadline = min(self.began + options.timeout, LARGEST)
+        if began is not None and options.timeout is not None:
+            self.deadline = min(began + options.timeout, LARGEST)
         self.waited: float = 0.0
         self.delay: float = 0.0
         self.is_waiting: bool = False
+        self.is_paid: bool = False
         self.error: Any = None
         self.result: Any = None
         self.cut: BaseException | None = None
@@ -163,7 +162,7 @@ class Run:
             return self.fail(failure)
         return self.after_failure(RejectedResult(self.result), rejected=True)
 
-    def after_failure(  # noqa: PLR0911 - each return is one reason to end
+    def after_failure(  # noqa: C901, PLR0911 - each return is one reason to end
         self, error: Exception, *, rejected: bool = False
     ) -> StopReason | None:
         """Decide what follows a failed attempt, as ``after_attempt()`` says.
@@ -195,8 +194,10 @@ class Run:
             if self.deadline is not None and now + self.delay >= self.deadline:
                 self.is_waiting = True
                 return StopReason.DEADLINE
-            if options.budget is not None and not options.budget.try_acquire():
-                return StopReason.BUDGET
+            if options.budget is not None:
+                self.is_paid = options.budget.try_acquire()
+                if not self.is_paid:
+                    return StopReason.BUDGET
         except Exception as failure:  # noqa: BLE001 - of the policy or `on`: raised at the end
             return self.fail(failure)
         return None
@@ -329,10 +330,18 @@ class Run:
         self.failed_component = self.failing_component
         return StopReason.FAILED
 
+    def refund(self) -> None:
+        """Give back to the budget what an attempt costs that was not made, if there is one."""
+        if self.is_paid and self.options.budget is not None:
+            self.is_paid = False
+            self.options.budget.release()
+
     def end(self, reason: StopReason) -> None:
         """Store why the run ended, and when."""
+        self.refund()
         self.reason = reason
-        self.ended = self.clock.monotonic()
+        if self.began is not None:
+            self.ended = self.clock.monotonic()
 
     def outcome(self) -> Outcome:
         """Return how far the run has come."""
@@ -341,7 +350,7 @@ class Run:
         return Outcome(
             self.name,
             self.attempts,
-            now - self.began,
+            0.0 if self.began is None else now - self.began,
             self.waited,
             self.delay if self.is_waiting and not ended else None,
             self.reason,

@@ -44,7 +44,8 @@ def wait(run: Run) -> StopReason | None:
             began, until, sources, look = _waits(run)
             monotonic = run.clock.monotonic
             while monotonic() < until and not (run.token is not None and run.token.cancelled):
-                park_thread(run.clock, f"a retry of {run.name}", sources, look, until)
+                what = f"a retry of {run.name}"
+                park_thread(run.clock, what, "a coroutine function", sources, look, until)
             run.waited += monotonic() - began
         return run.limit_reached(run.now())
     except Exception as failure:  # noqa: BLE001 - of the timer or the clock: raised at the end

@@ -9,6 +9,7 @@ What is where:
 - ``_driving``: steps and auto-advance.
 - ``participants/``: participants, whose turn it is, timers, parking.
 - ``liveness/``: what real time alone can show: stalls, time-outs; and the reports.
+- ``_other_clocks``: objects on the system clock that participants use.
 - ``standard_library/``: threads, futures, pools and event loops as participants.
 - ``_tasks``, ``_traps``, ``_no_wait``, ``_errors``: ``Task``, ``Trap``, ``no_wait()``, the errors.
 """

@@ -35,8 +35,9 @@ Invariants:
 5. With ``one_at_a_time`` at most one member is RUNNING, except while a stalled one shares its turn
    and while an interrupt is being handled.
 
-Members are the participants that time waits for. A thread that drives the clock manually is none,
-and a thread that the clock does not track (``strict=False``) waits as a guest.
+Members are the participants that time waits for. A thread that drives the clock manually is none, a
+helper thread of another package is none while it waits for work, and a thread that the clock does
+not track (``strict=False``) waits as a guest.
 """
 
 from __future__ import annotations
@@ -58,7 +59,14 @@ from ._errors import (
 )
 from .liveness._external_waits import loops_with_news, wait_for_return
 from .liveness._main_thread_interrupt import MainThreadInterrupt
-from .liveness._reports import Snapshot, deadlock, driver_waits, stuck
+from .liveness._reports import (
+    Snapshot,
+    called_object,
+    deadlock,
+    driver_waits,
+    on_another_clock,
+    stuck,
+)
 from .liveness._settle_timeout import SettleTimer
 from .liveness._stall_detector import Activity, StallDetector, others_are_active
 from .liveness._watchdog import Watchdog
@@ -201,10 +209,15 @@ class Kernel:
         found = self.by_ident.get(ident)
         if found is not None:
             return found
-        if ident == self.driver.ident:
-            return self.driver
+        here, driver = kernel_here(), self.driver
+        elsewhere = here is not None and here is not self
+        if ident == driver.ident and (self.entered or driver.counted or not elsewhere):
+            return driver
         name = threading.current_thread().name
         if self.strict:
+            if here is not None and elsewhere:
+                called = called_object() or what
+                raise UntrackedThreadError(on_another_clock(called, self.clock, here.clock))
             raise UntrackedThreadError(
                 f"thread {name!r} waits on a virtual clock that does not track it"
                 f"{f' ({what})' if what else ''}. Start it inside `with clock:`, with "
@@ -249,7 +262,7 @@ class Kernel:
         """Return the state that reports show."""
         return Snapshot(
             self.parking.now,
-            self.settle_timer.seconds,
+            self.settle_timer.limit(frozen=bool(self._frozen)),
             self.driver,
             list(self.run_queue.members),
             list(self._expected.values()),
@@ -258,9 +271,9 @@ class Kernel:
 
     # Commands
 
-    def freeze_time(self, key: object, why: str) -> None:
-        """Stop time until ``unfreeze_time(key)``."""
-        self._frozen[key] = why
+    def freeze_time(self, key: object, what: str) -> None:
+        """Stop time until ``unfreeze_time(key)``; ``what`` holds it."""
+        self._frozen[key] = what
 
     def unfreeze_time(self, key: object) -> None:
         """Undo ``freeze_time(key)``."""
@@ -419,15 +432,23 @@ class Kernel:
         """Whether no participant that waits for something real has it, or is about to return."""
         if self._step is None and horizon is None and self.driver.state is not State.PARKED:
             return True  # nothing would move now
-        external = self.run_queue.external
-        loops = loops_with_news(external)
-        for loop in loops:
-            self.parking.end_wait(loop)
-        idle = [one for one in external if one.state is State.EXTERNAL]
-        if idle and not loops and self._is_about_to_act(idle):
+        if self._wake_loops_with_news():
+            return False
+        idle = [one for one in self.run_queue.external if one.state is State.EXTERNAL]
+        if not idle:
+            return True
+        if self._is_about_to_act(idle):
             self.watchdog.wake()  # it checks in place of this thread
             return False
-        return not loops and not wait_for_return(idle, self._has_commands)
+        # An idle thread may have sent something to a loop before it went to sleep again.
+        return not wait_for_return(idle, self._has_commands) and not self._wake_loops_with_news()
+
+    def _wake_loops_with_news(self) -> bool:
+        """End the waits of event loops whose descriptors are ready; return whether there were."""
+        loops = loops_with_news(self.run_queue.external)
+        for loop in loops:
+            self.parking.end_wait(loop)
+        return bool(loops)
 
     def _is_about_to_act(self, idle: list[Participant]) -> bool:
         """Whether this thread is still to block inside ``idle()``, or to use what it received."""

@@ -29,7 +29,7 @@ from ._kernel import Kernel
 from ._tasks import Task, start_task
 from ._thread_side import VirtualParker, attached, waiting_externally
 from ._traps import Trap
-from .liveness._reports import leaks, name_of
+from .liveness._reports import called_object, leaks, name_of, on_another_clock
 from .participants._participant import Participant, State
 from .participants._timers import LATEST, VirtualTimer, in_nanoseconds, in_seconds
 from .standard_library._loops import HOW_TO_DRIVE, VirtualLoop, loop_kernel, loop_timer
@@ -90,6 +90,8 @@ class VirtualClock:
             same each time.
         settle_timeout: Real seconds, 0 or more, after which a step, or the end, stops waiting for
             a participant that neither waits on the clock nor ends.
+        allow_daemons: Whether daemon threads may be left as the clock is closed: those that wait
+            on it are ended, and none is a leak. Tasks of ``spawn()`` must end all the same.
 
     Steps (``advance()``, ``settle()``, ...) are refused in participants and where an event loop
     runs; one step runs at a time. ``auto_advance()``, ``run()`` and ``run_async()`` are for the
@@ -120,9 +122,11 @@ class VirtualClock:
         auto: bool = False,
         one_at_a_time: bool = True,
         settle_timeout: float = 5.0,
+        allow_daemons: bool = False,
     ) -> None:
         self._epoch = as_number("epoch", epoch)
         self._auto = as_flag("auto", auto)
+        self._allow_daemons = as_flag("allow_daemons", allow_daemons)
         driver = Participant(
             threading.current_thread().name, ident=threading.get_ident(), counted=False
         )
@@ -177,8 +181,12 @@ class VirtualClock:
         _check_callable("callback", callback)
         when = as_number("when", when, "a finite number of monotonic seconds")
         if loop is not None:
-            if loop_kernel(loop) is kernel:
+            driven_by = loop_kernel(loop)
+            if driven_by is kernel:
                 return loop_timer(loop, when, callback)
+            if kernel.strict and driven_by is not None:
+                called = called_object() or "call_at()"
+                raise UntrackedLoopError(on_another_clock(called, self, driven_by.clock))
             if kernel.strict:
                 raise UntrackedLoopError(
                     f"{loop!r} waits on a virtual clock that does not drive it: {HOW_TO_DRIVE}"
@@ -309,7 +317,7 @@ class VirtualClock:
         """
         return auto_advance(self._kernel)
 
-    def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function in a tracked thread with auto-advance, and return its result.
 
         Raises:
@@ -418,7 +426,7 @@ class VirtualClock:
         kernel = self._kernel
         kernel.check_not_in_callback("external()")
         key = object()
-        kernel.post(kernel.freeze_time, key, why)
+        kernel.post(kernel.freeze_time, key, f"external({why!r})")
         participant = kernel.member_here()
         if participant is not None and asyncio._get_running_loop() is not None:
             participant = None  # the loop goes on running, and parks as usual
@@ -587,9 +595,11 @@ class VirtualClock:
             except (SettleTimeout, ClockUsageError):
                 pass  # participants that did not settle are reported as leaks
         mine = {kernel.driver, closer}
-        left = [
-            one for one in kernel.query(lambda: list(kernel.run_queue.members)) if one not in mine
-        ]
+        members = kernel.query(lambda: list(kernel.run_queue.members))
+        daemons = {one for one in members if one.daemon and self._allow_daemons}
+        left = [one for one in members if one not in mine | daemons]
+        # Those inside idle() or external() do not notice that the clock is closed.
+        mine |= {one for one in daemons if one.state is State.EXTERNAL}
         message = leaks(left)
         for trap in list(self._traps):
             trap.close()

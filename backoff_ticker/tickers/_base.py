@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._errors import TickerClosed, WouldBlock
 from .._sentinels import EMPTY
 from .._validation import as_count, as_flag
+from ..waiting import complete
 from ._core import TickerCore
 from ._forwarding import Forwarding
 from ._pending_tick import Kind
@@ -154,7 +155,7 @@ class BaseTicker(TickerCore):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.stop()
+        complete(self.stop)
 
     def send_to(self, sink: Sink | SendSink, *, close: bool = True) -> Forwarding:
         """Send every tick, as it falls due, to an object with ``put_nowait`` or ``send_nowait``.

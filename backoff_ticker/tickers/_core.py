@@ -25,7 +25,7 @@ from .._sentinels import EMPTY, ENDED
 from .._validation import safe_repr
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
-from ..waiting import CLAIMED, NO_DEADLINE, AtomicState, Source, WaitLine
+from ..waiting import CLAIMED, NO_DEADLINE, AtomicState, Source, WaitLine, complete
 from ._pending_tick import Kind, PendingTick, first_tick
 from ._tick import Pace, Tick
 
@@ -142,10 +142,10 @@ class TickerCore(Source):
         return None
 
     def _end(self, reason: CloseReason) -> None:
-        """Announce the end: wake all readers, stop the timer.
+        """Announce the end: wake all readers, stop the timer."""
+        complete(self._announce, reason)
 
-        A second call does what an interrupted one left undone.
-        """
+    def _announce(self, reason: CloseReason) -> None:
         if self._ending is None:
             reason = self._unannounced_ending() or reason
             self._ending = self._set_once.setdefault("ending", reason)

@@ -8,7 +8,7 @@ from .._errors import TickerClosed
 from .._sentinels import EMPTY
 from .._unraisable import report
 from .._validation import LONGEST_WAIT, safe_repr
-from ..waiting import ALONE, Waiter, current_loop
+from ..waiting import ALONE, Waiter, complete, current_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 _MOST_IN_A_ROW = 64
 _PAUSE_WHEN_FULL = 0.001
 
-# Names of the errors, or of their base classes, by which queues report that they are full, or shut
-# down: those of queue, asyncio, janus, culsans, anyio and this package share no base class.
+# The errors, or their base classes, by which queues report that they are full, or shut down. They
+# share no base class, and to import the packages of all of them would cost too much.
+_PACKAGES = frozenset(["queue", "asyncio", "janus", "culsans", "anyio", "trio", "backoff_ticker"])
 _FULL = frozenset(["Full", "QueueFull", "WouldBlock"])
 _SHUT_DOWN = frozenset(
     [
@@ -81,7 +82,7 @@ class Forwarding:
 
         A tick that another thread is sending at that moment may still arrive.
         """
-        self._forwarder.stop()
+        complete(self._forwarder.stop)
 
     def __repr__(self) -> str:
         return f"<Forwarding of {self._forwarder.ticker!r} to {self._forwarder.sink!r}>"
@@ -222,7 +223,7 @@ class _Forwarder(Waiter):
         try:
             self._put_nowait(tick)
         except Exception as error:
-            names = {cls.__name__ for cls in type(error).__mro__}
+            names = {cls.__name__ for cls in type(error).__mro__ if _package_of(cls) in _PACKAGES}
             if names & _FULL:
                 self.dropped += 1
                 self._lost = tick.missed + 1
@@ -277,7 +278,11 @@ def _put_of(sink: object) -> Any:  # noqa: ANN401 - whatever the sink has there
 
 
 def _is_janus(sink: object) -> bool:
-    return type(sink).__module__.partition(".")[0] == "janus"
+    return _package_of(type(sink)) == "janus"
+
+
+def _package_of(cls: type) -> str:
+    return cls.__module__.partition(".")[0]
 
 
 def _loop_of(sink: object) -> AbstractEventLoop | None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from .._errors import TickerClosed
 from .._sentinels import EMPTY
 from .._validation import as_seconds
-from ..waiting import CHECKPOINT_EVERY, NO_DEADLINE, LoopWaiter, checkpoint, park_thread
+from ..waiting import (
+    CHECKPOINT_EVERY,
+    NO_DEADLINE,
+    LoopWaiter,
+    checkpoint,
+    complete,
+    park_thread,
+)
 from ._base import BaseTicker
 
 TYPE_CHECKING = False
@@ -66,7 +73,8 @@ class Ticker(BaseTicker):
             TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
             TimeoutError: No tick fell due in time; it stays for the next reader.
             TickerClosed: The ticker has ended.
-            RuntimeError: Called by the ticker's own policy.
+            RuntimeError: Called by the ticker's own policy; or it has to wait, and an event loop
+                runs in this thread.
             Exception: The error of the policy; raised once, to one reader.
         """
         seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
@@ -78,7 +86,14 @@ class Ticker(BaseTicker):
         while True:
             if limit != NO_DEADLINE and self._monotonic() >= limit:
                 raise TimeoutError(f"no tick within {seconds} s")
-            park_thread(self._clock, "Ticker.receive()", self._wait_sets(), self._recheck, limit)
+            park_thread(
+                self._clock,
+                "Ticker.receive()",
+                "an AsyncTicker",
+                self._wait_sets(),
+                self._recheck,
+                limit,
+            )
             tick: Tick = self._poll(first_poll=False)
             if tick is not EMPTY:  # ATOMIC: no jump back between taking a tick and its return
                 return tick
@@ -189,4 +204,4 @@ class AsyncTicker(BaseTicker):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.stop()
+        complete(self.stop)

@@ -12,6 +12,8 @@ What always holds:
 * A waiter always leaves every set that it registered with, whatever interrupts it.
 * A set holds its waiters weakly, and finds the first of each wake domain without a search.
 * A waiter that leaves passes on a wake-up that it may have received: see the ``leave`` methods.
+* What ends something (a cancel, a stop, a close) marks first and tells everybody then; a signal
+  handler that raises in the middle does not cut it short: see ``complete``.
 * A wake-up takes no lock and raises nothing: it may come from a signal handler or a finalizer.
 * asyncio is imported by the first coroutine that waits, never by a thread.
 """
@@ -38,6 +40,7 @@ from ._wait_set import (
     WaitLine as WaitLine,
     WaitQueue as WaitQueue,
     WaitSet as WaitSet,
+    complete as complete,
 )
 
 TYPE_CHECKING = False

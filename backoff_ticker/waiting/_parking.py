@@ -136,9 +136,10 @@ def _leave_all(waiter: Waiter) -> None:
         source.leave(waiter)
 
 
-def park_thread(
+def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
     clock: Clock,
     what: str,
+    instead: str,
     sources: Collection[WaitSet],
     recheck: Callable[[ThreadWaiter], float | None],
     limit: float = NO_DEADLINE,
@@ -147,12 +148,18 @@ def park_thread(
 
     Args:
         clock: Measures the wait.
-        what: Names the wait in a clock's reports.
+        what: Names the wait in a clock's reports and in errors.
+        instead: What a coroutine has to do instead.
         sources: Where to register.
         recheck: Called once registered and after each wake-up. Returns None if there is no need
             to wait, a deadline on ``clock``, or ``NO_DEADLINE``.
         limit: When the caller gives up; ``recheck`` finds it in the waiter.
+
+    Raises:
+        RuntimeError: An event loop runs in this thread: the wait would block all its tasks.
     """
+    if "asyncio" in modules and modules["asyncio"]._get_running_loop() is not None:
+        raise RuntimeError(f"{what} would block the event loop of this thread; use {instead}")
     waiter = ThreadWaiter(clock, what, sources, limit)
     try:
         for source in sources:

@@ -21,8 +21,13 @@ from .. import _process
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Collection, Iterable
-    from typing import Any
+    from collections.abc import Callable, Collection, Iterable
+    from typing import Any, TypeVar, Unpack
+
+    from typing_extensions import TypeVarTuple
+
+    T = TypeVar("T")
+    Ts = TypeVarTuple("Ts")
 
     # A plain dict would look through all the places at its front that have become empty.
     Line = OrderedDict[ref["Waiter"], None]
@@ -106,6 +111,19 @@ def _fire_in(loop: AbstractEventLoop, waiters: Iterable[Waiter]) -> bool:
 def _fire_all(waiters: Iterable[Waiter]) -> None:
     for waiter in waiters:
         waiter.fire()
+
+
+def complete(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+    """Call ``end(*args)``, which marks something as ended and tells everybody who waits for it.
+
+    If a signal handler raises in the middle, ``end`` is called again before the exception goes on:
+    nobody is left waiting for something that has ended. So ``end`` must be repeatable.
+    """
+    try:
+        return end(*args)
+    except BaseException:
+        end(*args)
+        raise
 
 
 class WaitSet:

@@ -31,6 +31,27 @@ def test_a_new_token_is_open() -> None:
     token.raise_if_cancelled()
 
 
+@pytest.mark.parametrize("timeout", [None, 3600])
+def test_cancelled_is_read_only(timeout: float | None) -> None:
+    token = CancellationToken().child(timeout)
+    with pytest.raises(AttributeError):
+        token.cancelled = True  # type: ignore[misc]
+    assert not token.cancelled
+    token.cancel("first")
+    with pytest.raises(AttributeError):
+        token.cancelled = False  # type: ignore[misc]
+    assert (token.cancelled, token.cause) == (True, "first")
+
+
+def test_a_subclass_may_have_attributes_of_its_own() -> None:
+    class Named(CancellationToken):
+        name = "none"
+
+    token = Named()
+    token.name = "shutdown"
+    assert (token.name, token.cancelled) == ("shutdown", False)
+
+
 def test_only_the_call_that_cancels_returns_true_and_its_cause_stays() -> None:
     token = CancellationToken()
     first = ValueError("first")

@@ -10,6 +10,7 @@ import pytest
 
 from backoff_ticker import Channel, WouldBlock, select_async
 from tests.channels.ends import drained, error, still_waits, turns, value
+from tests.helpers import PATIENCE, in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -312,3 +313,36 @@ def test_what_is_given_up_leaves_nothing_behind(
     for refused in (channel.receive_nowait, lambda: Channel().send_nowait(1)):
         with pytest.raises(WouldBlock):
             refused()
+
+
+class ReceivesAt:
+    """A clock on which somebody else receives from ``channel`` as the time is looked at."""
+
+    def __init__(self, clock: VirtualClock, at: float) -> None:
+        self._clock = clock
+        self._at = at
+        self.parker = clock.parker
+        self.channel: Channel[Any] | None = None
+        self.received: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._clock, name)
+
+    def monotonic(self) -> float:
+        now = self._clock.monotonic()
+        if now >= self._at and not self.received and self.channel is not None:
+            self.received.append(self.channel.receive_nowait())
+        return now
+
+
+def test_an_item_that_is_accepted_as_the_time_runs_out_was_sent(clock: VirtualClock) -> None:
+    receiving = ReceivesAt(clock, clock.monotonic() + 5)
+    channel: Channel[Any] = Channel(1, clock=receiving)
+    channel.send("first")
+    receiving.channel = channel
+    sending = in_thread(channel.send, "late", 5)
+    clock.settle()
+    clock.advance(5)
+    assert sending.exception(PATIENCE) is None
+    assert receiving.received == ["first"]
+    assert channel.receive_nowait() == "late"

@@ -13,19 +13,16 @@ import pytest
 from hypothesis import given, strategies as st
 
 from backoff_ticker.cli import _run
+from backoff_ticker.cli._policy_texts import SUMMARIES
 from backoff_ticker.policies import POLICIES
 
 from .calling import ROOT, call, environment, finish, start
 
-FEEDBACK = [
-    "constant-feedback",
-    "exponential-feedback",
-    "fibonacci",
-    "lild",
-    "limd",
-    "mild",
-    "mimd",
-]
+FEEDBACK = {
+    "constant": "constant-feedback",
+    "exponential": "exponential-feedback",
+    **{name: name for name in ("fibonacci", "lild", "limd", "mild", "mimd")},
+}
 VOCABULARY = """
 delays feedback run retry-after exponential limd constant zero aws --interval --json --csv --seed
 -n --policy --help -h --version --initial-delay --max-delay --look-ahead -- --timeout
@@ -47,18 +44,83 @@ def test_help_lists_the_commands(option):
     assert names_in(said.out) == ["delays", "feedback", "retry-after", "run"]
 
 
-@pytest.mark.parametrize(("command", "names"), [("delays", list(POLICIES)), ("feedback", FEEDBACK)])
-def test_help_lists_the_policies_with_their_sources(command, names):
+def test_alone_it_shows_the_help():
+    said = call("")
+    assert said.out + said.err == call("--help").out
+
+
+@pytest.mark.parametrize(
+    ("command", "names"), [("delays", {name: name for name in POLICIES}), ("feedback", FEEDBACK)]
+)
+def test_help_lists_the_policies_with_what_they_do(command, names):
     said = call(f"{command} --help")
     assert said.status == 0
-    assert names_in(said.out) == names
+    assert names_in(said.out) == [*names]
     told = " ".join(said.out.split())
-    for name in names:
-        assert f"{name} {POLICIES[name].source}" in told
+    for name, policy in names.items():
+        assert f"{name} {SUMMARIES[policy]}" in told
+        told_alone = " ".join(call(f"{command} {name} --help").out.split())
+        assert SUMMARIES[policy] in told_alone
+        assert POLICIES[policy].source in told_alone
+
+
+def test_the_names_of_the_families_of_perl_are_spelled_out():
+    for name in ("lild", "limd", "mild", "mimd"):
+        words = SUMMARIES[name].partition(":")[0].replace(",", "").lower().split()
+        assert "".join(word[0] for word in words) == name
+
+
+HELPS = [
+    "",
+    "delays",
+    "feedback",
+    "retry-after",
+    "run",
+    *(f"delays {name}" for name in POLICIES),
+    *(f"feedback {name}" for name in FEEDBACK),
+]
+
+
+@pytest.mark.parametrize("command", HELPS)
+def test_each_help_has_examples_that_work(command, monkeypatch):
+    monkeypatch.setattr(_run, "run", lambda *_args, **_options: 0)
+    text = call(f"{command} --help", COLUMNS="30").out.partition("\nExamples:\n")[2]
+    assert max(map(len, text.splitlines())) <= 80
+    examples = text.replace("\\\n", "").splitlines()
+    assert examples
+    for example in examples:
+        name, *words = shlex.split(example.replace("COMMAND", "run"))
+        assert name == "backoff-ticker"
+        assert " ".join(words).startswith(command)
+        said = call("", *words)
+        assert (said.status, said.err) == (0, ""), example
 
 
 def test_version():
     assert re.fullmatch(r"backoff-ticker \d\S*\n", call("--version").out)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("delayz", "No such command 'delayz'. Did you mean 'delays'?"),
+        ("retry", "No such command 'retry'. Did you mean 'retry-after'?"),
+        ("delays expo", "No such policy 'expo'. Did you mean 'exponential' or 'exponential-feed"),
+        ("delays LIMD", "No such policy 'LIMD'. Did you mean 'limd'?"),
+        ("delays jitter", "Did you mean 'full-jitter', 'equal-jitter' or 'decorrelated-jitter'?"),
+        ("delays linear", "No such policy 'linear'. Did you mean 'lild', 'limd' or 'mild'?"),
+        ("delays google", "Did you mean 'cloud-storage'?"),
+        ("delays xyz", "No such policy 'xyz'."),
+        ("feedback fibonaci", "No such feedback policy 'fibonaci'. Did you mean 'fibonacci'?"),
+        ("run --policy linear true", "there is no policy 'linear'. Did you mean 'lild', 'limd' or"),
+        ("run --policy xyz true", "there is no policy 'xyz'. 'backoff-ticker delays --help' list"),
+        ("run --max-atempts 3 true", "--max-attempts"),
+        ("delays exponential --multiplyer 2", "--multiplier"),
+        ("delays zero --jitter ful", "'ful' is neither full nor equal nor a number"),
+    ],
+)
+def test_a_mistyped_name_is_told_with_what_may_be_meant(line, expected):
+    assert expected in call(line).complaint
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,14 @@ def test_delays_beyond_all_floats_saturate():
     assert call("delays constant --interval 1.7e308 -n 3").status == 0
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["full-jitter 1 20s", "full-jitter --base 1 20", "full-jitter 20 --base 1000ms"],
+)
+def test_what_a_policy_requires_may_be_given_without_its_option(line):
+    assert as_data(f"{line} --seed 1") == as_data("full-jitter --base 1 --cap 20 --seed 1")
+
+
 # JSON, CSV and lines
 
 
@@ -260,7 +268,12 @@ def test_an_exact_number(number, text):
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("delays xyz", "No such command 'xyz'"),
+        ("delays xyz", "No such policy 'xyz'"),
+        ("delays constant 2 3", "Got unexpected extra argument (3)"),
+        ("delays constant x", "Invalid value for '--interval': 'x' is no duration"),
+        ("delays constant --interval 2 3", "Got unexpected extra argument (3)"),
+        ("delays full-jitter 1", "full-jitter needs --cap, as in: --base 1s --cap 20s"),
+        ("delays full-jitter 2 1", "--cap must be >= --base (2.0), not 1.0"),
         ("delays go 5", "Got unexpected extra argument (5)"),
         ("delays grpc --multiplier 2", "--multiplier"),
         ("delays go -n 0", "Invalid value for '-n': 0 is not in the range 1<=x<=10000."),

@@ -11,7 +11,7 @@ from backoff_ticker.policies import FrozenClock
 
 from .calling import GIVEN, LIMD, call
 
-CONSTANT = "constant-feedback --delay 2"
+CONSTANT = "constant --delay 2"
 ELAPSED = f"{CONSTANT} --max-elapsed-time 5"
 
 
@@ -26,8 +26,15 @@ ELAPSED = f"{CONSTANT} --max-elapsed-time 5"
         ("fibonacci --initial-delay1 0 --initial-delay2 1 0 0 0 0 0 1", "0 1 1 2 3 0"),
         (f"{CONSTANT} --delay-on-success 1.5 0 1 0", "2 1.5 2"),
         # numbers are as short as they are exact
-        ("constant-feedback --delay 1e300 0", "1e+300"),
-        ("constant-feedback --delay .1 0", "0.1"),
+        ("constant --delay 1e300 0", "1e+300"),
+        ("constant --delay .1 0", "0.1"),
+        # times may have units
+        ("constant --delay 2m --consider-actual-delay 0 0:+1m30s 0:+500ms", "120 150 269.5"),
+        (f"{CONSTANT} --max-actual-duration 4 0:1h 0:3603 0:+1s", "2 2 -1"),
+        # the names that these policies have elsewhere
+        ("constant-feedback --delay 1 0", "1"),
+        ("exponential-feedback --initial-delay 1 0 0", "1 2"),
+        ("exponential --initial-delay 1 0 0", "1 2"),
         # -1 where the policy gives up
         (f"{CONSTANT} --max-attempts 2 0 0 1 0 0", "2 -1 0 2 -1"),
         (f"{CONSTANT} --max-attempts 2 0:5 0:9 1:7", "2 -1 0"),  # as in the source
@@ -69,7 +76,7 @@ def test_the_same_seed_draws_the_same(options):
 )
 def test_what_is_no_item_of_a_log_is_told_with_its_place(item):
     assert call(f"feedback {CONSTANT} 0 {item} 1").complaint == (
-        f"item 2 of the log must be 0 or 1, alone or with :TIMESTAMP or :+SECONDS, not {item!r}"
+        f"item 2 of the log must be 0 or 1, alone or with :TIMESTAMP or :+DURATION, not {item!r}"
     )
 
 
@@ -85,7 +92,9 @@ def test_what_is_no_item_of_a_log_is_told_with_its_place(item):
         (f"{CONSTANT} 0 -1", "-1"),
         ("limd 0", "--initial-delay"),
         (f"{CONSTANT} --jitter-factor 1 0", "--jitter-factor must be >= 0 and < 1, not 1.0"),
-        ("exponential 0 1", "'exponential'"),
+        ("exponential 0 1", "--initial-delay"),
+        ("zero 0 1", "No such feedback policy 'zero'"),
+        ("limd-feedback 0 1", "No such feedback policy 'limd-feedback'"),
     ],
 )
 def test_bad_input_is_told(line, expected):

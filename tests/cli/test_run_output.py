@@ -94,19 +94,39 @@ def test_a_command_is_repeated_until_its_output_matches(tmp_path):
         )
 
 
+@pytest.mark.parametrize(
+    ("script", "status"),
+    [
+        ("echo ready; exit 3", 0),
+        pytest.param("echo ready; kill -KILL $$", 0, marks=slow),
+        ("echo ready; kill -INT $$", 130),
+        pytest.param("echo ready; exit 130", 130, marks=slow),
+    ],
+)
+def test_a_match_is_the_success_whatever_the_exit_code_unless_it_was_interrupted(script, status):
+    with shell(script, until_output="ready") as running:
+        assert running.wait() == status
+        assert b"succeeded" not in running.err.rest() or not status
+
+
+@slow
+def test_a_match_counts_if_the_code_of_an_interrupt_is_listed():
+    with shell("echo ready; exit 130", until_output="ready", on_exit_code=130) as running:
+        assert running.wait() == 0
+
+
 @slow
 @pytest.mark.parametrize(
     ("script", "status", "attempts"),
     [
         ("echo ready", 0, 1),
-        ("echo ready; exit 3", 3, 1),
         ("echo no", 1, 2),
         ("echo no; exit 3", 3, 2),
         ("echo ready >&2", 1, 2),
         (":", 1, 2),
     ],
 )
-def test_the_match_decides_and_the_exit_code_is_passed_on(script, status, attempts):
+def test_without_a_match_the_exit_code_is_passed_on(script, status, attempts):
     with shell(f"echo x >&9; {script}", until_output="ready", max_attempts=2) as running:
         assert running.wait() == status
         assert running.told.rest() == b"x\n" * attempts
@@ -141,7 +161,7 @@ def test_a_match_may_come_in_parts_and_nothing_is_held_back():
         os.write(write, b"\n")
         running.out.until("ady")
         os.write(write, b"\n")
-        assert running.finish()[::2] == (1, f"{NAME}: attempt 1 succeeded\n")
+        assert running.finish()[::2] == (0, f"{NAME}: attempt 1 succeeded\n")
     os.close(write)
 
 

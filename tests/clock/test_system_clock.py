@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import copy
 import pickle
+import runpy
 import threading
 import time
 from types import SimpleNamespace
 
 import pytest
 
-from backoff_ticker import Clock, SystemClock
-from backoff_ticker.clock import _scheduler, resolve_clock
+from backoff_ticker import CancellationToken, Clock, SystemClock
+from backoff_ticker.clock import _scheduler, _time, resolve_clock
 from backoff_ticker.clock._scheduler import SystemParker
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, LoopThread, in_thread, readable_id
@@ -24,11 +25,24 @@ A_DAY = 86_400.0
 def now(monkeypatch):
     """The time that parkers read, as ``now.value``."""
     now = SimpleNamespace(value=1000.0)
-    monkeypatch.setattr(_scheduler, "time", SimpleNamespace(monotonic=lambda: now.value))
+    monkeypatch.setattr(_scheduler, "monotonic", lambda: now.value)
     return now
 
 
 # The clock
+
+
+def test_what_others_make_of_the_module_time_changes_nothing(replaced_time):
+    clock = SystemClock()
+    before = clock.monotonic()
+    assert not clock.parker().park(before + 0.001)
+    assert clock.monotonic() >= before + 0.001
+    token = CancellationToken(clock=clock).child(timeout=0.001)
+    assert token.wait(PATIENCE)
+    assert clock.monotonic() >= token.deadline
+    imported_late = runpy.run_path(_time.__file__)
+    assert imported_late["monotonic"]() >= token.deadline
+    assert imported_late["wall_time"]() > token.deadline
 
 
 def test_there_is_one_system_clock():

@@ -340,6 +340,7 @@ def test_what_is_no_policy_is_refused_by_name(clock, value):
             refuse()
         assert str(caught.value).startswith("the_policy must be a BackOff")
         assert str(caught.value).endswith(f"not {value!r}")
+        assert ("call what makes one" in str(caught.value)) is callable(value)
 
 
 @pytest.mark.parametrize(

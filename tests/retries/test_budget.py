@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import sys
 import threading
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -11,19 +14,26 @@ import pytest
 from hypothesis import given, strategies as st
 
 from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
     ConstantBackOff,
+    DeadlineExceeded,
     Permanent,
     RetryAfter,
     RetryBudget,
     StopReason,
     ZeroBackOff,
+    attempts,
+    hedge_call_async,
     retry,
     retry_call,
     retry_call_async,
 )
 from tests.helpers import PATIENCE, in_thread
-from tests.retries.faces import BOTH, in_loop
-from tests.retries.scripts import Recorded, Script
+from tests.retries.faces import ALL_ASYNC, BOTH, in_loop, on_faces
+from tests.retries.made_policies import at
+from tests.retries.scripts import Recorded, Script, now
+from tests.tickers.made_policies import Scripted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -239,3 +249,141 @@ def test_a_thousand_callers_under_an_outage_stay_within_it(clock: VirtualClock) 
 def test_the_smallest_cost_counts():
     budget = RetryBudget(1e-9, 0, 4e-10)
     assert [budget.try_acquire() for _ in range(3)].count(True) <= 2
+
+
+# Retries that are not made
+
+
+def refuse_second(outcome):
+    if outcome.attempts == 2:
+        raise LookupError
+
+
+@contextmanager
+def refuse_to_enter_second(outcome):
+    if outcome.attempts == 2:
+        raise LookupError
+    yield
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (LookupError, {"on_attempt": refuse_second}),
+        (LookupError, {"on_attempt": refuse_to_enter_second}),
+        (ZeroDivisionError, {"notify": lambda *_: 1 / 0}),
+        (ZeroDivisionError, {"on_retry": lambda _: 1 / 0}),
+        (KeyboardInterrupt, {"notify": interrupt}),
+        (KeyboardInterrupt, {"on_retry": interrupt}),
+    ],
+    ids=["on_attempt", "its manager", "notify", "on_retry", "interrupt", "interrupted on_retry"],
+)
+def test_a_retry_that_a_hook_prevents_costs_nothing(face, kind, options):
+    budget, script = RetryBudget(5), Script(OSError)
+    with pytest.raises(kind):
+        face.run(script, ConstantBackOff(10), budget=budget, **options)
+    assert (script.count, budget.tokens) == (1, 5)
+
+
+def test_a_retry_that_is_cancelled_during_its_wait_costs_nothing(face, clock):
+    budget, script, seen = RetryBudget(5), Script(OSError), []
+    for options in ({}, {"on_give_up": lambda _: seen.append(budget.tokens)}):
+        token = CancellationToken()
+        at(clock, now() + 5, token.cancel)
+        with pytest.raises(Cancelled):
+            face.run(script, ConstantBackOff(10), budget=budget, token=token, **options)
+    assert (script.count, budget.tokens, seen) == (2, 5, [5])
+
+
+def test_a_retry_that_comes_too_late_costs_nothing(face, clock):
+    def hook(_):
+        return asyncio.sleep(20) if face.asynchronous else clock.sleep(20)
+
+    budget, script = RetryBudget(5), Script(OSError)
+    with pytest.raises(DeadlineExceeded):
+        face.run(script, ConstantBackOff(10), budget=budget, timeout=15, on_retry=hook)
+    assert (script.count, budget.tokens) == (1, 5)
+
+
+class Interrupting:
+    """A clock on which the first wait of a thread is interrupted."""
+
+    def __init__(self, clock):
+        self._clock = clock
+
+    def __getattr__(self, name):
+        return getattr(self._clock, name)
+
+    def parker(self, what=""):
+        raise KeyboardInterrupt
+
+
+@on_faces("call", "decorator", "loop")
+def test_an_interrupted_wait_costs_nothing(face, clock):
+    budget = RetryBudget(5)
+    with pytest.raises(KeyboardInterrupt):
+        face.run(Script(OSError), ConstantBackOff(10), budget=budget, clock=Interrupting(clock))
+    assert budget.tokens == 5
+
+
+@ALL_ASYNC
+def test_a_wait_whose_task_is_cancelled_costs_nothing(face):
+    budget = RetryBudget(5)
+
+    async def main():
+        async with asyncio.timeout(5):
+            await face.main(Script(OSError), ConstantBackOff(10), budget=budget)
+
+    with pytest.raises(TimeoutError):
+        in_loop(main())
+    assert budget.tokens == 5
+
+
+def test_a_retry_that_is_interrupted_costs_what_it_costs(face):
+    budget = RetryBudget(5)
+    with pytest.raises(KeyboardInterrupt):
+        face.run(Script(OSError, KeyboardInterrupt), ConstantBackOff(10), budget=budget)
+    assert budget.tokens == 4
+
+
+def test_a_cancel_right_before_the_call_costs_nothing(face):
+    budget, token = RetryBudget(5), CancellationToken()
+    hook = lambda outcome: outcome.attempts == 2 and token.cancel()
+    with pytest.raises(Cancelled):
+        face.run(Script(OSError), ConstantBackOff(1), budget=budget, token=token, on_attempt=hook)
+    assert budget.tokens == 5
+
+
+def test_a_loop_that_is_left_before_the_retry_costs_nothing(clock):
+    budget = RetryBudget(5)
+    for attempt in attempts(ConstantBackOff(1), budget=budget):
+        with attempt:
+            raise OSError
+        break
+    del attempt
+    gc.collect()
+    assert budget.tokens == 5
+
+
+def test_a_hedge_that_never_began_costs_nothing(clock):
+    budget, script = RetryBudget(5), Script(OSError)
+    with pytest.raises(LookupError):  # raised when the third was started, and had not begun
+        in_loop(
+            hedge_call_async(script.in_loop, Scripted(10.0, 10.0, LookupError()), budget=budget)
+        )
+    assert (script.count, budget.tokens) == (2, 4)
+
+
+def test_what_is_put_back_never_exceeds_the_maximum():
+    budget = RetryBudget(2, retry_cost=0.5)
+    assert budget.try_acquire()
+    assert budget.try_acquire(0.25)
+    budget.release()
+    assert budget.tokens == 1.75
+    budget.release(0.25)
+    budget.release()
+    assert budget.tokens == 2

@@ -248,6 +248,23 @@ def test_zero_delays_give_way_to_the_loop(clock: VirtualClock) -> None:
     assert 64 <= script.count < 64 * 25
 
 
+def test_failures_at_once_let_the_loop_run(clock: VirtualClock) -> None:
+    script = Script(OSError)
+
+    async def main() -> None:
+        running = asyncio.ensure_future(
+            retry_call_async(script.in_loop, ZeroBackOff(), max_attempts=64 * 50)
+        )
+        for _ in range(20):
+            await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    in_loop(main())
+    assert 64 <= script.count < 64 * 25
+
+
 def test_an_operation_is_not_called_where_a_cancel_of_the_task_comes_first(clock):
     called = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from fractions import Fraction
 from typing import Any
@@ -123,9 +124,10 @@ def test_what_on_raises_ends_the_run(face: Any) -> None:
     assert gave_up.last.reason is StopReason.FAILED
 
 
-@BOTH
-def test_base_exception_means_every_exception(face: Any) -> None:
-    script = Script(OSError, Exception, KeyboardInterrupt, 7)
-    with pytest.raises(KeyboardInterrupt):
-        face.run(script, ConstantBackOff(1), on=BaseException)
-    assert script.times == [0, 1, 2]
+def test_what_is_no_exception_is_refused_and_told_what_to_write(face: Any) -> None:
+    script = Script(7)
+    for kind in (BaseException, KeyboardInterrupt, asyncio.CancelledError, BaseExceptionGroup):
+        for on in (kind, (OSError, kind)):
+            with pytest.raises(TypeError, match=rf"not {kind.__name__}: .* on=Exception means"):
+                face.run(script, on=on)
+    assert script.count == 0

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from backoff_ticker import (
+    POLICIES,
     CancellationToken,
+    ConstantBackOff,
     RetryBudget,
     ZeroBackOff,
     attempts,
@@ -20,7 +22,9 @@ from backoff_ticker import (
     retry_call_async,
 )
 from backoff_ticker.testing import VirtualClock
-from tests.retries.faces import BOTH, SYNC, in_loop
+from tests.helpers import readable_id
+from tests.retries.faces import BOTH, FACES, SYNC, in_loop
+from tests.retries.hedges import hedge
 from tests.retries.scripts import Script, Takes, now
 
 BAD_SECONDS = [
@@ -36,13 +40,20 @@ BAD_SECONDS = [
 NOT_CALLABLE = [(3, TypeError), ("text", TypeError), ([print], TypeError)]
 HOOKS = ["on_attempt", "on_retry", "on_success", "on_give_up"]
 BAD: dict[str, list[tuple[Any, type[Exception]]]] = {
-    "backoff": [(1.0, TypeError), ("x", TypeError), (ZeroBackOff, TypeError), (True, TypeError)],
+    "backoff": [
+        (1.0, TypeError),
+        ("x", TypeError),
+        (ZeroBackOff, TypeError),
+        (True, TypeError),
+        (CancellationToken(), TypeError),
+    ],
     "on": [
         (None, TypeError),
         (5, TypeError),
         ("ValueError", TypeError),
         ((ValueError, 5), TypeError),
         (KeyboardInterrupt, TypeError),
+        (BaseException, TypeError),
         (int, TypeError),
         ((ValueError, SystemExit), TypeError),
         ([ValueError], TypeError),
@@ -204,3 +215,35 @@ def test_what_a_decorator_cannot_decorate_is_refused() -> None:
     for thing in (7, "text", None):
         with pytest.raises(TypeError):
             retry(ZeroBackOff())(thing)  # type: ignore[type-var]
+
+
+MAKERS = [POLICIES["constant"], POLICIES["zero"], ConstantBackOff, ZeroBackOff]
+
+
+@pytest.mark.parametrize("maker", MAKERS, ids=readable_id)
+def test_what_makes_a_policy_is_not_taken_for_the_function_to_retry(maker):
+    with pytest.raises(TypeError, match=r"^backoff must be .*call what makes one"):
+        retry(maker)
+    with pytest.raises(TypeError, match=r"the function to retry|decorates functions"):
+        retry(ZeroBackOff())(maker)
+    for call in (retry_call, lambda f: in_loop(retry_call_async(f)), hedge):
+        with pytest.raises(TypeError, match="the function to retry"):
+            call(maker)
+    for face in FACES.values():
+        with pytest.raises(TypeError, match=r"^backoff must be .*call what makes one"):
+            face.run(Script(7), maker)
+
+
+def test_a_class_is_not_decorated_but_may_be_called_again():
+    tries = []
+
+    class Connection:
+        def __init__(self):
+            tries.append(self)
+            if len(tries) == 1:
+                raise OSError
+
+    for decorate in (retry, retry(ZeroBackOff())):
+        with pytest.raises(TypeError, match="not the class Connection"):
+            decorate(Connection)
+    assert isinstance(retry_call(Connection, ZeroBackOff()), Connection)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from backoff_ticker import CancellationToken
+from backoff_ticker import CancellationToken, ConstantBackOff, Ticker
 from backoff_ticker.testing import ClockLeakError, ClockUsageError, VirtualClock
 from backoff_ticker.testing._errors import ParticipantAborted
 
@@ -18,6 +19,45 @@ from .real_threads import in_real_thread
 def test_a_clock_is_entered_once(clock):
     with pytest.raises(ClockUsageError, match="entered once"):
         clock.__enter__()
+
+
+def test_what_somebody_patches_inside_the_block_stays_after_it():
+    """As a library for tests or for tracing does, which keeps what it found and calls that."""
+    usual = threading.Thread.start, ThreadPoolExecutor.submit
+    started = []
+
+    def use(clock):
+        thread = threading.Thread(target=clock.sleep, args=(5,), name="mine")
+        with ThreadPoolExecutor(1) as pool:
+            thread.start()
+            jobs = [pool.submit(clock.sleep, 7) for _ in range(2)]
+            thread.join()
+            assert clock.monotonic() == 5.0
+            for job in jobs:
+                job.result()
+        assert clock.monotonic() == 14.0
+        seen, started[:] = [name for name in started if name == "mine"], []
+        return seen
+
+    try:
+        with VirtualClock(auto=True) as clock:
+            start, submit = threading.Thread.start, ThreadPoolExecutor.submit
+            threading.Thread.start = lambda thread: (started.append(thread.name), start(thread))
+            ThreadPoolExecutor.submit = lambda *args: submit(*args)
+            assert use(clock) == ["mine"]
+        assert threading.Thread.start is not start
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(int).result() == 0
+        for _ in range(3):  # the new patches lie above theirs, which still calls the old ones
+            with VirtualClock(auto=True) as clock:
+                assert use(clock) == ["mine"]
+        threading.Thread.start, ThreadPoolExecutor.submit = start, submit  # theirs are undone
+        for _ in range(3):
+            with VirtualClock(auto=True) as clock:
+                assert use(clock) == []
+        assert (threading.Thread.start, ThreadPoolExecutor.submit) == usual
+    finally:
+        threading.Thread.start, ThreadPoolExecutor.submit = usual
 
 
 def test_participants_that_wait_are_ended_and_named():
@@ -111,6 +151,57 @@ def test_close_ends_the_step_of_another_thread():
         assert kernel.commands.wait_for(lambda: kernel._step is not None, 10)
     foreign.join(10)
     assert (refused.get_nowait(), sleeper.done()) == ("the clock was closed meanwhile", True)
+
+
+# Daemon threads
+
+
+def start_daemon(target):
+    thread = threading.Thread(target=target, daemon=True)
+    thread.start()
+    return thread
+
+
+def tick_for_ever():
+    for _ in Ticker(ConstantBackOff(1)):
+        pass
+
+
+def test_a_daemon_thread_is_a_leak_unless_daemons_may_stay():
+    with pytest.raises(ClockLeakError, match="1 participant"), VirtualClock() as clock:
+        daemon = start_daemon(tick_for_ever)
+        clock.advance(5)
+    daemon.join(10)
+    with VirtualClock(allow_daemons=True) as clock:
+        daemon = start_daemon(tick_for_ever)
+        clock.advance(5)
+    daemon.join(10)
+    assert not daemon.is_alive()
+
+
+def test_a_daemon_that_waits_for_something_else_may_stay_too():
+    stop = queue.SimpleQueue()
+    with VirtualClock(auto=True, allow_daemons=True) as clock:
+
+        def serve():
+            with clock.idle("serving"):
+                stop.get()
+
+        daemon = start_daemon(serve)
+        clock.sleep(5)
+    assert daemon.is_alive()
+    stop.put(None)
+    daemon.join(10)
+
+
+def test_tasks_and_other_threads_are_leaks_even_where_daemons_may_stay():
+    with (
+        pytest.raises(ClockLeakError, match=r"2 participants .*sleep-1.*usual"),
+        VirtualClock(allow_daemons=True) as clock,
+    ):
+        clock.spawn(clock.sleep, 5)
+        threading.Thread(target=clock.sleep, args=(5,), name="usual").start()
+        start_daemon(tick_for_ever)
 
 
 # Errors that nobody has received

@@ -53,6 +53,21 @@ def test_errors_have_one_root():
     assert issubclass(SettleTimeout, TimeoutError)
 
 
+def test_what_others_make_of_the_module_time_changes_nothing(auto, replaced_time):
+    stop = []
+
+    def compute():
+        with auto.idle("a result"):
+            while not stop:
+                pass
+
+    task = auto.spawn(compute)
+    auto.sleep(5)
+    stop.append(True)
+    task.join()
+    assert auto.monotonic() == 5.0
+
+
 # A participant that neither waits nor ends
 
 

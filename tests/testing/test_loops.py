@@ -7,8 +7,11 @@ import queue
 import socket
 import threading
 from contextlib import closing
+from types import new_class
 
-from backoff_ticker.testing import VirtualClock
+import pytest
+
+from backoff_ticker.testing import UntrackedLoopError, VirtualClock
 from tests.helpers import PATIENCE
 
 from .real_threads import in_real_thread
@@ -162,3 +165,55 @@ def test_a_loop_with_timers_left_does_not_go_back_in_time_once_its_clock_is_clos
         clock.sleep(1e10)
     assert loop.time() >= 1e10
     loop.close()
+
+
+# Loops that are not asyncio's
+
+
+class _ForeignBase:
+    """Like the base of uvloop's class: it only notes what it would do."""
+
+    def __init__(self):
+        self.done = []
+
+    def run_forever(self):
+        self.done.append("ran")
+
+    def run_until_complete(self, work):
+        self.done.append(work)
+
+    def close(self):
+        self.done.append("closed")
+
+
+class Foreign(_ForeignBase, asyncio.AbstractEventLoop):
+    """A loop that is no ``BaseEventLoop``, and has its own time."""
+
+
+def test_a_loop_that_is_not_asyncios_is_refused_at_once_in_the_thread_that_makes_it(clock):
+    def make():
+        with pytest.raises(UntrackedLoopError, match=r"asyncio's own loops .*, not <.*Foreign "):
+            Foreign()
+
+    make()
+    clock.spawn(clock.sleep, 5)
+    clock.spawn(make).result()
+    imported_late = new_class("ForeignImportedLate", (_ForeignBase, asyncio.AbstractEventLoop))
+    with pytest.raises(UntrackedLoopError, match="ImportedLate"):
+        imported_late()
+    clock.advance(5)
+
+
+def test_a_loop_that_is_not_asyncios_runs_outside_the_clock_only():
+    before, loop = dict(vars(Foreign)), Foreign()
+    with VirtualClock(auto=True):
+        with pytest.raises(UntrackedLoopError):
+            loop.run_forever()
+        with pytest.raises(UntrackedLoopError):
+            loop.run_until_complete("refused")
+        in_real_thread(lambda: loop.run_until_complete("in a thread of nobody's")).join(PATIENCE)
+    with VirtualClock(auto=True, strict=False):
+        loop.run_until_complete("if not strict")
+    loop.run_forever()
+    assert loop.done == ["in a thread of nobody's", "if not strict", "ran"]
+    assert dict(vars(Foreign)) == before

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 from concurrent.futures import BrokenExecutor, Future, ThreadPoolExecutor, as_completed, wait
 
 import pytest
@@ -138,3 +140,40 @@ def test_a_pool_that_outlives_the_clock_initializes_its_threads_in_real_time():
             job.result(10)
     assert clocks[0] is clock
     assert isinstance(clocks[1], SystemClock)
+
+
+def test_a_function_of_a_job_may_have_parameters_of_any_name(auto):
+    def keywords(**given):
+        return given
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(keywords, self=1, function=2).result() == {"self": 1, "function": 2}
+    assert auto.run(keywords, self=1, function=2) == {"self": 1, "function": 2}
+    assert auto.tracked(keywords)(self=1, function=2) == {"self": 1, "function": 2}
+
+
+@pytest.mark.parametrize("outcome", ["result", "error", "cancelled"])
+def test_a_job_that_has_ended_keeps_its_function_alive_no_longer(auto, outcome):
+    class Work:
+        def __call__(self):
+            if outcome == "error":
+                raise ConnectionError
+
+    gc.disable()  # nothing but the last reference ends it
+    try:
+        work = Work()
+        alive = weakref.ref(work)
+        with ThreadPoolExecutor(1) as pool:
+            before = pool.submit(auto.sleep, 1)
+            future = pool.submit(work)
+            if outcome == "cancelled":
+                future.cancel()
+            before.result()
+        del work
+        assert future.done()
+        if outcome == "error":
+            assert future.exception().__traceback__ is not None
+            future.exception().__traceback__ = None  # its frames refer to the function
+        assert alive() is None
+    finally:
+        gc.enable()

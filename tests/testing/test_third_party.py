@@ -200,6 +200,54 @@ def test_two_loops_talk_over_a_socket_before_their_time_outs(switching):
             assert clock.monotonic() == 3.0
 
 
+async def _converse(address, rounds):
+    """Ask again and again; an answer comes in two pieces."""
+    reader, writer = await asyncio.open_connection(*address)
+    for _ in range(rounds):
+        writer.write(b"x")
+        assert await asyncio.wait_for(reader.readexactly(2), 3600) == b"ok"
+    writer.close()
+    await writer.wait_closed()
+
+
+@pytest.mark.parametrize("pieces", [[b"o", b"k"], [b"ok"]], ids=["in two pieces", "at once"])
+def test_a_thread_that_serves_inside_idle_answers_in_time(switching, pieces):
+    rounds = effort.rounds(20, 500)
+    with VirtualClock(auto=True) as clock, socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve():
+            with clock.idle("serving"), closing(server.accept()[0]) as client:
+                while client.recv(1):
+                    for piece in pieces:
+                        client.sendall(piece)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        asyncio.run(_converse(server.getsockname(), rounds))
+        thread.join()
+        assert clock.monotonic() == 0.0
+
+
+@pytest.mark.parametrize("made_before", [False, True])
+def test_an_answer_in_two_pieces_over_a_socket_that_others_have_made_comes_in_time(made_before):
+    async def answer(reader, writer):
+        while await reader.read(1):
+            for piece in (b"o", b"k"):
+                writer.write(piece)
+                await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    async def main(listening):
+        async with await asyncio.start_server(answer, sock=listening):
+            await _converse(listening.getsockname(), effort.rounds(20, 500))
+
+    listening = socket.create_server(("127.0.0.1", 0)) if made_before else None
+    with VirtualClock(auto=True) as clock:
+        asyncio.run(main(listening or socket.create_server(("127.0.0.1", 0))))
+        assert clock.monotonic() == 0.0
+
+
 def test_an_item_of_a_queue_comes_at_its_own_time_inside_idle(switching):
     for _ in range(effort.rounds(8, 50)):
         with VirtualClock(auto=True) as clock:

@@ -170,9 +170,12 @@ def test_nothing_comes_when_a_collection_stops_the_ticker_at_the_last_moment() -
     import gc
 
     class Stopper:
+        def __init__(self, ticker: Ticker, stopped_at: list[int]) -> None:
+            self.ticker, self.stopped_at = ticker, stopped_at  # a late collection is not the next's
+
         def __del__(self) -> None:
-            ticker.stop()
-            stopped_at.append(ticker._state.current.number)
+            self.ticker.stop()
+            self.stopped_at.append(self.ticker._state.current.number)
 
     late = 0
     thresholds = gc.get_threshold()
@@ -182,8 +185,8 @@ def test_nothing_comes_when_a_collection_stops_the_ticker_at_the_last_moment() -
         stopped_at: list[int] = []
         gc.collect()
         gc.disable()
-        cycle = [Stopper()]
-        cycle.append(cycle)  # type: ignore[arg-type]
+        cycle: list[Any] = [Stopper(ticker, stopped_at)]
+        cycle.append(cycle)
         del cycle
         try:
             gc.set_threshold(threshold)

@@ -185,13 +185,25 @@ def test_other_readers_see_no_drops_of_a_sink(clock: VirtualClock) -> None:
 @pytest.mark.parametrize("name", ["Full", "QueueFull", "WouldBlock"])
 def test_a_sink_of_any_kind_may_say_that_it_is_full(clock: VirtualClock, name: str) -> None:
     sink = ShutdownSink()
-    sink.error = type(name, (Exception,), {})()
+    sink.error = type(name, (Exception,), {"__module__": "culsans"})()
     handle = Ticker(ConstantBackOff(10), clock=clock).send_to(sink)
     clock.settle()
     assert (handle.dropped, sink.ended) == (1, [])
     sink.error = None
     clock.advance(10)
     assert [(tick.number, tick.missed) for tick in sink.items] == [(2, 1)]
+
+
+def test_an_error_that_only_has_such_a_name_is_an_error(
+    clock: VirtualClock, unraisable: list[Any]
+) -> None:
+    sink = ShutdownSink()
+    sink.error = type("Full", (Exception,), {})("the disk")
+    ticker = Ticker(ConstantBackOff(10), clock=clock)
+    handle = ticker.send_to(sink)
+    clock.settle()
+    assert (handle.dropped, ticker.closed) == (0, True)
+    assert [shown.exc_value for shown in unraisable] == [sink.error]
 
 
 def test_what_pace_skip_dropped_and_what_found_no_room_add_up(clock: VirtualClock) -> None:
@@ -324,7 +336,7 @@ def test_a_sink_that_was_shut_down_ends_the_sending_quietly(
     ticker = Ticker(ConstantBackOff(10), clock=clock)
     ticker.send_to(sink)
     clock.settle()
-    sink.error = type(name, (Exception,), {})()
+    sink.error = type(name, (Exception,), {"__module__": "culsans"})()
     clock.advance(15)
     assert (unraisable, ticker.closed) == ([], False)
     clock.advance_to(1020)

@@ -138,6 +138,16 @@ def test_a_reset_drops_a_tick_that_was_given_back(clock: VirtualClock) -> None:
         ticker.receive_nowait()
 
 
+def test_a_reset_that_drops_ticks_given_back_leaves_no_gap_in_the_numbers() -> None:
+    ticker = Ticker(ZeroBackOff())
+    first, second = ticker.receive(), ticker.receive()
+    ticker._put_back(second)
+    ticker._put_back(first)
+    ticker.failure()  # says nothing to this policy, but has them given back now
+    ticker.reset(immediately=True)
+    assert ticker.receive().number == 1
+
+
 def test_a_reset_that_drops_a_tick_just_taken_leaves_no_gap_in_the_numbers(
     clock: VirtualClock,
 ) -> None:

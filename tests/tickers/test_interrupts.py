@@ -116,33 +116,6 @@ def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_it_usable(action: str) 
     assert stuck == []
 
 
-def test_an_interrupt_in_cancel_leaves_it_to_the_next_call_to_wake_everybody() -> None:
-    stuck: list[object] = []
-
-    def run(interrupt: InterruptAt) -> None:
-        token = CancellationToken()
-        child = token.child().child()
-        called: list[int] = []
-        handle = child.on_cancel(lambda: called.append(1))
-        waiters = [in_thread(t.wait, 5) for t in (token, child, child)]
-        eventually(lambda: len(child._wait_set().waiters) == 2, "they wait")
-        try:
-            with interrupt:
-                token.cancel("first")
-        except Interrupted:
-            pass
-        token.cancel("second")
-        for waiter in waiters:
-            if not waiter.result(PATIENCE):
-                stuck.append(interrupt.where)
-        handle.remove()
-        if not (child.cancelled and token.cause == child.cause and len(called) <= 1):
-            stuck.append((interrupt.where, child, token.cause, called))
-
-    assert each_place(run) > 10
-    assert stuck == []
-
-
 def test_an_interrupted_wait_leaves_nobody_behind_in_the_line() -> None:
     left: list[object] = []
 

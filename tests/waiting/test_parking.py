@@ -49,7 +49,7 @@ def test_a_thread_registers_everywhere_before_it_checks_and_then_leaves(
     def look(waiter: Waiter) -> None:
         seen.append([waiter in source.waiters for source in sources])
 
-    park_thread(clock, "test", sources, look)
+    park_thread(clock, "test", "a coroutine", sources, look)
     assert seen == [[True, True]]
     assert [len(source.waiters) for source in sources] == [0, 0]
 
@@ -63,12 +63,14 @@ def test_a_wake_up_between_the_last_check_and_the_park_is_not_lost(clock: Virtua
         source.close()
         return NO_DEADLINE
 
-    in_thread(park_thread, clock, "test", (source,), look).result(PATIENCE)
+    in_thread(park_thread, clock, "test", "a coroutine", (source,), look).result(PATIENCE)
 
 
 def test_a_parked_thread_wakes_at_its_deadline(clock: VirtualClock) -> None:
     source = WaitSet()
-    done = in_thread(park_thread, clock, "test", (source,), lambda _: clock.monotonic() + 5)
+    done = in_thread(
+        park_thread, clock, "test", "a coroutine", (source,), lambda _: clock.monotonic() + 5
+    )
     clock.settle()
     clock.advance(4.999)
     assert not done.done()
@@ -87,7 +89,7 @@ def test_a_thread_that_is_woken_checks_again_and_keeps_its_place_in_line(
         looks.append(waiter)
         return NO_DEADLINE if len(looks) < 3 else None
 
-    done = in_thread(park_thread, clock, "test", (line,), look)
+    done = in_thread(park_thread, clock, "test", "a coroutine", (line,), look)
     for turn in (1, 2):
         clock.settle()
         assert (len(looks), list(line.waiters)) == (turn, looks[:1])
@@ -107,7 +109,7 @@ def test_an_interrupted_thread_leaves_everything(
         raise error
 
     with pytest.raises(error):
-        park_thread(clock, "test", sources, look)
+        park_thread(clock, "test", "a coroutine", sources, look)
     assert [len(source.waiters) for source in sources] == [0, 0]
 
 
@@ -123,7 +125,7 @@ def test_an_interrupt_while_leaving_is_raised_once_all_is_left(clock: VirtualClo
 
     sources = WaitSet(), Interrupted(), WaitSet()
     with pytest.raises(KeyboardInterrupt):
-        park_thread(clock, "test", sources, lambda _: None)
+        park_thread(clock, "test", "a coroutine", sources, lambda _: None)
     assert [len(source.waiters) for source in sources] == [0, 0, 0]
 
 

@@ -7,15 +7,19 @@ notice it, and virtual time must not move before they have.
 
 from __future__ import annotations
 
-from time import monotonic, sleep
+import threading
 from typing import TYPE_CHECKING
 
+from ...clock import SystemClock
 from ._stall_detector import is_active
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ..participants._participant import Participant
+
+_never = threading.Lock()
+_never.acquire()  # a wait for it sleeps, whatever somebody makes of `time.sleep`
 
 _PAUSE = 1e-4
 """Seconds for which the interpreter is released, so that a woken thread can run."""
@@ -47,10 +51,11 @@ def wait_for_return(idle: Iterable[Participant], came_back: Callable[[], bool]) 
     watched = [one for one in idle if not one.works_idle]
     if not watched:
         return False
+    monotonic = SystemClock().monotonic
     quiet, began = 0, monotonic()
     end, needed = began + _LIMIT, _QUIET_LOOKS
     while monotonic() < end:
-        sleep(_PAUSE)
+        _never.acquire(timeout=_PAUSE)
         if came_back():
             return True
         if any(is_active(one.native) for one in watched):

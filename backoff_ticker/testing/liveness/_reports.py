@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from contextvars import Context
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..._validation import safe_repr
 from ..participants._participant import State
 from ..participants._timers import in_seconds
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from ..participants._participant import Participant
 
 _PACKAGE = os.path.abspath(f"{__file__}/../../..")  # noqa: PTH100 - texts
+_TESTING = os.path.join(_PACKAGE, "testing")  # noqa: PTH118
 _STANDARD_LIBRARY = os.path.dirname(os.path.abspath(os.__file__))  # noqa: PTH100, PTH120
 _SITE_PACKAGES = os.path.join(_STANDARD_LIBRARY, "site-packages")  # noqa: PTH118
 _OF_THREADS = ("threading.py", os.path.join("futures", "thread.py"))  # noqa: PTH118
@@ -30,11 +33,11 @@ class Snapshot(NamedTuple):
 
     Attributes:
         now: The time in nanoseconds.
-        timeout: The ``settle_timeout``, in real seconds.
+        timeout: For how long time may stand still, in real seconds.
         driver: The thread that drives the clock.
         members: The participants that time waits for.
         expected: The names of tracked functions that have not been called yet.
-        frozen: Why time is frozen.
+        frozen: What holds time.
     """
 
     now: int
@@ -56,7 +59,7 @@ def stuck(snapshot: Snapshot, what: str) -> str:
     busy = [one for one in members if one.state in (State.RUNNING, State.QUEUED, State.HELD)]
     threads = [f"thread {one.name!r}{_place(one.ident)}" for one in busy]
     missing = [f"{name}, tracked, was not called yet" for name in snapshot.expected]
-    frozen = [f"time is held by external({why!r})" for why in snapshot.frozen]
+    frozen = [f"time is held by {what}" for what in snapshot.frozen]
     who = "; ".join([*threads, *missing, *frozen])
     return (
         f"{what} gave up after {snapshot.timeout:g} s of real time {at(snapshot.now)}: {len(busy)} "
@@ -79,6 +82,28 @@ def driver_waits(snapshot: Snapshot) -> str:
         f"({snapshot.driver.what}), every participant does, and time stands still. Call advance() "
         "first, await advance_async(), wait in a participant, or use auto-advance."
     )
+
+
+def on_another_clock(called: str, other: object, current: object) -> str:
+    """Return the text for an object on another clock than the thread that uses it."""
+    return (
+        f"{called} is on another clock, {other!r}: it was made before `with clock:`, or with "
+        f"clock=. Make it inside: thread {threading.current_thread().name!r} is on {current!r}."
+    )
+
+
+def called_object() -> str | None:
+    """Return the object of this package that the user's code has called; None: only a clock."""
+    frame: FrameType | None = sys._getframe(1)
+    called = None
+    while frame is not None and (path := frame.f_code.co_filename).startswith(_PACKAGE):
+        if not path.startswith(_TESTING):
+            called = frame
+        frame = frame.f_back
+    if called is None:
+        return None
+    variables = called.f_locals
+    return safe_repr(variables["self"]) if "self" in variables else f"{called.f_code.co_name}()"
 
 
 def leaks(participants: list[Participant]) -> str:

@@ -64,12 +64,16 @@ class SettleTimer:
             self._progress_since = real
         elif progress != self._progress:
             self._progress, self._progress_since = progress, real
-        limit = max(_FROZEN, self.seconds) if frozen else self.patience(now, members)
+        limit = self.limit(frozen=True) if frozen else self.patience(now, members)
         together = max(limit, _ALL_TOGETHER * self.seconds)
         if real - self._progress_since < limit and real - self._still_since < together:
             return False
         self._progress_since = self._still_since = real
         return True
+
+    def limit(self, *, frozen: bool) -> float:
+        """Return the time-out in seconds, at most."""
+        return max(_FROZEN, self.seconds) if frozen else self.seconds
 
     def patience(self, now: int, members: Collection[Participant]) -> float:
         """Return the time-out in seconds; short if only abandoned participants are waited for."""

@@ -58,6 +58,8 @@ class Participant:
         native: The identifier of its thread in the operating system.
         home: The kernel that it belongs to, for code that knows only the thread.
         counted: Whether time waits for it. False for the thread that drives a clock manually.
+        helper: Whether another package than the user's started its thread.
+        daemon: Whether its thread is a daemon thread that the code under test has started.
         begun: Whether its thread runs.
         state: What it is doing.
         turn: A locked lock; released when the participant may run.
@@ -86,8 +88,10 @@ class Participant:
         "begun",
         "break_select",
         "counted",
+        "daemon",
         "error",
         "has_news",
+        "helper",
         "home",
         "ident",
         "last_turn",
@@ -115,6 +119,8 @@ class Participant:
         self.native: int | None = None
         self.home: object = home
         self.counted: bool = counted
+        self.helper: bool = False
+        self.daemon: bool = False
         self.begun: bool = False
         self.state: State = State.RUNNING
         self.turn: threading.Lock = threading.Lock()

@@ -59,6 +59,7 @@ class LoopDriver:
         # A loop that has timers already continues from its own time.
         ahead = loop.time() - kernel.parking.seconds if loop._scheduled else 0.0
         self.timers: LoopTimers = LoopTimers(loop, ahead, kernel.parking.next_order)
+        self._holders: dict[object, str] = {}
         self._polls = 0
         self._polls_since = 0.0
         self._own_resolution = loop._clock_resolution
@@ -215,22 +216,37 @@ class LoopDriver:
         with counted(kernel, participant):
             self.participant = participant
             participant.loop_tasks = self._tasks
+            for holder, what in self._holders.items():
+                kernel.post(kernel.freeze_time, holder, what)
             try:
                 yield
             finally:
                 self.participant = participant.loop_tasks = None
+                for holder in self._holders:
+                    kernel.post(kernel.unfreeze_time, holder)
+
+    def hold_time(self, holder: object, what: str) -> None:
+        """Stop time while the loop runs, until ``release_time(holder)``."""
+        self._holders[holder] = what
+        if self.participant is not None:
+            self.kernel.post(self.kernel.freeze_time, holder, what)
+
+    def release_time(self, holder: object) -> None:
+        """Undo ``hold_time(holder)``."""
+        self._holders.pop(holder, None)
+        self.kernel.post(self.kernel.unfreeze_time, holder)
 
 
 def loop_timer(
     loop: asyncio.AbstractEventLoop, when: float, callback: Callable[[], object]
 ) -> TimerHandle:
     """Call ``callback()`` in a loop that a clock drives, at ``when`` on that clock."""
-    driver = _found_driver(loop)
+    driver = found_driver(loop)
     assert driver is not None  # noqa: S101 - the caller knows its kernel
     return LoopTimer(loop, driver.timers.ahead, when, callback)
 
 
-def _found_driver(loop: object) -> LoopDriver | None:
+def found_driver(loop: object) -> LoopDriver | None:
     """Return the driver of a loop, if a clock drives it."""
     driver = getattr(loop, "__dict__", {}).get(_DRIVER)
     return driver if isinstance(driver, LoopDriver) else None
@@ -238,7 +254,7 @@ def _found_driver(loop: object) -> LoopDriver | None:
 
 def loop_kernel(loop: object) -> Kernel | None:
     """Return the kernel of the clock that drives a loop; None: the loop has real time."""
-    driver = _found_driver(loop)
+    driver = found_driver(loop)
     return None if driver is None else driver.kernel
 
 
@@ -248,14 +264,15 @@ def driver_of(loop: Any, kernel: Kernel) -> LoopDriver:  # noqa: ANN401
     Raises:
         UntrackedLoopError: The loop has no selector, or is not one of asyncio's own.
     """
-    driver = _found_driver(loop)
+    driver = found_driver(loop)
     if driver is not None:
         if driver.kernel is kernel:
             return driver
         driver.detach()
     if not isinstance(loop, selector_events.BaseSelectorEventLoop):
         raise UntrackedLoopError(
-            f"a virtual clock cannot drive {loop!r}: run the code on clock.new_event_loop()"
+            f"a virtual clock drives asyncio's own loops with a selector, not {loop!r}: run the "
+            "code with asyncio.run(), or on clock.new_event_loop()"
         )
     return LoopDriver(kernel, loop)
 
@@ -293,7 +310,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def _making(original: Callable[..., Any]) -> Callable[..., Any]:
-    def make(loop: Any, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
+    def make(loop: Any, /, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         original(loop, *args, **kwargs)
         kernel = None if isinstance(loop, VirtualLoop) else kernel_here()
         if kernel is not None:

@@ -94,19 +94,23 @@ class _Pool:
 
 
 class _Job:
-    """A job, submitted to a pool in place of the function."""
+    """A job, submitted to a pool in place of the function.
+
+    Its future refers to it, even once the job has ended, and it keeps nothing alive then.
+    """
 
     def __init__(self, pool: _Pool, function: Callable[..., Any]) -> None:
-        self.function: Callable[..., Any] = function
+        self._function: Callable[..., Any] | None = function
         self.name: str = f"job {name_of(function)}"
         self.participant: Participant | None = None
         self.future: Future[Any] | None = None
         self._pool = pool
         self._unclaimed = [True]
 
-    def __call__(self, *args: object, **kwargs: object) -> object:
+    def __call__(self, /, *args: object, **kwargs: object) -> object:
+        assert self._function is not None  # noqa: S101 - it is called once
         try:
-            return self.function(*args, **kwargs)
+            return self._function(*args, **kwargs)
         except ParticipantAborted:
             raise ClockLeakError(f"{self.name} still waited at close") from None
 
@@ -122,6 +126,8 @@ class _Job:
         except ParticipantAborted:
             if self.future is not None:
                 self.future.cancel()
+        finally:
+            self._function = self.future = None
 
     def _claim(self) -> bool:
         """Return True to one caller: the worker that begins the job, or the code that drops it."""
@@ -134,6 +140,7 @@ class _Job:
         """Forget a job whose future was done before a worker took it; the last of its callbacks."""
         if future.cancelled():
             return  # a worker will take it, and notify the waiters of the future
+        self._function = self.future = None
         if self._claim():
             future._done_callbacks.append(self._forget)  # type: ignore[attr-defined]
 
@@ -165,7 +172,7 @@ def _submitting(original: Callable[..., Any]) -> Callable[..., Any]:
         **kwargs: object,
     ) -> Future[Any]:
         kernel = kernel_here()
-        if kernel is None:
+        if kernel is None or isinstance(function, _Job):
             future: Future[Any] = original(executor, function, *args, **kwargs)
             return future
         pool = _pools.get(executor)

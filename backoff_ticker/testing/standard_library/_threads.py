@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from concurrent.futures import thread as pools
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from .._errors import ParticipantAborted, VirtualDeadlockError
 from .._kernel import kernel_here
 from .._thread_side import attached, wait_for_end
 from ..participants._participant import PARTICIPANT, Participant, State
+from ._helpers import is_of_others
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,12 +25,16 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
         kernel = kernel_here()
         target = getattr(thread, "_target", None)
         is_scheduler = isinstance(getattr(target, "__self__", None), Scheduler)
+        # A process that a loop waits for in a thread of asyncio's holds time, not that thread.
+        waits_for_process = getattr(target, "__name__", "") == "_do_waitpid"
         # A job of a pool counts, not its worker. The clock's own threads count only as tasks.
         counts_anyway = target is _pool_worker or PARTICIPANT in vars(thread)
-        if kernel is None or is_scheduler or counts_anyway:
+        if kernel is None or is_scheduler or waits_for_process or counts_anyway:
             original(thread)
             return
         participant = Participant(thread.name, home=kernel)
+        participant.helper = is_of_others(sys._getframe(1))
+        participant.daemon = thread.daemon
         own = vars(thread)  # a `run` in here takes precedence over that of a subclass
         replaced = own.get("run")
 

@@ -1,0 +1,92 @@
+"""Objects on the system clock that a thread of a virtual clock uses.
+
+An object keeps the clock that was current when it was made. One that was made before the virtual
+clock was entered would wait in real time, while virtual time stands still. Such a wait is one
+on the virtual clock if it has no limit of time, and is refused otherwise.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from ..clock import SystemClock
+from ._errors import ClockUsageError
+from ._kernel import kernel_here
+from ._thread_side import VirtualParker
+from .liveness._reports import called_object, on_another_clock
+from .participants._participant import State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..clock import Parker
+    from ._kernel import Kernel
+
+
+class _Parker:
+    """Where a thread of a virtual clock waits for an object on the system clock."""
+
+    __slots__ = ("_kernel", "_real", "_virtual")
+
+    def __init__(self, kernel: Kernel, real: Parker, what: str) -> None:
+        self._kernel = kernel
+        self._real = real
+        self._virtual = VirtualParker(kernel, what)
+
+    def park(self, deadline: float | None) -> bool:
+        """Wait on the virtual clock; until ``deadline`` only inside ``idle()`` or ``external()``.
+
+        Raises:
+            ClockUsageError: There is a deadline, and an object of this package has set it.
+        """
+        if deadline is None:
+            return self._virtual.park(None)
+        _check_real_time_is_meant(self._kernel)
+        return self._real.park(deadline)
+
+    def unpark(self) -> None:
+        """End the wait, or the next one."""
+        self._virtual.unpark()
+        self._real.unpark()
+
+
+def _check_real_time_is_meant(kernel: Kernel) -> None:
+    """Raise a ``ClockUsageError``, unless the caller said so or uses nothing but a clock."""
+    called = called_object()
+    if called is not None and kernel.participant_here("").state is not State.EXTERNAL:
+        text = on_another_clock(called, SystemClock(), kernel.clock)
+        raise ClockUsageError(f"{text} To wait in real time, use clock.external(...) in a thread.")
+
+
+def _is_ours(kernel: Kernel) -> bool:
+    """Whether this thread is a participant of a clock, or drives it."""
+    ident = threading.get_ident()
+    return ident in kernel.by_ident or ident == kernel.driver.ident
+
+
+# Patches
+
+
+def _parking(original: Callable[..., Any]) -> Callable[..., Any]:
+    def parker(clock: SystemClock, what: str = "") -> Parker:
+        kernel, real = kernel_here(), original(clock, what)
+        return real if kernel is None or not _is_ours(kernel) else _Parker(kernel, real, what)
+
+    return parker
+
+
+def _calling(original: Callable[..., Any]) -> Callable[..., Any]:
+    def call_at(clock: SystemClock, when: Any, callback: Any, *, loop: Any = None) -> Any:  # noqa: ANN401
+        kernel = kernel_here()
+        if kernel is not None and _is_ours(kernel):
+            _check_real_time_is_meant(kernel)
+        return original(clock, when, callback, loop=loop)
+
+    return call_at
+
+
+SYSTEM_CLOCK_PATCHES = [
+    (SystemClock, "parker", _parking),
+    (SystemClock, "call_at", _calling),
+]

@@ -1,0 +1,200 @@
+"""Helper threads of other packages, which wait for work without holding time up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import multiprocessing
+import queue
+import sysconfig
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+from logging.handlers import QueueHandler, QueueListener
+from pathlib import Path
+
+import anyio
+import pytest
+
+from backoff_ticker.testing import SettleTimeout, VirtualClock
+from tests import effort
+
+from .real_threads import in_real_thread
+
+INSTALLED = Path(sysconfig.get_paths()["purelib"]) / "some_package" / "threads.py"
+_names = {"threading": threading}
+exec(
+    compile(
+        "def start(target):\n"
+        "    thread = threading.Thread(target=target, daemon=True)\n"
+        "    thread.start()\n"
+        "    return thread\n",
+        str(INSTALLED),
+        "exec",
+    ),
+    _names,
+)
+start_in_package = _names["start"]
+"""Starts a thread as an installed package would do."""
+
+
+@pytest.fixture(params=["usual", "hostile"])
+def switching(request):
+    """Usual and hostile switching between threads."""
+    if request.param == "hostile":
+        request.getfixturevalue("hostile_switching")
+
+
+def test_a_worker_of_anyio_does_not_stop_time(auto):
+    async def main():
+        for _ in range(3):
+            await anyio.to_thread.run_sync(auto.sleep, 2)
+            await anyio.sleep(1)
+
+    anyio.run(main)
+    assert auto.monotonic() == 9.0
+
+
+class Sink(logging.Handler):
+    """Notes each record and the time at which it came."""
+
+    def __init__(self, monotonic):
+        super().__init__()
+        self.seen = []
+        self._monotonic = monotonic
+
+    def emit(self, record):
+        self.seen.append((record.getMessage(), self._monotonic()))
+
+
+def test_records_reach_a_queue_listener_at_their_own_time(auto):
+    records, sink = queue.Queue(), Sink(auto.monotonic)
+    handler = QueueHandler(records)
+    listener = QueueListener(records, sink)
+    listener.start()
+    for number in range(3):
+        auto.sleep(5)
+        handler.handle(logging.makeLogRecord({"msg": str(number)}))
+    auto.sleep(5)
+    listener.stop()
+    assert sink.seen == [("0", 5.0), ("1", 10.0), ("2", 15.0)]
+
+
+def test_a_listener_that_outlives_the_clock_goes_on_and_is_no_leak():
+    records, sink = queue.Queue(), Sink(lambda: 0)
+    listener = QueueListener(records, sink)
+    with VirtualClock() as clock:
+        listener.start()
+        clock.advance(1)
+    for number in range(3):
+        records.put(logging.makeLogRecord({"msg": str(number)}))
+    listener.stop()
+    assert [message for message, _ in sink.seen] == ["0", "1", "2"]
+
+
+def test_time_does_not_pass_work_that_was_handed_over(switching):
+    rounds = effort.rounds(30, 1000)
+    with VirtualClock(auto=True) as clock:
+        work, done = queue.Queue(), []
+
+        def serve():
+            while (number := work.get()) is not None:
+                clock.sleep(0.25)
+                done.append((number, clock.monotonic()))
+
+        helpers = [start_in_package(serve) for _ in range(2)]
+        for number in range(rounds):
+            work.put(number)
+            clock.sleep(1)
+        for _ in helpers:
+            work.put(None)
+        for helper in helpers:
+            helper.join()
+    assert done == [(number, number + 0.25) for number in range(rounds)]
+
+
+def test_work_from_a_thread_that_the_clock_does_not_know_is_counted_too(clock):
+    work, taken = queue.Queue(), []
+
+    def serve():
+        taken.append(work.get())
+        clock.sleep(5)
+        taken.append(clock.monotonic())
+
+    helper = start_in_package(serve)
+    clock.settle()
+    in_real_thread(lambda: work.put("item")).join(10)
+    clock.settle()
+    assert taken == ["item"]
+    clock.advance(5)
+    assert taken == ["item", 5.0]
+    helper.join()
+
+
+class NotifiedEarly(threading.Condition):
+    """Notified as soon as a waiter has released it."""
+
+    def _release_save(self):
+        saved = super()._release_save()
+        with self:
+            self.notify()
+        return saved
+
+
+def test_a_notice_that_comes_before_the_wait_has_begun_ends_it(auto):
+    condition, woken = NotifiedEarly(threading.Lock()), []
+
+    def serve():
+        with condition:
+            woken.append(condition.wait())
+        auto.sleep(1)
+
+    helper = start_in_package(serve)
+    helper.join()
+    assert (woken, auto.monotonic()) == ([True], 1.0)
+
+
+def test_a_wait_without_the_lock_is_refused_as_usual(auto):
+    refused = []
+
+    def serve():
+        try:
+            threading.Condition().wait()
+        except RuntimeError as error:
+            refused.append(str(error))
+
+    start_in_package(serve).join()
+    assert refused == ["cannot wait on un-acquired lock"]
+
+
+def test_a_thread_of_the_test_itself_still_holds_time():
+    items = queue.Queue()
+    with VirtualClock(settle_timeout=0.2) as clock:
+        thread = threading.Thread(target=items.get)
+        thread.start()
+        with pytest.raises(SettleTimeout):
+            clock.advance(1)
+        items.put(None)
+        thread.join()
+
+
+@pytest.fixture
+def processes(auto):
+    """A pool of one process, which is not forked because this process has threads."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+@pytest.mark.slow
+def test_a_pool_of_processes_holds_time_while_it_works_only(auto, processes):
+    async def main():
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(10)
+        async with asyncio.timeout(3):
+            await loop.run_in_executor(processes, time.sleep, 0.05)
+        assert auto.monotonic() == 10.0
+        await asyncio.sleep(10)
+
+    asyncio.run(main())
+    assert list(processes.map(abs, [-1, -2])) == [1, 2]
+    assert auto.monotonic() == 20.0

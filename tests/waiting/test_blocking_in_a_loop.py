@@ -1,0 +1,106 @@
+"""Waits for threads in an event loop are refused before they block it; the rest works."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    Channel,
+    ConstantBackOff,
+    Ticker,
+    Timer,
+    merge,
+    retry_call,
+    select,
+)
+from tests.helpers import PATIENCE, in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HOUR = 3600.0
+
+
+def full() -> Channel[Any]:
+    channel = Channel[Any](1)
+    channel.send(1)
+    return channel
+
+
+def pending() -> Ticker:
+    ticker = Ticker(ConstantBackOff(HOUR))
+    ticker.receive()
+    return ticker
+
+
+def failing() -> None:
+    raise OSError("of the operation")
+
+
+WAITS: dict[str, Callable[[], object]] = {
+    "await token.wait_async()": lambda: CancellationToken().wait(1),
+    "await channel.receive_async()": lambda: Channel[Any]().receive(timeout=1),
+    "await channel.send_async()": lambda: full().send(2),
+    "an AsyncTicker": lambda: next(pending()),
+    "await select_async()": lambda: select(Channel(), Timer(), timeout=1),
+    "async for": lambda: next(merge(Channel())),
+    "a coroutine function": lambda: retry_call(failing, ConstantBackOff(HOUR)),
+}
+
+
+@pytest.mark.parametrize("instead", WAITS)
+def test_it_is_refused_and_the_way_for_coroutines_is_named(instead: str) -> None:
+    async def main() -> None:
+        with pytest.raises(RuntimeError, match="would block the event loop") as caught:
+            WAITS[instead]()
+        assert str(caught.value).endswith(f"; use {instead}")
+
+    asyncio.run(main())
+
+
+def test_the_error_of_the_operation_is_the_cause_where_a_retry_would_wait() -> None:
+    async def main() -> None:
+        with pytest.raises(RuntimeError) as caught:
+            retry_call(failing, ConstantBackOff(HOUR))
+        assert isinstance(caught.value.__cause__, OSError)
+
+    asyncio.run(main())
+
+
+def test_a_refused_wait_leaves_nothing_behind() -> None:
+    channel: Channel[str] = Channel()
+
+    async def main() -> None:
+        for refused in (channel.receive, lambda: channel.send("lost")):
+            with pytest.raises(RuntimeError):
+                refused()
+
+    asyncio.run(main())
+    receiver = in_thread(channel.receive)
+    channel.send("sent", PATIENCE)
+    assert receiver.result(PATIENCE) == "sent"
+
+
+def test_calls_that_need_not_wait_work() -> None:
+    async def main() -> list[object]:
+        token, ticker = CancellationToken(), Ticker(ConstantBackOff(HOUR))
+        token.cancel("enough")
+        channel: Channel[str] = Channel(1)
+        channel.send("item")
+        return [token.wait(), ticker.receive().number, select(token)[1], channel.receive()]
+
+    assert asyncio.run(main()) == [True, 1, "enough", "item"]
+
+
+def test_a_time_out_of_zero_looks_without_a_wait() -> None:
+    async def main() -> None:
+        assert not CancellationToken().wait(0)
+        for receive in (Channel[Any]().receive, pending().receive):
+            with pytest.raises(TimeoutError):
+                receive(timeout=0)
+
+    asyncio.run(main())
