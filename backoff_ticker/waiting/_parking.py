@@ -80,10 +80,15 @@ class LoopWaiter(Waiter, Alarm):
     def await_next(
         self, clock: Clock, recheck: Callable[[LoopWaiter], float | None]
     ) -> asyncio.Future[None] | None:
-        """Return what to await until the next wake-up or deadline; None: the wait is over."""
+        """Register everywhere; return what to await until the next wake-up or deadline.
+
+        None: the wait is over.
+        """
         timer, self._timer = self._timer, None
         if timer is not None and not timer.cancel():
             return None  # the deadline has passed
+        for source in self.sources:
+            source.add(self)
         deadline = recheck(self)
         if deadline is None:
             return None
@@ -185,8 +190,6 @@ async def park_coroutine(
     """Suspend this coroutine as ``park_thread`` blocks a thread."""
     waiter = LoopWaiter(sources, limit)
     try:
-        for source in sources:
-            source.add(waiter)
         while (future := waiter.await_next(clock, recheck)) is not None:
             await future
     finally:  # as in park_thread
