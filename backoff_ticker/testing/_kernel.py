@@ -57,7 +57,7 @@ from ._errors import (
     UntrackedThreadError,
     VirtualDeadlockError,
 )
-from .liveness._external_waits import loops_with_news, wait_for_return
+from .liveness._external_waits import loops_with_news, wait_for_return, works_inside_idle
 from .liveness._main_thread_interrupt import MainThreadInterrupt
 from .liveness._reports import (
     Snapshot,
@@ -486,7 +486,10 @@ class Kernel:
         if self._stall_detector.is_stalled(real, run_queue.turns_given, running):
             self._share_turn()
         driver = self.driver
-        if driver in run_queue.running and self._driver_activity.has_changed(driver.native):
+        driver_works = driver in run_queue.running and self._driver_activity.has_changed(
+            driver.native
+        )
+        if driver_works or any(works_inside_idle(one) for one in run_queue.external):
             self.parking.progress += 1
         somebody_waits = self._step is not None or driver.state is State.PARKED
         if not somebody_waits and not self._driver_delays_others():
@@ -551,6 +554,7 @@ class Kernel:
         """Whether a participant may still act, or auto-advance could still fire a timer."""
         run_queue = self.run_queue
         acts = run_queue.running or run_queue.queue or self.commands.firing
+        acts = acts or any(works_inside_idle(one) for one in run_queue.external)
         delayed = self._expected or self._frozen
         timers = self._auto > 0 and self.parking.timers.first() is not None
         return bool(acts or delayed or timers)

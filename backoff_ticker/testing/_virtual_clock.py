@@ -441,7 +441,8 @@ class VirtualClock:
         """Do not count this thread inside the block, which waits for what the clock cannot see.
 
         That may be an item of a ``queue.Queue``. Time may pass meanwhile. On Linux, where a thread
-        can be seen to sleep, time does not pass before the thread has taken what is there already.
+        can be seen to sleep, time does not pass before the thread has taken what is there already,
+        and a thread that computes inside is in no deadlock.
 
         Raises:
             ClockUsageError: An event loop runs in this thread: its waits do not block; or this is
