@@ -9,6 +9,7 @@ from ..._process import after_fork
 from ...clock import current_clocks
 from .._kernel import kernels
 from .._other_clocks import SYSTEM_CLOCK_PATCHES
+from ._conditions import CONDITION_PATCHES
 from ._futures import FUTURE_PATCHES
 from ._helpers import HELPER_PATCHES
 from ._loops import LOOP_PATCHES
@@ -23,6 +24,7 @@ _PATCHES: list[tuple[Any, str, Callable[[Any], Any]]] = [
     *FUTURE_PATCHES,
     *POOL_PATCHES,
     *LOOP_PATCHES,
+    *CONDITION_PATCHES,
     *HELPER_PATCHES,
     *SYSTEM_CLOCK_PATCHES,
 ]
