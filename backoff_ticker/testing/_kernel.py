@@ -148,6 +148,8 @@ class Kernel:
         strict: Whether only participants, and the driver, may wait.
         driver: The thread that entered the clock.
         by_ident: The participants that run, by the identifier of their thread.
+        epoch: How far wall time is ahead, in seconds, if the module ``time`` tells the clock's;
+            None: it tells real time.
         entered: Whether the clock's ``with`` block runs.
         closed: Whether the clock is closed.
         loops: The event loops that run on the clock's time.
@@ -175,6 +177,7 @@ class Kernel:
         self.strict: bool = strict
         self.driver: Participant = driver
         self.by_ident: dict[int, Participant] = {}
+        self.epoch: float | None = None
         self.entered: bool = False
         self.closed: bool = False
         self.loops: list[DrivenLoop] = []
