@@ -237,7 +237,7 @@ def test_a_callback_that_ran_or_was_removed_leaves_no_timer(clock: VirtualClock)
 
 
 def test_all_callbacks_on_a_deadline_share_one_timer(clock: VirtualClock) -> None:
-    token = CancellationToken(clock).child(timeout=5)
+    token = CancellationToken(clock=clock).child(timeout=5)
     runs: list[int] = []
     handles = [token.on_cancel(lambda number=number: runs.append(number)) for number in range(100)]
     assert len(clock.pending()) == 1
@@ -275,7 +275,7 @@ def test_a_callback_that_comes_as_the_last_other_is_removed_has_a_timer(
         def call_at(self, when: float, callback: Any) -> Any:
             return Timer(clock.call_at(when, callback))
 
-    token = CancellationToken(MeddledClock()).child(timeout=5)  # type: ignore[arg-type]
+    token = CancellationToken(clock=MeddledClock()).child(timeout=5)  # type: ignore[arg-type]
     assert token.on_cancel(lambda: None).remove() is True
     clock.advance(5)
     assert runs == ["cancelled", "called"]
@@ -290,7 +290,7 @@ def test_a_callback_without_a_scheduler_is_not_registered(clock: VirtualClock) -
         def call_at(self, when: float, callback: Any) -> Any:
             raise RuntimeError("can't start new thread")
 
-    token = CancellationToken(NoThreads()).child(timeout=5)  # type: ignore[arg-type]
+    token = CancellationToken(clock=NoThreads()).child(timeout=5)  # type: ignore[arg-type]
     runs: list[str] = []
     with pytest.raises(RuntimeError, match="can't start"):
         token.on_cancel(lambda: runs.append("called"))
