@@ -293,10 +293,7 @@ class CancellationToken(Source, ProcessBound):
         if not callable(callback):
             raise TypeError(f"callback must be callable, not {safe_repr(callback)}")
         handle = CallbackHandle(self, callback)
-        if not self.cancelled:
-            handle._pin()
-        # Register before checking: a cancel after the check finds the callback.
-        self._cells.setdefault("callbacks", {})[handle] = None
+        handle._register()
         if self.cancelled:
             interrupt = handle._run()
             if interrupt is not None:

@@ -11,7 +11,8 @@ Invariants:
 
 References: a child holds its parents; a parent holds its children weakly. A registered callback
 keeps its token alive for as long as something can cancel it: the roots of the tree pin its handle,
-and so does the clock's timer if there is a deadline.
+and the clock's timer, one for
+all its callbacks, keeps the token if there is a deadline.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import weakref
 from _thread import get_ident
 from contextvars import copy_context
 
+from .. import _process
 from .._unraisable import report
 
 TYPE_CHECKING = False
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
             callbacks: Registered callbacks, oldest first, until they have run.
             running_callbacks: Idents of the threads that are running its callbacks.
             pins: Callbacks of descendants, which a root keeps alive.
+            timers: The one that calls the callbacks at the deadline, while there are any; by
+                process generation, since the scheduler of a forked child starts empty.
         """
 
         cause: Cause
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
         callbacks: dict[CallbackHandle, None]
         running_callbacks: dict[int, None]
         pins: dict[CallbackHandle, None]
+        timers: dict[int, TimerHandle]
 
     class Node(Protocol):
         """A token, as the tree sees it."""
@@ -133,6 +138,39 @@ def _run_callbacks(token: Node) -> BaseException | None:
     return interrupt
 
 
+def _watch_deadline(token: Node) -> None:
+    """Have a timer at the deadline: one for all callbacks of a token. It keeps the token alive.
+
+    Callbacks are registered before this, and removed before ``_unwatch_deadline()``, so of two
+    threads that do both at the same time the later one sees what the other has done.
+    """
+    if token._deadline is None:
+        return
+    timers = token._cells.get("timers") or token._cells.setdefault("timers", {})
+    if _process.generation not in timers:
+        timer = token._clock.call_at(token._deadline, lambda: _expire(token))
+        if timers.setdefault(_process.generation, timer) is not timer:
+            timer.cancel()
+    if not token._cells.get("callbacks"):  # a cancel has called them meanwhile
+        _unwatch_deadline(token)
+
+
+def _unwatch_deadline(token: Node) -> None:
+    """Cancel the timer at the deadline if there is no callback any more."""
+    timers = token._cells.get("timers")
+    if timers and not token._cells.get("callbacks"):
+        timer = timers.pop(_process.generation, None)
+        if timer is not None:
+            timer.cancel()
+        if token._cells.get("callbacks"):
+            _watch_deadline(token)
+
+
+def _expire(token: Node) -> None:
+    if token.cancelled:  # reading it notes that the deadline has passed
+        cancel_tree(token)
+
+
 class CallbackHandle:
     """A callback registered with ``CancellationToken.on_cancel``; ``remove()`` prevents the call.
 
@@ -146,14 +184,13 @@ class CallbackHandle:
         True
     """
 
-    __slots__ = ("_callback", "_claim", "_context", "_pins", "_timer", "_token")
+    __slots__ = ("_callback", "_claim", "_context", "_pins", "_token")
 
     def __init__(self, token: Node, callback: Callable[[], object]) -> None:
         self._token = token
         self._callback = callback
         self._context = copy_context()
         self._claim: dict[int, object] = {}
-        self._timer: TimerHandle | None = None
         self._pins: list[dict[CallbackHandle, None]] = []
 
     def remove(self) -> bool:
@@ -189,7 +226,7 @@ class CallbackHandle:
         return None
 
     def _pin(self) -> None:
-        """Make the roots of the tree and the deadline's timer keep the token alive."""
+        """Make the roots of the tree keep the token alive."""
         ancestors = dict.fromkeys(self._token._parents)
         todo = list(ancestors)
         for token in todo:
@@ -201,26 +238,29 @@ class CallbackHandle:
                 if parent not in ancestors:
                     ancestors[parent] = None
                     todo.append(parent)
-        if self._token._deadline is not None:
-            try:
-                self._timer = self._token._clock.call_at(self._token._deadline, self._expire)
-            except BaseException:
-                self._unpin()
-                raise
 
-    def _expire(self) -> None:
-        if self._token.cancelled:  # reading it notes that the deadline has passed
-            cancel_tree(self._token)
+    def _register(self) -> None:
+        """Have the callback called when the token is cancelled, by its deadline too.
+
+        Raises:
+            RuntimeError: The scheduler thread cannot be started.
+        """
+        try:
+            if not self._token.cancelled:
+                self._pin()
+            # A cancel that comes after the caller's check finds the callback.
+            self._token._cells.setdefault("callbacks", {})[self] = None
+            if not self._token.cancelled:
+                _watch_deadline(self._token)
+        except BaseException:
+            self._forget()
+            raise
 
     def _forget(self) -> None:
         self._token._cells.get("callbacks", {}).pop(self, None)
-        self._unpin()
-
-    def _unpin(self) -> None:
         for pins in self._pins:
             pins.pop(self, None)
-        if self._timer is not None:
-            self._timer.cancel()
+        _unwatch_deadline(self._token)
 
     def __repr__(self) -> str:
         return f"<CallbackHandle of {self._callback!r}>"

@@ -22,7 +22,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from itertools import repeat
 
 from .. import _process
@@ -34,6 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, NoReturn
+    from weakref import ref
 
     from ..waiting import LoopWaiter, ThreadWaiter, Waiter
 
@@ -75,40 +76,41 @@ class RendezvousQueue(WaitQueue):
         super().__init__()
         self._room = room
         self._owed = owed
-        self._present: dict[Waiter, None] = {}  # includes those woken, until they leave
+        self._present: dict[ref[Waiter], None] = {}  # includes those woken, until they leave
 
     def add(self, waiter: Waiter) -> None:
         room, present = self._room, self._present
-        self.waiters[waiter] = None
-        if waiter not in present:
+        super().add(waiter)
+        if waiter.ref not in present:
             # ATOMIC: no call until the permit is added, so that an interrupt finds both or neither.
-            present[waiter] = None
+            present[waiter.ref] = None
             room += PERMIT
 
     def leave(self, waiter: Waiter) -> None:
+        self._retract(waiter.ref)
+        super().leave(waiter)
+
+    def _retract(self, waiter: ref[Waiter]) -> None:
         room, owed, present = self._room, self._owed, self._present
         try:
             # ATOMIC: no call until the permit is taken or owed, as in add().
             del present[waiter]
         except KeyError:
-            pass
-        else:
-            try:
-                del room[-1]
-            except IndexError:
-                owed += PERMIT
-        super().leave(waiter)
+            return
+        try:
+            del room[-1]
+        except IndexError:
+            owed += PERMIT
 
     def forget_stale(self) -> None:
         """Take back the permits of receivers that cannot leave; see ``Waiter.is_stale``."""
-        try:
-            first = next(iter(self.waiters), None)
-        except RuntimeError:
-            first = None  # it changed between the two calls
-        if first is None or first.is_stale:
-            for waiter in list(self._present):
-                if waiter.is_stale:
-                    self.leave(waiter)
+        for domain in self._domains():
+            if self._first_of(domain) is not None:
+                return
+        for each in list(self._present):
+            waiter = each()
+            if waiter is None or waiter.is_stale:
+                self._retract(each)
 
 
 def _raise_closed(_: object) -> NoReturn:
@@ -124,7 +126,6 @@ class Buffer:
         accept: Appends to them, or raises ``ChannelClosed``.
         pending: The sends that wait for room, in order.
         receivers: The receivers that wait.
-        waiting: Those of them that were not woken yet.
         room: Permits; None: the capacity is infinite.
         closed: Whether nothing more is accepted.
     """
@@ -141,7 +142,6 @@ class Buffer:
         "pending",
         "receivers",
         "room",
-        "waiting",
     )
 
     def __init__(self, capacity: int | None) -> None:
@@ -151,19 +151,18 @@ class Buffer:
         self.accept: Callable[[Any], None] = items.append
         self.closed = False
         self.receivers = WaitQueue()
-        self.pending: deque[PendingSend] | tuple[()] = ()
+        self.pending: OrderedDict[PendingSend, None] | tuple[()] = ()
         self.room: list[None] | None = None
         self._rendezvous: RendezvousQueue | None = None
         if capacity is not None:
             self.room = []
             self._owed: list[None] = []
             self._unused = repeat(None, capacity)
-            pending: deque[PendingSend] = deque()
+            pending: OrderedDict[PendingSend, None] = OrderedDict()
             self.pending = pending
-            self._next_pending = map(deque.popleft, repeat(pending))
+            self._next_pending = map(OrderedDict.popitem, repeat(pending), repeat(False))  # noqa: FBT003
             if capacity == 0:
                 self.receivers = self._rendezvous = RendezvousQueue(self.room, self._owed)
-        self.waiting = self.receivers.waiters
 
     # Receiving
 
@@ -181,14 +180,14 @@ class Buffer:
                 try:
                     # ATOMIC: no call since the pop failed, so that an item accepted meanwhile is
                     # not overtaken by the next of its sender; and none until it is decided.
-                    for pending in self._next_pending:
+                    for pending, _ in self._next_pending:
                         box = pending.box if pending.generation == _process.generation else NO_BOX
                         item = box[0]
                         del box[0]
                         pending.accepted = True
                         break
-                except IndexError:
-                    continue  # its sender withdrew it
+                except LookupError:
+                    continue  # another thread took it, or its sender withdrew it
                 try:
                     self._wake_sender(pending)
                 except BaseException:
@@ -235,7 +234,7 @@ class Buffer:
 
     def wake_receiver(self) -> None:
         """Wake the next receiver, if there is something to receive."""
-        if self.waiting and (self.items or (self.pending and not self.closed)):
+        if self.items or (self.pending and not self.closed):
             self.receivers.wake_next()
 
     # Sending
@@ -259,8 +258,9 @@ class Buffer:
                 return False
         try:
             self.accept(item)  # ATOMIC: close() must not come between the lookup and the call.
-            if self.waiting:
-                self.receivers.wake_next()
+            receivers = self.receivers
+            if receivers.lone is not None or receivers.lines:
+                receivers.wake_next()
         except BaseException:
             self.wake_receiver()
             raise
@@ -281,7 +281,7 @@ class Buffer:
 
     def line_up(self, pending: PendingSend) -> None:
         """Let a send wait for room, unless there is some now, or the channel is closed."""
-        self.pending.append(pending)  # type: ignore[union-attr]  # the capacity is finite
+        self.pending[pending] = None  # type: ignore[index]  # the capacity is finite
         self.admit_pending()
         if self.closed:
             self.withdraw(pending)
@@ -295,10 +295,7 @@ class Buffer:
         except IndexError:
             return False
         pending.accepted = False
-        try:
-            self.pending.remove(pending)  # type: ignore[union-attr]
-        except ValueError:
-            pass  # the thread that found its box empty has removed it
+        self.pending.pop(pending, None)  # type: ignore[union-attr]
         return True
 
     def admit_pending(self) -> None:
@@ -310,12 +307,12 @@ class Buffer:
                 return
             try:
                 # ATOMIC: no call until the item is accepted, so that no interrupt loses it.
-                for pending in self._next_pending:
+                for pending, _ in self._next_pending:
                     box = pending.box if pending.generation == _process.generation else NO_BOX
                     item = box[0]
                     del box[0]
                     break
-            except IndexError:
+            except LookupError:
                 room += PERMIT  # another thread took the last one, or its sender withdrew it
                 continue
             try:
@@ -343,11 +340,11 @@ class Buffer:
         while self.pending:
             try:
                 # ATOMIC: no call until it is decided.
-                for pending in self._next_pending:
+                for pending, _ in self._next_pending:
                     del pending.box[0]
                     pending.accepted = False
                     break
-            except IndexError:
+            except LookupError:
                 continue
             try:
                 self._wake_sender(pending)

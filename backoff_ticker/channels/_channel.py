@@ -48,7 +48,8 @@ class Channel(Source, ProcessBound, Generic[T]):
     Wakes when: a receiver by an item, a sender by room (at a rendezvous, by a receiver), both by
     ``close()``.
     If cancelled or interrupted: a receiver takes no item, and passes the wake-up that it got on to
-    the next. The item of a sender may have been accepted at the same moment.
+    the next. The item of a sender may have been accepted, at any time until the error is raised;
+    its ``timeout`` is exact.
     Thread safety: every method, from any thread; those that do not wait also from signal handlers,
     finalizers and callbacks.
 
@@ -138,8 +139,9 @@ class Channel(Source, ProcessBound, Generic[T]):
             # the rest. receive() takes from _next_item for the same reason.
             try:
                 buffer.accept(item)  # ATOMIC: as in Buffer.put()
-                if buffer.waiting:
-                    buffer.receivers.wake_next()
+                receivers = buffer.receivers
+                if receivers.lone is not None or receivers.lines:
+                    receivers.wake_next()
             except BaseException:
                 buffer.wake_receiver()
                 raise
@@ -163,8 +165,9 @@ class Channel(Source, ProcessBound, Generic[T]):
         if buffer.room is None and timeout is None:
             try:
                 buffer.accept(item)  # ATOMIC: as in Buffer.put()
-                if buffer.waiting:
-                    buffer.receivers.wake_next()
+                receivers = buffer.receivers
+                if receivers.lone is not None or receivers.lines:
+                    receivers.wake_next()
             except BaseException:
                 buffer.wake_receiver()
                 raise
@@ -192,7 +195,9 @@ class Channel(Source, ProcessBound, Generic[T]):
     async def send_async(self, item: T, timeout: float | timedelta | None = None) -> None:
         """Wait in a coroutine until ``item`` is accepted, as ``send()`` does in a thread.
 
-        If it is cancelled, the item may have been accepted in the same moment.
+        If it is cancelled, by ``asyncio.timeout()`` too, the item may have been sent, at any time
+        until the error is raised, and cannot be taken back. Use ``timeout``, which is exact (after
+        its ``TimeoutError`` the item was not sent), or make the receiver ignore repeats.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         if self._calls_to_checkpoint <= 0:
@@ -203,8 +208,9 @@ class Channel(Source, ProcessBound, Generic[T]):
         if buffer.room is None:
             try:
                 buffer.accept(item)  # ATOMIC: as in Buffer.put()
-                if buffer.waiting:
-                    buffer.receivers.wake_next()
+                receivers = buffer.receivers
+                if receivers.lone is not None or receivers.lines:
+                    receivers.wake_next()
             except BaseException:
                 buffer.wake_receiver()
                 raise

@@ -36,40 +36,77 @@ _GRACE = 0.05
 """Seconds for which one new handle is enough for everything that is overdue."""
 
 
-class LoopTimer:
-    """A callback in a loop: called once, in the context it was set in, unless cancelled before."""
+_IN_SUBCLASSES: tuple[str, ...] = ()  # a literal would tell mypy that there are no attributes
 
-    __slots__ = ("_callback", "_context", "_heap", "when")
 
-    def __init__(self, when: float, callback: Callable[[], object], heap: _TimerHeap) -> None:
-        self.when = when
-        self._callback: Callable[[], object] | None = callback
-        self._context: Context | None = copy_context()
-        self._heap = heap
+class Alarm:
+    """A callback in a loop that is its own timer, and is called in no context of its own.
 
-    @property
-    def spent(self) -> bool:
-        """Whether it was called or cancelled."""
-        return self._callback is None
+    A coroutine that waits needs no other object. One that is set again forgets the time before.
+
+    Subclasses have slots for the attributes.
+
+    Attributes:
+        when: The time at which it is due, in the clock's monotonic seconds.
+        _heap: Where it was set last.
+        _number: Of its entry there; None: it is not set, was called, or was cancelled.
+    """
+
+    __slots__ = _IN_SUBCLASSES
+
+    when: float
+    _heap: _TimerHeap | None
+    _number: int | None
+
+    def fire(self) -> None:
+        """What happens at the time."""
+        raise NotImplementedError
+
+    def __call__(self) -> None:
+        self.fire()
+
+    def is_due_by(self, number: int) -> bool:
+        """Whether entry ``number`` of the heap still stands for it."""
+        return self._number == number
 
     def cancel(self) -> bool:
         """Prevent the call; True if this is what prevented it."""
-        # ATOMIC: no call between reading the callback and the store; run() does the same. A list
+        # ATOMIC: no call between reading the number and the store; run() does the same. A list
         # to pop from, as in the scheduler, would cost memory for each waiting coroutine.
-        if self._callback is None:
+        if self._number is None:
             return False
-        self._callback = None
-        self._context = None
-        self._heap.cancelled += 1
+        self._number = None
+        self._heap.cancelled += 1  # type: ignore[union-attr]
         return True
 
-    def run(self) -> None:
-        """Run the callback, unless cancelled."""
-        # ATOMIC: no call between reading the callback and the store.
+    def run(self, number: int) -> None:
+        """Make the call, unless it was cancelled, or set again, since entry ``number``."""
+        # ATOMIC: no call between reading the number and the store.
+        if self._number == number:
+            self._number = None
+            self.fire()
+
+
+class LoopTimer(Alarm):
+    """A callback in a loop: called once, in the context it was set in, unless cancelled before."""
+
+    __slots__ = ("_callback", "_context", "_heap", "_number", "when")
+
+    def __init__(self, callback: Callable[[], object]) -> None:
+        self._callback: Callable[[], object] | None = callback
+        self._context: Context | None = copy_context()
+        self._heap = None
+        self._number = None
+
+    def fire(self) -> None:
         callback, context = self._callback, self._context
         self._callback = self._context = None
         if callback is not None and context is not None:
             context.run(callback)
+
+    def cancel(self) -> bool:
+        self._callback = self._context = None
+        return super().cancel()
 
 
 class _TimerHeap:
@@ -97,25 +134,27 @@ class _TimerHeap:
         self.loop = weakref.ref(loop)
         self.cancelled = 0
         self._monotonic = monotonic
-        self._heap: list[tuple[float, int, LoopTimer]] = []
+        self._heap: list[tuple[float, int, Alarm]] = []
         self._added = 0
         self._handles: list[tuple[float, LoopHandle]] = []  # by time; the next to fire is last
         self._grace_ends = 0.0  # monotonic; until then overdue timers get no second handle
 
-    def add(
-        self, loop: AbstractEventLoop, when: float, callback: Callable[[], object]
-    ) -> LoopTimer:
-        if self.cancelled * 2 > len(self._heap):
+    def add(self, loop: AbstractEventLoop, when: float, alarm: Alarm) -> None:
+        heap, handles = self._heap, self._handles
+        if self.cancelled * 2 > len(heap):
             self._sweep()
-        timer = LoopTimer(when, callback, self)
-        self._added += 1
-        heappush(self._heap, (when, self._added, timer))
+        self._added = number = self._added + 1
+        alarm.when = when
+        alarm._heap = self
+        alarm._number = number
+        heappush(heap, (when, number, alarm))
         try:
-            self._ensure_handle(loop, when)
+            # Most often a handle that is not overdue fires before all timers; then that is enough.
+            if not handles or not self._monotonic() < handles[-1][0] <= heap[0][0]:
+                self._ensure_handle(loop, when)
         except BaseException:
-            timer.cancel()
+            alarm.cancel()
             raise
-        return timer
 
     def _ensure_handle(self, loop: AbstractEventLoop, when: float) -> None:
         """Arm a handle for a new timer, and one for those that are overdue."""
@@ -133,7 +172,7 @@ class _TimerHeap:
 
     def _sweep(self) -> None:
         self.cancelled = 0
-        self._heap[:] = [entry for entry in self._heap if not entry[2].spent]
+        self._heap[:] = [entry for entry in self._heap if entry[2].is_due_by(entry[1])]
         heapify(self._heap)
         if len(self._handles) > len(self._heap) + _SPARE_HANDLES:
             for _, handle in self._handles:
@@ -163,7 +202,8 @@ class _TimerHeap:
                 least = 0.0
             last = self._added
             while heap and heap[0][0] <= now and heap[0][1] <= last:
-                heappop(heap)[2].run()
+                _, number, alarm = heappop(heap)
+                alarm.run(number)
             if self.cancelled * 2 > len(heap):
                 self._sweep()
         finally:
@@ -199,10 +239,16 @@ class LoopTimers(threading.local):
         Raises:
             RuntimeError: The loop is closed.
         """
+        if loop.is_closed():
+            raise RuntimeError(f"{loop!r} is closed: no callback can be set in it")
+        timer = LoopTimer(callback)
+        self.set_alarm(when, timer, loop)
+        return timer
+
+    def set_alarm(self, when: float, alarm: Alarm, loop: AbstractEventLoop) -> None:
+        """Call ``alarm.fire()`` in ``loop``, which runs here, at ``when``."""
         timers = None if self._last is None else self._last()
         if timers is None or timers.loop() is not loop:
             timers = _TimerHeap(loop, self._monotonic)
             self._last = weakref.ref(timers)
-        if loop.is_closed():
-            raise RuntimeError(f"{loop!r} is closed: no callback can be set in it")
-        return timers.add(loop, when, callback)
+        timers.add(loop, when, alarm)

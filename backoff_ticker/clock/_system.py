@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from .._validation import LARGEST, as_number, safe_repr
-from ._loop_timers import LoopTimers
+from ._loop_timers import Alarm, LoopTimers
 from ._scheduler import Scheduler, SystemParker
 from ._time import monotonic, wall_time
 
@@ -58,6 +58,9 @@ class SystemClock:
             RuntimeError: The scheduler thread cannot be started (no threads left, or the
                 interpreter is shutting down), or the loop is closed.
         """
+        if loop is not None and isinstance(callback, Alarm):
+            loop_timers.set_alarm(when, callback, loop)
+            return callback
         if not callable(callback):
             raise TypeError(f"callback must be callable, not {safe_repr(callback)}")
         if when.__class__ is not float or not -LARGEST <= when <= LARGEST:

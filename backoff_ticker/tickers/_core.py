@@ -32,7 +32,7 @@ from ._tick import Pace, Tick
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, NoReturn, TypedDict
+    from typing import Any, NoReturn
 
     from ..cancellation import CancellationToken
     from ..channels import TimerLike
@@ -40,12 +40,6 @@ if TYPE_CHECKING:
     from ..policies import BackOff
     from ..waiting import Waiter, WaitSet
     from ._timer import TickerTimer
-
-    class _Once(TypedDict, total=False):
-        token: CancellationToken
-        ending: CloseReason
-        readers: WaitLine
-        error_raised_by: tuple[int]
 
 
 _new_tuple = tuple.__new__
@@ -66,8 +60,9 @@ class TickerCore(Source):
 
     Attributes:
         _state: Holds the ``PendingTick``.
-        _set_once: What is set once, by any thread: ``dict.setdefault`` is atomic.
-        _ending: Why the ticker has ended, once ``_set_once`` has decided it.
+        _token: The token that was given.
+        _ending: Why the ticker has ended; the first reason stays.
+        _raised_error: Whether a reader was given the error of the policy.
         _readers: The line of readers, once there is one.
         _reset_epoch: Replaced by each ``reset()``, before the reset takes effect.
         _first_ignores_cancel: Whether the first tick was delivered regardless of the token.
@@ -80,12 +75,13 @@ class TickerCore(Source):
         "_first_ignores_cancel",
         "_monotonic",
         "_pace",
+        "_raised_error",
         "_readers",
         "_reset_epoch",
         "_run",
-        "_set_once",
         "_state",
         "_timer",
+        "_token",
     )
 
     def _begin(
@@ -105,7 +101,8 @@ class TickerCore(Source):
         self._reset_epoch: object = None
         self._ending: CloseReason | None = None
         self._first_ignores_cancel = True
-        self._set_once: _Once = {} if token is None else {"token": token}
+        self._token = token
+        self._raised_error = False
         self._readers: WaitLine | None = None
         self._state = AtomicState(first_tick(pace, self._monotonic()))
         self._timer: TickerTimer | None = None
@@ -116,7 +113,7 @@ class TickerCore(Source):
         self._run = self._start_run(backoff)
 
     def _start_run(self, backoff: BackOff) -> PolicyRun:
-        token = self._set_once.get("token")
+        token = self._token
         policy = start_policy("backoff", backoff, self._clock)
         return PolicyRun(policy, self._clock, () if token is None else (token,))
 
@@ -148,8 +145,9 @@ class TickerCore(Source):
     def _announce(self, reason: CloseReason) -> None:
         if self._ending is None:
             reason = self._unannounced_ending() or reason
-            self._ending = self._set_once.setdefault("ending", reason)
-        readers = self._set_once.get("readers")
+            # ATOMIC: no call between the look and the store: the first ending stays.
+            self._ending = self._ending or reason  # type: ignore[redundant-expr]
+        readers = self._readers
         if readers is not None:
             readers.close()
         if self._timer is not None:
@@ -168,8 +166,9 @@ class TickerCore(Source):
         reason = self.close_reason
         end = self._state.current.end
         if reason is CloseReason.FAILED and end is not None and end.error is not None:
-            mark = (get_ident(),)
-            if self._set_once.setdefault("error_raised_by", mark) is mark:
+            # ATOMIC: no call between the look and the store: one reader gets the error.
+            was_raised, self._raised_error = self._raised_error, True
+            if not was_raised:
                 raise end.error
             raise TickerClosed(reason) from end.error
         raise TickerClosed(reason)  # type: ignore[arg-type]
@@ -243,7 +242,7 @@ class TickerCore(Source):
                     self._ending is None
                     and self._reset_epoch is epoch
                     and not state.deferred
-                    and (readers is None or not readers.waiters)
+                    and (readers is None or (readers.lone is None and not readers.lines))
                 ):
                     return tick
                 try:
@@ -314,7 +313,7 @@ class TickerCore(Source):
         if timer is not None:
             tick = timer.with_time_sent(tick)
             after.due, after.missed = None, 0
-            self._state.deferred.append(self._start_timer)
+            self._state.defer(self._start_timer)
         step = after, tick
         cancelled = token is not None and not ignores_cancel and token.cancelled
         # ATOMIC: no call from this check of the endings to the return of ``_poll``.
@@ -383,7 +382,7 @@ class TickerCore(Source):
                 return pending.rolled_back(tick.number)
             return pending.replace(returned=(*pending.returned, tick))
 
-        self._state.deferred.append(put)
+        self._state.defer(put)
         if self._readers is not None:
             self._readers.wake_firsts()
 
@@ -391,7 +390,7 @@ class TickerCore(Source):
 
     def _defer(self, rule: Callable[[PendingTick], PendingTick]) -> None:
         """Have a rule applied: now, or by the thread that has claimed the state."""
-        self._state.deferred.append(lambda pending: self._followed_by_timer(rule(pending)))
+        self._state.defer(lambda pending: self._followed_by_timer(rule(pending)))
         self._release()
 
     def _release(self) -> None:
@@ -466,7 +465,9 @@ class TickerCore(Source):
         """Return the line of readers; made with the first of them."""
         line = self._readers
         if line is None:
-            line = self._readers = self._set_once.setdefault("readers", WaitLine())
+            line = WaitLine()
+            # ATOMIC: no call between the look and the store: there is one line.
+            self._readers = line = line if self._readers is None else self._readers
         return line
 
     @property

@@ -8,7 +8,7 @@ from .._errors import TickerClosed
 from .._sentinels import EMPTY
 from .._unraisable import report
 from .._validation import LONGEST_WAIT, safe_repr, whole_repr
-from ..waiting import Waiter, complete, current_loop
+from ..waiting import ALONE, Waiter, complete, current_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,9 +138,9 @@ class _Forwarder(Waiter):
         self.wake()
 
     @property
-    def wake_domain(self) -> object:
-        """Itself: it watches the time alone, for no other waiter."""
-        return self
+    def wake_domain(self) -> int:
+        """It watches the time alone, for no other waiter."""
+        return ALONE
 
     def wake(self) -> bool:
         """Have ``fire()`` run soon, in its thread."""

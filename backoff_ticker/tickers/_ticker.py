@@ -8,9 +8,9 @@ from .._validation import as_seconds
 from ..waiting import (
     CHECKPOINT_EVERY,
     NO_DEADLINE,
+    LoopWaiter,
     checkpoint,
     complete,
-    park_coroutine,
     park_thread,
 )
 from ._base import BaseTicker
@@ -184,14 +184,24 @@ class AsyncTicker(BaseTicker):
         if self._state.current.number % CHECKPOINT_EVERY == 0:
             await checkpoint
         tick: Tick = self._poll()
-        return await self._wait_for_tick(limit, seconds) if tick is EMPTY else tick
-
-    async def _wait_for_tick(self, limit: float, seconds: float) -> Tick:
+        if tick is not EMPTY:
+            return tick
         while True:
             if limit != NO_DEADLINE and self._monotonic() >= limit:
                 raise TimeoutError(f"no tick within {seconds} s")
-            await park_coroutine(self._clock, self._wait_sets(), self._recheck, limit)
-            tick: Tick = self._poll(first_poll=False)
+            # What park_coroutine() does, and again in __anext__(): each coroutine more would add an
+            # eighth to the memory of a reader that waits.
+            waiter = LoopWaiter(self._wait_sets(), limit)
+            try:
+                while (future := waiter.await_next(self._clock, self._recheck)) is not None:
+                    await future
+            finally:
+                try:
+                    waiter.end()
+                except BaseException:
+                    waiter.end()
+                    raise
+            tick = self._poll(first_poll=False)
             if tick is not EMPTY:  # ATOMIC: no jump back between taking a tick and its return
                 return tick
 
@@ -205,7 +215,20 @@ class AsyncTicker(BaseTicker):
             tick: Tick = self._poll()
             if tick is not EMPTY:
                 return tick
-            return await self._wait_for_tick(NO_DEADLINE, NO_DEADLINE)
+            while True:
+                waiter = LoopWaiter(self._wait_sets())
+                try:
+                    while (future := waiter.await_next(self._clock, self._recheck)) is not None:
+                        await future
+                finally:
+                    try:
+                        waiter.end()
+                    except BaseException:
+                        waiter.end()
+                        raise
+                tick = self._poll(first_poll=False)
+                if tick is not EMPTY:  # ATOMIC: as in receive()
+                    return tick
         except TickerClosed:
             raise StopAsyncIteration from None
 

@@ -51,7 +51,7 @@ class AtomicState:
 
     def __init__(self, state: State) -> None:
         self.current: Any = state
-        self.deferred: list[Callable[[Any], State]] = []
+        self.deferred: list[Callable[[Any], State]] | tuple[()] = ()
 
     def replace(
         self,
@@ -105,6 +105,12 @@ class AtomicState:
     def is_claimed(self, state: State) -> bool:
         """Whether ``state`` is claimed and has not been replaced yet."""
         return _process.generation in state.claim and self.current is state
+
+    def defer(self, rule: Callable[[Any], State]) -> None:
+        """Have ``rule`` applied by the next thread to release a claim, or to ``run_deferred()``."""
+        # ATOMIC: no call until the rule stands in the list. There is none before the first rule.
+        self.deferred = deferred = self.deferred or []
+        deferred.append(rule)
 
     def run_deferred(self) -> None:
         """Apply the deferred rules, unless a thread that has claimed the state will."""

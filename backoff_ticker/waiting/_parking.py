@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import threading
 from sys import modules
+from weakref import ref
 
+from .. import _process
 from .._unraisable import report
+from ..clock import Alarm
 from ._wait_set import NO_DEADLINE, Waiter
 
 TYPE_CHECKING = False
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator
     from typing import Final
 
-    from ..clock import Clock
+    from ..clock import Clock, TimerHandle
     from ._wait_set import WaitSet
 
 
@@ -43,11 +46,6 @@ class ThreadWaiter(Waiter):
         self.chains_wakeups: bool = threading.get_ident() != threading.main_thread().ident
         self._parker = clock.parker(what)
 
-    @property
-    def wake_domain(self) -> object:
-        """None for all threads except the main thread."""
-        return None if self.chains_wakeups else self
-
     def park(self, deadline: float) -> bool:
         """Wait until woken (True) or until ``deadline`` (False)."""
         return self._parker.park(None if deadline == NO_DEADLINE else deadline)
@@ -61,17 +59,53 @@ class ThreadWaiter(Waiter):
         return True
 
 
-class LoopWaiter(Waiter):
-    """A coroutine in one wait."""
+class LoopWaiter(Waiter, Alarm):
+    """A coroutine in one wait; ``park_coroutine()`` shows how to use it."""
 
-    __slots__ = ("future", "loop")
+    __slots__ = ("_heap", "_number", "_timer", "future", "loop", "when")
 
     loop: asyncio.AbstractEventLoop  # type: ignore[mutable-override]  # it always has one
 
     def __init__(self, sources: Collection[WaitSet] = (), limit: float = NO_DEADLINE) -> None:
-        super().__init__(sources, limit)
-        self.loop = current_loop()
+        # What super().__init__() does, without the call: the hot path of a coroutine that waits.
+        self.generation = _process.generation
+        self.sources = sources
+        self.limit = limit
+        self.ref = ref(self)
+        self.loop = _running_loop()
         self.future: asyncio.Future[None] | None = None
+        self._timer: TimerHandle | None = None
+        self._number: int | None = None
+
+    def await_next(
+        self, clock: Clock, recheck: Callable[[LoopWaiter], float | None]
+    ) -> asyncio.Future[None] | None:
+        """Register everywhere; return what to await until the next wake-up or deadline.
+
+        None: the wait is over.
+        """
+        timer, self._timer = self._timer, None
+        if timer is not None and not timer.cancel():
+            return None  # the deadline has passed
+        for source in self.sources:
+            source.add(self)
+        deadline = recheck(self)
+        if deadline is None:
+            return None
+        # A wake-up that comes before the future exists is a call into this loop, and so it runs
+        # after the caller has begun to await the future.
+        self.future = future = self.loop.create_future()
+        if deadline != NO_DEADLINE:
+            self._timer = clock.call_at(deadline, self, loop=self.loop)
+        return future
+
+    def end(self) -> None:
+        """Cancel the timer and leave all sources. May be repeated."""
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+        for source in self.sources:
+            source.leave(self)
 
     def wake(self) -> bool:
         """Resolve the future: at once in a task of its loop, else by ``call_soon_threadsafe()``.
@@ -155,28 +189,14 @@ async def park_coroutine(
 ) -> None:
     """Suspend this coroutine as ``park_thread`` blocks a thread."""
     waiter = LoopWaiter(sources, limit)
-    loop = waiter.loop
     try:
-        for source in sources:
-            source.add(waiter)
-        woken = True
-        while woken and (deadline := recheck(waiter)) is not None:
-            # A wake-up that comes before the future exists is a call into this loop, and so it
-            # runs after the await below has begun.
-            waiter.future = loop.create_future()
-            if deadline == NO_DEADLINE:
-                await waiter.future
-                continue
-            timer = clock.call_at(deadline, waiter.fire, loop=loop)
-            try:
-                await waiter.future
-            finally:
-                woken = timer.cancel()
+        while (future := waiter.await_next(clock, recheck)) is not None:
+            await future
     finally:  # as in park_thread
         try:
-            _leave_all(waiter)
+            waiter.end()
         except BaseException:
-            _leave_all(waiter)
+            waiter.end()
             raise
 
 
@@ -186,9 +206,18 @@ def current_loop() -> asyncio.AbstractEventLoop:
     Raises:
         RuntimeError: No loop runs here.
     """
-    if "asyncio" not in modules:
-        import asyncio  # noqa: F401 - an import statement costs more than the look-up
-    return modules["asyncio"].get_running_loop()  # type: ignore[no-any-return]
+    return _running_loop()
+
+
+def _import_asyncio() -> asyncio.AbstractEventLoop:
+    global _running_loop  # noqa: PLW0603 - so that only the first coroutine imports it
+    import asyncio
+
+    _running_loop = asyncio.get_running_loop
+    return _running_loop()
+
+
+_running_loop: Callable[[], asyncio.AbstractEventLoop] = _import_asyncio
 
 
 def current_task() -> asyncio.Task[object]:

@@ -4,11 +4,17 @@ Whatever can be waited for (a token, the readers of a ticker, a channel) owns a 
 the waiters in it, without knowing whether a thread or a coroutine waits. A wake-up carries no
 value: it means "check again", and the value stays where it is until a reader takes it.
 
+Each set has the waiters of a wake domain in a line of their own, so that the first of each domain
+is found at once, however many wait.
+
 Nothing here takes a lock, so wake-ups may come from signal handlers and finalizers. Everything is
 done by single operations of dicts whose keys run no Python code; those are atomic.
 """
 
 from __future__ import annotations
+
+from collections import OrderedDict
+from weakref import ref
 
 from .. import _process
 
@@ -16,32 +22,45 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable, Collection, Iterable
-    from typing import TypeVar, Unpack
+    from typing import Any, TypeVar, Unpack
 
     from typing_extensions import TypeVarTuple
 
     T = TypeVar("T")
     Ts = TypeVarTuple("Ts")
 
+    # A plain dict would look through all the places at its front that have become empty.
+    Line = OrderedDict[ref["Waiter"], None]
+
 NO_DEADLINE = float("inf")
 """The deadline of a wait that only a wake-up ends."""
+
+THREADS = 0
+"""The wake domain of all threads except the main thread."""
+
+ALONE = 1
+"""In place of a wake domain: the waiter has one of its own."""
 
 
 class Waiter:
     """One wait of a thread or a coroutine; any thread or loop may wake it any number of times.
+
+    Whoever waits keeps it alive. The sets hold it weakly, so that an event loop that is dropped
+    is collected with its coroutines, whatever they wait for.
 
     Attributes:
         sources: Where it is registered.
         limit: When it gives up, in monotonic seconds, or ``NO_DEADLINE``.
         generation: The process generation that it belongs to. In a forked child the threads and
             loops of the parent no longer run.
+        ref: The weak reference to it that stands in the sets.
         loop: The event loop in which ``fire()`` must run; None: ``wake()`` may be called anywhere.
         chains_wakeups: Whether it leaves as soon as it is woken, so that a set that is closed
             wakes only the first such waiter, and each wakes the next as it leaves. Many threads
             woken at once would only compete for the interpreter.
     """
 
-    __slots__ = ("generation", "limit", "sources")
+    __slots__ = ("__weakref__", "generation", "limit", "ref", "sources")
 
     loop: AbstractEventLoop | None = None
     chains_wakeups = False
@@ -50,14 +69,18 @@ class Waiter:
         self.generation: int = _process.generation
         self.sources: Collection[WaitSet] = sources
         self.limit: float = limit
+        self.ref: ref[Waiter] = ref(self)
 
     @property
-    def wake_domain(self) -> object:
+    def wake_domain(self) -> int:
         """Waiters with the same wake domain share one leader, which alone watches the time.
 
-        By default the domain is the loop, or None: all threads are one domain.
+        It is the identity of the loop (a reference would keep the loop alive), ``THREADS``, or
+        ``ALONE``.
         """
-        return self.loop
+        if self.loop is not None:
+            return id(self.loop)
+        return THREADS if self.chains_wakeups else ALONE
 
     @property
     def is_stale(self) -> bool:
@@ -106,26 +129,74 @@ def complete(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
 class WaitSet:
     """Waiters for something that happens once, such as the cancel of a token.
 
+    A waiter that finds no other there is ``lone``: most waiters are, and need no container. Others
+    stand in the line of their domain. A line is made with the first waiter that needs it, and
+    removed with the last.
+
     Attributes:
-        waiters: Those registered, in the order in which they came.
         closed: Whether it has happened.
+        lone: The waiter that came first, until it leaves; the first of its domain.
+        lines: The other waiters, by domain, in the order in which they came; None: not needed yet.
     """
 
-    __slots__ = ("closed", "waiters")
+    __slots__ = ("closed", "lines", "lone")
 
     def __init__(self) -> None:
-        self.waiters: dict[Waiter, None] = {}
         self.closed: bool = False
+        self.lone: ref[Waiter] | None = None
+        self.lines: dict[int, Line] | None = None
+
+    @property
+    def waiters(self) -> dict[Waiter, None]:
+        """A copy: those registered now."""
+        refs = [] if self.lone is None else [self.lone]
+        for line in list((self.lines or {}).values()):
+            refs += list(line)
+        return {waiter: None for each in refs if (waiter := each()) is not None}
 
     def add(self, waiter: Waiter) -> None:
-        """Register ``waiter``, which must check again afterwards."""
-        self.waiters[waiter] = None
+        """Register ``waiter``, which must check again afterwards. May be repeated."""
+        # ATOMIC: no call between the look and the store: only one waiter is the lone one.
+        self.lone = waiter.ref if self.lone is None and not self.lines else self.lone
+        if self.lone is not waiter.ref:
+            self._line_up(waiter)
+
+    def _line_up(self, waiter: Waiter) -> None:
+        domain = waiter.wake_domain
+        # ATOMIC: as in add().
+        self.lines = {} if self.lines is None else self.lines
+        while True:
+            try:
+                # ATOMIC: no call between the look-up of the line, which may go, and the store.
+                self.lines[domain][waiter.ref] = None
+            except KeyError:
+                self.lines.setdefault(domain, OrderedDict())
+            else:
+                return
 
     def leave(self, waiter: Waiter) -> None:
         """Unregister ``waiter`` and, once the set is closed, wake the next. May be repeated."""
-        self.waiters.pop(waiter, None)
-        if self.closed and self.waiters:
-            self._wake_first()
+        self._forget(waiter)
+        if self.closed and waiter.chains_wakeups:
+            self._wake_first_of(THREADS)
+
+    def _forget(self, waiter: Waiter) -> None:
+        # ATOMIC: as in add().
+        self.lone = None if self.lone is waiter.ref else self.lone
+        if self.lines:
+            domain = waiter.wake_domain
+            line = self.lines.get(domain)
+            if line is not None:
+                line.pop(waiter.ref, None)
+                self._remove_if_empty(domain, line)
+
+    def _remove_if_empty(self, domain: int, line: Line) -> bool:
+        lines: Any = self.lines
+        try:
+            # ATOMIC: no call between the looks and the removal, so no waiter comes in between.
+            return not line and lines[domain] is line and lines.pop(domain) is line
+        except KeyError:
+            return False  # it was removed meanwhile
 
     def close(self) -> None:
         """Wake all waiters; calling it again completes a call that was cut short.
@@ -135,39 +206,74 @@ class WaitSet:
         as it leaves.
         """
         self.closed = True
-        generation, forget = _process.generation, self.waiters.pop
-        loops: dict[AbstractEventLoop, list[Waiter]] = {}
-        for waiter in list(self.waiters):
-            loop = waiter.loop
-            if waiter.generation != generation:
-                forget(waiter, None)
-            elif loop is not None:
-                if loop in loops:
-                    loops[loop].append(waiter)
-                else:
-                    loops[loop] = [waiter]
-            elif not waiter.chains_wakeups:
-                waiter.wake()
-                forget(waiter, None)
-        for loop, waiters in loops.items():
-            _fire_in(loop, waiters)
-            for waiter in waiters:
-                forget(waiter, None)
-        self._wake_first()
+        for domain in self._domains():
+            if domain != THREADS:
+                self._wake_all_of(domain)
+        self._wake_first_of(THREADS)
 
-    def _wake_first(self) -> None:
-        """Wake the waiter of this process that has waited longest."""
-        while True:
+    def _domains(self) -> list[int]:
+        """Return the domains that have waiters; that of the lone one comes first."""
+        lone = self._lone()
+        if lone is None:
+            return list(self.lines or ())
+        return list(dict.fromkeys((lone.wake_domain, *(self.lines or ()))))
+
+    def _wake_all_of(self, domain: int) -> None:
+        """Wake the waiters of a domain, and forget them."""
+        generation = _process.generation
+        lone = self._lone()
+        waiters = [] if lone is None or lone.wake_domain != domain else [lone]
+        for each in list((self.lines or {}).get(domain, ())):
+            waiter = each()
+            if waiter is not None and waiter.generation == generation:
+                waiters.append(waiter)
+        if domain == ALONE:
+            for waiter in waiters:
+                waiter.wake()
+        elif waiters:
+            _fire_in(waiters[0].loop, waiters)  # type: ignore[arg-type]  # it is that of all
+        if self.lines:
+            self.lines.pop(domain, None)
+        if waiters and waiters[0] is lone:
+            self._forget(lone)
+
+    def _wake_first_of(self, domain: int) -> None:
+        first = self._first_of(domain)
+        if first is not None:
+            first.wake()
+
+    def _first_of(self, domain: int) -> Waiter | None:
+        """Return the waiter of a domain that has waited longest; forget those that are stale."""
+        lone = self._lone()
+        if lone is not None and lone.wake_domain == domain:
+            return lone
+        return self._first_in_line(domain)
+
+    def _lone(self) -> Waiter | None:
+        """Return the lone waiter; forget it if it is stale."""
+        lone = self.lone
+        if lone is None:
+            return None
+        waiter = lone()
+        if waiter is None or waiter.is_stale:
+            # ATOMIC: as in add().
+            self.lone = None if self.lone is lone else self.lone
+            return None
+        return waiter
+
+    def _first_in_line(self, domain: int) -> Waiter | None:
+        line = (self.lines or {}).get(domain)
+        while line:
             try:
-                first = next(iter(self.waiters), None)
-            except RuntimeError:
-                continue  # the dict changed between iter() and next()
-            if first is None:
-                return
-            if first.generation == _process.generation:
-                first.wake()
-                return
-            self.waiters.pop(first, None)
+                first = next(iter(line))
+            except (RuntimeError, StopIteration):
+                continue  # the line changed between iter() and next()
+            waiter = first()
+            if waiter is not None and not waiter.is_stale:
+                return waiter
+            line.pop(first, None)
+            self._remove_if_empty(domain, line)
+        return None
 
 
 class WaitLine(WaitSet):
@@ -182,71 +288,82 @@ class WaitLine(WaitSet):
 
     def leads(self, waiter: Waiter) -> bool:
         """Whether ``waiter`` is the first of its wake domain."""
-        try:
-            if next(iter(self.waiters), None) is waiter:
-                return True
-        except RuntimeError:
-            pass  # the dict changed between iter() and next()
-        return self._first_of(waiter.wake_domain) in (waiter, None)
+        if self.lone is waiter.ref:
+            return True
+        domain = waiter.wake_domain
+        return domain == ALONE or self._first_of(domain) in (waiter, None)
 
     def leave(self, waiter: Waiter) -> None:
         """Unregister ``waiter`` and wake the one that leads its domain now. May be repeated."""
-        self.waiters.pop(waiter, None)
-        if self.waiters:
-            first = self._first_of(waiter.wake_domain)
-            if first is not None:
-                first.wake()
+        self._forget(waiter)
+        if self.lone is not None or self.lines:
+            domain = waiter.wake_domain
+            if domain != ALONE:
+                self._wake_first_of(domain)
 
     def wake_firsts(self) -> None:
         """Wake the first waiter of each domain."""
-        firsts: dict[object, Waiter] = {}
-        for waiter in self._reachable():
-            firsts.setdefault(waiter.wake_domain, waiter)
-        for waiter in firsts.values():
-            waiter.wake()
-
-    def _first_of(self, wake_domain: object) -> Waiter | None:
-        for waiter in self._reachable():
-            if waiter.wake_domain is wake_domain:
-                return waiter
-        return None
-
-    def _reachable(self) -> list[Waiter]:
-        """Return the waiters that can still be woken, and forget the others."""
-        waiters = []
-        for waiter in list(self.waiters):
-            if waiter.is_stale:
-                self.waiters.pop(waiter, None)
+        for domain in self._domains():
+            if domain == ALONE:
+                for waiter in self.waiters:
+                    if waiter.wake_domain == ALONE and not waiter.is_stale:
+                        waiter.wake()
             else:
-                waiters.append(waiter)
-        return waiters
+                self._wake_first_of(domain)
 
 
 class WaitQueue(WaitSet):
     """Waiters for values that each go to one waiter, such as the items of a channel.
 
-    A wake-up takes the longest waiting waiter out of the queue, so the next value wakes the next
-    waiter. A waiter that was woken and waits on registers again before it checks; one that leaves
+    A wake-up takes the longest waiting waiter of each domain out of the queue, so a value never
+    waits for a loop that does not run while others wait, and the next value wakes the next
+    waiters. A waiter that was woken and waits on registers again before it checks; one that leaves
     without a value wakes the next.
     """
 
     __slots__ = ()
 
     def wake_next(self) -> None:
-        """Wake the waiter that has waited longest, if there is one that can be reached."""
-        waiters = self.waiters
-        while waiters:
+        """Wake the waiter of each domain that has waited longest, where one can be reached."""
+        # ATOMIC: no call between this store, after which only this thread can wake the waiter, and
+        # the `try` that wakes it whatever interrupts it.
+        lone, self.lone = self.lone, None
+        woken = None
+        try:
+            if lone is not None:
+                woken = _wake(lone)
+            if self.lines:
+                for domain in list(self.lines):
+                    if woken is None or domain == ALONE or woken.wake_domain != domain:
+                        self._wake_next_of(domain)
+        except BaseException:
+            if lone is not None:
+                _wake(lone)
+            raise
+
+    def _wake_next_of(self, domain: int) -> None:
+        line = (self.lines or {}).get(domain)
+        while line:
             try:
-                first = next(iter(waiters))
-                # ATOMIC: no call between this deletion, after which only this thread can wake the
-                # waiter, and the `try` that wakes it whatever interrupts it.
-                del waiters[first]
+                first = next(iter(line))
+                # ATOMIC: as in wake_next().
+                del line[first]
             except (KeyError, RuntimeError, StopIteration):
                 continue  # another wake-up came in between
             try:
-                if first.generation == _process.generation and first.wake():
-                    return
+                woken = _wake(first)
             except BaseException:
-                first.wake()
+                _wake(first)
                 raise
-            self.leave(first)
+            if woken is not None and domain != ALONE:
+                break
+        if line is not None:
+            self._remove_if_empty(domain, line)
+
+
+def _wake(waiter: ref[Waiter]) -> Waiter | None:
+    """Wake a waiter and return it; None if it cannot be reached any more."""
+    alive = waiter()
+    if alive is None or alive.generation != _process.generation or not alive.wake():
+        return None
+    return alive

@@ -236,6 +236,68 @@ def test_a_callback_that_ran_or_was_removed_leaves_no_timer(clock: VirtualClock)
     assert len(clock.pending()) == 0
 
 
+def test_all_callbacks_on_a_deadline_share_one_timer(clock: VirtualClock) -> None:
+    token = CancellationToken(clock=clock).child(timeout=5)
+    runs: list[int] = []
+    handles = [token.on_cancel(lambda number=number: runs.append(number)) for number in range(100)]
+    assert len(clock.pending()) == 1
+    assert [handle.remove() for handle in handles[1:]] == [True] * 99
+    assert len(clock.pending()) == 1
+    assert handles[0].remove() is True
+    assert len(clock.pending()) == 0
+    for number in range(100):
+        token.on_cancel(lambda number=number: runs.append(number))
+    assert len(clock.pending()) == 1
+    clock.advance(5)
+    assert (runs, len(clock.pending())) == (list(range(100)), 0)
+
+
+def test_a_callback_that_comes_as_the_last_other_is_removed_has_a_timer(
+    clock: VirtualClock,
+) -> None:
+    """Between the removal and the end of the timer, in another thread."""
+    runs: list[str] = []
+
+    class Timer:
+        def __init__(self, timer: Any) -> None:
+            self.timer = timer
+
+        def cancel(self) -> bool:
+            if not runs:
+                runs.append("cancelled")
+                token.on_cancel(lambda: runs.append("called"))
+            return bool(self.timer.cancel())
+
+    class MeddledClock:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(clock, name)
+
+        def call_at(self, when: float, callback: Any) -> Any:
+            return Timer(clock.call_at(when, callback))
+
+    token = CancellationToken(clock=MeddledClock()).child(timeout=5)  # type: ignore[arg-type]
+    assert token.on_cancel(lambda: None).remove() is True
+    clock.advance(5)
+    assert runs == ["cancelled", "called"]
+    assert len(clock.pending()) == 0
+
+
+def test_a_callback_without_a_scheduler_is_not_registered(clock: VirtualClock) -> None:
+    class NoThreads:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(clock, name)
+
+        def call_at(self, when: float, callback: Any) -> Any:
+            raise RuntimeError("can't start new thread")
+
+    token = CancellationToken(clock=NoThreads()).child(timeout=5)  # type: ignore[arg-type]
+    runs: list[str] = []
+    with pytest.raises(RuntimeError, match="can't start"):
+        token.on_cancel(lambda: runs.append("called"))
+    token.cancel()
+    assert runs == []
+
+
 def test_a_token_without_callbacks_and_waiters_arms_no_timer(clock: VirtualClock) -> None:
     token = CancellationToken(clock=clock).child(timeout=5).child()
     assert (token.cancelled, token.remaining(), len(clock.pending())) == (False, 5.0, 0)

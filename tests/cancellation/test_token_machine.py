@@ -208,7 +208,7 @@ class TokenTree(RuleBasedStateMachine):
         found = {node for node in self.nodes if node.link() is not None}
         assert {node.name for node in found} == {node.name for node in living}
         timed = [node for node in self.nodes if node.deadline is not None]
-        assert len(self.clock.pending()) == sum(len(node.pending) for node in timed)
+        assert len(self.clock.pending()) == sum(bool(node.pending) for node in timed)
 
     @invariant()
     def agree(self) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import CLOSED, Channel, ChannelClosed, WouldBlock, select_async
+from backoff_ticker.channels._buffer import PendingSend
 from tests.channels.ends import ThreadEnd, drained, error, turns, value
 from tests.helpers import PATIENCE, in_thread
 
@@ -45,6 +46,41 @@ async def cancelled_after(later: int, *tasks: asyncio.Task[Any]) -> None:
     for task in tasks:
         task.cancel()
     await turns(6)
+
+
+class CountedSend(PendingSend):
+    """Counts how often it is looked at to find another."""
+
+    __slots__ = ()
+    looks = 0
+
+    def __eq__(self, other: object) -> bool:
+        CountedSend.looks += 1
+        return self is other
+
+    __hash__ = PendingSend.__hash__
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["first to last", "last to first"])
+def test_a_sender_that_leaves_does_not_look_for_its_place_in_line(
+    monkeypatch: pytest.MonkeyPatch, order: int
+) -> None:
+    monkeypatch.setattr("backoff_ticker.channels._channel.PendingSend", CountedSend)
+    channel: Channel[int] = Channel(1)
+    channel.send_nowait(-1)
+
+    async def main() -> None:
+        tasks = [asyncio.ensure_future(channel.send_async(number)) for number in range(200)]
+        await turns(3)
+        for task in tasks[::order]:
+            if task is not tasks[100]:
+                task.cancel()
+                await turns(2)
+        assert (await channel.receive_async(), await channel.receive_async()) == (-1, 100)
+
+    asyncio.run(main())
+    assert CountedSend.looks <= 10
+    assert not channel._buffer.pending
 
 
 @CAPACITY

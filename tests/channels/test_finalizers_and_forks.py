@@ -85,13 +85,13 @@ def test_callbacks_of_tokens_send_and_close() -> None:
     channel: Channel[Any] = Channel(NO_DEADLINE)
     meeting: Channel[Any] = Channel()
     receiver = in_thread(lambda: select(meeting, token, timeout=PATIENCE))
-    eventually(lambda: meeting._buffer.waiting, "it waits")
+    eventually(lambda: meeting._buffer.receivers.waiters, "it waits")
     token.on_cancel(lambda: meeting.send_nowait("item"))
     for number in range(100):
         token.on_cancel(lambda number=number: channel.send_nowait(number))
     token.on_cancel(channel.close)
     collecting = [in_thread(list, channel) for _ in range(3)]
-    eventually(lambda: len(channel._buffer.waiting) == 3, "they wait")
+    eventually(lambda: len(channel._buffer.receivers.waiters) == 3, "they wait")
     canceller = threading.Thread(target=token.cancel, args=("cause",))
     canceller.start()
     assert receiver.result(PATIENCE) in ((meeting, "item"), (token, "cause"))
@@ -111,17 +111,18 @@ started = [thread for channel in channels
 started += threads(2, lambda: full.send("of the parent"))
 started += threads(1, lambda: select(*channels))
 timer = Timer(clock=SystemClock()); timer.start(0.3)
-while len(channels[2]._buffer.waiting) < 4 or len(full._buffer.pending) < 2: time.sleep(0.001)
+waiting = lambda channel: channel._buffer.receivers.waiters
+while len(waiting(channels[2])) < 4 or len(full._buffer.pending) < 2: time.sleep(0.001)
 
 def in_child():
     for channel in channels:
         own = threads(1, lambda: channel.receive(5))
-        while not any(waiter.generation for waiter in channel._buffer.waiting): time.sleep(0.001)
+        while not any(waiter.generation for waiter in waiting(channel)): time.sleep(0.001)
         channel.send("item", 3)
         own[0].join(3); assert not own[0].is_alive()
     sent = []
     own = threads(1, lambda: sent.append(select(*channels, timeout=5)))
-    while not any(waiter.generation for waiter in channels[2]._buffer.waiting): time.sleep(0.001)
+    while not any(waiter.generation for waiter in waiting(channels[2])): time.sleep(0.001)
     channels[2].send("selected", 3)
     own[0].join(3); assert sent == [(channels[2], "selected")], sent
     own = []

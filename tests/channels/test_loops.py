@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import math
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -89,6 +90,48 @@ def test_what_a_stopped_loop_was_woken_for_is_there_for_others(
     assert value(receiving) == "b"
     channel.close()
     gone.end()
+
+
+@CAPACITY
+def test_an_item_does_not_wait_for_a_loop_that_does_not_run_while_others_wait(
+    receivers: Any, clock: VirtualClock, capacity: float
+) -> None:
+    """One waiter of each loop, and a thread, are woken for it; those who find nothing wait on."""
+    channel: Channel[str] = Channel(capacity)
+    gone = [LoopThatGoes(channel.receive_async(), "stopped") for _ in range(2)]
+    waiting = [receivers.receive(channel) for _ in range(2)]
+    still_waits(clock, *waiting)
+    for item in "ab":
+        channel.send_nowait(item)
+        clock.settle()
+    assert sorted(values(waiting)) == ["a", "b"]
+    channel.send_nowait("c")
+    assert gone[1].loop.run_until_complete(gone[1].task) == "c"
+    for each in gone:
+        each.end()
+
+
+WAITS: dict[str, Callable[[Any], Coroutine[Any, Any, Any]]] = {
+    "receive": lambda channel: channel.receive_async(),
+    "receive with a timeout": lambda channel: channel.receive_async(3600),
+    "send": lambda channel: channel.send_async("dropped"),
+    "select": lambda channel: select_async(channel, channel),
+}
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("wait", WAITS)
+def test_a_loop_that_is_dropped_without_being_closed_is_collected(wait: str) -> None:
+    channel: Channel[str] = Channel(0)
+    gone = LoopThatGoes(WAITS[wait](channel), "stopped")
+    loop = weakref.ref(gone.loop)
+    del gone
+    gc.collect()
+    assert loop() is None
+    with pytest.raises(WouldBlock):
+        channel.send_nowait("a")
+    with pytest.raises(WouldBlock):
+        channel.receive_nowait()
 
 
 @pytest.mark.parametrize("wait", ["receive", "select"])

@@ -93,7 +93,7 @@ class Traffic:
         return other
 
     def _waiting(self) -> int:
-        return len(self.channel._buffer.pending) + len(self.channel._buffer.waiting)
+        return len(self.channel._buffer.pending) + len(self.channel._buffer.receivers.waiters)
 
     def once_waiting(self, count: int, act: Callable[..., object], *arguments: Any) -> None:
         """Have another thread ``act`` once so many wait, unless it never comes to that."""
@@ -117,8 +117,8 @@ class Traffic:
         """Say what is wrong, once the others are done; ends with a closed channel."""
         self._ended.set()
         channel = self.channel
-        buffer = channel._buffer
-        eventually(lambda: not (len(channel) and buffer.waiting), "waiting receivers get items")
+        receivers = channel._buffer.receivers
+        eventually(lambda: not (len(channel) and receivers.waiters), "waiting receivers get items")
         faults = self._serve()
         faults += [("left behind", self._waiting())] if self._waiting() else []
         self._drain()
@@ -147,7 +147,8 @@ class Traffic:
             nonlocal served
             if not self._live_others():
                 return True
-            if channel._buffer.waiting and not channel._buffer.items and not channel.closed:
+            buffer = channel._buffer
+            if buffer.receivers.waiters and not buffer.items and not channel.closed:
                 served += 1
                 self.send_nowait(f"served {served}")
             elif channel._buffer.pending:

@@ -294,4 +294,4 @@ def test_a_sender_that_its_own_sink_stops_leaves_the_line_at_once() -> None:
     pushes = [ticker.send_to(Sink())]
     go_on.set()
     eventually(lambda: pushes[0]._forwarder._stopped, "it is stopped")
-    eventually(lambda: pushes[0] not in ticker._readers.waiters, "it has left")
+    eventually(lambda: pushes[0]._forwarder not in ticker._readers.waiters, "it has left")

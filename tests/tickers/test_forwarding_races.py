@@ -129,7 +129,7 @@ def test_a_sender_shares_its_ticks_with_readers_under_a_storm_of_calls() -> None
         over.set()
         join_all(caller)
         push.stop()
-        eventually(lambda: push not in ticker._readers.waiters, "the sender has left")
+        eventually(lambda: push._forwarder not in ticker._readers.waiters, "the sender has left")
         last = in_thread(ticker.receive, 5).result(PATIENCE).number
         ticker.stop()
         join_all(threads)
@@ -148,7 +148,8 @@ def test_senders_that_come_and_go_lose_no_tick() -> None:
             for _ in range(number * 10):
                 pass
             push.stop()
-            eventually(lambda push=push: push not in getattr(ticker._readers, "waiters", ()))
+            left = push._forwarder
+            eventually(lambda left=left: left not in getattr(ticker._readers, "waiters", ()))
     eventually(lambda: not getattr(ticker._readers, "waiters", ()), "all have left")
     numbers = _numbers(_drain(sink))
     last = ticker.receive(5).number
@@ -165,7 +166,7 @@ def test_a_sender_to_a_loop_and_its_stop_from_threads_lose_no_tick() -> None:
             push = ticker.send_to(sink)
             numbers.append((await asyncio.wait_for(sink.get(), 5)).number)
             await asyncio.to_thread(push.stop)
-            while push in ticker._readers.waiters:  # type: ignore[union-attr]
+            while push._forwarder in ticker._readers.waiters:  # type: ignore[union-attr]
                 await asyncio.sleep(0)
             while not sink.empty():
                 numbers.append(sink.get_nowait().number)

@@ -255,7 +255,7 @@ def test_a_waiter_belongs_to_the_loop_in_which_it_was_made(loop: LoopThread) -> 
         waiter = LoopWaiter()
         return waiter.loop, waiter.wake_domain
 
-    assert loop.run(make()) == (loop.loop, loop.loop)
+    assert loop.run(make()) == (loop.loop, id(loop.loop))
 
 
 def test_outside_of_a_loop_there_is_no_loop_and_no_task() -> None:

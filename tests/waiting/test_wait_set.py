@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,6 +36,16 @@ class FakeLoop:
             callback(*args)
 
 
+kept: list[Waiter] = []
+"""Those of this test: sets hold their waiters weakly."""
+
+
+@pytest.fixture(autouse=True)
+def _let_go() -> Iterator[None]:
+    yield
+    kept.clear()
+
+
 class Probe(Waiter):
     """Notes in ``log`` that it was woken."""
 
@@ -41,6 +53,7 @@ class Probe(Waiter):
         self, name: str, log: list[str], loop: Any = None, *, chains_wakeups: bool = True
     ) -> None:
         super().__init__()
+        kept.append(self)
         self.name = name
         self.log = log
         self.loop = loop
@@ -153,10 +166,10 @@ def test_closing_again_wakes_those_who_registered_late() -> None:
 
 
 def test_a_set_that_changes_while_the_first_is_looked_up_is_looked_up_again() -> None:
-    class Changing(dict[Waiter, None]):
+    class Changing(OrderedDict[Any, None]):
         changes = 2
 
-        def __iter__(self) -> Iterator[Waiter]:
+        def __iter__(self) -> Any:
             if self.changes:
                 self.changes -= 1
                 raise RuntimeError("dictionary changed size during iteration")
@@ -166,7 +179,7 @@ def test_a_set_that_changes_while_the_first_is_looked_up_is_looked_up_again() ->
     source = WaitSet()
     a, b = Probe("a", log), Probe("b", log)
     source.closed = True
-    source.waiters = Changing({a: None, b: None})
+    source.lines = {a.wake_domain: Changing({a.ref: None, b.ref: None})}
     source.leave(a)
     assert log == ["b"]
 
@@ -311,3 +324,105 @@ def test_an_interrupted_wake_up_of_a_queue_still_wakes() -> None:
     with pytest.raises(KeyboardInterrupt):
         queue.wake_next()
     assert log == ["a"]
+
+
+def test_each_wake_up_of_a_queue_goes_to_the_next_waiter_of_each_domain() -> None:
+    log: list[str] = []
+    queue = WaitQueue()
+    one, two = FakeLoop(), FakeLoop()
+    probes("ab", log, queue, loop=one)
+    probes("cd", log, queue)
+    probes("e", log, queue, loop=two)
+    probes("m", log, queue, chains_wakeups=False)
+    for woken in ("ace m", "bd"):
+        queue.wake_next()
+        one.run()
+        two.run()
+        assert sorted(log) == sorted(woken.replace(" ", ""))
+        log.clear()
+    queue.wake_next()
+    assert (log, queue.waiters, queue.lines) == ([], {}, {})
+
+
+class Counted(Probe):
+    """Counts how often it is looked at."""
+
+    looks = 0
+
+    @property
+    def is_stale(self) -> bool:
+        Counted.looks += 1
+        return super().is_stale
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["first to last", "last to first"])
+@pytest.mark.parametrize("domains", [1, 3])
+def test_leaving_costs_the_same_however_many_wait(
+    monkeypatch: pytest.MonkeyPatch, order: int, domains: int
+) -> None:
+    """A leader that leaves is looked for its successor, not through the whole line."""
+    many = 400
+    monkeypatch.setattr(Counted, "looks", 0)
+    line, loops = WaitLine(), [FakeLoop() for _ in range(domains)]
+    waiters = [Counted(str(number), [], loops[number % domains]) for number in range(many)]
+    for waiter in waiters:
+        line.add(waiter)
+        line.leads(waiter)
+    for waiter in waiters[::order]:
+        line.leave(waiter)
+    assert (line.waiters, line.lines) == ({}, {})
+    assert Counted.looks <= 6 * many
+
+
+def test_waking_costs_as_much_as_there_are_domains(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Counted, "looks", 0)
+    line, queue, loop = WaitLine(), WaitQueue(), FakeLoop()
+    waiters = [Counted(str(number), [], loop) for number in range(400)]
+    for waiter in waiters:
+        line.add(waiter)
+        queue.add(waiter)
+    for _ in range(100):
+        line.wake_firsts()
+        queue.wake_next()
+    assert len(loop.calls) == 200
+    assert Counted.looks <= 400
+
+
+def test_sets_hold_their_waiters_weakly() -> None:
+    for source in (WaitSet(), WaitLine(), WaitQueue()):
+        log: list[str] = []
+        for _ in range(2):
+            probes("xx", log, source)
+            kept.clear()
+            gc.collect()
+        assert source.waiters == {}
+        a, b = probes("ab", log, source)
+        if isinstance(source, WaitLine):
+            assert source.leads(a)
+            source.wake_firsts()
+        elif isinstance(source, WaitQueue):
+            source.wake_next()
+        else:
+            source.close()
+        source.leave(a)
+        source.leave(b)
+        assert log[0] == "a"
+        assert "x" not in log
+
+
+def test_whoever_comes_while_the_line_of_its_domain_is_removed_stands_in_a_new_one() -> None:
+    log: list[str] = []
+    queue = WaitQueue()
+    keeps, a = probes("ka", log, queue)
+    late = Probe("b", log)
+
+    class Emptied(OrderedDict[Any, None]):
+        """Another thread comes as the last waiter leaves."""
+
+        def pop(self, key: Any, *default: Any) -> Any:
+            super().pop(key, *default)
+            queue.add(late)
+
+    queue.lines = {a.wake_domain: Emptied({a.ref: None})}
+    queue.leave(a)
+    assert list(queue.waiters) == [keeps, late]
