@@ -295,8 +295,10 @@ class WaitLine(WaitSet):
 
     def leave(self, waiter: Waiter) -> None:
         """Unregister ``waiter`` and wake the one that leads its domain now. May be repeated."""
-        self._forget(waiter)
+        # ATOMIC: as in add().
+        self.lone = None if self.lone is waiter.ref else self.lone
         if self.lone is not None or self.lines:
+            self._forget(waiter)
             domain = waiter.wake_domain
             if domain != ALONE:
                 self._wake_first_of(domain)
