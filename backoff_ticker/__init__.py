@@ -27,6 +27,8 @@ if not getattr(_sys, "_is_gil_enabled", lambda: True)():
         stacklevel=2,
     )
 
+__version__ = "0.1.0"
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._errors import (
@@ -46,11 +48,13 @@ if TYPE_CHECKING:
         CallbackHandle as CallbackHandle,
         CancellationToken as CancellationToken,
         Scope as Scope,
+        SignalBlock as SignalBlock,
         any_of as any_of,
         cancel_on_signals as cancel_on_signals,
     )
     from .channels import (
         Channel as Channel,
+        Merge as Merge,
         Timer as Timer,
         TimerLike as TimerLike,
         merge as merge,
@@ -68,6 +72,7 @@ if TYPE_CHECKING:
         AlgorithmBackOff as AlgorithmBackOff,
         BackOff as BackOff,
         BackOffWrapper as BackOffWrapper,
+        ChainBackOff as ChainBackOff,
         ConstantBackOff as ConstantBackOff,
         ConstantFeedbackBackOff as ConstantFeedbackBackOff,
         DecorrelatedJitterBackOff as DecorrelatedJitterBackOff,
@@ -77,12 +82,20 @@ if TYPE_CHECKING:
         FeedbackBackOff as FeedbackBackOff,
         FibonacciBackOff as FibonacciBackOff,
         FullJitterBackOff as FullJitterBackOff,
+        JitterBackOff as JitterBackOff,
         LILDBackOff as LILDBackOff,
         LIMDBackOff as LIMDBackOff,
+        MaxElapsedTimeBackOff as MaxElapsedTimeBackOff,
+        MaxIntervalBackOff as MaxIntervalBackOff,
+        MaxRetriesBackOff as MaxRetriesBackOff,
         MILDBackOff as MILDBackOff,
         MIMDBackOff as MIMDBackOff,
+        MonotonicTime as MonotonicTime,
+        NamedPolicy as NamedPolicy,
         StopBackOff as StopBackOff,
+        TokenBackOff as TokenBackOff,
         TruncatedExponentialBackOff as TruncatedExponentialBackOff,
+        WallTime as WallTime,
         ZeroBackOff as ZeroBackOff,
         chain as chain,
         delays as delays,
@@ -131,6 +144,7 @@ _MODULE_OF = {
     "CallbackHandle": "cancellation._tree",
     "CancellationToken": "cancellation._token",
     "Cancelled": "_errors",
+    "ChainBackOff": "policies._chain",
     "Channel": "channels._channel",
     "ChannelClosed": "_errors",
     "Clock": "clock._protocol",
@@ -148,10 +162,17 @@ _MODULE_OF = {
     "Forwarding": "tickers._forwarding",
     "FullJitterBackOff": "policies._aws_jitter",
     "HedgeOptions": "retries._option_types",
+    "JitterBackOff": "policies._jitter",
     "LILDBackOff": "policies._algorithm_policies",
     "LIMDBackOff": "policies._algorithm_policies",
     "MILDBackOff": "policies._algorithm_policies",
     "MIMDBackOff": "policies._algorithm_policies",
+    "MaxElapsedTimeBackOff": "policies._limits",
+    "MaxIntervalBackOff": "policies._limits",
+    "MaxRetriesBackOff": "policies._limits",
+    "Merge": "channels._select",
+    "MonotonicTime": "policies._protocol",
+    "NamedPolicy": "policies._named",
     "Outcome": "retries._outcome",
     "POLICIES": "policies._named",
     "Pace": "tickers._tick",
@@ -164,6 +185,7 @@ _MODULE_OF = {
     "STOP": "_sentinels",
     "Scope": "cancellation._scope",
     "SendSink": "tickers._protocol",
+    "SignalBlock": "cancellation._signals",
     "Sink": "tickers._protocol",
     "Stop": "_sentinels",
     "StopBackOff": "policies._constant",
@@ -175,7 +197,9 @@ _MODULE_OF = {
     "Timer": "channels._timer",
     "TimerHandle": "clock._protocol",
     "TimerLike": "channels._protocol",
+    "TokenBackOff": "policies._limits",
     "TruncatedExponentialBackOff": "policies._exponential",
+    "WallTime": "policies._protocol",
     "WouldBlock": "_errors",
     "ZeroBackOff": "policies._constant",
     "any_of": "cancellation._token",
@@ -215,4 +239,5 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
         return value
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_MODULE_OF})
+        special = {name for name in globals() if name.startswith("__")}
+        return sorted({*special, *_MODULE_OF, *({"testing"} & globals().keys())})

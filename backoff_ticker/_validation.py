@@ -11,6 +11,7 @@ from math import isfinite
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import timedelta
 
 LARGEST = 1.7976931348623157e308
@@ -22,13 +23,33 @@ LONGEST_WAIT = 86_400.0
 _LONGEST_REPR = 200
 
 
-def safe_repr(value: object) -> str:
-    """Return the ``repr`` of ``value``, cut if it is long; if it fails, the type instead."""
+def whole_repr(value: object) -> str:
+    """Return the ``repr`` of ``value``; if it fails, the type instead."""
     try:
-        text = repr(value)
+        return repr(value)
     except Exception:  # noqa: BLE001 - such as an int of more digits than the interpreter converts
         return f"one of type {type(value).__name__}"
+
+
+def safe_repr(value: object) -> str:
+    """Return what ``whole_repr()`` returns, cut if it is long."""
+    text = whole_repr(value)
     return text if len(text) <= _LONGEST_REPR else f"{text[:_LONGEST_REPR]}..."
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number and what it counts: ``"1 tick"``, ``"2 ticks"``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def unknown_option(what: str, name: str, known: Iterable[str]) -> TypeError:
+    """Return the error for an option that ``what`` does not have; it names those most like it."""
+    from difflib import get_close_matches
+
+    names = list(known)
+    alike = " or ".join(get_close_matches(name, names, 2))
+    hint = f": did you mean {alike}? It" if alike else "; it"
+    return TypeError(f"{what} has no option {name!r}{hint} has {', '.join(names) or 'none'}")
 
 
 def as_number(name: str, value: object, expected: str = "a finite number") -> float:

@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 
 import backoff_ticker
+from backoff_ticker import CancellationToken
 
 FACADE = Path(backoff_ticker.__file__)
 HEAVY = {"asyncio", "dataclasses", "inspect", "janus", "logging", "typing"}
 PROTOCOLS = {"BackOff", "Clock", "FeedbackBackOff", "Parker", "Sink", "TimerHandle"}
 PROTOCOLS |= {"HedgeOptions", "RetryOptions", "SendSink", "TimerLike"}
+PROTOCOLS |= {"MonotonicTime", "WallTime"}
 
 PRELUDE = f"""
 import json, sys
@@ -179,16 +181,18 @@ def test_each_name_comes_from_the_folder_that_type_checkers_are_told(name, folde
 
 NAMES = """
     AlgorithmBackOff AsyncTicker Attempt Attempts BackOff BackOffWrapper BackoffTickerError CLOSED
-    CallbackHandle CancellationToken Cancelled Channel ChannelClosed Clock CloseReason Closed
-    ConstantBackOff ConstantFeedbackBackOff DeadlineExceeded DecorrelatedJitterBackOff
+    CallbackHandle CancellationToken Cancelled ChainBackOff Channel ChannelClosed Clock CloseReason
+    Closed ConstantBackOff ConstantFeedbackBackOff DeadlineExceeded DecorrelatedJitterBackOff
     EqualJitterBackOff ExponentialBackOff ExponentialFeedbackBackOff FeedbackBackOff
-    FibonacciBackOff Forwarding FullJitterBackOff HedgeOptions LILDBackOff LIMDBackOff MILDBackOff
-    MIMDBackOff Outcome POLICIES Pace Parker Permanent RejectedResult RetryAfter RetryBudget
-    RetryOptions STOP Scope SendSink Sink Stop StopBackOff StopReason SystemClock Tick Ticker
-    TickerClosed Timer TimerHandle TimerLike TruncatedExponentialBackOff WouldBlock ZeroBackOff
-    any_of attempts cancel_on_signals chain delays hedge_call_async merge named_policy
-    parse_retry_after retry retry_call retry_call_async select select_async with_added_jitter
-    with_jitter with_max_elapsed_time with_max_interval with_max_retries with_token
+    FibonacciBackOff Forwarding FullJitterBackOff HedgeOptions JitterBackOff LILDBackOff LIMDBackOff
+    MILDBackOff MIMDBackOff MaxElapsedTimeBackOff MaxIntervalBackOff MaxRetriesBackOff Merge
+    MonotonicTime NamedPolicy Outcome POLICIES Pace Parker Permanent RejectedResult RetryAfter
+    RetryBudget RetryOptions STOP Scope SendSink SignalBlock Sink Stop StopBackOff StopReason
+    SystemClock Tick Ticker TickerClosed Timer TimerHandle TimerLike TokenBackOff
+    TruncatedExponentialBackOff WallTime WouldBlock ZeroBackOff any_of attempts cancel_on_signals
+    chain delays hedge_call_async merge named_policy parse_retry_after retry retry_call
+    retry_call_async select select_async with_added_jitter with_jitter with_max_elapsed_time
+    with_max_interval with_max_retries with_token
 """
 
 
@@ -212,9 +216,17 @@ import backoff_ticker
 print(json.dumps([dir(backoff_ticker), backoff_ticker.__all__]))
 """
     names, public = run(script)
-    assert set(public) <= set(names)
+    assert [name for name in names if not name.startswith("__")] == public
     assert names == sorted(names)
-    assert {"__doc__", "__name__", "__all__"} <= set(names)
+    assert {"__doc__", "__name__", "__all__", "__version__"} <= set(names)
+
+
+def test_dir_names_the_public_folder_once_it_is_imported_and_no_other():
+    script = """
+import backoff_ticker, backoff_ticker.testing
+print(json.dumps(sorted(set(dir(backoff_ticker)) - set(backoff_ticker.__all__))))
+"""
+    assert [name for name in run(script) if not name.startswith("__")] == ["testing"]
 
 
 @pytest.mark.parametrize("name", ["Tocker", "ticker", "_nothing", "janus", "__wrapped__"])
@@ -234,3 +246,23 @@ def test_a_star_import_gives_the_public_names():
     exec("from backoff_ticker import *", names)
     del names["__builtins__"]
     assert sorted(names) == sorted(backoff_ticker.__all__)
+
+
+# Internals stay inside
+
+
+def test_dir_of_a_token_shows_what_is_for_users():
+    shown = [name for name in dir(CancellationToken()) if not name.startswith("_")]
+    assert shown == [
+        *("cancel", "cancelled", "cause", "child", "clock", "deadline", "disarm", "on_cancel"),
+        *("raise_if_cancelled", "remaining", "scope", "wait", "wait_async"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["AsyncTicker", "CancellationToken", "Ticker"])
+def test_a_wrong_call_names_the_class_that_was_called(name):
+    with pytest.raises(TypeError, match=rf"^{name}\.__init__\(\) got an unexpected .* 'unknown'"):
+        getattr(backoff_ticker, name)(unknown=1)
+    if name != "CancellationToken":
+        with pytest.raises(TypeError, match=rf"^{name}\.__init__\(\) missing .*'backoff'"):
+            getattr(backoff_ticker, name)()

@@ -27,6 +27,12 @@ def test_janus_is_the_single_dependency_at_run_time():
     assert PROJECT["project"]["dependencies"] == ["janus>=2"]
 
 
+def test_the_version_stands_once_in_the_package():
+    assert PROJECT["project"]["dynamic"] == ["version"]
+    assert PROJECT["tool"]["hatch"]["version"] == {"path": "backoff_ticker/__init__.py"}
+    assert re.fullmatch(r"\d+\.\d+\.\d+", backoff_ticker.__version__)
+
+
 def test_the_name_and_the_licence():
     assert PROJECT["project"]["name"] == "backoff-ticker"
     assert PROJECT["project"]["license"] == "MIT"

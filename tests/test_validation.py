@@ -149,7 +149,7 @@ def feedback():
 
 
 def cancelled_token():
-    token = CancellationToken(SetClock())
+    token = CancellationToken(clock=SetClock())
     token.cancel()
     return token
 
@@ -286,6 +286,8 @@ PARAMETERS = [
         "seconds",
         lambda v: asyncio.run(in_loop(cancelled_token().wait_async, v)),
     ),
+    Parameter("CancellationToken", "timeout", "seconds", lambda v: CancellationToken(timeout=v)),
+    Parameter("CancellationToken", "deadline", "moment", lambda v: CancellationToken(deadline=v)),
     Parameter(
         "CancellationToken.child", "timeout", "seconds", lambda v: cancelled_token().child(v)
     ),

@@ -16,7 +16,7 @@ What always holds:
 from __future__ import annotations
 
 from ._scope import CancellableBlock as CancellableBlock, Scope as Scope
-from ._signals import cancel_on_signals as cancel_on_signals
+from ._signals import SignalBlock as SignalBlock, cancel_on_signals as cancel_on_signals
 from ._token import (
     CancellationToken as CancellationToken,
     any_of as any_of,

@@ -67,6 +67,9 @@ class Scope(Generic[T_co]):
         self._token = token
         self._block = CancellableBlock(token)
 
+    def __repr__(self) -> str:
+        return f"<Scope of {self._token!r}>"
+
     async def __aenter__(self) -> T_co:
         """Enter the block; if the token is cancelled already, its first ``await`` is cancelled.
 

@@ -4,20 +4,77 @@ from __future__ import annotations
 
 import signal
 import threading
-from contextlib import contextmanager
 
 from ._token import CancellationToken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
+    from types import FrameType
 
     from ..clock import Clock
 
+    Handlers = dict[int, Callable[[int, FrameType | None], object] | int | None]
 
-@contextmanager
-def cancel_on_signals(*signals: int, clock: Clock | None = None) -> Iterator[CancellationToken]:
-    """Yield a token that the first of ``signals`` cancels, with the signal's name as its cause.
+
+class SignalBlock:
+    """A ``with`` block that ``cancel_on_signals()`` returns; it may be entered again.
+
+    Example:
+        >>> from backoff_ticker import cancel_on_signals
+        >>> block = cancel_on_signals()
+        >>> with block as token:
+        ...     token.cancelled
+        False
+    """
+
+    __slots__ = ("_clock", "_former", "_numbers")
+
+    def __init__(self, numbers: tuple[int, ...], clock: Clock | None) -> None:
+        self._numbers = numbers
+        self._clock = clock
+        self._former: list[Handlers] = []
+
+    def __enter__(self) -> CancellationToken:
+        if threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("cancel_on_signals() must be entered in the main thread")
+        token = CancellationToken(clock=self._clock)
+
+        def handle(number: int, frame: object) -> None:  # noqa: ARG001 - as Python calls it
+            token.cancel(_name_of(number))
+
+        former: Handlers = {}
+        self._former.append(former)
+        try:
+            for number in dict.fromkeys(self._numbers):
+                former[number] = signal.signal(number, handle)
+        except BaseException:
+            self._restore()
+            raise
+        return token
+
+    def __exit__(self, *_: object) -> None:
+        self._restore()
+
+    def _restore(self) -> None:
+        for number, handler in self._former.pop().items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+    def __repr__(self) -> str:
+        return f"cancel_on_signals({', '.join(map(_name_of, self._numbers))})"
+
+
+def _name_of(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal has no name, and what is no signal neither
+        return f"signal {number!r}"
+
+
+def cancel_on_signals(*signals: int, clock: Clock | None = None) -> SignalBlock:
+    """Return a ``with`` block that yields a token, which the first of ``signals`` cancels.
+
+    The cause is the signal's name.
 
     While the block runs, these signals do nothing else: a second Ctrl-C is ignored, as with Go's
     ``signal.NotifyContext``. Leaving the block restores the former handlers and does not cancel
@@ -31,7 +88,7 @@ def cancel_on_signals(*signals: int, clock: Clock | None = None) -> Iterator[Can
         *signals: Signal numbers; if none are given, SIGINT and SIGTERM.
         clock: The clock of the token; None: the current clock.
 
-    Raises:
+    Raises (on entering):
         RuntimeError: It is not entered in the main thread.
         TypeError, ValueError, OSError: An argument is not a signal that can be handled.
 
@@ -43,22 +100,4 @@ def cancel_on_signals(*signals: int, clock: Clock | None = None) -> Iterator[Can
         ...     token.cause
         'SIGINT'
     """
-    if threading.current_thread() is not threading.main_thread():
-        raise RuntimeError("cancel_on_signals() must be entered in the main thread")
-    numbers = dict.fromkeys(signals or (signal.SIGINT, signal.SIGTERM))
-    token = CancellationToken(clock)
-
-    def handle(number: int, frame: object) -> None:  # noqa: ARG001 - the interpreter's signature
-        try:
-            token.cancel(signal.Signals(number).name)
-        except ValueError:  # a real-time signal has no name
-            token.cancel(f"signal {number}")
-
-    before = {}
-    try:
-        for number in numbers:
-            before[number] = signal.signal(number, handle)
-        yield token
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+    return SignalBlock(signals or (signal.SIGINT, signal.SIGTERM), clock)

@@ -32,7 +32,13 @@ class CancellationToken(Source, ProcessBound):
     As a context manager it is cancelled when the block is left, unless ``disarm()`` was called.
 
     Args:
+        timeout: Cancel it after this many seconds >= 0, or a timedelta.
+        deadline: Cancel it at this time of the clock's ``monotonic()``; with a timeout, too, at the
+            earlier of the two.
         clock: Measures the deadlines of this token and its children; None: the current clock.
+
+    Raises:
+        TypeError, ValueError: ``timeout`` or ``deadline`` is not a finite number in its range.
 
     Attributes:
         cancelled: Whether it is cancelled. A deadline that has passed counts. Read-only; on a token
@@ -65,8 +71,24 @@ class CancellationToken(Source, ProcessBound):
     _ends_with_value = True
     _kind = "a CancellationToken"
 
-    def __init__(self, clock: Clock | None = None) -> None:
-        self._begin(resolve_clock(clock), (), None)
+    def __init__(
+        self,
+        *,
+        timeout: float | timedelta | None = None,
+        deadline: float | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        clock = resolve_clock(clock)
+        when = None
+        if timeout is not None or deadline is not None:
+            when = _earliest(clock, None, timeout, deadline)
+            if type(self) is not CancellationToken:
+                raise TypeError(
+                    f"{type(self).__name__} takes neither timeout nor deadline, which a subclass "
+                    "cannot keep to: call child(timeout, deadline)"
+                )
+            self.__class__ = _DeadlineToken
+        self._begin(clock, (), when)
 
     def _begin(
         self, clock: Clock, parents: tuple[CancellationToken, ...], deadline: float | None
@@ -250,12 +272,8 @@ class CancellationToken(Source, ProcessBound):
         Raises:
             TypeError, ValueError: An argument is not a finite number in its range.
         """
-        limits = [] if self._deadline is None else [self._deadline]
-        if timeout is not None:
-            limits.append(self._clock.monotonic() + as_seconds("timeout", timeout))
-        if deadline is not None:
-            limits.append(as_number("deadline", deadline, "a finite number of monotonic seconds"))
-        return derive_token(self._clock, (self,), min(limits, default=None))
+        when = _earliest(self._clock, self._deadline, timeout, deadline)
+        return derive_token(self._clock, (self,), when)
 
     def on_cancel(self, callback: Callable[[], object]) -> CallbackHandle:
         """Call ``callback()`` once when the token is cancelled; at once if it already is.
@@ -313,11 +331,18 @@ class CancellationToken(Source, ProcessBound):
             complete(self.cancel)
 
     def __repr__(self) -> str:
-        state = "cancelled" if self.cancelled else "open"
-        if self.cancelled and self.cause is not None:
-            state += f" ({type(self.cause).__name__})"
-        elif self._deadline is not None:
-            state += f", deadline={self._deadline!r}"
+        try:
+            left = None if self.cancelled else self.remaining()
+        except Exception:  # noqa: BLE001 - of the clock that measures the deadline
+            left = None
+        found = self._cells.get("cause")
+        if found is None:
+            state = "open" if left is None else f"open, {round(left, 3)} s left"
+        else:
+            (cause,) = found
+            # Only the type of an exception: its text may be secret.
+            shown = safe_repr(cause) if isinstance(cause, str) else type(cause).__name__
+            state = "cancelled" if cause is None else f"cancelled: {shown}"
         return f"<CancellationToken {state}>"
 
 
@@ -331,11 +356,15 @@ CancellationToken._set_cancelled = _set_cancelled
 
 
 class _DeadlineToken(CancellationToken):
-    """A token with a deadline: after the deadline every check finds it cancelled."""
+    """A token with a deadline: after the deadline every check finds it cancelled.
 
-    __slots__ = ("_marked",)
+    It has no slots of its own, so that a token can become one.
+    """
 
-    _marked: bool
+    __slots__ = ()
+
+    _marked: bool = CancellationToken.__dict__["cancelled"]
+    """The slot: whether a cancel, or a check after the deadline, has marked it."""
 
     @property
     def cancelled(self) -> bool:
@@ -347,7 +376,19 @@ class _DeadlineToken(CancellationToken):
         return True
 
 
-_DeadlineToken._set_cancelled = _DeadlineToken.__dict__["_marked"].__set__
+def _earliest(
+    clock: Clock,
+    inherited: float | None,
+    timeout: float | timedelta | None,
+    deadline: float | None,
+) -> float | None:
+    """Return the earliest of a parent's deadline and those that are given; None: there is none."""
+    limits = [] if inherited is None else [inherited]
+    if timeout is not None:
+        limits.append(clock.monotonic() + as_seconds("timeout", timeout))
+    if deadline is not None:
+        limits.append(as_number("deadline", deadline, "a finite number of monotonic seconds"))
+    return min(limits, default=None)
 
 
 def derive_token(

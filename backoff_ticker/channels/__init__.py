@@ -21,7 +21,12 @@ The places that rely on when the interpreter switches threads or runs signal han
 from __future__ import annotations
 
 from ._channel import Channel as Channel
-from ._select import merge as merge, select as select, select_async as select_async
+from ._select import (
+    Merge as Merge,
+    merge as merge,
+    select as select,
+    select_async as select_async,
+)
 from ._timer import Timer as Timer, require_timer as require_timer
 
 TYPE_CHECKING = False

@@ -8,7 +8,7 @@ from types import GenericAlias
 from .._errors import ChannelClosed, WouldBlock
 from .._process import ProcessBound
 from .._sentinels import EMPTY, ENDED
-from .._validation import as_count, as_seconds, safe_repr
+from .._validation import as_count, as_seconds, counted, safe_repr
 from ..clock import resolve_clock
 from ..waiting import (
     CHECKPOINT_EVERY,
@@ -391,4 +391,6 @@ class Channel(Source, ProcessBound, Generic[T]):
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else "open"
-        return f"<Channel {state}, capacity={safe_repr(self._capacity)}, {len(self)} items>"
+        return (
+            f"<Channel {state}, capacity={safe_repr(self._capacity)}, {counted(len(self), 'item')}>"
+        )

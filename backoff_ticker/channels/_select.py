@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._random import shared_random
 from .._sentinels import CLOSED, EMPTY, ENDED
-from .._validation import as_seconds, safe_repr
+from .._validation import as_seconds, safe_repr, whole_repr
 from ..waiting import NO_DEADLINE, Source, checkpoint, park_coroutine, park_thread
 from ._timer import is_timer
 
@@ -229,8 +229,15 @@ async def _wait_async(caller: str, sources: tuple[AnySource, ...], seconds: floa
     return selection
 
 
-class _Merge:
-    """The iterator that ``merge()`` returns."""
+class Merge:
+    """The iterator that ``merge()`` returns.
+
+    Example:
+        >>> from backoff_ticker import Channel, Merge, merge
+        >>> both = merge(Channel(), Channel())
+        >>> isinstance(both, Merge), iter(both) is both
+        (True, True)
+    """
 
     __slots__ = ("_open",)
 
@@ -259,6 +266,9 @@ class _Merge:
                 return selection.chosen, selection.value
         raise StopIteration
 
+    def __repr__(self) -> str:
+        return f"merge({', '.join(map(whole_repr, list(self._open.values())))})"
+
     def __aiter__(self) -> Self:
         return self
 
@@ -271,7 +281,7 @@ class _Merge:
         raise StopAsyncIteration
 
 
-def merge(*sources: AnySource) -> _Merge:
+def merge(*sources: AnySource) -> Merge:
     """Return an iterator over the values of several sources, for ``for`` and ``async for``.
 
     Each step is a ``select``: it gives the source and its value. The end of a source, ``CLOSED`` or
@@ -294,4 +304,4 @@ def merge(*sources: AnySource) -> _Merge:
         >>> sorted(value for _, value in merge(left, right) if isinstance(value, int))
         [1, 2]
     """
-    return _Merge(sources)
+    return Merge(sources)

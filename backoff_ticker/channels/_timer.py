@@ -6,7 +6,7 @@ import weakref
 
 from .._errors import ChannelClosed
 from .._process import ProcessBound
-from .._validation import as_seconds, safe_repr
+from .._validation import as_seconds, safe_repr, whole_repr
 from ..clock import resolve_clock
 from ..waiting import complete
 from ._buffer import Buffer
@@ -183,4 +183,11 @@ class Timer(ProcessBound):
         return prevented
 
     def __repr__(self) -> str:
-        return f"<Timer of {self._clock!r}>"
+        start = self._buffer.current
+        if start is None:
+            state = "not started"
+        elif start.is_over:
+            state = "stopped"
+        else:
+            state = "running" if start.time is None else "fired"
+        return f"<Timer {state}, clock={whole_repr(self._clock)}>"

@@ -4,9 +4,12 @@ It needs click and rich, the extra ``cli``; importing this package needs neither
 
 * ``_app``: the command and its subcommands: ``_delays_command`` (with ``_delays`` and ``_plot``),
   ``_feedback``, ``_retry_after``, ``_run_options``.
-* ``_policy_options``, ``_param_types``: the options of policies, how values are read and written.
+* ``_commands``: what all of them share: examples, suggestions for mistyped names.
+* ``_policy_options``, ``_policy_texts``, ``_param_types``: the options of policies, what is said of
+  them, how values are read and written.
 * ``_run``: repeats a command. ``_process`` is one attempt; ``_terminal`` lends the terminal to it
-  and takes it back; ``_output`` searches its output; ``_progress`` reports on stderr.
+  and takes it back; ``_stdin`` renews its input; ``_output`` searches its output; ``_progress``
+  reports on stderr.
 
 Only ``run`` needs POSIX: ``_run`` and the modules that it imports are imported when it is called.
 """

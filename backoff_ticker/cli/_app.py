@@ -26,6 +26,26 @@ def app() -> click.Group:
     )
     for command in (delays_group(), feedback_group(), retry_after_command(), run_command()):
         group.add_command(command)
-    return click.version_option(package_name="backoff-ticker", message="%(prog)s %(version)s")(
-        group
+    version = click.Option(
+        ["--version"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_show_version,
+        help="Show the version and exit.",
     )
+    group.params.append(version)
+    return group
+
+
+def _show_version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:  # noqa: FBT001 - click's
+    if not asked or ctx.resilient_parsing:
+        return
+    from importlib.metadata import PackageNotFoundError, version  # slow
+
+    try:
+        number = version("backoff-ticker")
+    except PackageNotFoundError:
+        number = "(not installed)"  # such as a copy of the sources
+    click.echo(f"backoff-ticker {number}")
+    ctx.exit()

@@ -5,16 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from rich.table import Table
 from rich.text import Text
 
 from ..policies import draw_next, start_policy
 from ._param_types import exact, rounded
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from rich.console import Console
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _NARROWEST, _WIDEST = 10, 32
 """The least width of the bar chart, in columns; with less room it is left out."""
 
+_DISPENSABLE = ("interval", "total", "[least, greatest]")
+"""Columns that are left out on a narrow terminal, the first one first."""
 
 _GAP = 2
 _BLOCKS = ("\u2588", "\u2591", "\u2503")
@@ -95,51 +97,55 @@ def as_csv(delays: Sequence[Delay]) -> str:
 def as_table(delays: Sequence[Delay], requested: int, console: Console) -> str:
     """Return a table with a bar chart, as wide as ``console`` is.
 
-    No number is ever cut: on a narrow console the chart shrinks, then is left out, then lines
-    become longer than the console.
+    No number is ever cut: on a narrow terminal the chart shrinks, then is left out, then columns
+    are. What is no terminal gets all of it.
 
     Args:
         delays: The delays.
         requested: How many delays were requested.
         console: Where the table will be shown.
     """
-    titles = ("retry", "interval", "[least, greatest]", "drawn", "total")
-    rows = [
-        (
-            str(delay.retry),
-            rounded(delay.interval),
-            f"[{rounded(delay.least)}, {rounded(delay.greatest)}]",
-            rounded(delay.drawn),
-            rounded(delay.total),
-        )
-        for delay in delays
-    ]
-    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
-    needed = 0
-    for title, *cells in zip(titles, *rows, strict=True):
-        width = max(map(len, (title, *cells)))
-        table.add_column(Text(title), justify="right", no_wrap=True, min_width=width)
-        needed += width + _GAP
-    room = min(_WIDEST, console.width - needed if console.is_terminal else _WIDEST)
+    columns = {
+        "retry": [str(delay.retry) for delay in delays],
+        "interval": [rounded(delay.interval) for delay in delays],
+        "[least, greatest]": [
+            f"[{rounded(delay.least)}, {rounded(delay.greatest)}]" for delay in delays
+        ],
+        "drawn": [rounded(delay.drawn) for delay in delays],
+        "total": [rounded(delay.total) for delay in delays],
+    }
+    widths = {title: max(map(len, (title, *cells))) for title, cells in columns.items()}
+    for title in _DISPENSABLE:
+        if console.is_terminal and sum(widths.values()) + _GAP * (len(widths) - 1) > console.width:
+            del columns[title], widths[title]
     notes = []
     if len(delays) < requested:
         notes.append(f"STOP: the policy gives up, there is no retry {len(delays) + 1}.")
-    if room >= _NARROWEST and any(delay.greatest for delay in delays):
-        table.add_column(no_wrap=True)
+    bars: Iterable[Text] = repeat(Text())
+    left = console.width - sum(widths.values()) - _GAP * len(widths)
+    room = min(_WIDEST, left) if console.is_terminal else _WIDEST
+    if (
+        _DISPENSABLE[0] in columns
+        and room >= _NARROWEST
+        and any(delay.greatest for delay in delays)
+    ):
         signs = _ASCII if console.options.ascii_only else _BLOCKS
         scale = room / max(delay.greatest for delay in delays)
-        for row, delay in zip(rows, delays, strict=True):
-            table.add_row(*row, _bar(delay, scale, signs))
+        bars = (_bar(delay, scale, signs) for delay in delays)
         notes.append(f"{signs[0]} least  {signs[2]} drawn  {signs[1]} greatest")
-    else:
-        for row in rows:
-            table.add_row(*row)
-    console.width = needed + _WIDEST  # or rich would cut columns for lack of room
+
+    def line(cells: Iterable[str], bar: Text | str, style: str = "") -> Text:
+        fields = map(str.rjust, cells, widths.values())
+        text = Text((" " * _GAP).join(fields), style)
+        return text.append(" " * _GAP).append(bar) if bar else text
+
     with console.capture() as captured:
-        console.print(table)
+        console.print(line(columns, "", "bold"), soft_wrap=True)
+        for bar, *cells in zip(bars, *columns.values(), strict=False):
+            console.print(line(cells, bar), soft_wrap=True)
         for note in notes:
             console.print(note, soft_wrap=True)
-    return "".join(f"{line.rstrip()}\n" for line in captured.get().splitlines())
+    return captured.get()
 
 
 def _bar(delay: Delay, scale: float, signs: tuple[str, str, str]) -> Text:

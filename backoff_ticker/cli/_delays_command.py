@@ -16,13 +16,15 @@ from ._policy_options import (
     required_of,
     sample_options,
     seed_option,
+    summary_of,
+    with_arguments,
 )
 from ._policy_texts import SUMMARIES
 
 if TYPE_CHECKING:
     from ..policies import NamedPolicy
 
-_MOST_DELAYS = 10_000
+_MOST_DELAYS = 1_000_000
 _REQUIRED = "What is required may be given as options, or as arguments in this order.\n\n"
 
 
@@ -57,11 +59,12 @@ def _delays_command(policy: NamedPolicy) -> click.Command:
         **options: object,
     ) -> None:
         clock = FrozenClock()
-        delays = delays_of(build_policy(policy, options, clock, values), n, clock)
+        options = with_arguments(policy, options, values)
+        delays = delays_of(build_policy(policy, options, clock), n, clock)
         if plot is not None:
             from ._plot import write_diagram
 
-            write_diagram(policy.name, delays, plot)
+            write_diagram(f"{policy.name}\n{summary_of(policy, options)}", delays, plot)
         if form == "json":
             click.echo(as_json(policy.name, delays), nl=False)
         elif form == "csv":
@@ -115,6 +118,7 @@ def _delays_command(policy: NamedPolicy) -> click.Command:
             ),
             click.Option(
                 ["--plot"],
+                type=click.Path(),
                 metavar="FILE",
                 help="Write a diagram too, such as delays.png. Needs the extra plot.",
             ),

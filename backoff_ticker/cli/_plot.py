@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import logging
+from itertools import accumulate
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from matplotlib.figure import Figure
 
@@ -22,9 +24,17 @@ _GREATEST = 1e100
 _HALF_A_BAR = 0.1
 """Retries."""
 
+_LONGEST_LINE = 100
+"""Letters in a line of the title."""
 
-def write_diagram(name: str, delays: Sequence[Delay], path: str) -> None:
+
+def write_diagram(title: str, delays: Sequence[Delay], path: str) -> None:
     """Write a diagram of ``delays`` to a file; its suffix selects the format.
+
+    Args:
+        title: The name of the policy, and its parameters in further lines.
+        delays: What to draw.
+        path: The file.
 
     Raises:
         click.UsageError: matplotlib is missing, does not know the format or cannot draw, the delays
@@ -32,7 +42,7 @@ def write_diagram(name: str, delays: Sequence[Delay], path: str) -> None:
     """
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it logs about its caches
     try:
-        image = _image(name, delays, path)
+        image = _image(title, delays, path)
     except click.UsageError:
         raise
     except Exception as error:  # matplotlib reports what is missing by various errors
@@ -47,9 +57,9 @@ def write_diagram(name: str, delays: Sequence[Delay], path: str) -> None:
         raise click.UsageError(f"--plot: cannot write {path!r}: {error.strerror}") from error
 
 
-def _image(name: str, delays: Sequence[Delay], path: str) -> bytes:
+def _image(title: str, delays: Sequence[Delay], path: str) -> bytes:
     """Return the content of the file."""
-    figure = figure_of(name, delays)
+    figure = figure_of(title, delays)
     known = figure.canvas.get_supported_filetypes()
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in known:
@@ -62,33 +72,49 @@ def _image(name: str, delays: Sequence[Delay], path: str) -> bytes:
     return image.getvalue()
 
 
-def figure_of(name: str, delays: Sequence[Delay]) -> Figure:
-    """Return the diagram."""
+def figure_of(title: str, delays: Sequence[Delay]) -> Figure:
+    """Return the diagram: the delay before each retry, and below it when each retry comes.
+
+    Args:
+        title: The first line names the policy, the others are in smaller letters.
+        delays: What to draw.
+    """
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(8.0, 4.5), layout="constrained")
-    axes = figure.add_subplot()
-    retries = [delay.retry for delay in delays]
-    ranges: list[tuple[float, float, float]] = [
-        (delay.retry, delay.least, delay.greatest) for delay in delays
-    ]
-    if len(ranges) == 1:  # a point has no area
-        retry, least, greatest = ranges[0]
-        ranges = [(retry + side, least, greatest) for side in (-_HALF_A_BAR, _HALF_A_BAR)]
-    axes.fill_between(
-        [retry for retry, _, _ in ranges],
-        [least for _, least, _ in ranges],
-        [greatest for _, _, greatest in ranges],
-        alpha=0.25,
-        linewidth=0.0,
-        label="least to greatest",
+    figure = Figure(figsize=(8.0, 8.0), layout="constrained")
+    above, below = figure.subplots(2, 1)
+    name, _, parameters = title.partition("\n")
+    figure.suptitle(name, fontsize="x-large")
+    above.set_title(
+        "\n".join(wrap(parameters, _LONGEST_LINE, break_on_hyphens=False)), fontsize="small"
     )
-    axes.plot(retries, [delay.interval for delay in delays], linestyle="--", label="interval")
-    axes.plot(retries, [delay.drawn for delay in delays], marker="o", label="drawn")
-    axes.set(title=name, xlabel="retry", ylabel="delay in seconds")
-    axes.set_ylim(bottom=0.0)
-    axes.set_xlim(0.5, max(len(delays), 1) + 0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    axes.legend()
+    retries = [delay.retry for delay in delays]
+    sides = (0.0,) if len(delays) > 1 else (-_HALF_A_BAR, _HALF_A_BAR)  # a point has no area
+    at = [retry + side for retry in retries for side in sides]
+
+    def range_of(least: Iterable[float], greatest: Iterable[float]) -> list[list[float]]:
+        return [[value for value in ends for _ in sides] for ends in (least, greatest)]
+
+    least, greatest = range_of(
+        (delay.least for delay in delays), (delay.greatest for delay in delays)
+    )
+    above.fill_between(at, least, greatest, alpha=0.25, linewidth=0.0, label="least to greatest")
+    above.plot(retries, [delay.drawn for delay in delays], marker="o", label="drawn")
+    above.set(xlabel="retry", ylabel="delay in seconds")
+    least, greatest = range_of(
+        accumulate(delay.least for delay in delays), accumulate(delay.greatest for delay in delays)
+    )
+    below.fill_betweenx(at, least, greatest, alpha=0.25, linewidth=0.0)
+    below.plot([delay.total for delay in delays], retries, marker="o")
+    below.set(xlabel="seconds waited in all", ylabel="retry")
+    for axes in (above, below):
+        axes.grid(alpha=0.3)
+    above.set_ylim(bottom=0.0)
+    above.set_xlim(0.5, max(len(delays), 1) + 0.5)
+    below.set_xlim(left=0.0)
+    below.set_ylim(0.5, max(len(delays), 1) + 0.5)
+    for axis in (above.xaxis, below.yaxis):
+        axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    figure.legend(loc="outside lower center", ncols=2)  # where it covers nothing
     return figure

@@ -18,7 +18,7 @@ from ..policies import (
     with_max_retries,
 )
 from ._commands import PolicyOption
-from ._param_types import NONE, Jitter, OrNone, Seconds
+from ._param_types import NONE, Jitter, OrNone, Seconds, exact
 from ._policy_texts import HELP, HELP_AROUND, HELP_OF, SAMPLES
 
 if TYPE_CHECKING:
@@ -126,11 +126,40 @@ def required_of(policy: NamedPolicy) -> list[str]:
     return [name for name, one in _parameters_of(policy).items() if _is_required(one)]
 
 
+def with_arguments(
+    policy: NamedPolicy, values: Mapping[str, object], arguments: Sequence[str]
+) -> dict[str, object]:
+    """Return the values of options, with arguments for those that are required and were not given.
+
+    Raises:
+        click.UsageError: An argument is of another type, or there are too many.
+    """
+    context = click.get_current_context()
+    options = {option.name: option for option in context.command.params}
+    missing = [name for name in required_of(policy) if values[name] is None]
+    if len(arguments) > len(missing):
+        raise click.UsageError(f"Got unexpected extra argument ({arguments[len(missing)]})")
+    taken = dict(values)
+    for name, argument in zip(missing, arguments, strict=False):
+        taken[name] = options[name].type.convert(argument, options[name], context)
+        context.set_parameter_source(name, ParameterSource.COMMANDLINE)
+    return taken
+
+
+def summary_of(policy: NamedPolicy, values: Mapping[str, object]) -> str:
+    """Return the options that matter, with their values: ``base 1, cap 20, seed 7``."""
+    words = []
+    for name in [*_parameters_of(policy), *WRAPPERS, "seed"]:
+        value, flag = values.get(name), _flag(name).removeprefix("--")
+        if isinstance(value, bool):
+            words.append(flag if value else f"no-{flag}")
+        elif value is not None:
+            words.append(f"{flag} {exact(value) if isinstance(value, float) else value}")
+    return ", ".join(dict.fromkeys(words))
+
+
 def build_policy(
-    policy: NamedPolicy,
-    values: Mapping[str, object],
-    clock: TimeSource | None = None,
-    arguments: Sequence[str] = (),
+    policy: NamedPolicy, values: Mapping[str, object], clock: TimeSource | None = None
 ) -> BackOff:
     """Return the policy that the options of the current command describe.
 
@@ -139,13 +168,11 @@ def build_policy(
         values: The values of options, by parameter, among them ``seed``; those that were not
             given on the command line do not count.
         clock: For policies that measure time.
-        arguments: The values of required parameters that were not given as options, in order.
 
     Raises:
         click.UsageError: An option is missing, belongs to another policy, or is refused.
     """
-    context = click.get_current_context()
-    source = context.get_parameter_source
+    source = click.get_current_context().get_parameter_source
     given = {
         name: None if value == NONE else value
         for name, value in values.items()
@@ -158,13 +185,8 @@ def build_policy(
     if foreign:
         raise click.UsageError(f"{policy.name} has no option {', '.join(foreign)}")
     missing = [name for name in required_of(policy) if name not in own]
-    if len(arguments) > len(missing):
-        raise click.UsageError(f"Got unexpected extra argument ({arguments[len(missing)]})")
-    options = {option.name: option for option in context.command.params}
-    for name, argument in zip(missing, arguments, strict=False):
-        own[name] = options[name].type.convert(argument, options[name], context)
-    if len(arguments) < len(missing):
-        flags = " and ".join(map(_flag, missing[len(arguments) :]))
+    if missing:
+        flags = " and ".join(map(_flag, missing))
         raise click.UsageError(f"{policy.name} needs {flags}, as in:{sample_options(policy)}")
     offered: dict[str, Any] = {"clock": clock, "rng": None}
     if seed is not None:

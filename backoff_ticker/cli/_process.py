@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from ._terminal import Terminal
 
+_NUMBER = "BACKOFF_TICKER_ATTEMPT"
+"""The variable in which a command finds the number of its attempt."""
+
 GRACE = 5.0
 """Seconds that processes get to end after a signal."""
 
@@ -42,6 +45,7 @@ class Process:
         mask: The signals that are blocked in the command.
         until_output: What to search its stdout for, which then goes through a pipe; None: it
             inherits our stdout.
+        attempt: Its number, from 1, for the environment of the command.
 
     Raises:
         OSError: The command cannot be executed.
@@ -53,6 +57,7 @@ class Process:
         terminal: Terminal,
         mask: Iterable[int],
         until_output: re.Pattern[str] | None,
+        attempt: int,
     ) -> None:
         self._terminal = terminal
         self._exited = CancellationToken()
@@ -86,6 +91,7 @@ class Process:
                 bufsize=0,
                 stdout=None if until_output is None else subprocess.PIPE,
                 close_fds=False,
+                env={**os.environ, _NUMBER: str(attempt)},
                 process_group=0,
                 preexec_fn=prepare,  # noqa: PLW1509 - there are no threads
             )

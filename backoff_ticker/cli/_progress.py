@@ -47,12 +47,12 @@ class Progress:
         self._token = token
         self._of = "" if max_attempts is None else f" of {max_attempts}"
         self._quiet = quiet
+        is_dumb = os.environ.get("TERM") == "dumb"
         self._counts_down = (
-            not quiet
-            and sys.stderr is not None
-            and sys.stderr.isatty()
-            and os.environ.get("TERM") != "dumb"
+            not quiet and sys.stderr is not None and sys.stderr.isatty() and not is_dumb
         )
+        self._color = False if is_dumb or os.environ.get("NO_COLOR") else None
+        """As click takes it; None: where there is a terminal."""
         self._countdown: asyncio.Task[None] | None = None
         self._reported: BaseException | None = None
 
@@ -61,6 +61,10 @@ class Progress:
         self._end_countdown()
         if outcome.attempts > 1:
             self._line(f"attempt {outcome.attempts}{self._of}", "bright_white")
+
+    def on_stdin_used_up(self) -> None:
+        """Report that an attempt has read all of stdin, so the others find nothing there."""
+        self._line("stdin is used up; --keep-stdin keeps it for each attempt", "yellow")
 
     def on_success(self, outcome: Outcome) -> None:
         """Report that an attempt has succeeded."""
@@ -97,22 +101,24 @@ class Progress:
         while True:
             left = end - loop.time()
             seconds = max(1, math.ceil(left))
-            self._write(f"{_ERASE_LINE}next attempt in {seconds} s", nl=False)
+            self._write(f"{_ERASE_LINE}next attempt in {seconds} s", color=True, nl=False)
             await asyncio.sleep(max(left - (seconds - 1), 0.01))
 
     def _end_countdown(self) -> None:
         if self._countdown is not None:
             self._countdown.cancel()
             self._countdown = None
-            self._write(_ERASE_LINE, nl=False)
+            self._write(_ERASE_LINE, color=True, nl=False)
 
     def _line(self, text: str, colour: str) -> None:
-        self._write(f"{click.style('backoff-ticker:', dim=True)} {click.style(text, fg=colour)}")
+        name = click.style("backoff-ticker:", dim=True)
+        self._write(f"{name} {click.style(text, fg=colour)}", color=self._color)
 
-    def _write(self, text: str, *, nl: bool = True) -> None:
+    def _write(self, text: str, *, color: bool | None, nl: bool = True) -> None:
+        """Write to stderr; control characters stay if ``color`` is true."""
         if self._quiet:
             return
         try:
-            click.echo(text, nl=nl, err=True, color=False if os.environ.get("NO_COLOR") else None)
+            click.echo(text, nl=nl, err=True, color=color)
         except OSError:
             pass  # stderr was closed

@@ -8,6 +8,7 @@ import select
 import shlex
 import signal
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -17,6 +18,7 @@ from ..cancellation import cancel_on_signals
 from ..retries import retry_call_async
 from ._process import Process
 from ._progress import CommandFailed, Progress
+from ._stdin import Stdin, keep_stdin as spool_stdin
 from ._terminal import Terminal
 
 if TYPE_CHECKING:
@@ -69,7 +71,9 @@ class Limits(NamedTuple):
     until_output: re.Pattern[str] | None
 
 
-def run(command: Sequence[str], backoff: BackOff, limits: Limits, *, quiet: bool) -> int:
+def run(
+    command: Sequence[str], backoff: BackOff, limits: Limits, *, keep_stdin: bool, quiet: bool
+) -> int:
     """Run a command until it succeeds; return the exit status.
 
     SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to the command's process group and end the
@@ -79,11 +83,17 @@ def run(command: Sequence[str], backoff: BackOff, limits: Limits, *, quiet: bool
         command: The program and its arguments; no shell reads them.
         backoff: How long to wait between attempts.
         limits: When to end.
+        keep_stdin: Whether to read stdin to its end first, for all attempts.
         quiet: Whether to show no progress.
 
     Raises:
         click.ClickException: The command cannot be executed, or its output cannot be written.
     """
+    if keep_stdin:
+        try:
+            spool_stdin()
+        except OSError as error:
+            raise click.ClickException(f"cannot keep stdin: {error.strerror}") from error
     endings = [number for number in _ENDINGS if signal.getsignal(number) is not signal.SIG_IGN]
     # SIGTTOU would stop us when we take the terminal back, or write while a command has it.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
@@ -102,15 +112,23 @@ def run(command: Sequence[str], backoff: BackOff, limits: Limits, *, quiet: bool
 
 
 async def _retry(
-    start: Callable[[], Process],
+    start: Callable[[int], Process],
     backoff: BackOff,
     limits: Limits,
     token: CancellationToken,
     progress: Progress,
 ) -> int:
+    numbers, stdin = count(1), Stdin()
+
+    async def attempt() -> int:
+        number = next(numbers)
+        if number > 1 and stdin.renew():
+            progress.on_stdin_used_up()
+        return await _attempt(partial(start, number), limits, token)
+
     try:
         return await retry_call_async(
-            partial(_attempt, start, limits, token),
+            attempt,
             backoff,
             on=lambda error: isinstance(error, CommandFailed) and error.final is None,
             token=token,
@@ -162,7 +180,9 @@ def _signal_of(token: CancellationToken) -> int:
 def _cannot_run(error: OSError) -> click.ClickException:
     name = "a command" if error.filename is None else shlex.quote(os.fsdecode(error.filename))
     if isinstance(error, FileNotFoundError):
-        return NotFound(f"cannot run {name}: command not found")
+        # A name that is quoted is no name, but a line for a shell.
+        hint = "" if name == error.filename else f"; no shell reads it: is sh -c {name} meant?"
+        return NotFound(f"cannot run {name}: command not found{hint}")
     return NotExecutable(f"cannot run {name}: {error.strerror}")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,10 +30,61 @@ _OWN = ("max_attempts",)
 
 _HELP = """Run COMMAND until it succeeds, waiting between attempts as the policy says.
 
-Put -- before COMMAND. It is run as it stands, without a shell; its exit code is passed on, or 124
-time-out, 126 not executable, 127 not found, 128+N ended by signal N, 130 interrupted, 2 bad
-options.
+Put -- before COMMAND; what follows is handed to it as it stands. No shell reads it: for pipes and
+the like, run sh -c '...'. In its environment BACKOFF_TICKER_ATTEMPT is the number of the attempt,
+from 1.
 """
+
+_EXIT_CODES = (
+    ("0", "COMMAND has succeeded."),
+    ("1-255", "Else: the exit code of the last attempt; 128+N if signal N killed it."),
+    ("124", "It timed out."),
+    ("126, 127", "COMMAND is not executable, or was not found."),
+    ("130, 143", "Ended by Ctrl-C, by SIGTERM."),
+    ("2", "Bad options."),
+)
+
+
+class _RunCommand(PolicyCommand):
+    """Notes options that stand after the command; its help explains the exit codes."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words, and note options of ours that are handed to the command."""
+        words = [*args]  # click takes words away
+        rest = super().parse_args(ctx, args)
+        command = ctx.params.get("command") or ()
+        if words[: len(words) - len(command)][-1:] != ["--"]:
+            ours = {flag for param in self.params for flag in param.opts if flag[:2] == "--"}
+            handed_on = takewhile("--".__ne__, command)
+            ctx.meta[_LATE] = [word for word in handed_on if word.partition("=")[0] in ours]
+        return rest
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options and the exit codes."""
+        super().format_options(ctx, formatter)
+        with formatter.section("Exit codes"):
+            formatter.write_dl(_EXIT_CODES)
+
+
+_LATE = f"{__name__}.late_options"
+"""In the ``meta`` of a context: options of ours that stand after the command."""
+
+
+def _complete_command(
+    ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete the command with programs, its arguments with files."""
+    if ctx.params.get("command") or not incomplete or "/" in incomplete:
+        return [CompletionItem(incomplete, type="file")]
+    found = set()
+    for folder in filter(os.path.isdir, os.get_exec_path()):
+        with os.scandir(folder) as entries:
+            found |= {
+                entry.name
+                for entry in entries
+                if entry.name.startswith(incomplete) and os.access(entry.path, os.X_OK)
+            }
+    return [CompletionItem(name) for name in sorted(found)]
 
 
 def _policy_options_in_help(ctx: click.Context) -> list[PolicyOption]:
@@ -66,6 +119,7 @@ def _run(  # noqa: PLR0913 - the options of the command
     attempt_timeout: float | None,
     on_exit_code: tuple[frozenset[int], ...],
     until_output: re.Pattern[str] | None,
+    keep_stdin: bool,
     quiet: bool,
     **options: object,
 ) -> None:
@@ -83,7 +137,15 @@ def _run(  # noqa: PLR0913 - the options of the command
         on_exit_code=frozenset().union(*on_exit_code) if on_exit_code else None,
         until_output=until_output,
     )
-    click.get_current_context().exit(run(command, backoff, limits, quiet=quiet))
+    context = click.get_current_context()
+    late = context.meta.get(_LATE)
+    if late and not quiet:
+        click.echo(
+            f"backoff-ticker: warning: {' '.join(late)} stands after {command[0]!r}, which gets "
+            "it; put it before the command, or -- before the command if that is meant",
+            err=True,
+        )
+    context.exit(run(command, backoff, limits, keep_stdin=keep_stdin, quiet=quiet))
 
 
 class _PolicyName(Choice):
@@ -115,13 +177,19 @@ def _none(_context: click.Context, _option: click.Parameter, value: object) -> o
 def run_command() -> click.Command:
     """Return the command ``run``."""
     seconds = OrNone(Seconds(positive=True))
-    return PolicyCommand(
+    return _RunCommand(
         "run",
         _policy_options_in_help,
         context_settings={"allow_interspersed_args": False},
         callback=_run,
         params=[
-            click.Argument(["command"], nargs=-1, required=True, metavar="COMMAND [ARGUMENTS]..."),
+            click.Argument(
+                ["command"],
+                nargs=-1,
+                required=True,
+                metavar="COMMAND [ARGUMENTS]...",
+                shell_complete=_complete_command,
+            ),
             click.Option(
                 ["--policy"],
                 type=_PolicyName([*POLICIES]),
@@ -167,6 +235,12 @@ def run_command() -> click.Command:
                 type=Regex(),
                 help="An attempt succeeds if a line of its stdout matches, whatever its exit code, "
                 "and only then.",
+            ),
+            click.Option(
+                ["--keep-stdin"],
+                is_flag=True,
+                help="Read stdin to its end first, and give all of it to each attempt. Without it, "
+                "only a file is read anew.",
             ),
             click.Option(["-q", "--quiet"], is_flag=True, help="Show no progress."),
         ],

@@ -34,7 +34,7 @@ from ._aws_jitter import (
     EqualJitterBackOff as EqualJitterBackOff,
     FullJitterBackOff as FullJitterBackOff,
 )
-from ._chain import chain as chain
+from ._chain import ChainBackOff as ChainBackOff, chain as chain
 from ._constant import (
     ConstantBackOff as ConstantBackOff,
     StopBackOff as StopBackOff,
@@ -51,10 +51,15 @@ from ._exponential import (
     TruncatedExponentialBackOff as TruncatedExponentialBackOff,
 )
 from ._jitter import (
+    JitterBackOff as JitterBackOff,
     with_added_jitter as with_added_jitter,
     with_jitter as with_jitter,
 )
 from ._limits import (
+    MaxElapsedTimeBackOff as MaxElapsedTimeBackOff,
+    MaxIntervalBackOff as MaxIntervalBackOff,
+    MaxRetriesBackOff as MaxRetriesBackOff,
+    TokenBackOff as TokenBackOff,
     with_max_elapsed_time as with_max_elapsed_time,
     with_max_interval as with_max_interval,
     with_max_retries as with_max_retries,
@@ -79,5 +84,7 @@ if TYPE_CHECKING:
     from ._protocol import (
         BackOff as BackOff,
         FeedbackBackOff as FeedbackBackOff,
+        MonotonicTime as MonotonicTime,
         TimeSource as TimeSource,
+        WallTime as WallTime,
     )

@@ -6,7 +6,7 @@ from math import inf
 from operator import methodcaller
 
 from .._sentinels import STOP
-from .._validation import LARGEST
+from .._validation import LARGEST, whole_repr
 from ._base import UNKNOWN, Policy, calls_of, span_of, union
 from ._copying import held_policies, is_immutable, require_policy
 from ._run import checked_delay, combined, is_feedback, tell, token_of
@@ -33,6 +33,12 @@ class ChainBackOff(Policy):
         position: The index of the policy in use; their number once all have stopped.
         token: Cancels what runs the chain: the token of the one policy that has one, or a token
             that combines several. None: no policy has one.
+
+    Example:
+        >>> from backoff_ticker import ChainBackOff, ConstantBackOff, ZeroBackOff, chain
+        >>> policy = chain(ZeroBackOff(), ConstantBackOff(9))
+        >>> isinstance(policy, ChainBackOff), policy.position
+        (True, 0)
     """
 
     __slots__ = ("backoffs", "position", "token")
@@ -120,7 +126,7 @@ class ChainBackOff(Policy):
         return least, most
 
     def __repr__(self) -> str:
-        return f"chain({', '.join(map(repr, self.backoffs))})"
+        return f"chain({', '.join(map(whole_repr, self.backoffs))})"
 
 
 def _stateful_inside(policy: BackOff) -> set[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._random import as_rng, draw_from
-from .._validation import LARGEST, as_fraction, as_seconds, safe_repr
+from .._validation import LARGEST, as_fraction, as_seconds, safe_repr, whole_repr
 from ._wrapper import BackOffWrapper, TakesFeedback
 
 TYPE_CHECKING = False
@@ -21,13 +21,19 @@ _KINDS = {"full": (0.0, 1.0), "equal": (0.5, 1.0)}
 """By name: the least and the greatest multiple of a delay that can be drawn."""
 
 
-class RandomizedWrapper(BackOffWrapper):
+class JitterBackOff(BackOffWrapper):
     """Another policy's delays with a random part. Made by ``with_jitter``, ``with_added_jitter``.
 
     Attributes:
         backoff: The policy inside.
         jitter: ``"full"``, ``"equal"``, or the fraction to either side; None: only added jitter.
         max_jitter: The greatest random time that is added, in seconds.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, JitterBackOff, with_jitter
+        >>> policy = with_jitter(ConstantBackOff(9), "full")
+        >>> isinstance(policy, JitterBackOff), policy.jitter
+        (True, 'full')
     """
 
     __slots__ = ("_greatest", "_least", "_rng", "jitter", "max_jitter")
@@ -66,8 +72,8 @@ class RandomizedWrapper(BackOffWrapper):
 
     def __repr__(self) -> str:
         if self.jitter is None:
-            return f"with_added_jitter({self.backoff!r}, {self.max_jitter!r})"
-        return f"with_jitter({self.backoff!r}, {self.jitter!r})"
+            return f"with_added_jitter({whole_repr(self.backoff)}, {self.max_jitter!r})"
+        return f"with_jitter({whole_repr(self.backoff)}, {self.jitter!r})"
 
 
 def _as_jitter(name: str, jitter: JitterKind) -> JitterKind:
@@ -81,7 +87,7 @@ def _as_jitter(name: str, jitter: JitterKind) -> JitterKind:
 
 if TYPE_CHECKING:  # the class that add_feedback() makes
 
-    class FeedbackRandomizedWrapper(RandomizedWrapper, TakesFeedback): ...
+    class FeedbackJitterBackOff(JitterBackOff, TakesFeedback): ...
 
 
 if TYPE_CHECKING:
@@ -89,16 +95,16 @@ if TYPE_CHECKING:
     @overload
     def with_jitter(
         backoff: FeedbackBackOff, jitter: JitterKind = "full", rng: Random | None = None
-    ) -> FeedbackRandomizedWrapper: ...
+    ) -> FeedbackJitterBackOff: ...
     @overload
     def with_jitter(
         backoff: BackOff, jitter: JitterKind = "full", rng: Random | None = None
-    ) -> RandomizedWrapper: ...
+    ) -> JitterBackOff: ...
 
 
 def with_jitter(
     backoff: BackOff, jitter: JitterKind = "full", rng: Random | None = None
-) -> RandomizedWrapper:
+) -> JitterBackOff:
     """Return a policy that draws each delay from a range around the delay of ``backoff``.
 
     It is meant for policies that draw nothing themselves. Put limits around the jitter, not
@@ -126,7 +132,7 @@ def with_jitter(
     """
     if jitter is None:
         raise TypeError('jitter must be "full" or "equal", or a fraction, not None')
-    return RandomizedWrapper(backoff, jitter, 0.0, rng)
+    return JitterBackOff(backoff, jitter, 0.0, rng)
 
 
 if TYPE_CHECKING:
@@ -134,16 +140,16 @@ if TYPE_CHECKING:
     @overload
     def with_added_jitter(
         backoff: FeedbackBackOff, max_jitter: float | timedelta, rng: Random | None = None
-    ) -> FeedbackRandomizedWrapper: ...
+    ) -> FeedbackJitterBackOff: ...
     @overload
     def with_added_jitter(
         backoff: BackOff, max_jitter: float | timedelta, rng: Random | None = None
-    ) -> RandomizedWrapper: ...
+    ) -> JitterBackOff: ...
 
 
 def with_added_jitter(
     backoff: BackOff, max_jitter: float | timedelta, rng: Random | None = None
-) -> RandomizedWrapper:
+) -> JitterBackOff:
     """Return a policy that adds to each delay of ``backoff`` a time drawn from 0 to ``max_jitter``.
 
     No delay gets shorter, which suits a wait that a server asked for. To cap the sum, put
@@ -166,4 +172,4 @@ def with_added_jitter(
         >>> with_added_jitter(ConstantBackOff(8), 2).bounds(1)
         (8.0, 10.0)
     """
-    return RandomizedWrapper(backoff, None, max_jitter, rng)
+    return JitterBackOff(backoff, None, max_jitter, rng)

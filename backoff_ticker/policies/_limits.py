@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._sentinels import STOP
-from .._validation import as_count, as_seconds, safe_repr
+from .._validation import as_count, as_seconds, safe_repr, whole_repr
 from ..cancellation import require_token
 from ._base import as_clock, as_time_limit, is_too_late, limited, monotonic
 from ._run import combined, token_of
@@ -29,6 +29,12 @@ class MaxRetriesBackOff(BackOffWrapper):
         backoff: The policy inside.
         max_retries: The limit.
         retries: Requests since ``reset()``, or since the last success of a feedback policy.
+
+    Example:
+        >>> from backoff_ticker import MaxRetriesBackOff, ZeroBackOff, with_max_retries
+        >>> policy = with_max_retries(ZeroBackOff(), 3)
+        >>> isinstance(policy, MaxRetriesBackOff), policy.max_retries
+        (True, 3)
     """
 
     __slots__ = ("max_retries", "retries")
@@ -72,7 +78,7 @@ class MaxRetriesBackOff(BackOffWrapper):
         return min(least, self.max_retries), min(most, self.max_retries)
 
     def __repr__(self) -> str:
-        return f"with_max_retries({self.backoff!r}, {safe_repr(self.max_retries)})"
+        return f"with_max_retries({whole_repr(self.backoff)}, {safe_repr(self.max_retries)})"
 
 
 class MaxElapsedTimeBackOff(BackOffWrapper):
@@ -81,6 +87,12 @@ class MaxElapsedTimeBackOff(BackOffWrapper):
     Attributes:
         backoff: The policy inside.
         max_elapsed_time: The limit in seconds; None: no limit.
+
+    Example:
+        >>> from backoff_ticker import MaxElapsedTimeBackOff, ZeroBackOff, with_max_elapsed_time
+        >>> policy = with_max_elapsed_time(ZeroBackOff(), 60)
+        >>> isinstance(policy, MaxElapsedTimeBackOff), policy.max_elapsed_time
+        (True, 60.0)
     """
 
     __slots__ = ("_clock", "_start", "max_elapsed_time")
@@ -124,7 +136,7 @@ class MaxElapsedTimeBackOff(BackOffWrapper):
         return (least if self.max_elapsed_time is None else 0), most
 
     def __repr__(self) -> str:
-        return f"with_max_elapsed_time({self.backoff!r}, {self.max_elapsed_time!r})"
+        return f"with_max_elapsed_time({whole_repr(self.backoff)}, {self.max_elapsed_time!r})"
 
 
 class MaxIntervalBackOff(BackOffWrapper):
@@ -133,6 +145,12 @@ class MaxIntervalBackOff(BackOffWrapper):
     Attributes:
         backoff: The policy inside.
         max_interval: The limit in seconds.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, MaxIntervalBackOff, with_max_interval
+        >>> policy = with_max_interval(ConstantBackOff(9), 5)
+        >>> isinstance(policy, MaxIntervalBackOff), policy.max_interval
+        (True, 5.0)
     """
 
     __slots__ = ("max_interval",)
@@ -150,7 +168,7 @@ class MaxIntervalBackOff(BackOffWrapper):
         return inside and (min(inside[0], self.max_interval), min(inside[1], self.max_interval))
 
     def __repr__(self) -> str:
-        return f"with_max_interval({self.backoff!r}, {self.max_interval!r})"
+        return f"with_max_interval({whole_repr(self.backoff)}, {self.max_interval!r})"
 
 
 class TokenBackOff(BackOffWrapper):
@@ -159,6 +177,13 @@ class TokenBackOff(BackOffWrapper):
     Attributes:
         backoff: The policy inside.
         token: The token; combined with that of the policy inside, if it has one.
+
+    Example:
+        >>> from backoff_ticker import CancellationToken, TokenBackOff, ZeroBackOff, with_token
+        >>> token = CancellationToken()
+        >>> policy = with_token(ZeroBackOff(), token)
+        >>> isinstance(policy, TokenBackOff), policy.token is token
+        (True, True)
     """
 
     __slots__ = ("_token",)
@@ -186,7 +211,7 @@ class TokenBackOff(BackOffWrapper):
         return 0, super()._calls()[1]
 
     def __repr__(self) -> str:
-        return f"with_token({self.backoff!r}, {self._token!r})"
+        return f"with_token({whole_repr(self.backoff)}, {self._token!r})"
 
 
 if TYPE_CHECKING:  # the classes that add_feedback() makes

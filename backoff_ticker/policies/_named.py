@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from .._validation import safe_repr
+from .._validation import safe_repr, unknown_option
 from ._algorithm import AlgorithmBackOff
 from ._algorithm_policies import (
     ConstantFeedbackBackOff,
@@ -40,6 +40,11 @@ class NamedPolicy:
         source: Where its rule and its defaults come from, in one line.
         preset: Whether it stands for published defaults rather than for a class.
         feedback: Whether the policy has ``failure()`` and ``success()``.
+
+    Example:
+        >>> from backoff_ticker import POLICIES
+        >>> POLICIES["constant"](interval=2)
+        ConstantBackOff(2.0)
     """
 
     __slots__ = ("_defaults", "_make", "feedback", "name", "preset", "source")
@@ -83,8 +88,12 @@ class NamedPolicy:
             TypeError: An option is missing, unknown or of the wrong type.
             ValueError: An option is out of its range.
         """
+        signature = self.__signature__
+        for name in options:
+            if name not in signature.parameters:
+                raise unknown_option(f"the policy {self.name}", name, signature.parameters)
         try:
-            self.__signature__.bind(**options)
+            signature.bind(**options)
         except TypeError as error:
             raise TypeError(f"options of {self.name}: {error}") from None
         return self._make(**self._defaults | options)

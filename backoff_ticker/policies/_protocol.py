@@ -82,7 +82,14 @@ class FeedbackBackOff(BackOff, Protocol):
 
 
 class MonotonicTime(Protocol):
-    """Anything that measures elapsed time."""
+    """Anything that measures elapsed time.
+
+    Example:
+        >>> import time
+        >>> from backoff_ticker import ExponentialBackOff, MonotonicTime
+        >>> source: MonotonicTime = time
+        >>> policy = ExponentialBackOff(clock=source)
+    """
 
     def monotonic(self) -> float:
         """Return the seconds since some fixed moment; never goes back."""
@@ -90,7 +97,14 @@ class MonotonicTime(Protocol):
 
 
 class WallTime(Protocol):
-    """Anything that tells the wall-clock time."""
+    """Anything that tells the wall-clock time.
+
+    Example:
+        >>> import time
+        >>> from backoff_ticker import FibonacciBackOff, WallTime
+        >>> source: WallTime = time
+        >>> policy = FibonacciBackOff(1, 1, clock=source)
+    """
 
     def time(self) -> float:
         """Return the seconds since the epoch."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._errors import CloseReason, TickerClosed
 from .._sentinels import STOP
-from .._validation import LARGEST, as_seconds, safe_repr
+from .._validation import LARGEST, as_seconds, safe_repr, whole_repr
 from ..cancellation import CancellationToken, any_of, require_token
 from ..clock import resolve_clock
 from ._copying import copy_policy
@@ -12,6 +12,7 @@ from ._copying import copy_policy
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from typing import Self
 
     from .._sentinels import Stop
     from ..clock import Clock
@@ -133,14 +134,33 @@ def delays(backoff: BackOff) -> Iterator[float]:
         >>> list(delays(ExponentialBackOff(1, 0, 2, max_elapsed_time=10)))
         [1.0, 2.0, 4.0]
     """
-    clock = FrozenClock()
-    run = start_policy("backoff", backoff, clock)
+    return _Delays(backoff)
 
-    def drawn() -> Iterator[float]:
-        while (delay := draw_next(run, clock)) is not None:
-            yield delay
 
-    return drawn()
+class _Delays:
+    """The iterator that ``delays()`` returns."""
+
+    __slots__ = ("_clock", "_has_ended", "_run")
+
+    def __init__(self, backoff: BackOff) -> None:
+        self._clock = FrozenClock()
+        self._run = start_policy("backoff", backoff, self._clock)
+        self._has_ended = False
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> float:
+        if not self._has_ended:
+            self._has_ended = True  # also if the policy fails
+            delay = draw_next(self._run, self._clock)
+            if delay is not None:
+                self._has_ended = False
+                return delay
+        raise StopIteration
+
+    def __repr__(self) -> str:
+        return f"delays({whole_repr(self._run)})"
 
 
 # For tickers and retries

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._validation import counted, whole_repr
 from ._attempt_scope import attempt_scope, token_of_attempts
 from ._error_chain import set_link
 from ._final_error import take_final_error
@@ -99,6 +100,12 @@ class Attempts:
         if self._run is None:
             return Outcome(_NAME, 0, 0.0, 0.0, None, None, None)
         return self._run.outcome()
+
+    def __repr__(self) -> str:
+        run = self._run
+        state, made = ("not begun", 0) if run is None else (run.reason or "open", run.attempts)
+        policy = whole_repr(self._options.backoff)
+        return f"<Attempts {state}, {counted(made, 'attempt')}, {policy}>"
 
     def _begin(self, *, asynchronous: bool) -> Self:
         if self._run is None:
@@ -255,6 +262,10 @@ class Attempt:
         """
         self._run.result = value
         self._has_result = True
+
+    def __repr__(self) -> str:
+        state = "running" if self._is_entered else "not begun"
+        return f"<Attempt {self.number}, {state if self._attempts._open is self else 'ended'}>"
 
     def _enter(self) -> None:
         if self._is_entered or self._attempts._open is not self:

@@ -141,8 +141,8 @@ class RetryBudget(ProcessBound):
 
     def __repr__(self) -> str:
         return (
-            f"RetryBudget(max_tokens={self.max_tokens!r}, token_ratio={self.token_ratio!r}, "
-            f"retry_cost={self.retry_cost!r})"
+            f"<RetryBudget {self.tokens!r} of {self.max_tokens!r} tokens, "
+            f"token_ratio={self.token_ratio!r}, retry_cost={self.retry_cost!r}>"
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._errors import DeadlineExceeded
-from .._validation import safe_repr
+from .._validation import counted, safe_repr
 from ._error_chain import append_cause, set_link
 from ._outcome import StopReason
 from ._run import REFUSED
@@ -78,7 +78,7 @@ def _why(run: Run) -> str:
 
 
 def _note(run: Run, why: str) -> str:
-    times = "1 attempt" if run.attempts == 1 else f"{run.attempts} attempts"
+    times = counted(run.attempts, "attempt")
     # Nothing is measured before the first attempt where no option needs it: no time is told then.
     taken = "" if run.began is None else f" in {round(run.ended - run.began, 3)} s"
     return f"{_PREFIX}{times}{taken}: {why}"

@@ -6,7 +6,7 @@ import sys
 from types import CoroutineType
 
 from .._errors import BackoffTickerError, Cancelled, DeadlineExceeded, RetryAfter
-from .._validation import as_count, as_seconds, safe_repr
+from .._validation import as_count, as_seconds, safe_repr, unknown_option
 from ..cancellation import CancellationToken, any_of, require_token
 from ..channels import require_timer
 from ..clock import resolve_clock
@@ -105,8 +105,8 @@ class Options:
     def _check(self, options: Mapping[str, Any], allowed: Collection[str]) -> None:
         for name, value in options.items():
             if name not in allowed:
-                known = ", ".join(option for option in _CHECKS if option in allowed)
-                raise TypeError(f"{self._what} has no option {name!r}; it has {known}")
+                known = [option for option in _CHECKS if option in allowed]
+                raise TypeError(f"{unknown_option(self._what, name, known)}{self._hint()}")
             if value is None and name != "on":
                 setattr(self, name, None)
                 continue
@@ -126,12 +126,22 @@ class Options:
         if is_immutable(backoff):
             self.is_immutable = True
             return
-        require_policy("backoff", backoff)
+        try:
+            require_policy("backoff", backoff)
+        except TypeError as error:
+            raise TypeError(f"{error}{self._hint()}") from None
         if not type(backoff).__module__.startswith(_PACKAGE):
             copy_policy("backoff", backoff)  # raises now, not at the first failure, if it must
         token = token_of(backoff)
         if token is not None and token is not self.token:
             self.token = token if self.token is None else any_of(token, self.token)
+
+    def _hint(self) -> str:
+        """Return how arguments reach the operation, for errors of functions that call one."""
+        takes_operation = "call" in self._what
+        return (
+            "; functools.partial(...) gives arguments to the operation" if takes_operation else ""
+        )
 
     @property
     def judges_results(self) -> bool:

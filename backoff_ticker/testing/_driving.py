@@ -12,6 +12,7 @@ from ._kernel import Step, as_current
 from ._thread_side import counted, run_after_interrupt, wait_for_turn
 from .standard_library._install import install, uninstall
 from .standard_library._loops import HOW_TO_DRIVE, loop_kernel
+from .standard_library._time_module import time_patched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,7 +105,7 @@ def installed(kernel: Kernel) -> Iterator[None]:
         return
     install()
     try:
-        with as_current(kernel.clock):
+        with as_current(kernel.clock), time_patched(kernel):
             yield
     finally:
         uninstall()

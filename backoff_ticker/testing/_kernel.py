@@ -57,7 +57,7 @@ from ._errors import (
     UntrackedThreadError,
     VirtualDeadlockError,
 )
-from .liveness._external_waits import loops_with_news, wait_for_return
+from .liveness._external_waits import loops_with_news, wait_for_return, works_inside_idle
 from .liveness._main_thread_interrupt import MainThreadInterrupt
 from .liveness._reports import (
     Snapshot,
@@ -148,6 +148,8 @@ class Kernel:
         strict: Whether only participants, and the driver, may wait.
         driver: The thread that entered the clock.
         by_ident: The participants that run, by the identifier of their thread.
+        epoch: How far wall time is ahead, in seconds, if the module ``time`` tells the clock's;
+            None: it tells real time.
         entered: Whether the clock's ``with`` block runs.
         closed: Whether the clock is closed.
         loops: The event loops that run on the clock's time.
@@ -175,6 +177,7 @@ class Kernel:
         self.strict: bool = strict
         self.driver: Participant = driver
         self.by_ident: dict[int, Participant] = {}
+        self.epoch: float | None = None
         self.entered: bool = False
         self.closed: bool = False
         self.loops: list[DrivenLoop] = []
@@ -486,7 +489,10 @@ class Kernel:
         if self._stall_detector.is_stalled(real, run_queue.turns_given, running):
             self._share_turn()
         driver = self.driver
-        if driver in run_queue.running and self._driver_activity.has_changed(driver.native):
+        driver_works = driver in run_queue.running and self._driver_activity.has_changed(
+            driver.native
+        )
+        if driver_works or any(works_inside_idle(one) for one in run_queue.external):
             self.parking.progress += 1
         somebody_waits = self._step is not None or driver.state is State.PARKED
         if not somebody_waits and not self._driver_delays_others():
@@ -551,6 +557,7 @@ class Kernel:
         """Whether a participant may still act, or auto-advance could still fire a timer."""
         run_queue = self.run_queue
         acts = run_queue.running or run_queue.queue or self.commands.firing
+        acts = acts or any(works_inside_idle(one) for one in run_queue.external)
         delayed = self._expected or self._frozen
         timers = self._auto > 0 and self.parking.timers.first() is not None
         return bool(acts or delayed or timers)

@@ -23,6 +23,9 @@ class _NoWait:
     def __init__(self) -> None:
         self._keys: list[object] = []
 
+    def __repr__(self) -> str:
+        return "no_wait()"
+
     def __enter__(self) -> None:
         key = object()
         self._keys.append(key)

@@ -90,6 +90,10 @@ class VirtualClock:
             same each time.
         settle_timeout: Real seconds, 0 or more, after which a step, or the end, stops waiting for
             a participant that neither waits on the clock nor ends.
+        patch_time: Whether the module ``time`` tells the time of this clock in its threads:
+            ``time``, ``monotonic`` and ``perf_counter``, their ``_ns``, and ``sleep``; with
+            time-machine installed, also ``datetime``. Participants' waits in ``threading`` and
+            ``queue`` are waits on the clock then. All other threads have real time.
         allow_daemons: Whether daemon threads may be left as the clock is closed: those that wait
             on it are ended, and none is a leak. Tasks of ``spawn()`` must end all the same.
 
@@ -122,6 +126,7 @@ class VirtualClock:
         auto: bool = False,
         one_at_a_time: bool = True,
         settle_timeout: float = 5.0,
+        patch_time: bool = False,
         allow_daemons: bool = False,
     ) -> None:
         self._epoch = as_number("epoch", epoch)
@@ -138,6 +143,8 @@ class VirtualClock:
             settle_timeout=as_seconds("settle_timeout", settle_timeout),
         )
         self._kernel.clock = self
+        if as_flag("patch_time", patch_time):
+            self._kernel.epoch = self._epoch
         self._parking = self._kernel.parking
         self._traps: list[Trap] = []
         self._spawned = 0
@@ -441,7 +448,8 @@ class VirtualClock:
         """Do not count this thread inside the block, which waits for what the clock cannot see.
 
         That may be an item of a ``queue.Queue``. Time may pass meanwhile. On Linux, where a thread
-        can be seen to sleep, time does not pass before the thread has taken what is there already.
+        can be seen to sleep, time does not pass before the thread has taken what is there already,
+        and a thread that computes inside is in no deadlock.
 
         Raises:
             ClockUsageError: An event loop runs in this thread: its waits do not block; or this is

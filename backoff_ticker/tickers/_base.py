@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._errors import TickerClosed, WouldBlock
 from .._sentinels import EMPTY
-from .._validation import as_count, as_flag
+from .._validation import as_count, as_flag, counted, whole_repr
 from ..waiting import complete
 from ._core import TickerCore
 from ._forwarding import Forwarding
@@ -212,6 +212,9 @@ class BaseTicker(TickerCore):
         return queue
 
     def __repr__(self) -> str:
-        state = self.close_reason or "open"
-        ticks = self._state.current.number - 1
-        return f"<{type(self).__name__} {state}, {ticks} ticks, {self.backoff!r}>"
+        try:
+            state = self.close_reason or "open"
+        except Exception:  # noqa: BLE001 - of the clock that measures a deadline
+            state = self._ending or "open"
+        ticks = counted(self._state.current.number - 1, "tick")
+        return f"<{type(self).__name__} {state}, {ticks}, {whole_repr(self.backoff)}>"

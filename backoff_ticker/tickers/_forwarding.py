@@ -7,7 +7,7 @@ import sys
 from .._errors import TickerClosed
 from .._sentinels import EMPTY
 from .._unraisable import report
-from .._validation import LONGEST_WAIT, safe_repr
+from .._validation import LONGEST_WAIT, safe_repr, whole_repr
 from ..waiting import ALONE, Waiter, complete, current_loop
 
 TYPE_CHECKING = False
@@ -85,7 +85,7 @@ class Forwarding:
         complete(self._forwarder.stop)
 
     def __repr__(self) -> str:
-        return f"<Forwarding of {self._forwarder.ticker!r} to {self._forwarder.sink!r}>"
+        return f"<Forwarding of {self._forwarder.ticker!r} to {whole_repr(self._forwarder.sink)}>"
 
 
 class _Forwarder(Waiter):

@@ -14,6 +14,7 @@ from ..waiting import (
     park_thread,
 )
 from ._base import BaseTicker
+from ._tick import Pace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from ..cancellation import CancellationToken
+    from ..channels import TimerLike
+    from ..clock import Clock
+    from ..policies import BackOff
     from ._tick import Tick
 
 
@@ -62,6 +67,17 @@ class Ticker(BaseTicker):
     """
 
     __slots__ = ()
+
+    def __init__(
+        self,
+        backoff: BackOff,
+        *,
+        token: CancellationToken | None = None,
+        pace: Pace = Pace.RECEIPT,
+        clock: Clock | None = None,
+        timer: TimerLike | None = None,
+    ) -> None:
+        self._begin(backoff, token, pace, clock, timer)
 
     def receive(self, timeout: float | timedelta | None = None) -> Tick:
         """Block until the next tick and take it.
@@ -149,6 +165,17 @@ class AsyncTicker(BaseTicker):
     """
 
     __slots__ = ()
+
+    def __init__(
+        self,
+        backoff: BackOff,
+        *,
+        token: CancellationToken | None = None,
+        pace: Pace = Pace.RECEIPT,
+        clock: Clock | None = None,
+        timer: TimerLike | None = None,
+    ) -> None:
+        self._begin(backoff, token, pace, clock, timer)
 
     async def receive(self, timeout: float | timedelta | None = None) -> Tick:
         """Wait for the next tick and take it; parameters and errors as in ``Ticker.receive()``."""

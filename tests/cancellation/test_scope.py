@@ -164,7 +164,7 @@ def test_the_body_may_clean_up_with_awaits_before_cancelled_is_raised() -> None:
 
 
 def test_a_cancel_from_another_thread_ends_the_body(clock: VirtualClock) -> None:
-    token = CancellationToken(clock)
+    token = CancellationToken(clock=clock)
 
     async def main() -> int:
         with pytest.raises(Cancelled, match="thread"):
@@ -187,7 +187,7 @@ def test_a_deadline_ends_the_body_and_is_raised_as_deadline_exceeded(
     clock: VirtualClock, depth: int
 ) -> None:
     async def main() -> None:
-        token = CancellationToken(clock).child(timeout=5)
+        token = CancellationToken(clock=clock).child(timeout=5)
         if depth:
             token = token.child()
         passing = asyncio.create_task(clock.advance_async(5))
@@ -203,7 +203,7 @@ def test_a_deadline_ends_the_body_and_is_raised_as_deadline_exceeded(
 
 def test_a_body_that_ends_before_the_deadline_leaves_no_timer(clock: VirtualClock) -> None:
     async def main() -> None:
-        token = CancellationToken(clock).child(timeout=5)
+        token = CancellationToken(clock=clock).child(timeout=5)
         async with token.scope():
             await turns()
         assert await clock.advance_async(5) == 0
@@ -215,7 +215,7 @@ def test_a_body_that_ends_before_the_deadline_leaves_no_timer(clock: VirtualCloc
 
 def test_a_scope_under_a_passed_deadline_ends_at_its_first_await(clock: VirtualClock) -> None:
     async def main() -> None:
-        token = CancellationToken(clock).child(timeout=0)
+        token = CancellationToken(clock=clock).child(timeout=0)
         with pytest.raises(DeadlineExceeded):
             async with token.scope():
                 await asyncio.sleep(0)

@@ -112,7 +112,7 @@ def test_a_text_as_the_cause_is_in_the_error_and_not_chained(cause: str | None) 
 
 
 def test_a_passed_deadline_is_also_the_builtin_timeout_error(clock: VirtualClock) -> None:
-    token = CancellationToken(clock).child(timeout=0)
+    token = CancellationToken(clock=clock).child(timeout=0)
     with pytest.raises(TimeoutError) as caught:
         token.raise_if_cancelled()
     assert type(caught.value) is DeadlineExceeded
@@ -124,7 +124,7 @@ def test_a_repr_does_not_show_the_text_of_a_cause() -> None:
     token = CancellationToken()
     assert repr(token) == "<CancellationToken open>"
     token.cancel(ValueError("secret"))
-    assert repr(token) == "<CancellationToken cancelled (ValueError)>"
+    assert repr(token) == "<CancellationToken cancelled: ValueError>"
 
 
 def test_a_clock_is_checked_when_it_enters() -> None:
@@ -134,7 +134,7 @@ def test_a_clock_is_checked_when_it_enters() -> None:
 
 
 def test_waiting_for_a_cancelled_token_returns_at_once(clock: VirtualClock) -> None:
-    token = CancellationToken(clock)
+    token = CancellationToken(clock=clock)
     token.cancel()
     assert (token.wait(), token.wait(0), token.wait(5)) == (True, True, True)
     assert asyncio.run(token.wait_async()) is True
@@ -143,7 +143,7 @@ def test_waiting_for_a_cancelled_token_returns_at_once(clock: VirtualClock) -> N
 
 
 def test_a_wait_of_zero_seconds_only_checks(clock: VirtualClock) -> None:
-    token = CancellationToken(clock)
+    token = CancellationToken(clock=clock)
 
     async def main() -> int:
         assert await token.wait_async(0) is False
@@ -158,7 +158,7 @@ def test_a_wait_of_zero_seconds_only_checks(clock: VirtualClock) -> None:
 def test_a_cancel_wakes_a_waiting_thread_and_a_waiting_coroutine(
     clock: VirtualClock, timeout: Any
 ) -> None:
-    token = CancellationToken(clock)
+    token = CancellationToken(clock=clock)
     loop = LoopThread()
     thread = in_thread(token.wait, timeout)
     coroutine = loop.submit(token.wait_async(timeout))
@@ -176,7 +176,7 @@ def test_a_cancel_wakes_a_waiting_thread_and_a_waiting_coroutine(
 def test_a_wait_that_times_out_is_false_and_leaves_nothing(
     clock: VirtualClock, timeout: Any
 ) -> None:
-    token = CancellationToken(clock)
+    token = CancellationToken(clock=clock)
     loop = LoopThread()
     waits = [in_thread(token.wait, timeout), loop.submit(token.wait_async(timeout))]
     clock.advance(4.999)
@@ -189,7 +189,7 @@ def test_a_wait_that_times_out_is_false_and_leaves_nothing(
 
 
 def test_a_waiter_that_is_woken_for_nothing_waits_on(clock: VirtualClock) -> None:
-    token = CancellationToken(clock).child(timeout=60)
+    token = CancellationToken(clock=clock).child(timeout=60)
     thread = in_thread(token.wait)
     clock.settle()
     (waiter,) = token._wait_set().waiters
@@ -206,7 +206,7 @@ def test_a_waiter_that_is_woken_for_nothing_waits_on(clock: VirtualClock) -> Non
 def test_a_cancelled_wait_passes_the_cancelled_error_and_leaves_nothing(
     clock: VirtualClock,
 ) -> None:
-    token = CancellationToken(clock)
+    token = CancellationToken(clock=clock)
     loop = LoopThread()
     passed: list[BaseException] = []
 
@@ -234,7 +234,7 @@ def test_a_cancel_between_the_registration_and_the_park_is_seen() -> None:
             return super().parker(what)
 
     with Cancelling() as clock:
-        token = CancellationToken(clock)
+        token = CancellationToken(clock=clock)
         assert in_thread(token.wait).result(PATIENCE) is True
 
 

@@ -63,7 +63,7 @@ def test_every_descendant_is_cancelled_before_the_first_callback_runs() -> None:
 
 
 def test_every_waiter_is_woken_before_the_first_callback_runs(clock: VirtualClock) -> None:
-    root = CancellationToken(clock)
+    root = CancellationToken(clock=clock)
     waits = [in_thread(token.wait) for token in (root, root.child(), root.child().child())]
     clock.settle()
     woken: list[bool] = []
@@ -193,7 +193,7 @@ def test_an_interrupt_in_a_callback_is_raised_once_all_callbacks_ran(
 
 def test_a_callback_runs_in_the_context_in_which_it_was_registered(clock: VirtualClock) -> None:
     name: ContextVar[str] = ContextVar("name", default="nobody")
-    root = CancellationToken(clock)
+    root = CancellationToken(clock=clock)
     seen: list[str] = []
 
     def register(token: CancellationToken, who: str) -> None:

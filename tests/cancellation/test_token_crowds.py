@@ -75,7 +75,7 @@ def test_one_cancel_wakes_100_threads_and_100_coroutines_though_a_loop_was_close
     clock: VirtualClock, loops: list[LoopThread]
 ) -> None:
     closed = 1
-    token = CancellationToken(clock)
+    token = CancellationToken(clock=clock)
     tasks = [loop.run(start(token, count)) for loop, count in zip(loops, (34, 33, 33), strict=True)]
     threads = [in_thread(token.wait) for _ in range(50)]
     threads += [in_thread(token.child().wait, 3600) for _ in range(50)]
@@ -98,7 +98,7 @@ def test_one_cancel_wakes_100_threads_and_100_coroutines_though_a_loop_was_close
 def test_a_loop_that_is_stopped_holds_up_nobody_and_wakes_its_own_when_it_runs_again(
     clock: VirtualClock, loops: list[LoopThread]
 ) -> None:
-    token = CancellationToken(clock)
+    token = CancellationToken(clock=clock)
     tasks = [loop.run(start(token, 9)) for loop in loops]
     thread = in_thread(token.wait)
     clock.settle()
@@ -117,7 +117,7 @@ def test_a_loop_that_is_stopped_holds_up_nobody_and_wakes_its_own_when_it_runs_a
 def test_a_cancel_within_one_of_the_loops_wakes_the_others(
     clock: VirtualClock, loops: list[LoopThread]
 ) -> None:
-    token = CancellationToken(clock)
+    token = CancellationToken(clock=clock)
     tasks = [loop.run(start(token, 30)) for loop in loops]
     threads = [in_thread(token.wait) for _ in range(10)]
     clock.settle()
@@ -134,7 +134,7 @@ def test_a_cancel_within_one_of_the_loops_wakes_the_others(
 def test_a_deadline_wakes_threads_and_loops_and_calls_back(
     clock: VirtualClock, loops: list[LoopThread]
 ) -> None:
-    token = CancellationToken(clock).child(timeout=5)
+    token = CancellationToken(clock=clock).child(timeout=5)
     waits: list[Any] = [in_thread(token.wait) for _ in range(10)]
     waits += [loop.submit(token.wait_async()) for loop in loops[:2]]
     clock.settle()

@@ -42,16 +42,26 @@ LOOKS: dict[str, Callable[[CancellationToken], bool]] = {
     "child": lambda token: isinstance(token.child().cause, DeadlineExceeded),
     "any_of": lambda token: isinstance(any_of(CancellationToken(), token).cause, DeadlineExceeded),
     "on_cancel": calls_back,
-    "repr": lambda token: repr(token) == "<CancellationToken cancelled (DeadlineExceeded)>",
+    "repr": lambda token: repr(token) == "<CancellationToken cancelled: DeadlineExceeded>",
 }
 
 
+MAKERS: dict[str, Callable[..., CancellationToken]] = {
+    "child": lambda clock, *limits: CancellationToken(clock=clock).child(*limits),
+    "made": lambda clock, timeout=None, deadline=None: CancellationToken(
+        timeout=timeout, deadline=deadline, clock=clock
+    ),
+}
+either_way = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+
+
+@either_way
 @pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
 @pytest.mark.parametrize("depth", [0, 2])
 def test_every_look_sees_a_deadline_that_has_passed(
-    clock: VirtualClock, look: Any, depth: int
+    clock: VirtualClock, look: Any, depth: int, make: Any
 ) -> None:
-    token = CancellationToken(clock).child(timeout=5)
+    token = make(clock, 5)
     for _ in range(depth):
         token = token.child()
     clock.advance(4.999)
@@ -60,6 +70,7 @@ def test_every_look_sees_a_deadline_that_has_passed(
     assert look(token) is True
 
 
+@either_way
 @pytest.mark.parametrize(
     ("parent", "timeout", "deadline", "expected"),
     [
@@ -77,33 +88,66 @@ def test_every_look_sees_a_deadline_that_has_passed(
     ],
 )
 def test_the_earliest_of_the_parents_deadline_timeout_and_deadline_counts(
-    clock: VirtualClock, parent: Any, timeout: Any, deadline: Any, expected: Any
+    clock: VirtualClock, parent: Any, timeout: Any, deadline: Any, expected: Any, make: Any
 ) -> None:
-    token = CancellationToken(clock).child(timeout=parent)
+    if parent is None:
+        assert make(clock, timeout, deadline).deadline == expected
+    token = make(clock, parent)
     assert token.child(timeout=timeout, deadline=deadline).deadline == expected
     assert token.child(timeout=timeout, deadline=deadline).child().deadline == expected
 
 
+def test_a_token_made_with_a_deadline_is_the_root_of_its_tree(clock: VirtualClock) -> None:
+    token = CancellationToken(timeout=5, clock=clock)
+    child, seen = token.child(), []
+    token.on_cancel(lambda: seen.append(clock.monotonic()))
+    waiting = in_thread(child.wait)
+    with token as same:
+        assert same is token
+        token.disarm()
+    clock.advance(5)
+    assert waiting.result(PATIENCE) is True
+    assert seen == [1005.0]
+    with pytest.raises(AttributeError):
+        token.cancelled = False  # type: ignore[misc]
+
+
+def test_the_parameters_of_a_token_are_keywords(clock: VirtualClock) -> None:
+    with pytest.raises(TypeError):
+        CancellationToken(clock)  # type: ignore[misc]
+
+
+def test_a_subclass_gets_deadlines_by_its_children(clock: VirtualClock) -> None:
+    class Own(CancellationToken):
+        pass
+
+    with pytest.raises(TypeError, match="Own takes neither timeout nor deadline"):
+        Own(timeout=5)
+    child = Own(clock=clock).child(timeout=5)
+    clock.advance(5)
+    assert child.cancelled
+
+
 def test_a_childs_deadline_leaves_its_parent_alone(clock: VirtualClock) -> None:
-    parent = CancellationToken(clock).child(timeout=9)
+    parent = CancellationToken(clock=clock).child(timeout=9)
     child = parent.child(timeout=5)
     clock.advance(5)
     assert (child.cancelled, parent.cancelled, parent.deadline) == (True, False, 1009.0)
 
 
 def test_the_remaining_time_runs_down_and_is_never_negative(clock: VirtualClock) -> None:
-    token = CancellationToken(clock).child(timeout=5)
+    token = CancellationToken(clock=clock).child(timeout=5)
     seen = []
     for _ in range(4):
         seen.append(token.remaining())
         clock.advance(2)
     assert seen == [5.0, 3.0, 1.0, 0.0]
-    assert CancellationToken(clock).child(deadline=-1).remaining() == 0.0
-    assert CancellationToken(clock).remaining() is None
+    assert CancellationToken(clock=clock).child(deadline=-1).remaining() == 0.0
+    assert CancellationToken(clock=clock).remaining() is None
 
 
 def test_a_cancel_before_the_deadline_wins_and_stays(clock: VirtualClock) -> None:
-    token = CancellationToken(clock).child(timeout=5)
+    token = CancellationToken(clock=clock).child(timeout=5)
     assert token.cancel("before") is True
     clock.advance(10)
     assert token.cause == "before"
@@ -114,7 +158,7 @@ def test_a_cancel_after_a_passed_deadline_loses_though_nobody_looked(
     clock: VirtualClock, upwards: int
 ) -> None:
     """Cancelling an ancestor without a deadline wins there, and is too late below."""
-    tokens = [CancellationToken(clock).child()]
+    tokens = [CancellationToken(clock=clock).child()]
     tokens.append(tokens[0].child(timeout=5))
     tokens.append(tokens[1].child())
     clock.advance(5)
@@ -126,7 +170,7 @@ def test_a_cancel_after_a_passed_deadline_loses_though_nobody_looked(
 
 
 def test_the_cause_of_a_passed_deadline_stays_the_same_object(clock: VirtualClock) -> None:
-    token = CancellationToken(clock).child(timeout=0)
+    token = CancellationToken(clock=clock).child(timeout=0)
     assert isinstance(token.cause, DeadlineExceeded)
     assert token.cause is token.cause
     with pytest.raises(DeadlineExceeded) as caught:
@@ -135,7 +179,7 @@ def test_the_cause_of_a_passed_deadline_stays_the_same_object(clock: VirtualCloc
 
 
 def test_a_deadline_wakes_threads_and_coroutines_that_wait(clock: VirtualClock) -> None:
-    token = CancellationToken(clock).child(timeout=5)
+    token = CancellationToken(clock=clock).child(timeout=5)
     child = token.child()
     loop = LoopThread()
     waits: list[Any] = [in_thread(token.wait), in_thread(child.wait, 60)]
@@ -150,21 +194,21 @@ def test_a_deadline_wakes_threads_and_coroutines_that_wait(clock: VirtualClock) 
 
 
 def test_a_timeout_before_the_deadline_is_a_timeout(clock: VirtualClock) -> None:
-    token = CancellationToken(clock).child(timeout=5)
+    token = CancellationToken(clock=clock).child(timeout=5)
     wait = in_thread(token.wait, 3)
     clock.advance(3)
     assert wait.result(PATIENCE) is False
 
 
 def test_a_timeout_that_ends_with_the_deadline_finds_it_cancelled(clock: VirtualClock) -> None:
-    token = CancellationToken(clock).child(timeout=5)
+    token = CancellationToken(clock=clock).child(timeout=5)
     wait = in_thread(token.wait, 5)
     clock.advance(5)
     assert wait.result(PATIENCE) is True
 
 
 def test_a_deadline_calls_back_once_without_anybody_looking(clock: VirtualClock) -> None:
-    root = CancellationToken(clock)
+    root = CancellationToken(clock=clock)
     token = root.child(timeout=5)
     below = token.child()
     runs: list[str] = []
@@ -182,7 +226,7 @@ def test_a_deadline_calls_back_once_without_anybody_looking(clock: VirtualClock)
 
 
 def test_a_callback_that_ran_or_was_removed_leaves_no_timer(clock: VirtualClock) -> None:
-    token = CancellationToken(clock).child(timeout=5)
+    token = CancellationToken(clock=clock).child(timeout=5)
     removed = token.on_cancel(lambda: None)
     token.child().on_cancel(lambda: None)
     assert len(clock.pending()) == 2
@@ -193,7 +237,7 @@ def test_a_callback_that_ran_or_was_removed_leaves_no_timer(clock: VirtualClock)
 
 
 def test_all_callbacks_on_a_deadline_share_one_timer(clock: VirtualClock) -> None:
-    token = CancellationToken(clock).child(timeout=5)
+    token = CancellationToken(clock=clock).child(timeout=5)
     runs: list[int] = []
     handles = [token.on_cancel(lambda number=number: runs.append(number)) for number in range(100)]
     assert len(clock.pending()) == 1
@@ -231,7 +275,7 @@ def test_a_callback_that_comes_as_the_last_other_is_removed_has_a_timer(
         def call_at(self, when: float, callback: Any) -> Any:
             return Timer(clock.call_at(when, callback))
 
-    token = CancellationToken(MeddledClock()).child(timeout=5)  # type: ignore[arg-type]
+    token = CancellationToken(clock=MeddledClock()).child(timeout=5)  # type: ignore[arg-type]
     assert token.on_cancel(lambda: None).remove() is True
     clock.advance(5)
     assert runs == ["cancelled", "called"]
@@ -246,7 +290,7 @@ def test_a_callback_without_a_scheduler_is_not_registered(clock: VirtualClock) -
         def call_at(self, when: float, callback: Any) -> Any:
             raise RuntimeError("can't start new thread")
 
-    token = CancellationToken(NoThreads()).child(timeout=5)  # type: ignore[arg-type]
+    token = CancellationToken(clock=NoThreads()).child(timeout=5)  # type: ignore[arg-type]
     runs: list[str] = []
     with pytest.raises(RuntimeError, match="can't start"):
         token.on_cancel(lambda: runs.append("called"))
@@ -255,12 +299,12 @@ def test_a_callback_without_a_scheduler_is_not_registered(clock: VirtualClock) -
 
 
 def test_a_token_without_callbacks_and_waiters_arms_no_timer(clock: VirtualClock) -> None:
-    token = CancellationToken(clock).child(timeout=5).child()
+    token = CancellationToken(clock=clock).child(timeout=5).child()
     assert (token.cancelled, token.remaining(), len(clock.pending())) == (False, 5.0, 0)
 
 
 def test_a_callback_on_a_deadline_keeps_its_token_until_it_ran(clock: VirtualClock) -> None:
-    root = CancellationToken(clock)
+    root = CancellationToken(clock=clock)
     runs: list[str] = []
     token = root.child(timeout=5)
     token.on_cancel(lambda: runs.append("ran"))
@@ -274,7 +318,7 @@ def test_a_callback_on_a_deadline_keeps_its_token_until_it_ran(clock: VirtualClo
 
 
 def test_a_dropped_token_with_a_deadline_is_collected(clock: VirtualClock) -> None:
-    root = CancellationToken(clock)
+    root = CancellationToken(clock=clock)
     link = weakref.ref(root.child(timeout=5))
     gc.collect()
     assert link() is None
@@ -290,7 +334,7 @@ def test_a_callback_added_after_the_deadline_runs_at_once_in_the_calling_thread(
             return super().call_at(when, callback, loop=loop)
 
     with Eager() as clock:
-        token = CancellationToken(clock).child(timeout=5)
+        token = CancellationToken(clock=clock).child(timeout=5)
         clock.advance(5)
         runs: list[threading.Thread] = []
         token.on_cancel(lambda: runs.append(threading.current_thread()))
@@ -305,7 +349,7 @@ class Failing(VirtualClock):
 
 
 def test_a_callback_that_no_deadline_could_call_is_refused_and_never_called() -> None:
-    root = CancellationToken(Failing())
+    root = CancellationToken(clock=Failing())
     token = root.child(timeout=5)
     runs: list[str] = []
     with pytest.raises(RuntimeError, match="can't start"):
@@ -319,7 +363,7 @@ def test_a_callback_that_no_deadline_could_call_is_refused_and_never_called() ->
 
 
 def test_a_late_callback_on_a_deadline_needs_no_thread() -> None:
-    token = CancellationToken(Failing()).child(timeout=5)
+    token = CancellationToken(clock=Failing()).child(timeout=5)
     token.cancel()
     runs: list[str] = []
     token.on_cancel(lambda: runs.append("ran"))

@@ -65,7 +65,7 @@ class TokenTree(RuleBasedStateMachine):
         self.runs: list[int] = []
         self.expected: list[int] = []
         self.owners: list[Node] = []
-        self.note(CancellationToken(self.clock), [])
+        self.note(CancellationToken(clock=self.clock), [])
 
     def teardown(self) -> None:
         self.clock.close()
@@ -115,7 +115,7 @@ class TokenTree(RuleBasedStateMachine):
 
     @rule()
     def root(self) -> None:
-        self.note(CancellationToken(self.clock), [])
+        self.note(CancellationToken(clock=self.clock), [])
 
     @precondition(lambda self: self.held)
     @rule(number=PICK, timeout=st.none() | st.integers(0, 5))

@@ -154,7 +154,7 @@ def test_no_tick_comes_once_a_token_with_a_deadline_was_cancelled(make: Any) -> 
     late = []
     for look in range(1, 8):
         clock: Any = _LookedAtClock()
-        token = make(CancellationToken(clock).child(timeout=HOUR))
+        token = make(CancellationToken(clock=clock).child(timeout=HOUR))
         ticker = Ticker(ZeroBackOff(), token=token, clock=clock)
         ticker.receive()
         looks = []

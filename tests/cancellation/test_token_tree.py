@@ -134,7 +134,7 @@ def test_the_loser_of_two_cancels_returns_only_when_every_descendant_is_cancelle
     clock: VirtualClock,
 ) -> None:
     """The winner is held up half-way down: at a child whose deadline it reads."""
-    root = CancellationToken(clock)
+    root = CancellationToken(clock=clock)
     tree = [root.child(), root.child(timeout=60), root.child(), root.child()]
     tree += [token.child() for token in tree]
     runs: list[str] = []
@@ -163,7 +163,7 @@ def test_a_cancel_that_was_cut_short_is_completed_by_the_next() -> None:
             return super().monotonic()
 
     with Interrupting() as clock:
-        root = CancellationToken(clock)
+        root = CancellationToken(clock=clock)
         tree = [root.child(timeout=60), root.child(), root.child().child()]
         waits = [in_thread(token.wait) for token in tree]
         clock.settle()
@@ -198,7 +198,7 @@ def test_a_source_cancelled_while_any_of_looks_at_another_is_not_missed() -> Non
             return super().monotonic()
 
     clock = Cancelling()
-    first, second = CancellationToken(), CancellationToken(clock).child(deadline=60)
+    first, second = CancellationToken(), CancellationToken(clock=clock).child(deadline=60)
     assert clock.looks == 0
     either = any_of(first, second)
     assert clock.looks > 0
@@ -291,8 +291,8 @@ def test_any_of_nothing_and_any_of_something_else_are_type_errors() -> None:
 
 def test_any_of_takes_the_earliest_deadline_and_its_clock(clock: VirtualClock) -> None:
     other = VirtualClock(5.0)
-    root = CancellationToken(clock)
-    either = any_of(CancellationToken(other), root.child(timeout=9), root.child(timeout=4))
+    root = CancellationToken(clock=clock)
+    either = any_of(CancellationToken(clock=other), root.child(timeout=9), root.child(timeout=4))
     assert (either.deadline, either.clock) == (clock.monotonic() + 4, clock)
     clock.advance(4)
     assert isinstance(either.cause, DeadlineExceeded)
@@ -301,11 +301,14 @@ def test_any_of_takes_the_earliest_deadline_and_its_clock(clock: VirtualClock) -
 def test_deadlines_on_different_clocks_are_a_value_error(clock: VirtualClock) -> None:
     other = VirtualClock()
     with pytest.raises(ValueError, match="deadlines on"):
-        any_of(CancellationToken(clock).child(timeout=1), CancellationToken(other).child(timeout=1))
+        any_of(
+            CancellationToken(clock=clock).child(timeout=1),
+            CancellationToken(clock=other).child(timeout=1),
+        )
 
 
 def test_tokens_without_deadlines_may_have_different_clocks(clock: VirtualClock) -> None:
-    one, two = CancellationToken(clock), CancellationToken(VirtualClock())
+    one, two = CancellationToken(clock=clock), CancellationToken(clock=VirtualClock())
     either = any_of(one, two)
     two.cancel("two")
     assert (either.cause, either.deadline) == ("two", None)

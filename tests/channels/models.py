@@ -236,7 +236,7 @@ def select_send_and_cancel(make: Make, select: Any, capacity: float) -> Model:
 
     def model(schedule: Schedule) -> Any:
         history = History(make(capacity, schedule.clock), schedule.stamp)
-        token = CancellationToken(schedule.clock)
+        token = CancellationToken(clock=schedule.clock)
         chosen: list[Any] = []
 
         def choose() -> None:
@@ -260,7 +260,7 @@ def two_selects(make: Make, select: Any, capacity: float, *, senders: str, nowai
 
     def model(schedule: Schedule) -> Any:
         histories = [History(make(capacity, schedule.clock), schedule.stamp) for _ in "ab"]
-        token = CancellationToken(schedule.clock)
+        token = CancellationToken(clock=schedule.clock)
 
         def choose(order: int) -> None:
             sources = [each.channel for each in histories[::order]]

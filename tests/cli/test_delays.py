@@ -164,7 +164,7 @@ def table(width, policy=None, *, color="standard", encoding="utf-8", terminal=Tr
 
 
 def test_the_chart_takes_the_room_there_is_and_no_line_is_cut():
-    wide, narrow, none = (table(width, color=None) for width in (200, 80, 50))
+    wide, narrow, none = (table(width, color=None) for width in (200, 80, 51))
     for text in (wide, narrow, none):
         assert text.splitlines()[12].split()[:6] == [
             *("12", "43.249", "[43.249,", "43.249]", "43.249", "128.746")
@@ -175,12 +175,43 @@ def test_the_chart_takes_the_room_there_is_and_no_line_is_cut():
     assert "█" not in none
 
 
-@pytest.mark.parametrize("columns", [1, 20, 40, 60, 80])
-@pytest.mark.parametrize("terminal", [True, False])
-def test_no_column_is_left_out_however_narrow_the_console_is(columns, terminal):
-    lines = table(columns, terminal=terminal, color=None).splitlines()
-    assert lines[0].split() == ["retry", "interval", "[least,", "greatest]", "drawn", "total"]
-    assert lines[2].split()[:6] == ["2", "0.75", "[0.75,", "0.75]", "0.75", "1.25"]
+TITLES = ["retry", "interval", "[least,", "greatest]", "drawn", "total"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "left_out"),
+    [
+        (80, []),
+        (51, []),
+        (50, ["interval"]),
+        (41, ["interval"]),
+        (40, ["interval", "total"]),
+        (25, ["interval", "total", "[least,", "greatest]"]),
+        (1, ["interval", "total", "[least,", "greatest]"]),
+    ],
+)
+def test_a_narrow_terminal_gets_fewer_columns_and_no_number_is_cut(columns, left_out):
+    lines = table(columns, color=None).splitlines()
+    assert lines[0].split() == [title for title in TITLES if title not in left_out]
+    assert max(map(len, lines)) <= max(columns, 13)
+    row = dict(zip(TITLES, ["2", "0.75", "[0.75,", "0.75]", "0.75", "1.25"], strict=True))
+    assert lines[2].split()[: 6 - len(left_out)] == [
+        number for title, number in row.items() if title not in left_out
+    ]
+
+
+def test_what_is_no_terminal_gets_all_columns_and_the_chart():
+    lines = table(1, terminal=False, color=None).splitlines()
+    assert lines[0].split() == TITLES
+    assert "█" in lines[12]
+
+
+@pytest.mark.slow
+def test_there_may_be_many_delays():
+    said = call("delays go --max-elapsed-time none -n 100000 --plain")
+    assert said.out.count("\n") == 100_000
+    said = call("delays go --max-elapsed-time none -n 20000")
+    assert said.out.count("\n") == 20_002
 
 
 def test_colours_are_there_on_a_terminal_only_and_not_with_no_color():
@@ -276,7 +307,7 @@ def test_an_exact_number(number, text):
         ("delays full-jitter 2 1", "--cap must be >= --base (2.0), not 1.0"),
         ("delays go 5", "Got unexpected extra argument (5)"),
         ("delays grpc --multiplier 2", "--multiplier"),
-        ("delays go -n 0", "Invalid value for '-n': 0 is not in the range 1<=x<=10000."),
+        ("delays go -n 0", "Invalid value for '-n': 0 is not in the range 1<=x<=1000000."),
         ("delays go -n x", "'x' is not a valid integer"),
         ("delays go --seed -1", "-1 is not in the range x>=0"),
     ],

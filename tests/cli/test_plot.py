@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from backoff_ticker.cli import _plot
 from backoff_ticker.cli._delays import Delay
 from backoff_ticker.cli._plot import figure_of
 
@@ -95,12 +96,73 @@ def test_plot_says_nothing_of_caches(tmp_path):
 def test_retries_on_a_diagram_are_whole_numbers_and_their_range_has_an_area(count):
     pytest.importorskip("matplotlib")
     delays = [Delay(retry, 1.0, 0.5, 1.5, 1.0, float(retry)) for retry in range(1, count + 1)]
-    (axes,) = figure_of("go", delays).axes
-    low, high = axes.get_xlim()
-    shown = [tick for tick in axes.get_xticks() if low <= tick <= high]
-    assert shown
-    assert all(tick.is_integer() for tick in shown)
+    above, below = figure_of("go", delays).axes
+    for axis in (above.xaxis, below.yaxis):
+        low, high = axis.get_view_interval()
+        shown = [tick for tick in axis.get_ticklocs() if low <= tick <= high]
+        assert shown
+        assert all(tick.is_integer() for tick in shown)
     if delays:
-        box = axes.collections[0].get_datalim(axes.transData)
+        box = above.collections[0].get_datalim(above.transData)
         assert box.width > 0.0
         assert box.height == 1.0
+        box = below.collections[0].get_datalim(below.transData)
+        assert (box.xmin, box.xmax) == (0.5, 1.5 * count)
+        assert box.height > 0.0
+
+
+DELAYS = [Delay(1, 1.0, 0.5, 1.5, 0.75, 0.75), Delay(2, 2.0, 1.0, 3.0, 2.5, 3.25)]
+
+
+def test_a_diagram_shows_each_delay_and_below_it_when_each_retry_comes():
+    pytest.importorskip("matplotlib")
+    above, below = figure_of("go", DELAYS).axes
+    (line,) = above.lines  # none that is no delay
+    assert line.get_xydata().tolist() == [[1, 0.75], [2, 2.5]]
+    (line,) = below.lines
+    assert line.get_xydata().tolist() == [[0.75, 1], [3.25, 2]]
+
+
+def test_the_legend_of_a_diagram_covers_nothing():
+    pytest.importorskip("matplotlib")
+    figure = figure_of("go", DELAYS)
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["least to greatest", "drawn"]
+    for axes in figure.axes:
+        assert axes.get_legend() is None
+        assert not legend.get_window_extent().overlaps(axes.get_tightbbox())
+
+
+JAVA = [
+    "initial-interval 0.5",
+    "randomization-factor 0.5",
+    "multiplier 1",
+    "max-interval 60",
+    "max-elapsed-time 0",
+    "no-look-ahead",
+]
+
+
+@pytest.mark.parametrize(
+    ("line", "parameters"),
+    [
+        ("full-jitter 1 20s", "base 1, cap 20, multiplier 2"),
+        ("full-jitter --base 1 --cap none --seed 7", "base 1, cap none, multiplier 2, seed 7"),
+        ("grpc --jitter 0.5 --max-retries 3", "jitter 0.5, max-retries 3"),
+        (
+            "java --multiplier 1 --max-elapsed-time 0",
+            ", ".join(JAVA),
+        ),
+        ("zero", ""),
+    ],
+)
+def test_a_diagram_names_the_policy_and_its_parameters(monkeypatch, line, parameters):
+    titles = []
+    monkeypatch.setattr(_plot, "write_diagram", lambda title, *_others: titles.append(title))
+    assert call(f"delays {line} --plot x.png").status == 0
+    assert titles == [f"{line.split()[0]}\n{parameters}"]
+    pytest.importorskip("matplotlib")
+    figure = figure_of(titles[0], DELAYS)
+    assert figure.get_suptitle() == line.split()[0]
+    assert " ".join(figure.axes[0].get_title().split()) == parameters

@@ -126,6 +126,14 @@ def test_what_cannot_be_executed_is_told_and_not_repeated(unusable, name, status
         assert running.finish() == (status, "", f"Error: cannot run {name}: {reason}\n")
 
 
+def test_a_line_for_a_shell_is_not_found_with_a_hint():
+    with Running("echo hi | grep x", delay=1000) as running:
+        line = "'echo hi | grep x'"
+        hint = f"no shell reads it: is sh -c {line} meant?"
+        text = f"Error: cannot run {line}: command not found; {hint}\n"
+        assert running.finish() == (127, "", text)
+
+
 @slow
 def test_a_command_that_vanishes_between_two_attempts_ends_the_run(tmp_path):
     command = tmp_path / "once"
@@ -228,6 +236,56 @@ raise SystemExit(1)
         assert running.err.rest() == b"\xff\0" * 1000
         assert json.loads(running.until(r".*\n")[0]) == [words, "two"]
         assert running.wait() == 1
+
+
+def test_a_command_finds_the_number_of_its_attempt_in_its_environment():
+    script = 'echo "$BACKOFF_TICKER_ATTEMPT"; exit 1'
+    with shell(script, max_attempts=3, how={"also": {"BACKOFF_TICKER_ATTEMPT": "x"}}) as running:
+        assert running.finish()[:2] == (1, "1\n2\n3\n")
+
+
+USED_UP = "stdin is used up; --keep-stdin keeps it for each attempt"
+
+
+def test_a_file_on_stdin_is_read_anew_by_each_attempt_from_where_it_stood(tmp_path):
+    (tmp_path / "in").write_text("first\nsecond\n")
+    with (tmp_path / "in").open("rb", buffering=0) as file:
+        os.lseek(file.fileno(), len("first\n"), os.SEEK_SET)
+        with shell("cat; exit 1", how={"stdin": file}, max_attempts=3) as running:
+            status, out, err = running.finish()
+    assert (status, out) == (1, "second\n" * 3)
+    assert USED_UP not in err
+
+
+@pytest.mark.parametrize(
+    ("given", "script", "options", "out", "said"),
+    [
+        (b"x", "cat; exit 1", {}, "x", 1),
+        (b"x", "cat; exit 1", {"keep_stdin": True}, "xxx", 0),
+        pytest.param(b"", "cat; exit 1", {}, "", 0, marks=slow),  # there never was anything
+        pytest.param(b"x", "exit 1", {}, "", 0, marks=slow),  # it is still there
+        pytest.param(b"", "cat; exit 1", {"keep_stdin": True}, "", 0, marks=slow),
+    ],
+)
+def test_a_pipe_on_stdin_is_used_up_once_unless_it_is_kept(given, script, options, out, said):
+    read, write = os.pipe()
+    os.write(write, given)
+    os.close(write)
+    with shell(script, how={"stdin": read}, max_attempts=3, **options) as running:
+        os.close(read)
+        status, printed, err = running.finish()
+    assert (status, printed) == (1, out)
+    assert err.count(USED_UP) == said
+
+
+@slow
+def test_what_is_kept_of_stdin_may_be_long_and_come_late():
+    how = {"stdin": subprocess.PIPE}
+    with shell("wc -c; exit 1", how=how, max_attempts=2, keep_stdin=True) as running:
+        for _ in range(30):
+            running.process.stdin.write(bytes(100_000))
+        running.process.stdin.close()
+        assert running.finish()[1].split() == ["3000000"] * 2
 
 
 @slow

@@ -18,8 +18,8 @@ def ran(monkeypatch):
     """What ``run`` was called with."""
     calls = []
 
-    def run(command, backoff, limits, *, quiet):
-        calls.append((command, backoff, limits._asdict(), quiet))
+    def run(command, backoff, limits, **switches):
+        calls.append((command, backoff, limits._asdict(), switches))
         return 75
 
     monkeypatch.setattr(_run, "run", run)
@@ -37,19 +37,20 @@ NO_LIMITS = {
 
 def test_run_with_its_defaults(ran):
     assert call("run -- false") == (75, "", "")
-    ((command, backoff, limits, quiet),) = ran
+    ((command, backoff, limits, switches),) = ran
     assert command == ("false",)
     assert repr(backoff) == repr(ExponentialBackOff())
-    assert (limits, quiet) == (NO_LIMITS, False)
+    assert (limits, switches) == (NO_LIMITS, {"keep_stdin": False, "quiet": False})
 
 
 def test_run_with_all_its_options(ran):
     line = (
         "run --base 1 --policy full-jitter --cap 20 --seed 5 --max-attempts 3 --timeout 16m40s "
-        "--attempt-timeout 2500ms --until-output ^ok --quiet --on-exit-code"
+        "--attempt-timeout 2500ms --until-output ^ok --quiet --keep-stdin "
+        "--on-exit-code"
     )
     assert call(line, "1, 75,75", "ls", "-q", "--seed", "--", "x y").status == 75
-    ((command, backoff, limits, quiet),) = ran
+    ((command, backoff, limits, switches),) = ran
     assert command == ("ls", "-q", "--seed", "--", "x y")
     assert repr(backoff) == repr(FullJitterBackOff(1, 20))
     assert limits == {
@@ -59,7 +60,33 @@ def test_run_with_all_its_options(ran):
         "on_exit_code": frozenset({1, 75}),
         "until_output": re.compile("^ok"),
     }
-    assert quiet
+    assert switches == {"keep_stdin": True, "quiet": True}
+
+
+@pytest.mark.parametrize(
+    ("line", "late"),
+    [
+        ("run false --max-attempts 2", "--max-attempts"),
+        ("run --timeout 5 false x --base=2 --quiet", "--base=2 --quiet"),
+        # where it is what is meant, or may be
+        ("run -- false --max-attempts 2", ""),
+        ("run --timeout 5 -- false --max-attempts 2", ""),
+        ("run sh -c x -- --max-attempts 2", ""),
+        ("run curl -q --help", ""),
+        ("run --quiet false --max-attempts 2", ""),
+    ],
+)
+def test_options_of_run_that_stand_after_the_command_are_handed_on_with_a_warning(ran, line, late):
+    said = call(line)
+    assert (said.status, said.out) == (75, "")
+    ((command, _, limits, _),) = ran
+    assert line.endswith(" ".join(command))
+    assert limits["max_attempts"] is None
+    assert said.err == (
+        late
+        and f"backoff-ticker: warning: {late} stands after 'false', which gets it; "
+        "put it before the command, or -- before the command if that is meant\n"
+    )
 
 
 def test_run_draws_what_the_seed_says(ran):
@@ -110,6 +137,8 @@ def test_help_of_run_tells_the_options_of_its_policy():
     said = call("run --policy full-jitter --help")
     assert "--base DURATION" in said.out
     assert "--initial-interval" not in said.out
+    for code in ("0", "1-255", "124", "126, 127"):
+        assert f"\n  {code} " in said.out
     for name in POLICIES:
         assert call(f"run --policy {name} --help").out.count("--max-attempts") == 1
 

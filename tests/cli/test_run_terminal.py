@@ -391,6 +391,25 @@ def test_the_wait_is_counted_down():
         assert running.wait() == 130
 
 
+def test_the_countdown_erases_its_line_without_colours_too():
+    """Else ``10 s`` would leave a letter behind ``9 s``."""
+    how = {"also": {"NO_COLOR": "1"}}
+    with on_terminal("false", delay=1000, how=how) as (running, screen):
+        screen.until("attempt 1 exited with 1")
+        screen.until(r"\r\x1b\[2Knext attempt in 1000 s")
+        screen.type(CTRL_C)
+        assert running.wait() == 130
+
+
+@slow
+def test_a_dumb_terminal_gets_neither_colours_nor_a_countdown():
+    how = {"also": {"TERM": "dumb"}}
+    with on_terminal("false", max_attempts=2, how=how) as (_, screen):
+        shown = screen.rest()
+    assert b"attempt 2 exited with 1; giving up" in shown
+    assert b"\x1b" not in shown
+
+
 @slow
 def test_quiet_shows_nothing():
     with on_terminal("sh", "-c", "exit 3", quiet=True, max_attempts=2) as (running, screen):

@@ -55,7 +55,7 @@ def test_of_two_tokens_either_stops_it(which):
 
 
 def test_a_deadline_that_has_passed_stops_it(clock):
-    policy = with_token(ZeroBackOff(), CancellationToken(clock).child(timeout=5))
+    policy = with_token(ZeroBackOff(), CancellationToken(clock=clock).child(timeout=5))
     clock.advance(4.999)
     assert policy.next_backoff() == 0.0
     clock.advance(0.001)

@@ -388,7 +388,7 @@ def test_without_a_delay_too_an_attempt_begins_with_the_step_of_the_loop(face):
 
 @on_faces("async loop", "async loop, async with")
 def test_a_cancel_between_the_step_and_the_block_is_not_lost(face, clock):
-    token = CancellationToken(clock)
+    token = CancellationToken(clock=clock)
 
     async def main():
         made = 0
@@ -411,7 +411,7 @@ def test_a_cancel_between_the_step_and_the_block_is_not_lost(face, clock):
 
 
 def test_a_cancel_while_a_manager_is_entered_is_not_lost(clock):
-    token = CancellationToken(clock)
+    token = CancellationToken(clock=clock)
     made, log = [], []
 
     @asynccontextmanager
@@ -518,7 +518,7 @@ def test_who_leaves_after_a_failed_block_is_told_of_no_retry(face, clock):
 
 
 def test_a_cancel_before_a_plain_block_is_raised_though_a_hook_is_awaitable(clock):
-    token = CancellationToken(clock)
+    token = CancellationToken(clock=clock)
 
     async def give_up(_):
         await asyncio.sleep(0)

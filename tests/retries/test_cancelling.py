@@ -148,7 +148,7 @@ def test_a_coroutine_that_runs_is_cut(face: Any, clock: VirtualClock) -> None:
 
 @ASYNC
 def test_the_deadline_of_a_token_cuts_as_well(face: Any, clock: VirtualClock) -> None:
-    token, first = CancellationToken(clock).child(timeout=13), OSError("first")
+    token, first = CancellationToken(clock=clock).child(timeout=13), OSError("first")
     with pytest.raises(DeadlineExceeded) as caught:
         face.run(Script(first, Takes(50, 7)), ConstantBackOff(10), token=token)
     assert caught.value.__cause__ is first
@@ -277,7 +277,7 @@ def test_an_operation_is_not_called_where_a_cancel_of_the_task_comes_first(clock
             asyncio.current_task().cancel()
 
     async def main():
-        token = CancellationToken(clock)
+        token = CancellationToken(clock=clock)
         await retry_call_async(operation, ConstantBackOff(1), token=token, on_attempt=cancel)
 
     with pytest.raises(asyncio.CancelledError):

@@ -149,7 +149,7 @@ def test_notify_is_not_called_where_no_wait_follows(face: Any) -> None:
 def test_notify_is_called_before_a_wait_that_a_deadline_cuts(
     face: Any, clock: VirtualClock
 ) -> None:
-    token = CancellationToken(clock).child(timeout=0.03125)
+    token = CancellationToken(clock=clock).child(timeout=0.03125)
     told, error = Recorded(), ValueError()
     with pytest.raises(DeadlineExceeded) as caught:
         face.run(Script(error, 7), ConstantBackOff(3600), token=token, notify=told)
@@ -163,7 +163,7 @@ def test_notify_is_called_before_a_wait_that_a_deadline_cuts(
 
 @BOTH
 def test_a_token_in_the_policy_ends_the_wait(face: Any, clock: VirtualClock) -> None:
-    token = CancellationToken(clock).child(timeout=4)
+    token = CancellationToken(clock=clock).child(timeout=4)
     script = Script(ValueError)
     with pytest.raises(DeadlineExceeded):
         face.run(script, with_max_retries(with_token(ConstantBackOff(3), token), 9))
@@ -199,7 +199,7 @@ def test_of_a_token_in_a_token_both_count(face: Any, clock: VirtualClock) -> Non
 def test_a_delay_is_not_compared_with_the_deadline_of_a_token(
     face: Any, clock: VirtualClock
 ) -> None:
-    token = CancellationToken(clock).child(timeout=5)
+    token = CancellationToken(clock=clock).child(timeout=5)
     told = Recorded()
     with pytest.raises(DeadlineExceeded):
         face.run(Script(ValueError), ConstantBackOff(10), token=token, notify=told)

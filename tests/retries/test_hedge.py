@@ -296,7 +296,7 @@ def test_retry_after_is_clamped_and_its_error_is_the_last() -> None:
 LIMITS: list[tuple[Any, dict[str, Any], str]] = [
     (TEN, {"max_attempts": 2}, "max_attempts is 2"),
     (with_max_retries(TEN, 1), {}, "the policy stopped"),
-    (TEN, {"budget": RetryBudget(1)}, "nothing left in RetryBudget"),
+    (TEN, {"budget": RetryBudget(1)}, "nothing left in <RetryBudget 0.0 of 1.0"),
 ]
 
 
@@ -572,7 +572,11 @@ def test_what_cannot_be_called_is_refused(operation: Any) -> None:
 def test_a_token_with_a_deadline_on_another_clock_is_refused(clock: VirtualClock) -> None:
     script = Script(7)
     with pytest.raises(ValueError, match="clock"):
-        hedge(script.in_loop, token=CancellationToken(clock).child(timeout=5), clock=type(clock)())
+        hedge(
+            script.in_loop,
+            token=CancellationToken(clock=clock).child(timeout=5),
+            clock=type(clock)(),
+        )
     assert script.count == 0
 
 

@@ -45,7 +45,7 @@ def test_a_cancel_ends_all_at_once(clock: VirtualClock) -> None:
 def test_the_deadline_of_a_token_ends_all(clock: VirtualClock) -> None:
     for skipped in (False, True):
         began, last = now(), OSError()
-        token = CancellationToken(clock).child(timeout=25)
+        token = CancellationToken(clock=clock).child(timeout=25)
         script = Script(Takes(3, last), Takes(100, 7))
         if skipped:
             with no_wait(), pytest.raises(DeadlineExceeded) as caught:

@@ -150,7 +150,7 @@ def test_no_error_outlives_a_run_with_everything(run: Any) -> None:
 def test_no_error_outlives_a_run_that_is_cancelled_or_out_of_time(
     run: Any, clock: VirtualClock
 ) -> None:
-    token = CancellationToken(clock).child(timeout=2.5)
+    token = CancellationToken(clock=clock).child(timeout=2.5)
     assert alive(run, token=token) == [False] * 3
     assert alive(run, timeout=3) == [False] * 6
 
@@ -369,7 +369,7 @@ def test_a_scope_leaves_no_cycle(clock):
             await asyncio.sleep(100)
 
         try:
-            async with CancellationToken(clock).child(timeout=1).scope():
+            async with CancellationToken(clock=clock).child(timeout=1).scope():
                 await hang()
         except DeadlineExceeded:
             pass

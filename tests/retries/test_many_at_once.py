@@ -150,7 +150,7 @@ def test_a_cancel_ends_all_and_no_further_call_is_made():
 
 def test_one_cancel_ends_all_callers_where_they_are(clock):
     """Eight threads and a hundred tasks, in waits of different lengths, of one function each."""
-    token = CancellationToken(clock)
+    token = CancellationToken(clock=clock)
     policy = ExponentialBackOff(1, 0.5, 2, 1000, None, rng=random.Random(1))
     calls, ended = [], []
 

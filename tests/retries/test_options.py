@@ -117,6 +117,31 @@ def test_an_unknown_option_is_refused_by_name(face: Any) -> None:
     assert script.count == 0
 
 
+def test_the_options_most_like_an_unknown_one_are_named(face: Any) -> None:
+    script = Script(7)
+    for name, alike in [
+        ("max_tries", "max_attempts"),
+        ("max_attempt", "max_attempts or on_attempt"),
+        ("on_giveup", "on_give_up"),
+        ("time_out", "timeout or timer"),
+    ]:
+        with pytest.raises(TypeError, match=rf"no option '{name}': did you mean {alike}\? It has "):
+            face.run(script, **{name: 3})
+    with pytest.raises(TypeError, match=r"no option 'url'; it has on, until, retry_if, token, "):
+        face.run(script, url="x")
+    assert script.count == 0
+
+
+def test_arguments_of_the_operation_are_recognized(clock: VirtualClock) -> None:
+    for call in (retry_call, lambda *a, **b: in_loop(retry_call_async(*a, **b)), hedge):
+        with pytest.raises(TypeError, match=r"^backoff must be .*'http://x'; functools.partial"):
+            call(Script(7), "http://x")
+        with pytest.raises(TypeError, match=r"no option 'url'.*; functools.partial"):
+            call(Script(7), url="http://x")
+    with pytest.raises(TypeError, match="^backoff must be .*'http://x'$"):
+        attempts("http://x")  # type: ignore[arg-type]
+
+
 @BOTH
 def test_until_and_retry_if_exclude_each_other(face: Any) -> None:
     script = Script(7)

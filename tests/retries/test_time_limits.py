@@ -262,7 +262,7 @@ def test_time_outs_of_asyncio_inside_and_outside_are_told_apart(clock: VirtualCl
 
 @BOTH
 def test_the_deadline_of_a_token_is_waited_for(face: Any, clock: VirtualClock) -> None:
-    token, error = CancellationToken(clock).child(timeout=7), OSError()
+    token, error = CancellationToken(clock=clock).child(timeout=7), OSError()
     gave_up, script = Recorded(), Script(error)
     with pytest.raises(DeadlineExceeded) as caught:
         face.run(script, ConstantBackOff(5), token=token, on_give_up=gave_up)
@@ -290,7 +290,7 @@ def test_a_manager_is_left_with_what_cut_its_attempt(face, clock):
         async def in_loop(self):
             await asyncio.sleep(100)
 
-    token = CancellationToken(clock).child(timeout=30)
+    token = CancellationToken(clock=clock).child(timeout=30)
     for options, kind in [
         ({"attempt_timeout": 2}, TimeoutError),
         ({"timeout": 3}, DeadlineExceeded),
@@ -371,6 +371,6 @@ def test_skipped_time_counts_for_a_tokens_deadline_while_an_attempt_runs(clock):
         await asyncio.sleep(3)
 
     with no_wait(), pytest.raises(DeadlineExceeded):
-        token = CancellationToken(clock).child(timeout=5)
+        token = CancellationToken(clock=clock).child(timeout=5)
         clock.run_async(retry_call_async(operation, ConstantBackOff(4), token=token))
     assert now() == 1

@@ -191,7 +191,7 @@ def test_a_timer_that_measures_a_wait_refuses_another(clock):
         def stop(self):
             pass
 
-    timer, token = Never(), CancellationToken(clock)
+    timer, token = Never(), CancellationToken(clock=clock)
     ended = []
 
     def first():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 
 import pytest
 
-from backoff_ticker.testing import ClockUsageError, VirtualClock
+from backoff_ticker.testing import ClockUsageError, SettleTimeout, VirtualClock
 from backoff_ticker.testing.participants._run_queue import POLLS_PER_TURN
 from tests import effort
 
@@ -144,6 +145,37 @@ def test_the_result_of_a_tracked_function_is_used_before_time_moves():
             real.join(10)
             assert noticed == [1.0]
             other.join()
+
+
+@pytest.mark.parametrize("auto", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_work_inside_idle_that_takes_longer_than_the_settle_timeout_is_no_deadlock(auto):
+    with VirtualClock(auto=auto, settle_timeout=0.4) as clock:
+
+        def work():
+            with clock.idle("a result"):
+                end = time.monotonic() + 1.0
+                while time.monotonic() < end:
+                    pass
+            return "done"
+
+        assert clock.spawn(work).result() == "done"
+
+
+@pytest.mark.slow
+def test_work_inside_idle_that_does_not_end_is_named():
+    stop = []
+    with VirtualClock(auto=True, settle_timeout=0.3) as clock:
+
+        def work():
+            with clock.idle("a result"):
+                while not stop:
+                    pass
+
+        task = clock.spawn(work)
+        with pytest.raises(SettleTimeout, match=r"1 of 2 participants.*'work-1' in .* work\(\)"):
+            task.result()
+        stop.append(True)
+        task.result()
 
 
 def test_one_that_computes_inside_idle_does_not_stop_time_for_good(auto):

@@ -210,14 +210,19 @@ async def _converse(address, rounds):
     await writer.wait_closed()
 
 
-@pytest.mark.parametrize("pieces", [[b"o", b"k"], [b"ok"]], ids=["in two pieces", "at once"])
-def test_a_thread_that_serves_inside_idle_answers_in_time(switching, pieces):
+@pytest.mark.parametrize(
+    ("pieces", "work"),
+    [([b"o", b"k"], 0), ([b"ok"], 0), ([b"ok"], 10_000)],
+    ids=["in two pieces", "at once", "after some work"],
+)
+def test_a_thread_that_serves_inside_idle_answers_in_time(switching, pieces, work):
     rounds = effort.rounds(20, 500)
     with VirtualClock(auto=True) as clock, socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve():
             with clock.idle("serving"), closing(server.accept()[0]) as client:
                 while client.recv(1):
+                    sum(range(work))
                     for piece in pieces:
                         client.sendall(piece)
 

@@ -184,7 +184,7 @@ def test_a_deadline_passes_while_the_policy_is_asked(
     face: Any, clock: VirtualClock, asking: Any
 ) -> None:
     policy = Blocking(0.0, then=0.0)
-    ticker = face.ticker(policy, token=CancellationToken(clock).child(timeout=5), clock=clock)
+    ticker = face.ticker(policy, token=CancellationToken(clock=clock).child(timeout=5), clock=clock)
     policy.release.set()
     face.receive(ticker)
     policy.block()

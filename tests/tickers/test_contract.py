@@ -115,7 +115,7 @@ def test_a_tick_that_is_due_is_not_delivered_after_the_end(
 def test_a_deadline_and_a_due_time_at_the_same_moment_cancel(
     face: Any, clock: VirtualClock
 ) -> None:
-    token = CancellationToken(clock).child(timeout=10)
+    token = CancellationToken(clock=clock).child(timeout=10)
     ticker = face.ticker(ConstantBackOff(10), token=token, clock=clock)
     face.receive(ticker)
     waiting = face.start_receive(ticker)
@@ -125,7 +125,7 @@ def test_a_deadline_and_a_due_time_at_the_same_moment_cancel(
 
 
 def test_a_deadline_wakes_a_reader_before_its_tick(face: Any, clock: VirtualClock) -> None:
-    token = CancellationToken(clock).child(timeout=3)
+    token = CancellationToken(clock=clock).child(timeout=3)
     ticker = face.ticker(ConstantBackOff(10), token=token, clock=clock)
     face.receive(ticker)
     waiting = face.start_receive(ticker)
@@ -137,7 +137,7 @@ def test_a_deadline_wakes_a_reader_before_its_tick(face: Any, clock: VirtualCloc
 def test_what_was_cancelled_before_it_was_stopped_is_cancelled(
     face: Any, clock: VirtualClock
 ) -> None:
-    token = CancellationToken(clock).child(timeout=3)
+    token = CancellationToken(clock=clock).child(timeout=3)
     ticker = face.ticker(ConstantBackOff(10), token=token, clock=clock)
     face.receive(ticker)
     clock.advance(3)

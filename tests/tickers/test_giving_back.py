@@ -179,7 +179,7 @@ def test_a_reset_that_drops_a_tick_just_taken_leaves_no_gap_in_the_numbers(
 def test_a_first_tick_that_was_given_back_comes_in_spite_of_a_cancel_as_one_that_waits(
     clock: VirtualClock, resets: tuple[bool, ...], comes: bool, given_back: bool
 ) -> None:
-    token = CancellationToken(clock)
+    token = CancellationToken(clock=clock)
     ticker = Ticker(ZeroBackOff(), token=token, clock=clock)
     for immediately in resets:
         ticker.reset(immediately=immediately)
@@ -196,7 +196,7 @@ def test_a_first_tick_that_was_given_back_comes_in_spite_of_a_cancel_as_one_that
 def test_a_tick_that_was_given_back_does_not_come_if_a_cancel_comes_before_it_is_taken(
     clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    token = CancellationToken(clock)
+    token = CancellationToken(clock=clock)
     ticker = Ticker(ZeroBackOff(), token=token, clock=clock)
     ticker.receive()
     ticker._put_back(ticker.receive())

@@ -210,7 +210,7 @@ def test_a_token_of_a_ticker_that_a_policy_reads_is_not_the_policys(
 def test_a_token_with_a_deadline_on_another_clock_is_refused(
     face: Any, clock: VirtualClock
 ) -> None:
-    token = CancellationToken(VirtualClock()).child(timeout=100)
+    token = CancellationToken(clock=VirtualClock()).child(timeout=100)
     with pytest.raises(ValueError, match=r"token.*clock"):
         face.ticker(ConstantBackOff(1), token=token, clock=clock)
     with pytest.raises(ValueError, match=r"token.*clock"):

@@ -115,9 +115,9 @@ def test_iteration_waits_for_each_tick(face: Any, clock: VirtualClock) -> None:
     all_ticks = face.iterate(ticker)
     clock.settle()
     for count in (1, 2):
-        assert f" {count} ticks" in repr(ticker)
+        assert f" {count} tick" in repr(ticker)
         clock.advance(9)
-        assert f" {count} ticks" in repr(ticker)
+        assert f" {count} tick" in repr(ticker)
         clock.advance(1)
     assert " 3 ticks" in repr(ticker)
     assert [tick.due for tick in all_ticks.result(PATIENCE)] == [1000, 1010, 1020]

@@ -11,6 +11,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from ...clock import SystemClock
+from ..participants._participant import State
 from ._stall_detector import is_active
 
 if TYPE_CHECKING:
@@ -36,6 +37,12 @@ _LIMIT = 0.25
 def loops_with_news(external: Iterable[Participant]) -> list[Participant]:
     """Return the event loops whose file descriptors are ready."""
     return [one for one in external if one.has_news is not None and one.has_news()]
+
+
+def works_inside_idle(participant: Participant) -> bool:
+    """Whether a thread inside ``idle()`` computes there, and has done so for a while."""
+    inside = participant.state is State.EXTERNAL and participant.works_idle
+    return inside and is_active(participant.native)
 
 
 def wait_for_return(idle: Iterable[Participant], came_back: Callable[[], bool]) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..._validation import safe_repr
 from ..participants._participant import State
 from ..participants._timers import in_seconds
+from ._external_waits import works_inside_idle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -56,7 +57,11 @@ def at(now: int) -> str:
 def stuck(snapshot: Snapshot, what: str) -> str:
     """Return the text for ``what``, which gave up on participants that do not wait on the clock."""
     members = snapshot.members
-    busy = [one for one in members if one.state in (State.RUNNING, State.QUEUED, State.HELD)]
+    busy = [
+        one
+        for one in members
+        if one.state in (State.RUNNING, State.QUEUED, State.HELD) or works_inside_idle(one)
+    ]
     threads = [f"thread {one.name!r}{_place(one.ident)}" for one in busy]
     missing = [f"{name}, tracked, was not called yet" for name in snapshot.expected]
     frozen = [f"time is held by {what}" for what in snapshot.frozen]

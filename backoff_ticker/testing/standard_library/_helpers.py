@@ -12,7 +12,6 @@ meanwhile; time stands still from the submit of a job until its future is done.
 from __future__ import annotations
 
 import os
-import threading
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import connection
 from typing import TYPE_CHECKING, Any
@@ -38,47 +37,37 @@ def is_of_others(frame: FrameType) -> bool:
     return path.startswith(_STANDARD_LIBRARY) or any(part in path for part in _INSTALLED)
 
 
-class _Absence:
-    """One wait during which a helper does not count.
-
-    It stands for the lock that ``Condition.notify()`` releases.
-    """
+class Absence:
+    """One wait during which a helper does not count."""
 
     def __init__(self, kernel: Kernel, participant: Participant) -> None:
         self._kernel = kernel
         self._participant = participant
-        self._began = False
-        self._unended = [True]
-
-    @property
-    def ended(self) -> bool:
-        """Whether ``release()`` was called."""
-        return not self._unended
+        self._began = self._ended = False
 
     def begin(self) -> None:
-        """Stop counting this thread, unless its wait is over already."""
+        """Stop counting this thread, unless the wait is over already."""
         self._kernel.post(self._leave)
 
-    def release(self) -> None:
-        """Count the helper again; from any thread.
-
-        Raises:
-            RuntimeError: It was called before.
-        """
-        try:
-            self._unended.pop()
-        except IndexError:
-            raise RuntimeError("a wait ends once") from None
+    def end(self) -> None:
+        """Count the helper again; from any thread, once."""
+        self._ended = True
         self._kernel.post(self._return)
 
     def take_turn(self) -> None:
-        """Block this thread until ``release()`` was called and its turn has come."""
+        """Block this thread until the wait has ended and its turn has come."""
         self._participant.turn.acquire()
+
+    def wait(self, register: Callable[[Callable[[], object]], object]) -> None:
+        """Do not count this thread until the callback is called that ``register`` registers."""
+        register(self.end)
+        self.begin()
+        self.take_turn()
 
     # Commands: whichever of the two runs second sees what the first has done.
 
     def _leave(self) -> None:
-        if self.ended:
+        if self._ended:
             self._participant.grant()
         else:
             self._began = True
@@ -93,45 +82,28 @@ class _Absence:
             self._kernel.run_queue.enter(self._participant)
 
 
-def _absence() -> _Absence | None:
+def absence_here() -> Absence | None:
     """Return a wait that has not begun, if this thread is a helper that counts."""
     kernel = kernel_here()
     participant = None if kernel is None else kernel.member_here()
     if kernel is None or participant is None or not participant.helper:
         return None
-    return _Absence(kernel, participant) if participant.state is State.RUNNING else None
+    return Absence(kernel, participant) if participant.state is State.RUNNING else None
 
 
 # Patches
 
 
-def _waiting_for_notice(original: Callable[..., Any]) -> Callable[..., Any]:
-    def wait(condition: Any, timeout: float | None = None) -> bool:  # noqa: ANN401 - much is private
-        absence = _absence() if timeout is None else None
-        if absence is None or not condition._is_owned():
-            return bool(original(condition, timeout))
-        condition._waiters.append(absence)
-        saved = condition._release_save()
-        try:
-            absence.begin()
-            absence.take_turn()
-        finally:
-            condition._acquire_restore(saved)
-        return True
-
-    return wait
-
-
 def _waiting_for_pipes(original: Callable[..., Any]) -> Callable[..., Any]:
     def wait(objects: Any, timeout: float | None = None) -> list[Any]:  # noqa: ANN401
-        absence = _absence() if timeout is None else None
+        absence = absence_here() if timeout is None else None
         if absence is None:
             return list(original(objects, timeout))
         absence.begin()
         try:
             return list(original(objects))
         finally:
-            absence.release()
+            absence.end()
             absence.take_turn()
 
     return wait
@@ -183,7 +155,6 @@ def _shutting_down(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 HELPER_PATCHES = [
-    (threading.Condition, "wait", _waiting_for_notice),
     (connection, "wait", _waiting_for_pipes),
     (ProcessPoolExecutor, "submit", _submitting),
     (ProcessPoolExecutor, "shutdown", _shutting_down),

@@ -9,6 +9,7 @@ from ..._process import after_fork
 from ...clock import current_clocks
 from .._kernel import kernels
 from .._other_clocks import SYSTEM_CLOCK_PATCHES
+from ._conditions import CONDITION_PATCHES
 from ._foreign_loops import foreign_loop_patches
 from ._futures import FUTURE_PATCHES
 from ._helpers import HELPER_PATCHES
@@ -28,6 +29,7 @@ _PATCHES: list[Patch] = [
     *LOOP_PATCHES,
     *SUBPROCESS_PATCHES,
     *SOCKET_PATCHES,
+    *CONDITION_PATCHES,
     *HELPER_PATCHES,
     *SYSTEM_CLOCK_PATCHES,
 ]

@@ -12,6 +12,7 @@ from .._errors import ParticipantAborted, VirtualDeadlockError
 from .._kernel import kernel_here
 from .._thread_side import attached, wait_for_end
 from ..participants._participant import PARTICIPANT, Participant, State
+from ._conditions import real_waits
 from ._helpers import is_of_others
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
         # A job of a pool counts, not its worker. The clock's own threads count only as tasks.
         counts_anyway = target is _pool_worker or PARTICIPANT in vars(thread)
         if kernel is None or is_scheduler or waits_for_process or counts_anyway:
-            original(thread)
+            with real_waits():  # for the thread to begin
+                original(thread)
             return
         participant = Participant(thread.name, home=kernel)
         participant.helper = is_of_others(sys._getframe(1))
@@ -56,7 +58,8 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
         own[PARTICIPANT] = participant
         try:
             kernel.enter(participant)
-            original(thread)
+            with real_waits():
+                original(thread)
         except BaseException:
             if not participant.begun:
                 restore()

@@ -1,0 +1,188 @@
+"""The module ``time`` tells the time of the thread's clock: ``VirtualClock(patch_time=True)``.
+
+Replaced are ``time``, ``monotonic`` and ``perf_counter``, their ``_ns``, and ``sleep``; and the
+time by which ``threading`` and ``queue`` measure time-outs. asyncio, and modules that wait for
+processes, go on reading real time, because the operating system measures their waits.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from functools import wraps
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .._kernel import kernel_here
+from .._thread_side import VirtualParker
+from ..participants._participant import State
+from ..participants._timers import in_nanoseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .._kernel import Kernel
+
+_REAL_TIME = {"asyncio", "multiprocessing", "subprocess"}
+"""The packages that read real time, because they wait in it."""
+
+
+def _seconds(kernel: Kernel) -> float:
+    return kernel.parking.seconds
+
+
+def _nanoseconds(kernel: Kernel) -> int:
+    return kernel.parking.now
+
+
+def _wall_seconds(kernel: Kernel) -> float:
+    return (kernel.epoch or 0.0) + kernel.parking.seconds
+
+
+def _wall_nanoseconds(kernel: Kernel) -> int:
+    return in_nanoseconds(kernel.epoch or 0.0) + kernel.parking.now
+
+
+def kernel_that_tells_time() -> Kernel | None:
+    """Return the kernel of this thread's clock, if the module ``time`` tells that clock's time."""
+    kernel = kernel_here()
+    return None if kernel is None or kernel.epoch is None else kernel
+
+
+def kernel_of_waits() -> Kernel | None:
+    """Return the kernel of this thread's clock, if waits in ``threading`` and ``queue`` are on it.
+
+    They are not inside ``idle()`` and ``external()``, nor in a thread that drives a clock manually.
+    """
+    kernel = kernel_that_tells_time()
+    participant = None if kernel is None else kernel.member_here()
+    return None if participant is None or participant.state is State.EXTERNAL else kernel
+
+
+# Replacements
+
+
+def _telling(read: Callable[[Kernel], float]) -> Callable[[Any], Any]:
+    def replace(original: Callable[[], float]) -> Callable[[], float]:
+        @wraps(original)
+        def tell() -> float:
+            kernel = kernel_that_tells_time()
+            if kernel is None or _is_real(sys._getframe(1).f_globals.get("__name__")):
+                return original()
+            return read(kernel)
+
+        return tell
+
+    return replace
+
+
+def _is_real(module: str | None) -> bool:
+    return module is not None and module.partition(".")[0] in _REAL_TIME
+
+
+def _measuring(original: Callable[[], float]) -> Callable[[], float]:
+    @wraps(original)
+    def measure() -> float:
+        kernel = kernel_of_waits()
+        return original() if kernel is None else kernel.parking.seconds
+
+    return measure
+
+
+def _sleeping(original: Callable[[float], None]) -> Callable[[float], None]:
+    @wraps(original)  # with its name, it can be pickled
+    def sleep(seconds: float, /) -> None:
+        kernel = kernel_of_waits() or _driven_here()
+        if kernel is None or not seconds >= 0 or _is_real(sys._getframe(1).f_globals["__name__"]):
+            original(seconds)
+        else:
+            when = kernel.parking.seconds + float(seconds)
+            VirtualParker(kernel, "time.sleep()").park(when)
+
+    return sleep
+
+
+def _driven_here() -> Kernel | None:
+    """Return the kernel that this thread drives manually: it must not sleep."""
+    kernel = kernel_that_tells_time()
+    if kernel is None or kernel.driver.ident != threading.get_ident() or kernel.driver.counted:
+        return None
+    return kernel
+
+
+_PATCHES: list[tuple[Any, str, Callable[[Any], Any]]] = [
+    (time, "monotonic", _telling(_seconds)),
+    (time, "monotonic_ns", _telling(_nanoseconds)),
+    (time, "perf_counter", _telling(_seconds)),
+    (time, "perf_counter_ns", _telling(_nanoseconds)),
+    (time, "time", _telling(_wall_seconds)),
+    (time, "time_ns", _telling(_wall_nanoseconds)),
+    (time, "sleep", _sleeping),
+    (threading, "_time", _measuring),
+    (queue, "time", _measuring),
+]
+_lock = threading.Lock()
+_replaced: list[tuple[Any, str, Any, Any]] = []
+_users = 0
+
+
+@contextmanager
+def time_patched(kernel: Kernel) -> Iterator[None]:
+    """Replace the functions of ``time`` inside the block, if the kernel's clock is to tell time."""
+    if kernel.epoch is None:
+        yield
+        return
+    with _datetime_moved():  # first: time-machine cannot begin while ``time.time`` is replaced
+        _replace()
+        try:
+            yield
+        finally:
+            _restore()
+
+
+def _replace() -> None:
+    global _users  # noqa: PLW0603 - one number for the process
+    with _lock:
+        if not _users:
+            for owner, name, replace in _PATCHES:
+                original = getattr(owner, name)
+                replacement = replace(original)
+                _replaced.append((owner, name, original, replacement))
+                setattr(owner, name, replacement)
+        _users += 1
+
+
+def _restore() -> None:
+    global _users  # noqa: PLW0603
+    with _lock:
+        _users -= 1
+        while _replaced and not _users:
+            owner, name, original, replacement = _replaced.pop()
+            if getattr(owner, name) is replacement:  # otherwise somebody has replaced ours
+                setattr(owner, name, original)
+
+
+@contextmanager
+def _datetime_moved() -> Iterator[None]:
+    """Let ``datetime`` tell the time of this thread's clock, too, if time-machine is installed."""
+    try:
+        time_machine = import_module("time_machine")
+    except ModuleNotFoundError:
+        yield
+        return
+    real = time_machine.escape_hatch.time.time_ns
+
+    def time_ns() -> int:
+        kernel = kernel_that_tells_time()
+        return real() if kernel is None else _wall_nanoseconds(kernel)
+
+    travel = time_machine.travel(0.0, tick=False)
+    traveller = travel.start()
+    traveller.time_ns = time_ns
+    try:
+        yield
+    finally:
+        travel.stop()

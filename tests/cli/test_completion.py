@@ -1,0 +1,99 @@
+"""Completion in shells: click makes it; what is completed is ours."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from backoff_ticker.policies import POLICIES
+
+from .calling import ROOT, environment, finish, start
+from .test_app import FEEDBACK
+
+
+def completed(line, **variables):
+    """Return the kind and the value of what completes the last word of a line."""
+    words = ["backoff-ticker", *line.split(" ")]
+    variables |= {
+        "_BACKOFF_TICKER_COMPLETE": "bash_complete",
+        "COMP_WORDS": " ".join(words),
+        "COMP_CWORD": str(len(words) - 1),
+    }
+    said = finish(start(env=environment(**variables)))
+    assert (said.status, said.err) == (0, "")
+    return [tuple(row.split(",", 1)) for row in said.out.splitlines()]
+
+
+def plain(*names):
+    return [("plain", name) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("", plain("delays", "feedback", "retry-after", "run")),
+        ("delays full", plain("full-jitter")),
+        ("feedback ", plain(*FEEDBACK)),
+        ("run --policy ", plain(*POLICIES)),
+        ("run --policy=full", plain("full-jitter")),
+        ("delays constant --inter", plain("--interval")),
+        ("run --max-at", plain("--max-attempts")),
+        ("run -- ls REA", [("file", "REA")]),
+        ("run ./", [("file", "./")]),
+        ("delays go --plot ", [("file", "")]),
+    ],
+)
+def test_names_and_options_are_completed(line, expected):
+    assert completed(line) == expected
+
+
+@pytest.mark.parametrize("before", ["", "--max-attempts 3 ", "-- "])
+def test_run_completes_programs(tmp_path, before):
+    for name, mode in (("tool-a", 0o755), ("tool-b", 0o755), ("tool-c", 0o644), ("other", 0o755)):
+        (tmp_path / name).touch(mode)
+    path = f"{tmp_path}/missing:{tmp_path}"
+    assert completed(f"run {before}tool", PATH=path) == plain("tool-a", "tool-b")
+
+
+def test_fish_and_zsh_are_told_what_policies_do():
+    variables = {
+        "_BACKOFF_TICKER_COMPLETE": "fish_complete",
+        "COMP_WORDS": "backoff-ticker run --policy",
+        "COMP_CWORD": "ze",
+    }
+    said = finish(start(env=environment(**variables)))
+    assert "zero" in said.out
+    assert "No delay: the next attempt follows at once." in said.out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_line_of_the_page_sets_it_up(tmp_path, shell):
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell}")
+    program = tmp_path / "backoff-ticker"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m backoff_ticker "$@"\n')
+    program.chmod(0o755)
+    (line,) = (
+        text
+        for text in (ROOT / "docs" / "command.md").read_text().splitlines()
+        if f"_COMPLETE={shell}_source" in text
+    )
+    ask = {
+        "bash": "COMP_WORDS=(backoff-ticker ret); COMP_CWORD=1; "
+        '_backoff_ticker_completion backoff-ticker; echo "${COMPREPLY[@]}"',
+        "zsh": "whence -w _backoff_ticker_completion",
+        "fish": "complete --do-complete 'backoff-ticker ret'",
+    }[shell]
+    done = subprocess.run(
+        [shell, "-c", f"{'autoload -U compinit; compinit; ' * (shell == 'zsh')}{line}\n{ask}"],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=True,
+        env=environment(PATH=f"{tmp_path}:{environment()['PATH']}", HOME=str(tmp_path)),
+    )
+    assert ("function" if shell == "zsh" else "retry-after") in done.stdout

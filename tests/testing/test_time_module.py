@@ -1,0 +1,286 @@
+"""The module ``time``, ``threading`` and ``queue`` under ``VirtualClock(patch_time=True)``."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+import tenacity
+
+from backoff_ticker import ConstantBackOff, Ticker
+from backoff_ticker.testing import (
+    ClockLeakError,
+    ClockUsageError,
+    VirtualClock,
+    VirtualDeadlockError,
+)
+from tests import effort
+
+from .real_threads import in_real_thread
+
+EPOCH = 1_700_000_000
+NAMES = ["monotonic", "perf_counter", "time"]
+
+
+@pytest.fixture
+def clock():
+    """A clock that is driven manually."""
+    with VirtualClock(patch_time=True) as clock:
+        yield clock
+
+
+@pytest.fixture
+def auto():
+    """A clock with auto-advance."""
+    with VirtualClock(auto=True, patch_time=True) as clock:
+        yield clock
+
+
+def readings():
+    return [getattr(time, name)() for name in [*NAMES, *(f"{name}_ns" for name in NAMES)]]
+
+
+# What is told, and to whom
+
+
+def test_participants_and_the_driver_read_the_time_of_the_clock(clock):
+    task = clock.spawn(lambda: clock.sleep(1.5) or readings())
+    clock.advance(2)
+    seconds = [1.5, 1.5, EPOCH + 1.5]
+    assert task.result() == [*seconds, *(int(one * 10**9) for one in seconds)]
+    assert readings()[:3] == [2.0, 2.0, EPOCH + 2.0]
+
+
+def test_other_threads_and_what_comes_later_read_real_time():
+    originals = [vars(time)[name] for name in [*NAMES, "sleep"]]
+    before, others = readings(), []
+    with VirtualClock(), VirtualClock(patch_time=True):
+        assert time.monotonic is not originals[0]
+        in_real_thread(lambda: others.extend(readings())).join(10)
+    with VirtualClock():
+        assert [vars(time)[name] for name in [*NAMES, "sleep"]] == originals
+    for first, then, last in zip(before, others, readings(), strict=True):
+        assert first <= then <= last
+
+
+def test_two_clocks_tell_each_thread_its_own_time():
+    original = time.time
+    with VirtualClock(patch_time=True) as outer:
+        with VirtualClock(start=100, patch_time=True):
+            seen = [time.monotonic(), outer.spawn(time.monotonic).result()]
+        assert (seen, time.monotonic(), time.time is original) == ([100.0, 0.0], 0.0, False)
+    assert time.time is original
+
+
+def test_what_somebody_else_puts_in_place_meanwhile_stays(monkeypatch):
+    with VirtualClock(patch_time=True):
+        ours = time.time
+        monkeypatch.setattr(time, "time", lambda: ours() + 1)
+        assert time.time() == EPOCH + 1
+    assert time.time() > EPOCH + 10**7
+
+
+def test_a_replacement_can_be_pickled(clock):
+    assert pickle.loads(pickle.dumps(time.sleep)) is time.sleep
+
+
+# Sleeping
+
+
+def test_sleeps_are_waits_on_the_clock(auto):
+    threads = [threading.Thread(target=time.sleep, args=(seconds,)) for seconds in (3, 4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    time.sleep(0)
+    assert auto.monotonic() == 4.0
+    for wrong in (-1, float("nan")):
+        with pytest.raises(ValueError):
+            time.sleep(wrong)
+    with pytest.raises(TypeError):
+        time.sleep("1")
+
+
+def test_a_sleep_in_a_coroutine_blocks_its_loop(auto):
+    async def main():
+        other = asyncio.create_task(asyncio.sleep(1, "late"))
+        await asyncio.sleep(0)
+        time.sleep(5)  # noqa: ASYNC251 - that is the point
+        assert not other.done()
+        return await other
+
+    assert asyncio.run(main()) == "late"
+    assert auto.monotonic() == 5.0
+
+
+def test_the_thread_that_drives_cannot_sleep(clock):
+    with pytest.raises(ClockUsageError, match=r"time\.sleep"):
+        time.sleep(1)
+
+
+def test_time_is_not_counted_twice(auto):
+    loop = asyncio.new_event_loop()
+    ticks = Ticker(ConstantBackOff(10))
+    next(ticks)
+    start = time.monotonic()
+    loop.run_until_complete(asyncio.sleep(7))
+    assert (next(ticks).due, time.monotonic() - start) == (10.0, 10.0)
+    loop.close()
+
+
+def test_a_loop_with_timers_from_before_continues():
+    loop, called = asyncio.new_event_loop(), []
+    loop.call_later(5, lambda: called.append(time.monotonic()))
+    with VirtualClock(auto=True, patch_time=True) as clock:
+        loop.run_until_complete(asyncio.sleep(6))
+        assert clock.monotonic() == pytest.approx(6)
+    assert called == [pytest.approx(5, abs=1)]
+    loop.close()
+
+
+def test_a_process_is_waited_for_in_real_time(auto):
+    done = subprocess.run([sys.executable, "-c", "pass"], timeout=50, check=True)
+    assert (done.returncode, auto.monotonic()) == (0, 0.0)
+
+
+# Waits in threading and queue
+
+
+def test_time_outs_of_threading_and_queue_are_on_the_clock(auto):
+    with pytest.raises(queue.Empty):
+        queue.Queue().get(timeout=5)
+    full = queue.Queue(1)
+    full.put(1)
+    with pytest.raises(queue.Full):
+        full.put(2, timeout=5)
+    assert not threading.Event().wait(5)
+    assert not threading.Semaphore(0).acquire(timeout=5)
+    with pytest.raises(threading.BrokenBarrierError):
+        threading.Barrier(2).wait(5)
+    condition = threading.Condition()
+    with condition:
+        assert not condition.wait_for(lambda: False, 5)
+    assert auto.monotonic() == 30.0
+    assert not condition._waiters
+
+
+def test_a_timer_of_threading_fires_on_the_clock(auto):
+    fired = []
+    timer = threading.Timer(30, lambda: fired.append(auto.monotonic()))
+    timer.start()
+    timer.join()
+    assert fired == [30.0]
+
+
+def test_a_thread_that_polls_an_event_ends_as_it_is_set(auto):
+    stop, polls = threading.Event(), []
+
+    def poll():
+        while not stop.wait(60):
+            polls.append(auto.monotonic())
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    auto.sleep(150)
+    stop.set()
+    thread.join()
+    assert (polls, auto.monotonic()) == ([60.0, 120.0], 150.0)
+
+
+@pytest.mark.parametrize("switching", ["usual", "hostile"])
+def test_an_item_comes_at_its_own_time(auto, switching, request):
+    if switching == "hostile":
+        request.getfixturevalue("hostile_switching")
+    items, got = queue.Queue(1), []
+    rounds = effort.rounds(30, 500)
+
+    def consume(timeout):
+        while (item := items.get(timeout=timeout)) is not None:
+            got.append((item, auto.monotonic()))
+
+    threads = [threading.Thread(target=consume, args=(wait,)) for wait in (None, 5, 3600)]
+    for thread in threads:
+        thread.start()
+    for number in range(rounds):
+        auto.sleep(1)
+        items.put(number)
+    for _ in threads:
+        items.put(None)
+    for thread in threads:
+        thread.join()
+    assert sorted(got) == [(number, number + 1.0) for number in range(rounds)]
+
+
+def test_a_wait_that_nothing_ends_is_a_deadlock_or_a_leak(auto):
+    with pytest.raises(VirtualDeadlockError, match=r"Condition\.wait\(\)"):
+        queue.Queue().get()
+    with pytest.raises(ClockLeakError), VirtualClock(patch_time=True) as clock:
+        clock.spawn(threading.Event().wait)
+
+
+def test_waits_are_real_inside_idle_and_external_and_in_the_thread_that_drives(auto):
+    event = threading.Event()
+    for block in (auto.idle, auto.external):
+        with block("somebody"):
+            assert not event.wait(0.001)
+            time.sleep(0.001)
+            with pytest.raises(queue.Empty):
+                queue.Queue().get(timeout=0.001)
+    assert auto.monotonic() == 0.0
+    with VirtualClock(patch_time=True) as clock:
+        assert not event.wait(0.001)
+        with pytest.raises(queue.Empty):
+            queue.Queue().get(timeout=0.001)
+        assert clock.monotonic() == 0.0
+
+
+# Other packages
+
+
+def test_the_limits_of_tenacity_are_on_the_clock(auto):
+    calls = []
+
+    @tenacity.retry(stop=tenacity.stop_after_delay(50), wait=tenacity.wait_fixed(10), reraise=True)
+    def call():
+        calls.append(time.monotonic())
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        call()
+    assert calls == [0.0, 10.0, 20.0, 30.0, 40.0, 50.0]
+
+
+def test_time_machine_moves_along_where_it_is_installed(monkeypatch):
+    """A stand-in of the same shape: it takes the function that it asks from its traveller."""
+    original, travellers = time.time, []
+
+    class Travel:
+        def __init__(self, destination, *, tick):
+            assert not tick
+
+        def start(self):
+            assert time.time is original  # the real one replaces what it finds there, in C
+            travellers.append(SimpleNamespace())
+            return travellers[-1]
+
+        def stop(self):
+            assert time.time is original
+            travellers.pop()
+
+    hatch = SimpleNamespace(time=SimpleNamespace(time_ns=lambda: -1))
+    module = SimpleNamespace(travel=Travel, escape_hatch=hatch)
+    monkeypatch.setitem(sys.modules, "time_machine", module)
+    others = []
+    with VirtualClock(patch_time=True) as clock:
+        clock.advance(5)
+        assert travellers[-1].time_ns() == (EPOCH + 5) * 10**9
+        in_real_thread(lambda: others.append(travellers[-1].time_ns())).join(10)
+    assert (others, travellers) == ([-1], [])
