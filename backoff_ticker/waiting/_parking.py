@@ -106,6 +106,10 @@ class LoopWaiter(Waiter, Alarm):
             timer.cancel()
         for source in self.sources:
             source.leave(self)
+        self.sources = ()  # a cancelled timer may stay in the heap for some time
+
+    def __repr__(self) -> str:
+        return "<waiting coroutine>"
 
     def wake(self) -> bool:
         """Resolve the future: at once in a task of its loop, else by ``call_soon_threadsafe()``.
