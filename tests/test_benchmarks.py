@@ -29,6 +29,7 @@ def test_there_is_a_script_for_each_matter():
         "retries",
         "scale",
         "virtual_time",
+        "waiters",
         "zero_backoff",
     ]
 

@@ -196,7 +196,10 @@ class _TimerHeap:
         heap = self._heap
         least = _PAUSE_AFTER_EARLY
         try:
-            self._handles[:] = [handle for handle in self._handles if handle[0] != at]
+            if self._handles and self._handles[-1][0] == at:
+                self._handles.pop()
+            else:
+                self._handles[:] = [handle for handle in self._handles if handle[0] != at]
             now = self._monotonic()
             if now >= at:
                 least = 0.0
@@ -247,7 +250,8 @@ class LoopTimers(threading.local):
 
     def set_alarm(self, when: float, alarm: Alarm, loop: AbstractEventLoop) -> None:
         """Call ``alarm.fire()`` in ``loop``, which runs here, at ``when``."""
-        timers = None if self._last is None else self._last()
+        last = self._last
+        timers = None if last is None else last()
         if timers is None or timers.loop() is not loop:
             timers = _TimerHeap(loop, self._monotonic)
             self._last = weakref.ref(timers)

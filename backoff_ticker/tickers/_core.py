@@ -476,7 +476,8 @@ class TickerCore(Source):
 
     def _wait_sets(self) -> tuple[WaitSet, ...]:
         token = self._run.token
-        return (self._line(),) if token is None else (self._line(), token._wait_set())
+        line = self._line() if self._readers is None else self._readers
+        return (line,) if token is None else (line, token._wait_set())
 
     def _recheck(self, waiter: Waiter) -> float | None:
         """Return until when a registered waiter waits, its ``limit`` at most; None: poll now.
@@ -502,7 +503,10 @@ class TickerCore(Source):
             due = NO_DEADLINE
         if self._state.deferred or pending.returned or due is None or due <= self._monotonic():
             return None
-        return due if due < until and self._line().leads(waiter) else until
+        if due >= until:
+            return until
+        line = self._line() if self._readers is None else self._readers
+        return due if line.lone is waiter.ref or line.leads(waiter) else until
 
     # For select()
 

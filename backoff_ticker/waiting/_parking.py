@@ -85,7 +85,7 @@ class LoopWaiter(Waiter, Alarm):
         None: the wait is over.
         """
         timer, self._timer = self._timer, None
-        if timer is not None and not timer.cancel():
+        if timer is not None and ((timer is self and self._number is None) or not timer.cancel()):
             return None  # the deadline has passed
         for source in self.sources:
             source.add(self)
@@ -106,6 +106,10 @@ class LoopWaiter(Waiter, Alarm):
             timer.cancel()
         for source in self.sources:
             source.leave(self)
+        self.sources = ()  # a cancelled timer may stay in the heap for some time
+
+    def __repr__(self) -> str:
+        return "<waiting coroutine>"
 
     def wake(self) -> bool:
         """Resolve the future: at once in a task of its loop, else by ``call_soon_threadsafe()``.
@@ -119,6 +123,15 @@ class LoopWaiter(Waiter, Alarm):
             self.fire()
             return True
         return super().wake()
+
+    def run(self, number: int) -> None:
+        # As in the base class, without the call of fire(): the hot path of a coroutine that waits.
+        # ATOMIC: no call between reading the number and the store.
+        if self._number == number:
+            self._number = None
+            future = self.future
+            if future is not None and not future.done():
+                future.set_result(None)
 
     def fire(self) -> None:
         """Resolve the future, unless it was cancelled or resolved before."""

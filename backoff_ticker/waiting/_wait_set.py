@@ -218,8 +218,8 @@ class WaitSet:
             return list(self.lines or ())
         return list(dict.fromkeys((lone.wake_domain, *(self.lines or ()))))
 
-    def _wake_all_of(self, domain: int) -> None:
-        """Wake the waiters of a domain, and forget them."""
+    def _waiters_of(self, domain: int) -> list[Waiter]:
+        """Return the waiters of a domain in this process, in order."""
         generation = _process.generation
         lone = self._lone()
         waiters = [] if lone is None or lone.wake_domain != domain else [lone]
@@ -227,6 +227,11 @@ class WaitSet:
             waiter = each()
             if waiter is not None and waiter.generation == generation:
                 waiters.append(waiter)
+        return waiters
+
+    def _wake_all_of(self, domain: int) -> None:
+        """Wake the waiters of a domain, and forget them."""
+        waiters = self._waiters_of(domain)
         if domain == ALONE:
             for waiter in waiters:
                 waiter.wake()
@@ -234,8 +239,8 @@ class WaitSet:
             _fire_in(waiters[0].loop, waiters)  # type: ignore[arg-type]  # it is that of all
         if self.lines:
             self.lines.pop(domain, None)
-        if waiters and waiters[0] is lone:
-            self._forget(lone)
+        if waiters:
+            self._forget(waiters[0])  # it may be the lone one
 
     def _wake_first_of(self, domain: int) -> None:
         first = self._first_of(domain)
@@ -295,8 +300,10 @@ class WaitLine(WaitSet):
 
     def leave(self, waiter: Waiter) -> None:
         """Unregister ``waiter`` and wake the one that leads its domain now. May be repeated."""
-        self._forget(waiter)
+        # ATOMIC: as in add().
+        self.lone = None if self.lone is waiter.ref else self.lone
         if self.lone is not None or self.lines:
+            self._forget(waiter)
             domain = waiter.wake_domain
             if domain != ALONE:
                 self._wake_first_of(domain)
@@ -305,9 +312,8 @@ class WaitLine(WaitSet):
         """Wake the first waiter of each domain."""
         for domain in self._domains():
             if domain == ALONE:
-                for waiter in self.waiters:
-                    if waiter.wake_domain == ALONE and not waiter.is_stale:
-                        waiter.wake()
+                for waiter in self._waiters_of(ALONE):
+                    waiter.wake()
             else:
                 self._wake_first_of(domain)
 

@@ -116,8 +116,8 @@ def main() -> None:
         if "Ticker" in subject and "shared" in subject
         for figure in ("allocated B", "resident B")
     }
-    goals["task in AsyncTicker.receive", "allocated B"] = "<= 1x; 0.85x"
-    goals["task in AsyncTicker.receive", "resident B"] = "<= 1x; 0.85x"
+    goals["task in AsyncTicker.receive", "allocated B"] = "<= 1.8x"
+    goals["task in AsyncTicker.receive", "resident B"] = "<= 1.8x"
     for title, subjects in (("nobody waits", ALONE), ("with a reader that waits", WAITING)):
         runs = {
             subject: lambda subject=subject: in_its_own_process(subject, count)

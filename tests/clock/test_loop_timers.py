@@ -13,8 +13,10 @@ from types import SimpleNamespace
 import pytest
 
 from backoff_ticker import CancellationToken, SystemClock
+from backoff_ticker.clock import Alarm
 from backoff_ticker.clock._loop_timers import LoopTimers
 from backoff_ticker.testing import VirtualClock
+from backoff_ticker.waiting import current_loop
 from tests.effort import rounds
 from tests.helpers import PATIENCE, LoopThread
 
@@ -75,6 +77,52 @@ def auto():
     """A clock on which time advances by itself; loops and threads begun now are on it."""
     with VirtualClock(auto=True) as clock:
         yield clock
+
+
+class Bell(Alarm):
+    """Notes in the rig when it rang."""
+
+    def __init__(self, rig):
+        self._number = None
+        self.rig = rig
+
+    def fire(self):
+        self.rig.ran.append(self.rig.now)
+
+
+def test_an_alarm_that_is_set_again_rings_at_the_later_setting_only(rig):
+    bell = Bell(rig)
+    for seconds in (1, 3, 2):
+        rig.timers.set_alarm(1000.0 + seconds, bell, rig.loop)
+    rig.drain()
+    assert rig.ran == [1000.0 + A_DAY]
+    assert bell.cancel() is False
+    rig.timers.set_alarm(rig.now + 1, bell, rig.loop)
+    assert bell.cancel() is True
+    assert bell.cancel() is False
+    rig.drain()
+    assert len(rig.ran) == 1
+
+
+def test_alarms_that_were_cancelled_are_swept_out(rig):
+    bells = [Bell(rig) for _ in range(100)]
+    for bell in bells:
+        rig.timers.set_alarm(2000.0, bell, rig.loop)
+        bell.cancel()
+    links = [weakref.ref(bell) for bell in bells]
+    del bells, bell
+    assert sum(link() is not None for link in links) <= 2
+
+
+def test_a_clock_hands_back_the_alarm_that_it_set():
+    async def main():
+        rung = asyncio.Event()
+        rig = SimpleNamespace(ran=SimpleNamespace(append=lambda _: rung.set()), now=0)
+        bell = Bell(rig)
+        assert SystemClock().call_at(SystemClock().monotonic(), bell, loop=current_loop()) is bell
+        await asyncio.wait_for(rung.wait(), PATIENCE)
+
+    asyncio.run(main())
 
 
 def test_a_loop_that_fires_early_is_armed_again_for_what_is_left(rig):

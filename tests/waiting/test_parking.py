@@ -243,6 +243,19 @@ def test_an_error_of_the_check_leaves_everything(loop: LoopThread, clock: Virtua
     assert source.waiters == {}
 
 
+def test_a_virtual_clock_says_whose_timer_it_has(loop: LoopThread, clock: VirtualClock) -> None:
+    async def main() -> list[str]:
+        task = asyncio.create_task(
+            park_coroutine(clock, (WaitSet(),), lambda _: clock.monotonic() + 5)
+        )
+        await asyncio.sleep(0)
+        named = [timer.what for timer in clock.pending()]
+        task.cancel()
+        return named
+
+    assert "call of <waiting coroutine>" in loop.run(main())
+
+
 def test_waking_a_waiter_of_a_closed_loop_raises_nothing() -> None:
     async def make() -> LoopWaiter:
         return LoopWaiter()
