@@ -150,3 +150,33 @@ def test_unittest_needs_no_pytest(tmp_path):
     (tmp_path / "case.py").write_text(UNITTEST)
     done = python(tmp_path, "case.py")
     assert done.returncode == 0, done.stderr
+
+
+TIMED = """
+import pytest
+
+from backoff_ticker.testing import VirtualClock
+
+
+@pytest.fixture
+def patched():
+    with VirtualClock(auto=True, patch_time=True) as clock:
+        yield clock
+
+
+def test_manual(virtual_clock):
+    virtual_clock.advance(3600)
+
+
+def test_auto(auto_clock):
+    auto_clock.sleep(3600)
+
+
+def test_patched(patched):
+    patched.sleep(3600)
+"""
+
+
+def test_the_thread_that_measures_the_time_out_of_a_test_is_left_alone(tmp_path):
+    options = ["--timeout=20", "--timeout-method=thread", "-otimeout_func_only=true"]
+    assert "3 passed" in run_tests(tmp_path, TIMED, *options, plugins=["pytest_timeout"])
