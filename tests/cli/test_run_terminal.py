@@ -199,6 +199,17 @@ def test_what_a_command_makes_of_ctrl_c_is_its_own_affair():
         assert running.wait() == 130
 
 
+def test_ctrl_c_ends_a_run_whose_output_nobody_reads():
+    """The rest of the output is waited for, but not for long."""
+    script = "echo ready >&9; exec yes"
+    options = {"until_output": "never", "grace": SOON, "how": {"stdout": subprocess.PIPE}}
+    with on_terminal("sh", "-c", script, **options) as (running, screen):
+        running.until("ready")
+        screen.type(CTRL_C)
+        assert running.wait() == 130
+        assert running.nobody_left()
+
+
 @slow
 def test_ctrl_c_that_is_ignored_stays_ignored():
     script = "tell('ready %d\\n' % os.getpgrp()); input(); raise SystemExit(3)"
