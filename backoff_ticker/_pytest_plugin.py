@@ -9,24 +9,52 @@ import pytest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
+
+    from pluggy import Result
 
     from .testing import VirtualClock
 
+    Outcome = Result[pytest.TestReport]
+
+_FAILED = pytest.StashKey[bool]()
+
+
+class _TestFailed(Exception):
+    """Leaves the block of a clock as the test has left it."""
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Outcome, None]:
+    """Note whether a test has passed, before its fixtures end."""
+    outcome = yield
+    if not outcome.get_result().passed:
+        item.stash[_FAILED] = True
+
+
+def _until_end_of_test(clock: VirtualClock, test: pytest.Item) -> Iterator[VirtualClock]:
+    """Enter a clock for a test. The leaks of one that has failed are no second error."""
+    try:
+        with clock:
+            yield clock
+            if test.stash.get(_FAILED, False):
+                raise _TestFailed  # noqa: TRY301 - the clock is to see it
+    except _TestFailed as failed:
+        for note in getattr(failed, "__notes__", ()):
+            test.add_report_section("teardown", "by the virtual clock", note)
+
 
 @pytest.fixture
-def virtual_clock() -> Iterator[VirtualClock]:
+def virtual_clock(request: pytest.FixtureRequest) -> Iterator[VirtualClock]:
     """A virtual clock that the test drives manually; entered for the test."""
     from .testing import VirtualClock
 
-    with VirtualClock() as clock:
-        yield clock
+    yield from _until_end_of_test(VirtualClock(), request.node)
 
 
 @pytest.fixture
-def auto_clock() -> Iterator[VirtualClock]:
+def auto_clock(request: pytest.FixtureRequest) -> Iterator[VirtualClock]:
     """A virtual clock with auto-advance; entered for the test."""
     from .testing import VirtualClock
 
-    with VirtualClock(auto=True) as clock:
-        yield clock
+    yield from _until_end_of_test(VirtualClock(auto=True), request.node)

@@ -11,14 +11,20 @@ from ._timer import is_timer
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
-    from typing import Any, Self, TypeVar
+    from typing import Any, Self, TypeVar, overload
 
+    from .._sentinels import Closed
+    from ..cancellation import CancellationToken
     from ..clock import Clock
     from ..waiting import LoopWaiter, ThreadWaiter, WaitSet
+    from ._channel import Channel
     from ._protocol import TimerLike
+    from ._timer import Timer
 
     AnySource = Source | TimerLike
     S = TypeVar("S", bound=AnySource)
+    T = TypeVar("T")
+    Timeout = float | timedelta | None
 
 
 class _Selection:
@@ -125,6 +131,20 @@ def _clock_of(caller: str, sources: list[Source]) -> Clock:
     return timed[0] if timed else sources[0]._clock
 
 
+if TYPE_CHECKING:  # the value is typed where all sources are of one kind
+
+    @overload
+    def select(*sources: Channel[T], timeout: Timeout = None) -> tuple[Channel[T], T | Closed]: ...
+    @overload
+    def select(*sources: Timer, timeout: Timeout = None) -> tuple[Timer, float | Closed]: ...
+    @overload
+    def select(
+        *sources: CancellationToken, timeout: Timeout = None
+    ) -> tuple[CancellationToken, BaseException | str | None]: ...
+    @overload
+    def select(*sources: S, timeout: Timeout = None) -> tuple[S, Any]: ...
+
+
 def select(*sources: S, timeout: float | timedelta | None = None) -> tuple[S, Any]:
     """Block until the first of ``sources`` is ready, and take its value.
 
@@ -186,6 +206,24 @@ def _wait(caller: str, instead: str, sources: tuple[AnySource, ...], seconds: fl
             selection.give_back()
             raise
     return selection
+
+
+if TYPE_CHECKING:  # the value is typed where all sources are of one kind
+
+    @overload
+    async def select_async(
+        *sources: Channel[T], timeout: Timeout = None
+    ) -> tuple[Channel[T], T | Closed]: ...
+    @overload
+    async def select_async(
+        *sources: Timer, timeout: Timeout = None
+    ) -> tuple[Timer, float | Closed]: ...
+    @overload
+    async def select_async(
+        *sources: CancellationToken, timeout: Timeout = None
+    ) -> tuple[CancellationToken, BaseException | str | None]: ...
+    @overload
+    async def select_async(*sources: S, timeout: Timeout = None) -> tuple[S, Any]: ...
 
 
 async def select_async(*sources: S, timeout: float | timedelta | None = None) -> tuple[S, Any]:

@@ -561,6 +561,8 @@ class VirtualClock:
         traceback: TracebackType | None,
     ) -> None:
         errors: list[Exception] = []
+        if exc is not None:
+            self._kernel.settle_timer.hurry()
         try:
             for end in (self._end_auto_advance, self.close):
                 try:
@@ -584,7 +586,7 @@ class VirtualClock:
         """End every participant that still waits. A second call does nothing.
 
         Waits up to ``settle_timeout`` real seconds for participants that neither wait nor end. The
-        ``with`` block closes the clock when it is left.
+        ``with`` block closes the clock when it is left; after an error, it waits half a second.
 
         Raises:
             ClockLeakError: Participants had not ended; each is named, with what it waited for.

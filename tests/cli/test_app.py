@@ -204,6 +204,16 @@ def test_a_full_disk_is_told():
     )
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
+def test_a_full_disk_is_an_error_where_nobody_can_be_told():
+    """Python itself would fail again at its end, with another status."""
+    script = 'exec "$@" >/dev/full 2>&-'
+    words = [sys.executable, "-m", "backoff_ticker", "delays", "go"]
+    done = subprocess.run(["sh", "-c", script, "sh", *words], env=environment(), check=False)
+    assert done.returncode == 1
+
+
 @pytest.mark.parametrize(
     ("closed", "args", "status"), [(">&-", "delays zero", 0), ("2>&-", "delays x", 2)]
 )

@@ -88,6 +88,23 @@ def test_a_command_that_ignores_all_signals_is_killed(number):
         assert running.nobody_left()
 
 
+@pytest.mark.parametrize("options", [{}, {"until_output": "never"}], ids=["plain", "searched"])
+def test_a_command_gets_time_to_end_in_its_own_way(options):
+    """No SIGTERM follows a SIGINT before the time is over."""
+    read, write = os.pipe()
+    script = "hears(signal.SIGINT)(); tell('heard'); os.read(int(os.environ['GO']), 1)"
+    script += "; os.write(1, b'all is saved')"
+    with Running(*talks(script), how={"also": {"GO": read}}, **options) as running:
+        os.close(read)
+        running.until("ready")
+        running.signal(signal.SIGINT)
+        running.until("heard")
+        os.write(write, b"x")
+        assert running.out.rest() == b"all is saved"
+        assert running.wait() == 130
+    os.close(write)
+
+
 @slow
 def test_a_stopped_command_is_ended_too():
     with shell("echo ready >&9; kill -STOP $$; :") as running:

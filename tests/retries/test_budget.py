@@ -157,6 +157,14 @@ def test_each_retry_costs_and_each_success_pays(face: Any) -> None:
     assert budget.tokens == 3
 
 
+def test_a_success_at_once_pays_too(face: Any) -> None:
+    budget = RetryBudget(10, 0.5)
+    assert budget.try_acquire(5)
+    for paid, options in enumerate([{}, {"max_attempts": 3}, {"notify": print}], 1):
+        face.run(Script(7), budget=budget, **options)
+        assert budget.tokens == 5 + paid / 2
+
+
 @BOTH
 def test_where_it_refuses_the_error_itself_is_raised(face: Any) -> None:
     budget, gave_up = RetryBudget(2), Recorded()

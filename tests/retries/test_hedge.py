@@ -392,6 +392,18 @@ def test_at_the_timeout_all_are_cancelled(clock: VirtualClock) -> None:
     assert (operation.times, now()) == ([0, 10, 13, 23], 25 + 5)
 
 
+def test_a_result_that_comes_after_the_timeout_is_judged_too() -> None:
+    for late, good in ((1, False), (7, True)):
+        began, operation = now(), InTurn(takes(100, 0, then=late))
+        options = {"timeout": 25, "until": lambda value: value == 7, "max_attempts": 1}
+        if good:
+            assert hedge(operation, TEN, **options) == 7
+        else:
+            with pytest.raises(DeadlineExceeded):
+                hedge(operation, TEN, **options)
+        assert now() - began == 25
+
+
 def test_what_ends_in_the_moment_of_the_timeout_counts(clock: VirtualClock) -> None:
     assert hedge(Script(Takes(10, 7)).in_loop, ConstantBackOff(20), timeout=10) == 7
     for policy in (ConstantBackOff(20), ZeroBackOff()):

@@ -77,6 +77,16 @@ def test_limits_of_time_end_a_run_as_they_would(face: Any) -> None:
     assert now() == 0
 
 
+@FOUR
+def test_a_skipped_wait_goes_no_further_than_the_deadline_of_a_token(face: Any) -> None:
+    script, gave_up = Script(OSError), Recorded()
+    with no_wait(), pytest.raises(DeadlineExceeded):
+        token = CancellationToken(timeout=7)
+        face.run(script, ConstantBackOff(5), token=token, on_give_up=gave_up)
+    assert script.count == 2
+    assert (gave_up.last.waited, gave_up.last.elapsed) == (7, 7)
+
+
 @BOTH
 def test_all_but_the_wait_is_as_ever(face: Any) -> None:
     token, log = CancellationToken(), []

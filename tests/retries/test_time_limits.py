@@ -20,6 +20,7 @@ from backoff_ticker import (
     ZeroBackOff,
     retry_call,
     retry_call_async,
+    with_token,
 )
 from backoff_ticker.testing import VirtualClock, no_wait
 from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, SYNC, in_loop, on_faces
@@ -106,6 +107,18 @@ def test_the_limit_of_a_policy_is_not_the_timeout(face: Any) -> None:
         face.run(script, policy, timeout=100, on_give_up=gave_up)
     assert script.times == [0, 51, 52]
     assert gave_up.last.reason is StopReason.EXHAUSTED
+
+
+@pytest.mark.parametrize("name", ["notify", "on_retry"])
+def test_the_time_that_a_hook_takes_does_not_lengthen_the_wait(
+    face: Any, clock: VirtualClock, name: str
+) -> None:
+    def hook(*_: Any) -> Any:
+        return asyncio.sleep(6) if face.asynchronous else clock.sleep(6)
+
+    script = Script(OSError)
+    error = ended_by_timeout(face, script, ConstantBackOff(5), timeout=10, **{name: hook})
+    assert (script.times, now(), str(error)) == ([0], 10, "the deadline has passed")
 
 
 # timeout, while an attempt runs
@@ -210,6 +223,19 @@ def test_of_both_limits_the_earlier_cuts(face: Any) -> None:
 
 
 @ASYNC
+def test_of_limits_at_the_same_moment_the_one_that_ends_the_run_counts(face: Any) -> None:
+    script = Script(Takes(50, 7))
+    error = ended_by_timeout(face, script, ConstantBackOff(1), attempt_timeout=5, timeout=5)
+    assert error.__cause__ is None
+    for options in ({"timeout": 5}, {"attempt_timeout": 5}, {"timeout": 5, "attempt_timeout": 5}):
+        began, gave_up, token = now(), Recorded(), CancellationToken(timeout=5)
+        with pytest.raises(DeadlineExceeded):
+            face.run(Script(Takes(50, 7)), token=token, on_give_up=gave_up, **options)
+        assert now() - began == 5
+        assert gave_up.last.reason is StopReason.CANCELLED
+
+
+@ASYNC
 def test_a_result_that_ignores_the_cut_is_returned(face: Any) -> None:
     async def stubborn() -> str:
         try:
@@ -258,6 +284,18 @@ def test_time_outs_of_asyncio_inside_and_outside_are_told_apart(clock: VirtualCl
 
 
 # Deadlines of tokens
+
+
+def test_a_token_with_a_deadline_on_another_clock_is_refused(face: Any) -> None:
+    script, other = Script(OSError, 7), VirtualClock()
+    with pytest.raises(ValueError, match=r"token must have its deadline on .* clock.*, not on"):
+        face.run(script, ConstantBackOff(1), token=CancellationToken(timeout=5, clock=other))
+    assert script.count == 0
+    policy = with_token(ConstantBackOff(1), CancellationToken(timeout=5, clock=other))
+    with pytest.raises(ValueError, match="token must have its deadline on"):
+        face.run(script, policy)
+    assert script.count == 0
+    assert face.run(script, ConstantBackOff(1), token=CancellationToken(clock=other)) == 7
 
 
 @BOTH

@@ -6,6 +6,7 @@ import asyncio
 import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import pytest
 
@@ -85,6 +86,23 @@ def test_the_error_of_the_block_is_not_hidden_by_a_leak():
         clock.spawn(clock.sleep, 5)
         raise KeyError
     assert "ClockLeakError: 1 participant still waited" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_block_that_an_error_leaves_waits_for_nobody_as_long_as_it_would(frozen):
+    stop = threading.Event()
+
+    def stuck(clock):
+        with clock.external("a server") if frozen else nullcontext():
+            stop.wait()
+
+    with pytest.raises(KeyError) as caught, VirtualClock(settle_timeout=3600) as clock:
+        clock.spawn(stuck, clock)
+        clock.spawn(stuck, clock)
+        clock.spawn(clock.sleep, 5)
+        raise KeyError
+    assert "ClockLeakError: 3 participants still waited" in caught.value.__notes__[0]
+    stop.set()
 
 
 def test_a_participant_that_catches_everything_is_ended_all_the_same():

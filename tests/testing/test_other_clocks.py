@@ -48,6 +48,11 @@ IN_LOOPS = {
 }
 
 
+def named(one):
+    """How the message begins that names an object; how much time it has left may change."""
+    return repr(one).partition(",")[0]
+
+
 @pytest.mark.parametrize("kind", IN_THREADS)
 def test_an_object_of_the_system_clock_is_refused_in_threads(kind):
     make, wait = IN_THREADS[kind]
@@ -56,7 +61,7 @@ def test_an_object_of_the_system_clock_is_refused_in_threads(kind):
         for run in (wait, lambda it: clock.spawn(wait, it).result()):
             with pytest.raises(ClockUsageError, match="on another clock, SystemClock") as caught:
                 run(before)
-            assert "select()" in str(caught.value) or repr(before) in str(caught.value)
+            assert str(caught.value).startswith(("select()", named(before)))
     with VirtualClock() as clock, pytest.raises(ClockUsageError, match="on another clock"):
         wait(before)  # in the thread that drives
 
@@ -72,7 +77,7 @@ def test_an_object_of_the_system_clock_is_refused_in_loops(kind):
     with VirtualClock(auto=True), pytest.raises(ClockUsageError) as caught:
         asyncio.run(main())
     assert "on another clock, SystemClock()" in str(caught.value)
-    assert "select_async()" in str(caught.value) or repr(before) in str(caught.value)
+    assert str(caught.value).startswith(("select_async()", named(before)))
 
 
 def test_an_object_of_another_virtual_clock_is_refused():
@@ -98,9 +103,10 @@ def test_a_wait_without_a_limit_is_one_on_the_virtual_clock():
         assert clock.monotonic() == 5.0
 
 
-def test_real_time_inside_external():
+@pytest.mark.parametrize("auto", [False, True])
+def test_real_time_inside_external(auto):
     channel, timer = Channel(), Timer()
-    with VirtualClock(auto=True) as clock, clock.external("somebody"):
+    with VirtualClock(auto=auto) as clock, clock.external("somebody"):
         with pytest.raises(TimeoutError):
             channel.receive(0.001)
         timer.start(0)

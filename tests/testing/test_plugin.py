@@ -42,6 +42,21 @@ def test_each_has_a_clock_of_its_own(virtual_clock):
 def test_a_leak_is_an_error_at_teardown(virtual_clock):
     virtual_clock.spawn(virtual_clock.sleep, 5)
 """
+STUCK = """
+import queue
+import threading
+
+
+def test_a_failure_and_a_leak(auto_clock):
+    threading.Thread(target=queue.Queue().get, daemon=True).start()
+    auto_clock.spawn(auto_clock.sleep, 5)
+    raise KeyError
+
+
+def test_a_time_out_and_a_leak(virtual_clock):
+    threading.Thread(target=queue.Queue().get, daemon=True).start()
+    virtual_clock.advance(5)
+"""
 UNITTEST = """
 import asyncio
 import sys
@@ -108,6 +123,15 @@ def test_fixtures_with_threads_and_loops_and_leaks(tmp_path):
     assert "ClockLeakError: 1 participant still waited at close: sleep-1: sleep()" in said
 
 
+def test_the_leaks_of_a_test_that_has_failed_are_shown_and_are_no_second_error(tmp_path):
+    said = run_tests(tmp_path, STUCK, "--timeout=1", plugins=["pytest_timeout"])
+    assert "2 failed in" in said
+    assert said.count("Failed: Timeout (>1.0s) from pytest-timeout.") >= 1
+    assert said.count("Captured by the virtual clock teardown") == 2
+    assert "2 participants still waited at close" in said
+    assert re.search(r"still waited at close: Thread-\d+ \(get\): runs in queue\.py", said)
+
+
 @pytest.mark.parametrize(
     ("plugin", "options", "head"),
     [
@@ -126,3 +150,33 @@ def test_unittest_needs_no_pytest(tmp_path):
     (tmp_path / "case.py").write_text(UNITTEST)
     done = python(tmp_path, "case.py")
     assert done.returncode == 0, done.stderr
+
+
+TIMED = """
+import pytest
+
+from backoff_ticker.testing import VirtualClock
+
+
+@pytest.fixture
+def patched():
+    with VirtualClock(auto=True, patch_time=True) as clock:
+        yield clock
+
+
+def test_manual(virtual_clock):
+    virtual_clock.advance(3600)
+
+
+def test_auto(auto_clock):
+    auto_clock.sleep(3600)
+
+
+def test_patched(patched):
+    patched.sleep(3600)
+"""
+
+
+def test_the_thread_that_measures_the_time_out_of_a_test_is_left_alone(tmp_path):
+    options = ["--timeout=20", "--timeout-method=thread", "-otimeout_func_only=true"]
+    assert "3 passed" in run_tests(tmp_path, TIMED, *options, plugins=["pytest_timeout"])

@@ -278,6 +278,27 @@ def test_a_ticker_with_a_cancelled_token_sends_its_one_tick(clock: VirtualClock)
     assert (sink.numbers, sink.ended) == ([1], ["shutdown"])
 
 
+@EITHER
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_token_inside_the_policy_ends_the_sending_at_once(
+    clock: VirtualClock, kind: Any, replaced: bool
+) -> None:
+    policy, sink = Scripted(then=10.0), ShutdownSink()
+    policy.token = CancellationToken()
+    ticker = kind(ConstantBackOff(10) if replaced else policy, clock=clock)
+    ticker.send_to(sink)
+    clock.settle()
+    if replaced:
+        ticker.reset(policy)
+    clock.advance(10)
+    assert (sink.numbers, sink.ended) == ([1, 2], [])
+    policy.token.cancel()
+    clock.settle()
+    assert (sink.ended, ticker.close_reason) == (["shutdown"], CloseReason.CANCELLED)
+    clock.advance(50)
+    assert sink.numbers == [1, 2]
+
+
 @pytest.mark.parametrize("answer", [ValueError("oh"), SystemExit(3), KeyboardInterrupt(), "10"])
 def test_an_error_of_the_policy_is_shown_and_shuts_the_sink_down(
     clock: VirtualClock, unraisable: list[Any], answer: Any

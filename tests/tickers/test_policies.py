@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import (
+    STOP,
     CancellationToken,
     CloseReason,
     ConstantBackOff,
@@ -268,6 +269,20 @@ def test_a_policy_may_cancel_its_token(face: Any, ticks: int) -> None:
         *range(1, max(ticks, 1) + 1)
     ]
     assert ticker.close_reason is CloseReason.CANCELLED
+
+
+@pytest.mark.parametrize("last", [STOP, 10.0])
+@pytest.mark.parametrize("whose", ["the ticker's", "the policy's"])
+def test_a_policy_that_cancels_is_told_as_the_reason(face: Any, last: Any, whose: str) -> None:
+    """Whatever it answers then, and as soon as its tick was taken."""
+    token = CancellationToken()
+    policy = Scripted(then=lambda: (token.cancel(), last)[1])
+    if whose == "the policy's":
+        policy.token = token
+    ticker = face.ticker(policy, token=token if whose == "the ticker's" else None)
+    assert face.receive(ticker).number == 1
+    assert ticker.close_reason is CloseReason.CANCELLED
+    assert reason_of(face.start_receive(ticker)) is CloseReason.CANCELLED
 
 
 @pytest.mark.parametrize("how", ["receive_nowait", "receive", "next"])

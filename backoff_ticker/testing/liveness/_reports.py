@@ -70,7 +70,8 @@ def stuck(snapshot: Snapshot, what: str) -> str:
         f"{what} gave up after {snapshot.timeout:g} s of real time {at(snapshot.now)}: {len(busy)} "
         f"of {len(members)} participants never waited on this clock: {who or 'none'}. "
         "Use a wait of this library, or put clock.idle(...) around a wait for another participant, "
-        "clock.external(...) around a wait for something real."
+        "clock.external(...) around a wait for something real. VirtualClock(patch_time=True) puts "
+        "time.sleep() and waits in threading and queue on the clock."
     )
 
 

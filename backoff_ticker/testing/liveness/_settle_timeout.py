@@ -15,6 +15,8 @@ _ALL_TOGETHER = 12
 """How many time-outs participants get in total if they act one after the other at one time."""
 _FROZEN = 60.0
 """The time-out in seconds while time is frozen on purpose, unless the usual one is longer."""
+_AFTER_ERROR = 0.5
+"""The time-out in seconds once the block has been left by an error, unless it is shorter anyway."""
 _ABANDONED = 0.1
 """The time-out in seconds for participants that were waited for in vain before."""
 
@@ -28,6 +30,7 @@ class SettleTimer:
 
     def __init__(self, seconds: float, now: int) -> None:
         self.seconds: float = seconds
+        self._if_frozen = max(_FROZEN, seconds)
         self._still_at = now
         self._still_since = 0.0  # 0: measured from the next check
         self._progress = 0
@@ -73,7 +76,11 @@ class SettleTimer:
 
     def limit(self, *, frozen: bool) -> float:
         """Return the time-out in seconds, at most."""
-        return max(_FROZEN, self.seconds) if frozen else self.seconds
+        return self._if_frozen if frozen else self.seconds
+
+    def hurry(self) -> None:
+        """Give up soon: participants may wait for what an error has prevented."""
+        self.seconds = self._if_frozen = min(self.seconds, _AFTER_ERROR)
 
     def patience(self, now: int, members: Collection[Participant]) -> float:
         """Return the time-out in seconds; short if only abandoned participants are waited for."""

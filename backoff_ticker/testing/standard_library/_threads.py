@@ -30,12 +30,15 @@ def _starting(original: Callable[..., Any]) -> Callable[..., Any]:
         waits_for_process = getattr(target, "__name__", "") == "_do_waitpid"
         # A job of a pool counts, not its worker. The clock's own threads count only as tasks.
         counts_anyway = target is _pool_worker or PARTICIPANT in vars(thread)
-        if kernel is None or is_scheduler or waits_for_process or counts_anyway:
+        starter = sys._getframe(1)
+        # The time-out of a test is in real time, whatever happens in the test.
+        ends_test = starter.f_globals.get("__name__") == "pytest_timeout"
+        if kernel is None or is_scheduler or waits_for_process or ends_test or counts_anyway:
             with real_waits():  # for the thread to begin
                 original(thread)
             return
         participant = Participant(thread.name, home=kernel)
-        participant.helper = is_of_others(sys._getframe(1))
+        participant.helper = is_of_others(starter)
         participant.daemon = thread.daemon
         own = vars(thread)  # a `run` in here takes precedence over that of a subclass
         replaced = own.get("run")
