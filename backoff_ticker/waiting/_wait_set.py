@@ -271,7 +271,7 @@ class WaitSet:
         while line:
             try:
                 first = next(iter(line))
-            except (RuntimeError, StopIteration):
+            except (KeyError, RuntimeError, StopIteration):
                 continue  # the line changed between iter() and next()
             waiter = first()
             if waiter is not None and not waiter.is_stale:
@@ -310,6 +310,11 @@ class WaitLine(WaitSet):
 
     def wake_firsts(self) -> None:
         """Wake the first waiter of each domain."""
+        if not self.lines:
+            lone = self._lone()
+            if lone is not None:
+                lone.wake()
+            return
         for domain in self._domains():
             if domain == ALONE:
                 for waiter in self._waiters_of(ALONE):

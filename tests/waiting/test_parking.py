@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import gc
+import weakref
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from backoff_ticker import AsyncTicker, CancellationToken, ConstantBackOff, select_async
 from backoff_ticker.waiting import (
     NO_DEADLINE,
     LoopWaiter,
@@ -23,7 +26,7 @@ from backoff_ticker.waiting import (
 from tests.helpers import PATIENCE, LoopThread, in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Coroutine, Iterator
 
     from backoff_ticker.testing import VirtualClock
 
@@ -313,3 +316,28 @@ def test_a_checkpoint_lets_everything_else_that_is_ready_run_once() -> None:
         return log
 
     assert asyncio.run(main()) == ["first", "main", "second"]
+
+
+WAITS: dict[str, Callable[[CancellationToken, AsyncTicker], Coroutine[Any, Any, object]]] = {
+    "token": lambda token, _: token.wait_async(),
+    "ticker": lambda _, ticker: ticker.receive(),
+    "ticker, timeout": lambda _, ticker: ticker.receive(600),
+    "select": lambda token, ticker: select_async(token, ticker),
+}
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("wait", WAITS)
+def test_a_dropped_loop_is_collected_whatever_its_coroutines_wait_for(wait: str) -> None:
+    token, ticker = CancellationToken(), AsyncTicker(ConstantBackOff(3600))
+    ticker.receive_nowait()
+    loop: Any = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)
+    loop.create_task(WAITS[wait](token, ticker))
+    for _ in range(3):
+        loop.run_until_complete(asyncio.sleep(0))
+    link = weakref.ref(loop)
+    del loop
+    gc.collect()
+    assert link() is None
+    assert (token._wait_set().waiters, ticker._line().waiters) == ({}, {})
