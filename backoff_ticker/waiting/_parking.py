@@ -163,7 +163,9 @@ def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
     Raises:
         RuntimeError: An event loop runs in this thread: the wait would block all its tasks.
     """
-    if "asyncio" in modules and modules["asyncio"]._get_running_loop() is not None:
+    # Another thread may be importing asyncio just now: then no loop runs here.
+    running_loop = getattr(modules.get("asyncio"), "_get_running_loop", None)
+    if running_loop is not None and running_loop() is not None:
         raise RuntimeError(f"{what} would block the event loop of this thread; use {instead}")
     waiter = ThreadWaiter(clock, what, sources, limit)
     try:
