@@ -97,10 +97,13 @@ class LoopWaiter(Waiter, Alarm):
         self.future = future = self.loop.create_future()
         if deadline != NO_DEADLINE:
             self._timer = clock.call_at(deadline, self, loop=self.loop)
+        if self._timer is not self:  # which its loop holds
+            self.hold()
         return future
 
     def end(self) -> None:
         """Cancel the timer and leave all sources. May be repeated."""
+        self.release()
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()

@@ -45,8 +45,9 @@ ALONE = 1
 class Waiter:
     """One wait of a thread or a coroutine; any thread or loop may wake it any number of times.
 
-    Whoever waits keeps it alive. The sets hold it weakly, so that an event loop that is dropped
-    is collected with its coroutines, whatever they wait for.
+    Whoever waits keeps it alive, and for a task its loop does: see ``hold()``. The sets hold it
+    weakly, so that an event loop that is dropped is collected with its coroutines, whatever they
+    wait for.
 
     Attributes:
         sources: Where it is registered.
@@ -98,6 +99,23 @@ class Waiter:
 
     def fire(self) -> None:
         """Check again; called in the waiter's own loop."""
+
+    def hold(self) -> None:
+        """Have its loop keep it alive, and with it the task: asyncio holds tasks weakly."""
+        loop: Any = self.loop
+        try:
+            loop._backoff_ticker_waiters.add(self)
+        except AttributeError:
+            try:
+                loop._backoff_ticker_waiters = {self}
+            except AttributeError:
+                pass  # a loop that takes no attributes: the program has to hold its tasks
+
+    def release(self) -> None:
+        """Undo ``hold()``. May be repeated."""
+        held = getattr(self.loop, "_backoff_ticker_waiters", None)
+        if held:
+            held.discard(self)
 
 
 def _fire_in(loop: AbstractEventLoop, waiters: Iterable[Waiter]) -> bool:
@@ -187,7 +205,10 @@ class WaitSet:
             domain = waiter.wake_domain
             line = self.lines.get(domain)
             if line is not None:
-                line.pop(waiter.ref, None)
+                try:
+                    line.pop(waiter.ref, None)
+                except TypeError:
+                    pass  # a collected waiter that stood in no line, so its reference has no hash
                 self._remove_if_empty(domain, line)
 
     def _remove_if_empty(self, domain: int, line: Line) -> bool:
