@@ -181,8 +181,9 @@ class WaitSet:
 
     def _line_up(self, waiter: Waiter) -> None:
         domain = waiter.wake_domain
+        lines: dict[int, Line] = {}  # made before the look: Python 3.11 may collect garbage here
         # ATOMIC: as in add().
-        self.lines = {} if self.lines is None else self.lines
+        self.lines = lines if self.lines is None else self.lines
         while True:
             try:
                 # ATOMIC: no call between the look-up of the line, which may go, and the store.
