@@ -56,6 +56,7 @@ class ThreadWaiter(Waiter):
             self._parker.unpark()
         except Exception as error:  # noqa: BLE001 - a clock's error must not leave others waiting
             report(error, "Exception in unpark() of a clock's parker", self._parker)
+            return False
         return True
 
 

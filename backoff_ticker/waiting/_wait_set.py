@@ -260,9 +260,8 @@ class WaitSet:
             self._forget(lone)
 
     def _wake_first_of(self, domain: int) -> None:
-        first = self._first_of(domain)
-        if first is not None:
-            first.wake()
+        while (first := self._first_of(domain)) is not None and not first.wake():
+            self._forget(first)  # the next one must not wait for it
 
     def _first_of(self, domain: int) -> Waiter | None:
         """Return the waiter of a domain that has waited longest; forget those that are stale."""
