@@ -15,8 +15,9 @@ SUMMARIES = {
     "a cap.",
     "constant-feedback": "The same delay after each failure, another one after a success.",
     "exponential-feedback": "A delay that grows by a factor, 2, with each failure in a row; a "
-    "success starts anew.",
-    "fibonacci": "Each delay is the sum of the two before it; a success starts anew.",
+    "success starts again with the first.",
+    "fibonacci": "Each delay is the sum of the two before it; a success starts again with the "
+    "first.",
     "lild": "Linear increase, linear decrease: a failure adds to the delay, a success subtracts.",
     "limd": "Linear increase, multiplicative decrease: a failure adds to the delay, a success "
     "divides it.",

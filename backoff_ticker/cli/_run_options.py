@@ -240,7 +240,7 @@ def run_command() -> click.Command:
                 ["--keep-stdin"],
                 is_flag=True,
                 help="Read stdin to its end first, and give all of it to each attempt. Without it, "
-                "only a file is read anew.",
+                "only a file is read again.",
             ),
             click.Option(["-q", "--quiet"], is_flag=True, help="Show no progress."),
         ],

@@ -13,7 +13,7 @@ _STDIN = 0
 
 
 class Stdin:
-    """Our stdin: a file is read anew by each attempt, anything else only once.
+    """Our stdin: each attempt reads a file from the start, anything else only once.
 
     Made before the first attempt.
     """
@@ -57,7 +57,7 @@ def _position() -> int | None:
         if sys.__stdin__ is not None and stat.S_ISREG(os.fstat(_STDIN).st_mode):
             return os.lseek(_STDIN, 0, os.SEEK_CUR)
     except OSError:
-        pass  # nothing is lost if it is not read anew
+        pass  # nothing is lost if it is not read again
     return None
 
 

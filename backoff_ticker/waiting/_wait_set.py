@@ -45,7 +45,7 @@ ALONE = 1
 class Waiter:
     """One wait of a thread or a coroutine; any thread or loop may wake it any number of times.
 
-    Whoever waits keeps it alive, and for a task its loop does: see ``hold()``. The sets hold it
+    The code that waits keeps it alive; for a task its loop does: see ``hold()``. The sets hold it
     weakly, so that an event loop that is dropped is collected with its coroutines, whatever they
     wait for.
 
