@@ -132,11 +132,18 @@ class CancellableBlock(Waiter):
         self._task = current_task()
         self._cancelling = self._task.cancelling()
         token = self._token
-        token._wait_set().add(self)
-        if token.cancelled:
-            loop.call_soon(self.fire)
-        elif token.deadline is not None:
-            self._timer = token.clock.call_at(token.deadline, self.fire, loop=loop)
+        try:
+            token._wait_set().add(self)
+            self.hold()
+            if token.cancelled:
+                loop.call_soon(self.fire)
+            elif token.deadline is not None:
+                self._timer = token.clock.call_at(token.deadline, self.fire, loop=loop)
+        except BaseException:
+            self._fired = True  # nothing may cancel the task after this
+            token._wait_set().leave(self)
+            self.release()
+            raise
 
     def fire(self) -> None:
         """Cancel the body, once, if the token is cancelled and the block has not been left."""
@@ -159,6 +166,7 @@ class CancellableBlock(Waiter):
         if self._timer is not None:
             self._timer.cancel()
         self._token._wait_set().leave(self)
+        self.release()
         fired, self._fired = self._fired, True
         if not fired or task.uncancel() > self._cancelling:
             return False

@@ -11,6 +11,8 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from click.shell_completion import CompletionItem
+
 _OPTIONS = "Options"
 _MOST_SUGGESTIONS = 4
 _WIDEST_EXAMPLE = 72
@@ -69,14 +71,23 @@ class PolicyCommand(Command):
         super().__init__(name, **options)
         self._policy_options_of = policy_options_of
 
+    def _options(self, ctx: click.Context) -> list[click.Option]:
+        """Return the options, with those of the policy in use alone."""
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        if self._policy_options_of is None:
+            return options
+        own = [option for option in options if not isinstance(option, PolicyOption)]
+        return [*self._policy_options_of(ctx), *own]
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the options."""
+        flags = {flag for one in self._options(ctx) for flag in one.opts + one.secondary_opts}
+        return [item for item in super().shell_complete(ctx, incomplete) if item.value in flags]
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options by section."""
-        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
-        if self._policy_options_of is not None:
-            own = [option for option in options if not isinstance(option, PolicyOption)]
-            options = [*self._policy_options_of(ctx), *own]
         sections: dict[str, list[tuple[str, str]]] = {_OPTIONS: []}
-        for option in options:
+        for option in self._options(ctx):
             title = _OPTIONS
             if isinstance(option, PolicyOption):
                 title = "Around the policy" if option.is_wrapper else "Options of the policy"

@@ -115,10 +115,13 @@ class Progress:
         self._write(f"{name} {click.style(text, fg=colour)}", color=self._color)
 
     def _write(self, text: str, *, color: bool | None, nl: bool = True) -> None:
-        """Write to stderr; control characters stay if ``color`` is true."""
-        if self._quiet:
-            return
-        try:
-            click.echo(text, nl=nl, err=True, color=color)
-        except OSError:
-            pass  # stderr was closed
+        if not self._quiet:
+            say(text, color=color, nl=nl)
+
+
+def say(text: str, *, color: bool | None = None, nl: bool = True) -> None:
+    """Write to stderr if anything reads it; control characters stay if ``color`` is true."""
+    try:
+        click.echo(text, nl=nl, err=True, color=color)
+    except OSError:
+        pass  # nothing does any more

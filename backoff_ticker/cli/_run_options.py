@@ -125,6 +125,7 @@ def _run(  # noqa: PLR0913 - the options of the command
 ) -> None:
     backoff = build_policy(POLICIES[policy], options)
     try:
+        from ._progress import say
         from ._run import Limits, run
     except ImportError as error:
         raise click.UsageError(
@@ -140,10 +141,9 @@ def _run(  # noqa: PLR0913 - the options of the command
     context = click.get_current_context()
     late = context.meta.get(_LATE)
     if late and not quiet:
-        click.echo(
+        say(
             f"backoff-ticker: warning: {' '.join(late)} stands after {command[0]!r}, which gets "
-            "it; put it before the command, or -- before the command if that is meant",
-            err=True,
+            "it; put it before the command, or -- before the command if that is meant"
         )
     context.exit(run(command, backoff, limits, keep_stdin=keep_stdin, quiet=quiet))
 

@@ -82,8 +82,8 @@ def retry(backoff: Any = None, **options: Any) -> Any:
             from the first failure. A feedback policy is told of each failure.
         **options: All by keyword, and all checked at once.
 
-            * ``on``: the errors to retry: an exception type, a tuple of them, or a function of the
-              error that returns a bool, or the wait in seconds or as a timedelta. Default:
+            * ``on``: the errors to retry: a type of ``Exception``, a tuple of them, or a function
+              of the error that returns a bool, or the wait in seconds or as a timedelta. Default:
               ``Exception``.
             * ``until``, ``retry_if``: a function of the result that returns whether it is accepted,
               or whether to try again; at most one of the two. A rejected result counts as a

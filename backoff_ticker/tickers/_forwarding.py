@@ -287,10 +287,11 @@ def _package_of(cls: type) -> str:
 
 def _loop_of(sink: object) -> AbstractEventLoop | None:
     """Return the running event loop if only that may touch ``sink``, else None."""
-    # An asyncio or janus queue can exist only if its module was imported.
-    asyncio, janus = sys.modules.get("asyncio"), sys.modules.get("janus")
-    if (asyncio is None or not isinstance(sink, asyncio.Queue)) and (
-        janus is None or janus.AsyncQueue not in type(sink).__mro__
+    # An asyncio or janus queue can exist only if its module was imported, and not only in part.
+    of_asyncio = getattr(sys.modules.get("asyncio"), "Queue", None)
+    of_janus = getattr(sys.modules.get("janus"), "AsyncQueue", None)
+    if (of_asyncio is None or not isinstance(sink, of_asyncio)) and (
+        of_janus is None or of_janus not in type(sink).__mro__
     ):
         return None
     try:

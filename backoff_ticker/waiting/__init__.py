@@ -11,6 +11,7 @@ What always holds:
 * A waiter registers before its last check, so no wake-up after that check is lost.
 * A waiter always leaves every set that it registered with, whatever interrupts it.
 * A set holds its waiters weakly, and finds the first of each wake domain without a search.
+* While a task waits, its loop holds its waiter, and so the task: see ``Waiter.hold``.
 * A waiter that leaves passes on a wake-up that it may have received: see the ``leave`` methods.
 * What ends something (a cancel, a stop, a close) marks first and tells everybody then; a signal
   handler that raises in the middle does not cut it short: see ``complete``.

@@ -108,8 +108,9 @@ class AtomicState:
 
     def defer(self, rule: Callable[[Any], State]) -> None:
         """Have ``rule`` applied by the next thread to release a claim, or to ``run_deferred()``."""
+        made: list[Any] = []  # before the look: Python 3.11 may collect garbage here
         # ATOMIC: no call until the rule stands in the list. There is none before the first rule.
-        self.deferred = deferred = self.deferred or []
+        self.deferred = deferred = self.deferred or made
         deferred.append(rule)
 
     def run_deferred(self) -> None:

@@ -56,6 +56,7 @@ class ThreadWaiter(Waiter):
             self._parker.unpark()
         except Exception as error:  # noqa: BLE001 - a clock's error must not leave others waiting
             report(error, "Exception in unpark() of a clock's parker", self._parker)
+            return False
         return True
 
 
@@ -68,10 +69,10 @@ class LoopWaiter(Waiter, Alarm):
 
     def __init__(self, sources: Collection[WaitSet] = (), limit: float = NO_DEADLINE) -> None:
         # What super().__init__() does, without the call: the hot path of a coroutine that waits.
-        self.generation = _process.generation
-        self.sources = sources
-        self.limit = limit
-        self.ref = ref(self)
+        self.generation: int = _process.generation
+        self.sources: Collection[WaitSet] = sources
+        self.limit: float = limit
+        self.ref: ref[Waiter] = ref(self)
         self.loop = _running_loop()
         self.future: asyncio.Future[None] | None = None
         self._timer: TimerHandle | None = None
@@ -97,10 +98,13 @@ class LoopWaiter(Waiter, Alarm):
         self.future = future = self.loop.create_future()
         if deadline != NO_DEADLINE:
             self._timer = clock.call_at(deadline, self, loop=self.loop)
+        if self._timer is not self:  # which its loop holds
+            self.hold()
         return future
 
     def end(self) -> None:
         """Cancel the timer and leave all sources. May be repeated."""
+        self.release()
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
@@ -176,7 +180,9 @@ def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
     Raises:
         RuntimeError: An event loop runs in this thread: the wait would block all its tasks.
     """
-    if "asyncio" in modules and modules["asyncio"]._get_running_loop() is not None:
+    # Another thread may be importing asyncio just now: then no loop runs here.
+    running_loop = getattr(modules.get("asyncio"), "_get_running_loop", None)
+    if running_loop is not None and running_loop() is not None:
         raise RuntimeError(f"{what} would block the event loop of this thread; use {instead}")
     waiter = ThreadWaiter(clock, what, sources, limit)
     try:

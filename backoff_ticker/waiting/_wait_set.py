@@ -45,8 +45,9 @@ ALONE = 1
 class Waiter:
     """One wait of a thread or a coroutine; any thread or loop may wake it any number of times.
 
-    Whoever waits keeps it alive. The sets hold it weakly, so that an event loop that is dropped
-    is collected with its coroutines, whatever they wait for.
+    Whoever waits keeps it alive, and for a task its loop does: see ``hold()``. The sets hold it
+    weakly, so that an event loop that is dropped is collected with its coroutines, whatever they
+    wait for.
 
     Attributes:
         sources: Where it is registered.
@@ -98,6 +99,23 @@ class Waiter:
 
     def fire(self) -> None:
         """Check again; called in the waiter's own loop."""
+
+    def hold(self) -> None:
+        """Have its loop keep it alive, and with it the task: asyncio holds tasks weakly."""
+        loop: Any = self.loop
+        try:
+            loop._backoff_ticker_waiters.add(self)
+        except AttributeError:
+            try:
+                loop._backoff_ticker_waiters = {self}
+            except AttributeError:
+                pass  # a loop that takes no attributes: the program has to hold its tasks
+
+    def release(self) -> None:
+        """Undo ``hold()``. May be repeated."""
+        held = getattr(self.loop, "_backoff_ticker_waiters", None)
+        if held:
+            held.discard(self)
 
 
 def _fire_in(loop: AbstractEventLoop, waiters: Iterable[Waiter]) -> bool:
@@ -163,8 +181,9 @@ class WaitSet:
 
     def _line_up(self, waiter: Waiter) -> None:
         domain = waiter.wake_domain
+        lines: dict[int, Line] = {}  # made before the look: Python 3.11 may collect garbage here
         # ATOMIC: as in add().
-        self.lines = {} if self.lines is None else self.lines
+        self.lines = lines if self.lines is None else self.lines
         while True:
             try:
                 # ATOMIC: no call between the look-up of the line, which may go, and the store.
@@ -187,7 +206,10 @@ class WaitSet:
             domain = waiter.wake_domain
             line = self.lines.get(domain)
             if line is not None:
-                line.pop(waiter.ref, None)
+                try:
+                    line.pop(waiter.ref, None)
+                except TypeError:
+                    pass  # a collected waiter that stood in no line, so its reference has no hash
                 self._remove_if_empty(domain, line)
 
     def _remove_if_empty(self, domain: int, line: Line) -> bool:
@@ -243,9 +265,8 @@ class WaitSet:
             self._forget(waiters[0])  # it may be the lone one
 
     def _wake_first_of(self, domain: int) -> None:
-        first = self._first_of(domain)
-        if first is not None:
-            first.wake()
+        while (first := self._first_of(domain)) is not None and not first.wake():
+            self._forget(first)  # the next one must not wait for it
 
     def _first_of(self, domain: int) -> Waiter | None:
         """Return the waiter of a domain that has waited longest; forget those that are stale."""
@@ -301,7 +322,7 @@ class WaitLine(WaitSet):
     def leave(self, waiter: Waiter) -> None:
         """Unregister ``waiter`` and wake the one that leads its domain now. May be repeated."""
         # ATOMIC: as in add().
-        self.lone = None if self.lone is waiter.ref else self.lone
+        self.lone: ref[Waiter] | None = None if self.lone is waiter.ref else self.lone
         if self.lone is not None or self.lines:
             self._forget(waiter)
             domain = waiter.wake_domain
@@ -338,7 +359,8 @@ class WaitQueue(WaitSet):
         """Wake the waiter of each domain that has waited longest, where one can be reached."""
         # ATOMIC: no call between this store, after which only this thread can wake the waiter, and
         # the `try` that wakes it whatever interrupts it.
-        lone, self.lone = self.lone, None
+        lone = self.lone
+        self.lone: ref[Waiter] | None = None
         woken = None
         try:
             if lone is not None:

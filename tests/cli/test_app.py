@@ -229,6 +229,19 @@ def test_closed_streams_are_no_error(closed, args, status):
     assert b"Traceback" not in done.stdout + done.stderr
 
 
+def test_a_full_disk_is_no_other_error_if_stderr_is_closed():
+    if not FULL.exists():
+        pytest.skip("there is no /dev/full")
+    with FULL.open("wb") as full:
+        said = finish(start("delays", "go", stdout=full, before="sys.stderr = None"))
+    assert (said.status, said.err) == (1, "")
+
+
+def test_without_the_extra_a_closed_stderr_changes_nothing():
+    before = "sys.modules['click'] = sys.stderr = None"
+    assert finish(start("delays", "go", before=before)) == (2, "", "")
+
+
 LOST = """
 import os, signal, weakref
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a parent may have it ignore

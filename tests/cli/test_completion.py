@@ -41,6 +41,8 @@ def plain(*names):
         ("run --policy=full", plain("full-jitter")),
         ("delays constant --inter", plain("--interval")),
         ("run --max-at", plain("--max-attempts")),
+        ("run --in", plain("--initial-interval")),  # of the policy in use alone
+        ("run --policy constant --in", plain("--interval")),
         ("run -- ls REA", [("file", "REA")]),
         ("run ./", [("file", "./")]),
         ("delays go --plot ", [("file", "")]),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.calling import finish, start
 from tests.cli.running import SOON, Running, flaky, lines, shell, talks
 from tests.helpers import eventually
 
@@ -321,9 +322,18 @@ def test_attempts_leave_no_descriptor_of_ours_open():
     assert last < first + 3  # one may still be closed as the command starts
 
 
-@slow
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize("options", [{}, {"until_output": "never"}])
+@pytest.mark.parametrize(
+    ("closed", "options"),
+    [
+        ("2>&-", {}),
+        *(
+            pytest.param(closed, options, marks=slow)
+            for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-")
+            for options in ({}, {"until_output": "never"})
+            if options or closed != "2>&-"
+        ),
+    ],
+)
 def test_standard_descriptors_may_be_closed(closed, options):
     script = """
 for number in range(3):
@@ -344,12 +354,14 @@ raise SystemExit(3)
     assert found == "".join(number for number in "012" if number not in gone) * 2
 
 
-@slow
-def test_progress_survives_a_reader_that_is_gone():
+def test_progress_and_warnings_survive_a_reader_that_is_gone():
     read, write = os.pipe()
     os.close(read)
     with shell("exit 3", how={"stderr": write}, max_attempts=2) as running:
         assert running.wait() == 3
+    words = ["run", "--max-attempts=1", "sh", "-c", "exit 3", "--timeout"]
+    late = start(*words, stderr=write)
+    assert finish(late).status == 3
     os.close(write)
 
 

@@ -209,7 +209,6 @@ def test_stdout_may_be_a_file_or_non_blocking(tmp_path):
     assert out == b"".join(b"%d\n" % number for number in range(1, 50_001))
 
 
-@slow
 def test_what_a_command_writes_at_its_end_is_passed_on_to_a_slow_reader():
     command = talks("hears(signal.SIGTERM)(); os.write(1, bytes(100_000))")
     with Running(*command, until_output="never") as running:

@@ -55,9 +55,16 @@ def test_a_signal_in_a_wait_ends_it(number):
         assert running.told.rest() == b"ready\n"
 
 
-@slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=str)
-@pytest.mark.parametrize("ignored", ["signal.SIGINT", ALL])
+@pytest.mark.parametrize(
+    ("number", "ignored"),
+    [
+        (signal.SIGTERM, ALL),
+        pytest.param(signal.SIGTERM, "signal.SIGINT", marks=slow),
+        pytest.param(signal.SIGINT, ALL, marks=slow),
+        pytest.param(signal.SIGINT, "signal.SIGINT", marks=slow),
+    ],
+    ids=str,
+)
 def test_a_child_in_the_background_that_ignores_signals_is_ended(number, ignored):
     script = f"rests_in_the_background({ignored}); rests()"
     with Running(*talks(script), grace=SOON) as running:
@@ -78,8 +85,9 @@ def test_a_child_in_the_background_that_ignores_sigint_is_not_waited_for():
         assert running.nobody_left()
 
 
-@slow
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=str)
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=slow)], ids=str
+)
 def test_a_command_that_ignores_all_signals_is_killed(number):
     with Running(*talks(f"rests({ALL})"), grace=SOON) as running:
         running.until("ready")
@@ -103,6 +111,27 @@ def test_a_command_gets_time_to_end_in_its_own_way(options):
         assert running.out.rest() == b"all is saved"
         assert running.wait() == 130
     os.close(write)
+
+
+BREAKS = """
+from backoff_ticker.cli._process import Process
+async def wait(self, timeout):
+    os.read(int(os.environ["READY"]), 1)
+    raise OSError(28, "no room")
+Process.wait = wait
+"""
+
+
+def test_a_command_that_ignores_all_signals_is_killed_as_the_run_breaks_off():
+    read, ready = os.pipe()
+    how = {"prelude": f"import os{BREAKS}", "also": {"READY": read}}
+    with Running(*talks(f"rests({ALL})"), how=how) as running:
+        os.close(read)
+        running.until("ready")
+        os.write(ready, b"!")
+        assert running.finish() == (1, "", "Error: cannot go on: no room\n")
+        assert running.nobody_left()
+    os.close(ready)
 
 
 @slow

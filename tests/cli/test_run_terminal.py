@@ -10,7 +10,7 @@ import termios
 
 import pytest
 
-from tests.cli.running import SOON, children_of, is_stopped, talks
+from tests.cli.running import SOON, children_of, is_stopped, talks, unread
 from tests.cli.terminals import (
     ASKS,
     CONTROLLING,
@@ -197,6 +197,16 @@ def test_what_a_command_makes_of_ctrl_c_is_its_own_affair():
         screen.until("next attempt in 1000 s")
         screen.type(CTRL_C)
         assert running.wait() == 130
+
+
+def test_ctrl_c_ends_a_run_whose_output_nobody_reads():
+    """The rest of the output is waited for, but not for long."""
+    options = {"until_output": "never", "grace": SOON, "how": {"stdout": subprocess.PIPE}}
+    with on_terminal("yes", **options) as (running, screen):
+        eventually(lambda: unread(running.process.stdout) > 60_000, "a full pipe")
+        screen.type(CTRL_C)
+        assert running.wait() == 130
+        assert running.nobody_left()
 
 
 @slow

@@ -12,6 +12,7 @@ from backoff_ticker import (
     STOP,
     ConstantBackOff,
     ExponentialBackOff,
+    FibonacciBackOff,
     LIMDBackOff,
     StopBackOff,
     SystemClock,
@@ -22,6 +23,8 @@ from backoff_ticker import (
     with_max_interval,
     with_max_retries,
 )
+from backoff_ticker.policies import start_policy
+from tests.helpers import SetClock
 from tests.policies.policy_doubles import Feedback, Recording, ask
 
 LIMITS = [lambda p: with_max_interval(p, 3), lambda p: with_max_elapsed_time(p, 3)]
@@ -194,3 +197,43 @@ def test_a_success_is_limited_too():
 
 def test_stop_stays_stop():
     assert with_max_interval(StopBackOff(), 3).next_backoff() is STOP
+
+
+class MonotonicOnly:
+    """Tells one kind of time, and is no clock otherwise."""
+
+    now = 100.0
+
+    def monotonic(self):
+        return self.now
+
+
+class WallOnly:
+    """Tells the other kind."""
+
+    now = 100.0
+
+    def time(self):
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("make", "source", "other"),
+    [
+        (lambda c: ExponentialBackOff(2, 0, 1, 2, 3, clock=c), MonotonicOnly, WallOnly),
+        (lambda c: with_max_elapsed_time(ConstantBackOff(2), 3, clock=c), MonotonicOnly, WallOnly),
+        (lambda c: FibonacciBackOff(2, 2, max_actual_duration=3, clock=c), WallOnly, MonotonicOnly),
+    ],
+    ids=["exponential", "wrapper", "perl"],
+)
+def test_the_time_that_a_policy_reads_is_all_it_needs_of_a_clock(make, source, other):
+    """Also in the copy that a ticker runs on a clock of its own."""
+    time = source()
+    policy = make(time)
+    for run in (policy, start_policy("backoff", policy, SetClock())):
+        run.reset()
+        assert run.next_backoff() == 2.0
+        time.now += 4
+        assert run.next_backoff() is STOP
+    with pytest.raises(TypeError, match=r"^clock must have a method (monotonic|time)\(\), not be "):
+        make(other())

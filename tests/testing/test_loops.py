@@ -167,6 +167,32 @@ def test_a_loop_with_timers_left_does_not_go_back_in_time_once_its_clock_is_clos
     loop.close()
 
 
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_loop_that_sets_its_timers_in_its_own_way_does_so_on_the_clock(auto, debug):
+    delays, times = [], []
+
+    class Loop(asyncio.SelectorEventLoop):
+        def call_later(self, delay, *args, **kwargs):
+            delays.append(delay)
+            return super().call_later(delay, *args, **kwargs)
+
+        def call_at(self, when, *args, **kwargs):
+            times.append(when)
+            return super().call_at(when, *args, **kwargs)
+
+    async def main():
+        await asyncio.sleep(5)
+        handle = asyncio.get_running_loop().call_at(7, print)
+        handle.cancel()
+        with pytest.raises(TypeError):
+            asyncio.get_running_loop().call_later(None, print)
+
+    with asyncio.Runner(loop_factory=Loop, debug=debug) as runner:
+        runner.run(main())
+    assert (delays[0], times[:2]) == (5, [5.0, 7])
+    assert auto.monotonic() == 5.0
+
+
 # Loops that are not asyncio's
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import queue
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -104,3 +107,16 @@ def test_a_time_out_of_zero_looks_without_a_wait() -> None:
                 receive(timeout=0)
 
     asyncio.run(main())
+
+
+def test_threads_wait_while_another_thread_imports_asyncio(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module stands in ``sys.modules`` long before it has all its names."""
+    for name in ("asyncio", "janus"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    with pytest.raises(TimeoutError):
+        Channel[Any]().receive(timeout=0.001)
+    ticks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    ticker = Ticker(ConstantBackOff(HOUR))
+    ticker.send_to(ticks)
+    assert ticks.get(timeout=PATIENCE).number == 1
+    ticker.stop()

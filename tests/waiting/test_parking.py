@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from backoff_ticker.waiting import (
     ThreadWaiter,
     Waiter,
     WaitLine,
+    WaitQueue,
     WaitSet,
     checkpoint,
     current_loop,
@@ -100,6 +102,50 @@ def test_a_thread_that_is_woken_checks_again_and_keeps_its_place_in_line(
     done.result(PATIENCE)
     assert looks == looks[:1] * 3
     assert line.waiters == {}
+
+
+@pytest.mark.parametrize("wake", [WaitSet.close, WaitLine.wake_firsts, WaitQueue.wake_next])
+def test_the_next_thread_is_woken_if_the_clock_fails_to_wake_the_first(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, wake: Callable[[Any], None]
+) -> None:
+    errors: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: errors.append(args.exc_value))
+    source = {WaitSet.close: WaitSet, WaitLine.wake_firsts: WaitLine}.get(wake, WaitQueue)()
+    woken: list[Waiter] = []
+
+    class Broken:
+        def park(self, deadline: float | None) -> bool:
+            return real.park(clock.monotonic() + 5)
+
+        def unpark(self) -> None:
+            raise OSError("unpark")
+
+    class BrokenClock:
+        def parker(self, what: str) -> Broken:
+            nonlocal real
+            real = clock.parker(what)
+            return Broken()
+
+    real: Any = None
+
+    def look(waiter: Waiter) -> float | None:
+        if source.closed or waiter in looked:
+            woken.append(waiter)
+            return None
+        looked.append(waiter)
+        return NO_DEADLINE
+
+    looked: list[Waiter] = []
+    threads = []
+    for each in (BrokenClock(), clock):
+        threads.append(in_thread(park_thread, each, "test", "a coroutine", (source,), look))
+        clock.settle()
+    wake(source)
+    threads[1].result(PATIENCE)
+    assert woken == looked[1:]
+    assert [str(error) for error in errors] == ["unpark"]
+    clock.advance(5)
+    threads[0].result(PATIENCE)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])

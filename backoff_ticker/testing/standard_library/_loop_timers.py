@@ -12,8 +12,26 @@ from ..liveness._reports import name_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..participants._parking import Parking
+
 _MAX_STALE = 1024
 """How many orders of past timers are kept, in addition to twice the number of timers."""
+
+
+class _Timer(asyncio.TimerHandle):
+    """A timer in the heap of a loop, made and compared with fewer calls."""
+
+    __slots__ = ()
+    _scheduled: bool
+    _when: float
+
+    def __init__(self, when: float, callback: Any, args: Any, loop: Any, context: Any) -> None:  # noqa: ANN401 - asyncio's
+        asyncio.Handle.__init__(self, callback, args, loop, context)
+        self._when = when
+        self._scheduled = True
+
+    def __lt__(self, other: Any) -> bool:  # noqa: ANN401 - as asyncio's
+        return self._when < other._when  # type: ignore[no-any-return]
 
 
 class LoopTimers:
@@ -32,21 +50,41 @@ class LoopTimers:
         self._next_order = next_order
         self._orders: dict[float, int] = {}
 
-    def recording(self, call_at: Any) -> Any:  # noqa: ANN401
+    def recording_call_at(self) -> Any:  # noqa: ANN401
         """Return the replacement of the loop's ``call_at``."""
-        record, next_order, loop = self._orders.setdefault, self._next_order, self._loop
+        orders, next_order, loop = self._orders, self._next_order, self._loop
+        original, is_usual = loop.call_at, _is_usual(loop, "call_at")
 
-        def call_at_recorded(when: float, callback: Any, *args: Any, context: Any = None) -> Any:  # noqa: ANN401
-            record(when, next_order())
-            if loop._debug or loop._closed or when is None:
-                return call_at(when, callback, *args, context=context)
-            # asyncio's own method, inlined: every sleep comes this way.
-            timer: Any = asyncio.TimerHandle(when, callback, args, loop, context)
+        def call_at(when: float, callback: Any, *args: Any, context: Any = None) -> Any:  # noqa: ANN401
+            if when not in orders:
+                orders[when] = next_order()
+            if not is_usual or loop._debug or loop._closed or when is None:
+                return original(when, callback, *args, context=context)
+            # asyncio's own method, inlined.
+            timer = _Timer(when, callback, args, loop, context)
             heappush(loop._scheduled, timer)
-            timer._scheduled = True
             return timer
 
-        return call_at_recorded
+        return call_at
+
+    def recording_call_later(self, parking: Parking) -> Any:  # noqa: ANN401
+        """Return the replacement of the loop's ``call_later``."""
+        orders, next_order, loop = self._orders, self._next_order, self._loop
+        original, is_usual = loop.call_later, _is_usual(loop, "call_later", "call_at", "time")
+        ahead = self.ahead
+
+        def call_later(delay: float, callback: Any, *args: Any, context: Any = None) -> Any:  # noqa: ANN401
+            if not is_usual or loop._debug or loop._closed or delay is None:
+                return original(delay, callback, *args, context=context)
+            # asyncio's own method, inlined with the two that it calls: every sleep comes this way.
+            when = parking.seconds + ahead + delay
+            if when not in orders:
+                orders[when] = next_order()
+            timer = _Timer(when, callback, args, loop, context)
+            heappush(loop._scheduled, timer)
+            return timer
+
+        return call_later
 
     def next(self) -> tuple[float | None, int | None]:
         """Return when the next one is due on the clock, and its order among those due then."""
@@ -65,6 +103,12 @@ class LoopTimers:
             for handle in list(self._loop._scheduled)
             if not handle._cancelled
         ]
+
+
+def _is_usual(loop: object, *names: str) -> bool:
+    """Whether the class of a loop has these methods from asyncio."""
+    own, usual = type(loop), asyncio.BaseEventLoop
+    return all(getattr(own, name) is getattr(usual, name) for name in names)
 
 
 def _called(handle: Any) -> Any:  # noqa: ANN401

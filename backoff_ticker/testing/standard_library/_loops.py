@@ -66,7 +66,8 @@ class LoopDriver:
         setattr(loop, _DRIVER, self)
         loop._selector = self
         loop._write_to_self = self._wake
-        loop.call_at = self.timers.recording(loop.call_at)
+        loop.call_later = self.timers.recording_call_later(kernel.parking)
+        loop.call_at = self.timers.recording_call_at()
         loop.time = self._reading()
         self._set_resolution()
         kernel.loops[:] = [one for one in kernel.loops if not one.closed]
@@ -78,7 +79,7 @@ class LoopDriver:
         passed = loop.time()
         loop._selector = self._selector
         loop._clock_resolution = self._own_resolution
-        for name in ("_write_to_self", "call_at", "time", _DRIVER):
+        for name in ("_write_to_self", "call_at", "call_later", "time", _DRIVER):
             vars(loop).pop(name, None)
         if loop._scheduled and not loop.is_closed():
             own, ahead = loop.time, passed - loop.time()

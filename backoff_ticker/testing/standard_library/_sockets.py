@@ -23,7 +23,7 @@ _OF_THE_INTERNET = {socket.AF_INET, socket.AF_INET6}
 def _making(original: Callable[..., Any]) -> Callable[..., Any]:
     def make(sock: socket.socket, /, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401
         original(sock, *args, **kwargs)
-        if sock.type == socket.SOCK_STREAM and sock.family in _OF_THE_INTERNET and kernel_here():
+        if kernel_here() and sock.family in _OF_THE_INTERNET and sock.type == socket.SOCK_STREAM:
             with suppress(OSError):  # a stream may be another than TCP's
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 

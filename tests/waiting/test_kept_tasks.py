@@ -1,0 +1,149 @@
+"""A task that nothing else refers to is kept by its loop while it waits, and goes with its loop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import (
+    AsyncTicker,
+    CancellationToken,
+    Cancelled,
+    Channel,
+    ConstantBackOff,
+    TickerClosed,
+    retry,
+    select_async,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+HOUR = 3600.0
+
+
+class Sources:
+    """What the tasks wait for, and what ends all their waits."""
+
+    def __init__(self) -> None:
+        self.token = CancellationToken()
+        self.empty: Channel[str] = Channel(1)
+        self.full: Channel[str] = Channel(1)
+        self.full.send("first")
+        self.ticker = AsyncTicker(ConstantBackOff(HOUR))
+        self.ticker.receive_nowait()
+
+    def end(self) -> None:
+        self.empty.send("item")
+        self.full.receive()
+        self.ticker.stop()
+        self.token.cancel("enough")
+
+
+async def scope(of: Sources) -> None:
+    async with of.token.scope():
+        await asyncio.Event().wait()
+
+
+async def attempt(of: Sources) -> None:
+    @retry(ConstantBackOff(HOUR), token=of.token)
+    async def operation() -> None:
+        await asyncio.Event().wait()
+
+    await operation()
+
+
+WAITS: dict[str, Callable[[Sources], Coroutine[Any, Any, Any]]] = {
+    "receive": lambda of: of.empty.receive_async(),
+    "send": lambda of: of.full.send_async("second"),
+    "select": lambda of: select_async(of.token, Channel()),
+    "token": lambda of: of.token.wait_async(),
+    "tick": lambda of: of.ticker.receive(),
+    "scope": scope,
+    "attempt": attempt,
+}
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_a_task_is_kept_while_it_waits(wait: str) -> None:
+    ended: list[str] = []
+
+    async def main() -> None:
+        sources = Sources()
+        # The first reader of a ticker watches the time, so the loop knows it anyway.
+        first = asyncio.create_task(sources.ticker.receive())
+
+        async def task() -> None:
+            try:
+                await WAITS[wait](sources)
+            except (TickerClosed, Cancelled):
+                pass
+            ended.append(wait)
+
+        await asyncio.sleep(0)
+        asyncio.create_task(task())  # nothing refers to it
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        gc.collect()
+        sources.end()
+        await asyncio.wait([first])
+        await asyncio.sleep(0.01)
+        assert not getattr(asyncio.get_running_loop(), "_backoff_ticker_waiters", None)
+
+    asyncio.run(main())
+    assert ended == [wait]
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("wait", WAITS)
+def test_tasks_of_a_loop_that_is_dropped_are_collected_and_leave(
+    wait: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: errors.append(args.exc_value))
+    sources = Sources()
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)
+    for _ in range(3):
+        loop.create_task(WAITS[wait](sources))
+    for _ in range(3):
+        loop.run_until_complete(asyncio.sleep(0))
+    link = weakref.ref(loop)
+    del loop
+    gc.collect()
+    assert link() is None
+    assert errors == []
+    for source in (
+        sources.token._wait_set(),
+        sources.ticker._line(),
+        sources.empty._buffer.receivers,
+    ):
+        assert (source.lone, source.lines or {}) == (None, {})
+
+
+def test_a_scope_that_cannot_be_entered_leaves_nothing() -> None:
+    class Broken:
+        """A clock without timers."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(CancellationToken().clock, name)
+
+        def call_at(self, *_: object, **__: object) -> Any:
+            raise OSError("no timers")
+
+    async def main() -> None:
+        token = CancellationToken(timeout=HOUR, clock=Broken())  # type: ignore[arg-type]
+        scope = token.scope()
+        with pytest.raises(OSError, match="no timers"):
+            await scope.__aenter__()
+        token.cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # would be cancelled
+        assert token._wait_set().waiters == {}
+
+    asyncio.run(main())
