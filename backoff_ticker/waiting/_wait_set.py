@@ -355,12 +355,14 @@ class WaitQueue(WaitSet):
 
     __slots__ = ()
 
+    lone: ref[Waiter] | None
+
     def wake_next(self) -> None:
         """Wake the waiter of each domain that has waited longest, where one can be reached."""
         # ATOMIC: no call between this store, after which only this thread can wake the waiter, and
-        # the `try` that wakes it whatever interrupts it.
-        lone = self.lone
-        self.lone: ref[Waiter] | None = None
+        # the `try` that wakes it whatever interrupts it. On one line, so that the tests that switch
+        # threads at each line switch nowhere in between.
+        lone, self.lone = self.lone, None
         woken = None
         try:
             if lone is not None:
