@@ -28,7 +28,7 @@ from itertools import repeat
 from .. import _process
 from .._errors import ChannelClosed
 from .._sentinels import EMPTY, ENDED
-from ..waiting import WaitQueue, WaitSet
+from ..waiting import WaitQueue, WaitSet, complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class Buffer:
                 except BaseException:
                     self.items.appendleft(item)  # not put_back(): a second interrupt could hit it
                     self._retract_permit()
-                    self._wake_sender(pending)
+                    complete(self._wake_sender, pending)
                     raise
                 return item
             room = self.room
@@ -322,7 +322,7 @@ class Buffer:
             except BaseException as error:
                 if pending.accepted is None:
                     pending.accepted = accept is not _raise_closed  # close() may follow
-                self._wake_sender(pending)
+                complete(self._wake_sender, pending)
                 if not isinstance(error, ChannelClosed):
                     raise
 
@@ -349,6 +349,6 @@ class Buffer:
             try:
                 self._wake_sender(pending)
             except BaseException:
-                self._wake_sender(pending)
+                complete(self._wake_sender, pending)
                 raise
         self.receivers.close()

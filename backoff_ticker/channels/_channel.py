@@ -189,7 +189,7 @@ class Channel(Source, ProcessBound, Generic[T]):
                     deadline,
                 )
         except BaseException:
-            buffer.withdraw(pending)
+            complete(buffer.withdraw, pending)
             raise
 
     async def send_async(self, item: T, timeout: float | timedelta | None = None) -> None:
@@ -224,7 +224,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             while not self._is_accepted(pending, deadline, seconds):
                 await park_coroutine(self._clock, (pending,), pending.recheck, deadline)
         except BaseException:
-            buffer.withdraw(pending)
+            complete(buffer.withdraw, pending)
             raise
 
     def _is_accepted(self, pending: PendingSend, deadline: float, seconds: float | None) -> bool:

@@ -13,7 +13,7 @@ from weakref import ref
 from .. import _process
 from .._unraisable import report
 from ..clock import Alarm
-from ._wait_set import NO_DEADLINE, Waiter
+from ._wait_set import NO_DEADLINE, Waiter, complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -191,12 +191,12 @@ def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
         while (deadline := recheck(waiter)) is not None and waiter.park(deadline):
             pass
     finally:
-        # An interrupt may hit the first call of a finally clause. Only two interrupts within
+        # An interrupt may hit the first call of a finally clause. Only three interrupts within
         # these few instructions could leave the waiter registered.
         try:
             _leave_all(waiter)
         except BaseException:
-            _leave_all(waiter)
+            complete(_leave_all, waiter)
             raise
 
 
@@ -215,7 +215,7 @@ async def park_coroutine(
         try:
             waiter.end()
         except BaseException:
-            waiter.end()
+            complete(waiter.end)
             raise
 
 

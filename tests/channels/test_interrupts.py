@@ -25,6 +25,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.channels._buffer import PendingSend
 from backoff_ticker.channels._select import _Selection
+from backoff_ticker.waiting import WaitSet
 from tests.channels.ends import drained
 from tests.channels.traffic import NO_DEADLINE, Traffic
 from tests.helpers import PATIENCE, eventually, in_thread
@@ -502,3 +503,26 @@ def test_a_sender_let_in_before_a_handler_closed_the_channel_was_let_in(
         channel.receive_nowait()
     assert sending.result(20) is None
     assert list(channel) == ["a", "b"]
+
+
+@pytest.mark.parametrize("call", ["receive_nowait", "close"])
+def test_two_interrupts_leave_no_sender_asleep_whose_item_was_decided(
+    call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    channel: Channel[str] = Channel(1)
+    channel.send("first")
+    sender = in_thread(channel.send, "second")
+    eventually(lambda: any(each.waiters for each in channel._buffer.pending), "it waits")
+    wake, left = WaitSet.close, [Interrupted, Interrupted]
+
+    def close(self: WaitSet) -> None:
+        if left:
+            raise left.pop()
+        wake(self)
+
+    monkeypatch.setattr(WaitSet, "close", close)
+    with pytest.raises(Interrupted):
+        getattr(channel, call)()
+    assert left == []
+    outcome = sender.exception(PATIENCE)
+    assert (outcome is None) == (call == "receive_nowait")
