@@ -412,3 +412,11 @@ def test_skipped_time_counts_for_a_tokens_deadline_while_an_attempt_runs(clock):
         token = CancellationToken(clock=clock).child(timeout=5)
         clock.run_async(retry_call_async(operation, ConstantBackOff(4), token=token))
     assert now() == 1
+
+
+def test_attempts_are_counted_from_the_first_under_a_deadline(face: Any) -> None:
+    script, token = Script(OSError), CancellationToken(timeout=3600)
+    with pytest.raises(OSError) as caught:
+        face.run(script, ConstantBackOff(1), token=token, max_attempts=3)
+    assert script.count == 3
+    assert "gave up after 3 attempts" in caught.value.__notes__[0]
