@@ -141,9 +141,15 @@ class CancellableBlock(Waiter):
                 self._timer = token.clock.call_at(token.deadline, self.fire, loop=loop)
         except BaseException:
             self._fired = True  # nothing may cancel the task after this
-            token._wait_set().leave(self)
-            self.release()
+            self._detach()
             raise
+
+    def _detach(self) -> None:
+        """Forget the token, and be forgotten. May be repeated."""
+        self.release()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._token._wait_set().leave(self)
 
     def fire(self) -> None:
         """Cancel the body, once, if the token is cancelled and the block has not been left."""
@@ -163,10 +169,11 @@ class CancellableBlock(Waiter):
         """
         task = self._task
         assert task is not None  # noqa: S101 - entered
-        if self._timer is not None:
-            self._timer.cancel()
-        self._token._wait_set().leave(self)
-        self.release()
+        try:
+            self._detach()
+        except BaseException:
+            self._detach()
+            raise
         fired, self._fired = self._fired, True
         if not fired or task.uncancel() > self._cancelling:
             return False

@@ -175,10 +175,11 @@ class Buffer:
                 for item in self.next_item:  # noqa: B007 - used after the loop
                     break
             except IndexError:
-                if not self.pending or self.closed:
+                # Python 3.11 may have collected garbage as it made the IndexError.
+                if self.items or not self.pending or self.closed:
                     continue
                 try:
-                    # ATOMIC: no call since the pop failed, so that an item accepted meanwhile is
+                    # ATOMIC: no call since the look for items, so that one accepted meanwhile is
                     # not overtaken by the next of its sender; and none until it is decided.
                     for pending, _ in self._next_pending:
                         box = pending.box if pending.generation == _process.generation else NO_BOX

@@ -206,7 +206,8 @@ class _TimerHeap:
             last = self._added
             while heap and heap[0][0] <= now and heap[0][1] <= last:
                 _, number, alarm = heappop(heap)
-                alarm.run(number)
+                if alarm._heap is self:  # else it was set again, in another heap of the loop
+                    alarm.run(number)
             if self.cancelled * 2 > len(heap):
                 self._sweep()
         finally:

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from backoff_ticker import CancellationToken, Channel, ChannelClosed, WouldBlock, select
+from backoff_ticker.channels._buffer import Buffer, PendingSend
+from backoff_ticker.waiting import Waiter
 from tests.channels.traffic import NO_DEADLINE, Traffic
 from tests.helpers import PATIENCE, eventually, in_thread
+from tests.stress.garbage import THRESHOLDS, interrupt_by_a_collection
 from tests.stress.tools import (
     Finalized,
     fast_switching,
@@ -55,6 +58,23 @@ def test_finalizers_send_receive_and_close_wherever_a_collection_runs(
         for _ in range(15):
             in_thread(one_round).result(PATIENCE)
     assert ended == [True] * 15
+
+
+@pytest.mark.parametrize("threshold", THRESHOLDS)
+def test_no_item_is_overtaken_by_the_next_of_its_sender_during_a_collection(
+    threshold: int,
+) -> None:
+    buffer = Buffer(0)
+    buffer.line_up(PendingSend("first"))
+    other, taken = Waiter(), []
+
+    def in_another_thread() -> None:
+        buffer.receivers.add(other)
+        buffer.admit_pending()
+        buffer.line_up(PendingSend("second"))
+
+    interrupt_by_a_collection(threshold, in_another_thread, lambda: taken.append(buffer.take()))
+    assert [*taken, buffer.take()] == ["first", "second"]
 
 
 def test_finalizers_meet_other_threads_that_send_and_receive() -> None:

@@ -296,6 +296,23 @@ def test_a_loop_keeps_its_timers_while_another_runs_in_the_same_thread(auto):
         loop.close()
 
 
+def test_an_alarm_that_is_set_again_forgets_its_time_though_another_loop_ran_meanwhile(rig):
+    class Bell(Alarm):
+        __slots__ = ("_heap", "_number", "when")
+
+        def fire(self):
+            rig.ran.append(rig.now)
+
+    alarm = Bell()
+    rig.timers.set_alarm(1001, alarm, rig.loop)
+    rig.timers.call_at(1001, lambda: None, FakeLoop())
+    alarm.cancel()
+    rig.timers.set_alarm(1002, alarm, rig.loop)
+    for rig.now in (1001, 1002):
+        rig.loop.fire(0)
+    assert rig.ran == [1002]
+
+
 def test_a_loop_may_move_to_another_thread_and_back(auto):
     timers = LoopTimers(auto.monotonic)
     loop = asyncio.new_event_loop()

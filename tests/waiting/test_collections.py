@@ -2,44 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from backoff_ticker.waiting import AtomicState, Waiter, WaitSet
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-THRESHOLDS = range(40)
-"""How many objects are made before the collection: one of them hits each place."""
-
-
-class Garbage:
-    def __init__(self, finalizer: Callable[[], object]) -> None:
-        self._cycle = self
-        self._finalizer = finalizer
-
-    def __del__(self) -> None:
-        self._finalizer()
-
-
-def interrupt_by_a_collection(
-    threshold: int, finalizer: Callable[[], object], call: Callable[[], object]
-) -> None:
-    before = gc.get_threshold()
-    gc.collect()
-    gc.set_threshold(0)
-    Garbage(finalizer)
-    spare: list[Any] = [({}, []) for _ in range(200)]  # one kept for reuse begins no collection
-    gc.set_threshold(len(spare) * 3 + threshold, 10, 10)
-    try:
-        call()
-    finally:
-        gc.set_threshold(*before)
-    gc.collect()
+from tests.stress.garbage import THRESHOLDS, interrupt_by_a_collection
 
 
 @pytest.mark.parametrize("threshold", THRESHOLDS)

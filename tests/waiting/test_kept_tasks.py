@@ -20,11 +20,17 @@ from backoff_ticker import (
     retry,
     select_async,
 )
+from tests.stress.places import InterruptAt, Interrupted, each_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
 HOUR = 3600.0
+
+
+def held_waiters() -> object:
+    """Return what the running loop holds."""
+    return getattr(asyncio.get_running_loop(), "_backoff_ticker_waiters", None)
 
 
 class Sources:
@@ -93,7 +99,7 @@ def test_a_task_is_kept_while_it_waits(wait: str) -> None:
         sources.end()
         await asyncio.wait([first])
         await asyncio.sleep(0.01)
-        assert not getattr(asyncio.get_running_loop(), "_backoff_ticker_waiters", None)
+        assert not held_waiters()
 
     asyncio.run(main())
     assert ended == [wait]
@@ -147,3 +153,27 @@ def test_a_scope_that_cannot_be_entered_leaves_nothing() -> None:
         assert token._wait_set().waiters == {}
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("timeout", [None, HOUR])
+def test_a_scope_that_is_interrupted_as_it_is_left_is_not_kept(timeout: float | None) -> None:
+    token = CancellationToken(timeout=timeout)
+    kept: list[str] = []
+
+    async def leave(interrupt: InterruptAt) -> None:
+        scope = token.scope()
+        await scope.__aenter__()
+        try:
+            with interrupt:
+                await scope.__aexit__(None, None, None)
+        except Interrupted:
+            pass
+        if scope._block in token._wait_set().waiters or held_waiters():
+            kept.append(str(interrupt.where).partition(":")[0])
+            scope._block.leave(None)
+
+    def run(interrupt: InterruptAt) -> None:
+        asyncio.run(leave(interrupt))
+
+    assert each_place(run, all_of_them=True) > 5
+    assert kept == ["Scope.__aexit__", "CancellableBlock.leave"]  # as they are entered
