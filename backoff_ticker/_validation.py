@@ -42,12 +42,17 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def unknown_option(what: str, name: str, known: Iterable[str]) -> TypeError:
-    """Return the error for an option that ``what`` does not have; it names those most like it."""
+def names_like(name: str, known: Iterable[str]) -> str:
+    """Return those of the known names that may be meant by ``name``, or an empty text."""
     from difflib import get_close_matches
 
+    return " or ".join(get_close_matches(name, list(known), 2))
+
+
+def unknown_option(what: str, name: str, known: Iterable[str]) -> TypeError:
+    """Return the error for an option that ``what`` does not have; it names those most like it."""
     names = list(known)
-    alike = " or ".join(get_close_matches(name, names, 2))
+    alike = names_like(name, names)
     hint = f": did you mean {alike}? It" if alike else "; it"
     return TypeError(f"{what} has no option {name!r}{hint} has {', '.join(names) or 'none'}")
 

@@ -54,7 +54,10 @@ class CancellationToken(Source, ProcessBound):
         (True, 'shutting down')
     """
 
-    __slots__ = ("__weakref__", "_armed", "_cells", "_clock", "_deadline", "_parents", "cancelled")
+    # Unpacked, as pyright would take the slot for its value, and that for a `property`.
+    __slots__ = (
+        *("__weakref__", "_armed", "_cells", "_clock", "_deadline", "_parents", "cancelled"),
+    )
 
     if TYPE_CHECKING:
 
@@ -117,6 +120,11 @@ class CancellationToken(Source, ProcessBound):
         if name == "cancelled":
             raise AttributeError("cancelled is read-only: call cancel()")
         super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name == "cancelled":
+            raise AttributeError("cancelled is read-only: call cancel()")
+        super().__delattr__(name)
 
     def cancel(self, cause: BaseException | str | None = None) -> bool:
         """Cancel this token and all its descendants, and wake everyone who waits for them.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from .._validation import safe_repr, unknown_option
+from .._validation import names_like, safe_repr, unknown_option
 from ._algorithm import AlgorithmBackOff
 from ._algorithm_policies import (
     ConstantFeedbackBackOff,
@@ -199,5 +199,7 @@ def named_policy(name: str, **options: object) -> Policy:
         raise TypeError(f"name must be a str, not {safe_repr(name)}")
     entry = POLICIES.get(name)
     if entry is None:
-        raise ValueError(f"name must be one of {', '.join(POLICIES)}, not {name!r}")
+        alike = names_like(name, POLICIES)
+        hint = f": did you mean {alike}?" if alike else ""
+        raise ValueError(f"name must be one of {', '.join(POLICIES)}, not {name!r}{hint}")
     return entry(**options)

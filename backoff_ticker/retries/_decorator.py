@@ -42,7 +42,9 @@ if TYPE_CHECKING:
     def retry(backoff: BackOff | None = None, **options: Unpack[RetryOptions]) -> Decorator: ...
 
 
-def retry(backoff: Any = None, **options: Any) -> Any:
+def retry(
+    backoff: BackOff | Callable[..., Any] | None = None, **options: Unpack[RetryOptions]
+) -> Any:
     """Decorate a function so that it is called again, as a policy says, until it succeeds.
 
     ``@retry`` and ``@retry(policy, max_attempts=5)`` both work, on functions, methods, coroutine
@@ -118,22 +120,23 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         DeadlineExceeded: ``timeout`` or the deadline of a token was reached; likewise.
         Exception: The error of a hook, the policy, the timer, ``on``, ``until`` or ``retry_if``.
     """
-    if backoff is None or is_policy(backoff):
-        checked = Options("retry()", backoff, options)
+    given: Any = backoff
+    if given is None or is_policy(given):
+        checked = Options("retry()", given, options)
         return lambda function: _decorated(function, checked)
-    kinds = backoff if isinstance(backoff, tuple) else (backoff,)
+    kinds = given if isinstance(given, tuple) else (given,)
     if any(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
         raise TypeError(
-            f"errors to retry are given by keyword: retry(on=...), not retry({backoff!r})"
+            f"errors to retry are given by keyword: retry(on=...), not retry({given!r})"
         )
-    if hasattr(backoff, "next_backoff") or isinstance(backoff, NamedPolicy):
-        require_policy("backoff", backoff)  # raises: it is a class or makes one, or lacks reset()
-    if options and callable(backoff):
+    if hasattr(given, "next_backoff") or isinstance(given, NamedPolicy):
+        require_policy("backoff", given)  # raises: it is a class or makes one, or lacks reset()
+    if options and callable(given):
         raise TypeError(
-            f"retry() decorates {safe_repr(backoff)} without options, or takes options first: "
+            f"retry() decorates {safe_repr(given)} without options, or takes options first: "
             "retry(...)(function), or retry_call(function, ...)"
         )
-    return _decorated(backoff, Options("retry()", None, {}))
+    return _decorated(given, Options("retry()", None, {}))
 
 
 def _decorated(function: Any, options: Options) -> Any:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     Waits = tuple[float, float, tuple[WaitSet, ...], Callable[[Any], float | None]]
 
 
+_IN_COROUTINES = "await retry_call_async(), async for, or a coroutine function"
+
+
 def wait(run: Run) -> StopReason | None:
     """Block for the run's ``delay``; a cancel of its token ends the wait at once.
 
@@ -45,7 +48,7 @@ def wait(run: Run) -> StopReason | None:
             monotonic = run.clock.monotonic
             while monotonic() < until and not (run.token is not None and run.token.cancelled):
                 what = f"a retry of {run.name}"
-                park_thread(run.clock, what, "a coroutine function", sources, look, until)
+                park_thread(run.clock, what, _IN_COROUTINES, sources, look, until)
             run.waited += monotonic() - began
         return run.limit_reached(run.now())
     except Exception as failure:  # noqa: BLE001 - of the timer or the clock: raised at the end

@@ -136,9 +136,14 @@ def test_a_name_that_is_no_text(name):
         named_policy(name)
 
 
-def test_a_name_that_no_policy_has():
-    with pytest.raises(ValueError, match="^name must be one of constant, zero, .*, aws, not 'gol'"):
-        named_policy("gol")
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("gol", r": did you mean go\?"), ("constnt", r": .* constant\b.*\?"), ("%", "")],
+)
+def test_a_name_that_no_policy_has(name, hint):
+    text = f"^name must be one of constant, zero, .*, aws, not '{name}'{hint}$"
+    with pytest.raises(ValueError, match=text):
+        named_policy(name)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from backoff_ticker import (
     SystemClock,
     Ticker,
     Timer,
+    retry,
     select,
     select_async,
 )
@@ -61,9 +62,21 @@ def test_an_object_of_the_system_clock_is_refused_in_threads(kind):
         for run in (wait, lambda it: clock.spawn(wait, it).result()):
             with pytest.raises(ClockUsageError, match="on another clock, SystemClock") as caught:
                 run(before)
-            assert str(caught.value).startswith(("select()", named(before)))
+            assert str(caught.value).startswith((f"select({named(before)}", named(before)))
     with VirtualClock() as clock, pytest.raises(ClockUsageError, match="on another clock"):
         wait(before)  # in the thread that drives
+
+
+def test_a_retry_on_the_system_clock_is_named():
+    def fetch():
+        raise ConnectionError
+
+    decorate = retry(ConstantBackOff(3600), clock=SystemClock())
+    with (
+        VirtualClock(auto=True),
+        pytest.raises(ClockUsageError, match=r"^a retry of .*fetch is on"),
+    ):
+        decorate(fetch)()
 
 
 @pytest.mark.parametrize("kind", IN_LOOPS)
@@ -77,7 +90,7 @@ def test_an_object_of_the_system_clock_is_refused_in_loops(kind):
     with VirtualClock(auto=True), pytest.raises(ClockUsageError) as caught:
         asyncio.run(main())
     assert "on another clock, SystemClock()" in str(caught.value)
-    assert str(caught.value).startswith(("select_async()", named(before)))
+    assert str(caught.value).startswith((f"select_async({named(before)}", named(before)))
 
 
 def test_an_object_of_another_virtual_clock_is_refused():

@@ -51,7 +51,9 @@ WAITS: dict[str, Callable[[], object]] = {
     "an AsyncTicker": lambda: next(pending()),
     "await select_async()": lambda: select(Channel(), Timer(), timeout=1),
     "async for": lambda: next(merge(Channel())),
-    "a coroutine function": lambda: retry_call(failing, ConstantBackOff(HOUR)),
+    "await retry_call_async(), async for, or a coroutine function": lambda: retry_call(
+        failing, ConstantBackOff(HOUR)
+    ),
 }
 
 

@@ -108,8 +108,12 @@ def called_object() -> str | None:
         frame = frame.f_back
     if called is None:
         return None
-    variables = called.f_locals
-    return safe_repr(variables["self"]) if "self" in variables else f"{called.f_code.co_name}()"
+    variables, name = called.f_locals, called.f_code.co_name
+    if "self" in variables:
+        return safe_repr(variables["self"])
+    if name == "wrapper":
+        return f"a retry of {variables.get('name')}"
+    return f"{name}({', '.join(map(safe_repr, variables.get('sources', ())))})"
 
 
 def leaks(participants: list[Participant]) -> str:
