@@ -21,7 +21,7 @@ from backoff_ticker.testing import (
     VirtualDeadlockError,
     VirtualTimeError,
 )
-from backoff_ticker.testing.liveness import _settle_timeout, _stall_detector
+from backoff_ticker.testing.liveness import _external_waits, _settle_timeout, _stall_detector
 from backoff_ticker.testing.liveness._settle_timeout import SettleTimer
 from backoff_ticker.testing.liveness._stall_detector import StallDetector
 from backoff_ticker.testing.participants._participant import Participant, State
@@ -441,3 +441,27 @@ def test_a_turn_is_shared_once_nobody_has_done_anything_for_a_while(monkeypatch,
         if detector.is_stalled(100 + number * case.get("interval", LOOK), turns(number), running)
     ]
     assert (stalled[0] if stalled else None) in expected
+
+
+@pytest.mark.parametrize(("has_acted", "found"), [(True, True), (False, False)])
+def test_an_idle_thread_that_was_found_asleep_but_has_acted_is_looked_at_more_often(
+    has_acted, found, monkeypatch
+):
+    """It sleeps until it gets the interpreter; it comes back at the fifth look."""
+    asked, looks = [], []
+
+    class Activity:
+        def has_changed(self, native):
+            asked.append(native)
+            return has_acted
+
+    def came_back():
+        looks.append(len(looks) + 1)
+        return len(looks) == 5
+
+    monkeypatch.setattr(_external_waits, "Activity", Activity)
+    monkeypatch.setattr(_external_waits, "is_active", lambda native: False)
+    monkeypatch.setattr(_external_waits, "_SLOW", 60.0)
+    thread = Participant("thread")
+    assert _external_waits.wait_for_return([thread], came_back) is found
+    assert asked

@@ -128,7 +128,7 @@ def test_fixtures_with_threads_and_loops_and_leaks(tmp_path):
 def test_the_leaks_of_a_test_that_has_failed_are_shown_and_are_no_second_error(tmp_path):
     said = run_tests(tmp_path, STUCK, "--timeout=2", plugins=["pytest_timeout"])
     assert "2 failed in" in said
-    assert said.count("Failed: Timeout (>2.0s) from pytest-timeout.") >= 1
+    assert re.search(r"Failed: Timeout .*2\.0s", said)
     assert said.count("Captured by the virtual clock teardown") == 2
     assert "2 participants still waited at close" in said
     assert re.search(r"still waited at close: Thread-\d+ \(get\): runs in queue\.py", said)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...clock import SystemClock
 from ..participants._participant import State
-from ._stall_detector import is_active
+from ._stall_detector import Activity, is_active
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -28,8 +28,8 @@ _QUIET_LOOKS = 2
 """How many checks in a row must find all of them asleep."""
 _SLOW = 0.01
 """If these checks take more seconds than this, another thread has the interpreter."""
-_QUIET_LOOKS_IF_SLOW = 5
-"""How many checks must find them asleep in that case."""
+_QUIET_LOOKS_IF_DOUBTFUL = 5
+"""How many checks must find them asleep in that case, or if one has done something meanwhile."""
 _LIMIT = 0.25
 """Seconds after which a thread that never sleeps is not waited for: it computes inside idle()."""
 
@@ -58,6 +58,13 @@ def wait_for_return(idle: Iterable[Participant], came_back: Callable[[], bool]) 
     watched = [one for one in idle if not one.works_idle]
     if not watched:
         return False
+    # A thread that was woken may be found asleep because it waits for the interpreter.
+    activities = [(Activity(), one.native) for one in watched]
+
+    def have_acted() -> bool:
+        return any([activity.has_changed(native) for activity, native in activities])  # noqa: C419
+
+    have_acted()  # from now on
     monotonic = SystemClock().monotonic
     quiet, began = 0, monotonic()
     end, needed = began + _LIMIT, _QUIET_LOOKS
@@ -69,8 +76,8 @@ def wait_for_return(idle: Iterable[Participant], came_back: Callable[[], bool]) 
             quiet, needed, began = 0, _QUIET_LOOKS, monotonic()
             continue
         quiet += 1
-        if monotonic() - began > _SLOW:
-            needed = _QUIET_LOOKS_IF_SLOW
+        if monotonic() - began > _SLOW or (quiet == _QUIET_LOOKS and have_acted()):
+            needed = _QUIET_LOOKS_IF_DOUBTFUL
         if quiet >= needed:
             return False
     for one in watched:
