@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 
@@ -11,7 +12,7 @@ def ask(policy, count):
 
 
 def steps(work):
-    """Return how many lines of Python ``work()`` runs."""
+    """Return how many lines of Python ``work()`` runs, without finalizers of other garbage."""
     count = 0
 
     def trace(_frame, _event, _argument):
@@ -20,11 +21,14 @@ def steps(work):
         return trace
 
     before = sys.gettrace()
+    gc.collect()
+    gc.disable()
     sys.settrace(trace)
     try:
         work()
     finally:
         sys.settrace(before)
+        gc.enable()
     return count
 
 
