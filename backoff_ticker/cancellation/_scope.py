@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from types import GenericAlias
 
-from ..waiting import Waiter, cancelled_error, checkpoint, current_loop, current_task
+from ..waiting import Waiter, cancelled_error, checkpoint, complete, current_loop, current_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class CancellableBlock(Waiter):
         try:
             self._detach()
         except BaseException:
-            self._detach()
+            complete(self._detach)
             raise
         fired, self._fired = self._fired, True
         if not fired or task.uncancel() > self._cancelling:

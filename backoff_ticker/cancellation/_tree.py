@@ -11,8 +11,7 @@ Invariants:
 
 References: a child holds its parents; a parent holds its children weakly. A registered callback
 keeps its token alive for as long as something can cancel it: the roots of the tree pin its handle,
-and the clock's timer, one for
-all its callbacks, keeps the token if there is a deadline.
+and if there is a deadline, the clock's timer, one for all its callbacks, keeps the token.
 """
 
 from __future__ import annotations

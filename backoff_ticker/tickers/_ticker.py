@@ -199,7 +199,7 @@ class AsyncTicker(BaseTicker):
                 try:
                     waiter.end()
                 except BaseException:
-                    waiter.end()
+                    complete(waiter.end)
                     raise
             tick = self._poll(first_poll=False)
             if tick is not EMPTY:  # ATOMIC: no jump back between taking a tick and its return
@@ -224,7 +224,7 @@ class AsyncTicker(BaseTicker):
                     try:
                         waiter.end()
                     except BaseException:
-                        waiter.end()
+                        complete(waiter.end)
                         raise
                 tick = self._poll(first_poll=False)
                 if tick is not EMPTY:  # ATOMIC: as in receive()
