@@ -71,7 +71,7 @@ def no_wait() -> _NoWait:
     if it had waited. A coroutine yields to its loop instead of waiting. A ``timer=`` is not
     started.
 
-    Tickers, and the attempts of ``hedge_call_async``, which run while others wait, are not
+    Tickers, and the attempts of hedged calls, which run while others wait, are not
     affected: use a ``VirtualClock`` for these. Blocks may be nested.
 
     Example:
