@@ -237,8 +237,8 @@ class _Threads:
 
     def forget(self, attempt: _Attempt) -> None:
         """Forget an attempt that has ended; its token is cancelled."""
-        self._attempts.pop(attempt, None)
         attempt.token.cancel()
+        self._attempts.pop(attempt, None)
 
     def dismiss(self) -> None:
         """Tell the attempts that the call has ended; those that have not begun never begin.

@@ -466,7 +466,7 @@ def test_an_operation_that_fails_as_it_is_called_has_failed(hedge: HedgeFace) ->
 @pytest.mark.parametrize("value", [7, None, "text", [1]])
 def test_one_that_returns_no_awaitable_is_not_made_again(value: Any) -> None:
     script = Script(value)
-    operation = InTurn(takes(50, 1), lambda: script())  # noqa: PLW0108 - a plain function
+    operation = InTurn(takes(50, 1), lambda: script())
     with pytest.raises(TypeError, match=f"awaitable, not one of type {type(value).__name__}"):
         hedge_in_loop(operation, TEN)
     assert (script.count, now()) == (1, 10)
