@@ -5,9 +5,9 @@ from __future__ import annotations
 from .._errors import Permanent, RejectedResult
 from ..channels import Channel, select_async
 from ..waiting import cancelled_error, checkpoint, current_loop
-from ._final_error import result_of
+from ._final_error import result_of_async
 from ._operation import is_awaitable, name_of, not_awaitable, require_operation
-from ._options import HEDGE_OPTIONS, Options
+from ._options import HEDGE_OPTIONS, Awaiting, Options
 from ._outcome import StopReason
 from ._run import Run
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ..policies import BackOff
     from ._option_types import HedgeOptions
 
-    Demand = StopReason | float | None
     T = TypeVar("T")
 
 
@@ -79,7 +78,9 @@ async def hedge_call_async(
         {"max_attempts": _MAX_ATTEMPTS, **options},
         allowed=HEDGE_OPTIONS,
     )
-    hedge = _Hedge(Run(checked, name_of(operation)), operation)
+    run = Run(checked, name_of(operation))
+    run.awaits = True
+    hedge = _Hedge(run, operation)
     try:
         result: T = await hedge.result()
     except GeneratorExit:  # this coroutine was closed: nothing can be awaited
@@ -126,14 +127,14 @@ class _Hedge:
             run.end(run.fail(failure))
         if run.reason is StopReason.SUCCEEDED and run.options.budget is not None:
             run.options.budget.success()
-        return result_of(run)
+        return await result_of_async(run)
 
     async def _decide(self) -> StopReason:
         self._start()
         reason = None
         while reason is None:
             # No variable here holds the task: its error would refer back to it.
-            reason = self._handle(await self._next_end())
+            reason = await self._handle(await self._next_end())
         return reason
 
     async def _still_succeeds(self) -> bool:
@@ -144,7 +145,7 @@ class _Hedge:
             task = await self._ended.receive_async()
             if not came and not task.cancelled() and task.exception() is None:
                 self._run.result = task.result()
-                came = self._run.accepts_result()
+                came = await self._accepts()
         return came
 
     async def _next_end(self) -> asyncio.Task[Any] | None:
@@ -164,7 +165,7 @@ class _Hedge:
         await checkpoint  # lets attempts end that are done at the same moment
         return ended.receive_nowait() if len(ended) else None
 
-    def _handle(self, task: asyncio.Task[Any] | None) -> StopReason | None:
+    async def _handle(self, task: asyncio.Task[Any] | None) -> StopReason | None:
         """Act on what ``_next_end()`` returned; return why the call is over, None if it is not."""
         if task is None:
             return self._check()
@@ -175,14 +176,27 @@ class _Hedge:
         try:
             if error is None:
                 run.result = task.result()
-                if run.accepts_result():
+                if await self._accepts():
                     return StopReason.SUCCEEDED
-                return self._failed(run.classify(RejectedResult(run.result), rejected=True))
-            if isinstance(error, Exception):
-                return self._failed(run.classify(error))
-            raise error
+                run.error = RejectedResult(run.result)
+                return self._failed(None)
+            if not isinstance(error, Exception):
+                raise error
+            demand = run.classify(error)
+            answered: Any = demand
+            if isinstance(demand, Awaiting):
+                answered = run.parse_answer(await demand())
+            return self._failed(answered)
         finally:
             del task, error
+
+    async def _accepts(self) -> bool:
+        """Return whether the result of an attempt is accepted."""
+        run = self._run
+        accepted = run.accepts_result()
+        if isinstance(accepted, Awaiting):
+            return run.options.parse_judgement(await accepted())
+        return accepted
 
     def _check(self) -> StopReason | None:
         """Return why the call is over; if it is not, start the attempt that is due."""
@@ -202,7 +216,7 @@ class _Hedge:
             return StopReason.DEADLINE
         return None
 
-    def _failed(self, demand: Demand) -> StopReason | None:
+    def _failed(self, demand: StopReason | float | BackOff | None) -> StopReason | None:
         """Start another attempt after one failed; return why the call is over, None if it is not.
 
         Args:
@@ -215,8 +229,11 @@ class _Hedge:
         if over is None and self._no_more is None:
             if demand is None:
                 self._start_another()
-            else:
+            elif isinstance(demand, float):
                 self._due = run.clock.monotonic() + demand
+            else:
+                self._no_more = run.poll_policy(demand)
+                self._due = None if self._no_more else run.clock.monotonic() + run.delay
         if self._tasks or len(self._ended):
             return None  # these may still succeed
         due = self._due
