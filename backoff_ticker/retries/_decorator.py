@@ -104,7 +104,8 @@ def retry(
             * ``on_attempt``, ``on_retry``, ``on_success``, ``on_give_up``: hooks, called with an
               ``Outcome`` before each attempt, before each wait, and at the end. Each may return a
               context manager, which then spans the attempt or the wait, and in a coroutine an
-              awaitable, or an asynchronous context manager.
+              awaitable, or an asynchronous context manager. Each of these options, and ``notify``,
+              may be a list or tuple of functions, called in order.
             * ``budget``: a ``RetryBudget``.
             * ``clock``: measures all times; None: the current clock at the time of the call.
             * ``timer``: a ``Timer`` that measures the waits instead; for one run at a time.

@@ -14,6 +14,7 @@ from ..policies import ExponentialBackOff, copy_policy, is_immutable, require_po
 from ._budget import RetryBudget
 from ._error_chain import find_permanent
 from ._outcome import StopReason
+from ._settings import HOOKS, as_hooks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ..channels import TimerLike
     from ..clock import Clock
     from ..policies import BackOff
-    from ._outcome import Outcome
+    from ._settings import Hooks
 
 
 _SIX_HOURS = 21_600.0
@@ -74,11 +75,11 @@ class Options:
     attempt_timeout: float | None = None
     max_attempts: int | None = None
     max_retry_after: float | None = _SIX_HOURS
-    notify: Callable[[Exception, float], object] | None = None
-    on_attempt: Callable[[Outcome], object] | None = None
-    on_retry: Callable[[Outcome], object] | None = None
-    on_success: Callable[[Outcome], object] | None = None
-    on_give_up: Callable[[Outcome], object] | None = None
+    notify: tuple[Callable[[Exception, float], object], ...] | None = None
+    on_attempt: Hooks | None = None
+    on_retry: Hooks | None = None
+    on_success: Hooks | None = None
+    on_give_up: Hooks | None = None
     budget: RetryBudget | None = None
     clock: Clock | None = None
     timer: TimerLike | None = None
@@ -110,10 +111,11 @@ class Options:
             if value is None and name != "on":
                 setattr(self, name, None)
                 continue
-            setattr(self, name, _CHECKS[name](name, value))
+            checked = _CHECKS[name](name, value)
+            setattr(self, name, checked)
             if name == "on":
                 self._on_types = value if isinstance(value, (type, tuple)) else None
-            elif name in _CALLED_BETWEEN_ATTEMPTS:
+            elif name in _CALLED_BETWEEN_ATTEMPTS and checked is not None:
                 self.calls_hooks = self.starts_early = True
             elif name in ("timeout", "attempt_timeout"):
                 self.can_cut = True
@@ -306,9 +308,7 @@ def _as_timer(name: str, value: object) -> object:
     return value
 
 
-_HOOKS = ("on_attempt", "on_retry", "on_success", "on_give_up")
-
-_CALLED_BETWEEN_ATTEMPTS = {"until", "retry_if", "notify", *_HOOKS}
+_CALLED_BETWEEN_ATTEMPTS = {"until", "retry_if", "notify", *HOOKS}
 
 # None means that an option is absent; only ``on`` must not be None.
 _CHECKS: dict[str, Callable[[str, Any], object]] = {
@@ -320,12 +320,11 @@ _CHECKS: dict[str, Callable[[str, Any], object]] = {
     "attempt_timeout": _as_limit,
     "max_attempts": _as_max_attempts,
     "max_retry_after": _as_limit,
-    "notify": _as_callable,
-    **dict.fromkeys(_HOOKS, _as_callable),
+    **dict.fromkeys(("notify", *HOOKS), as_hooks),
     "budget": _as_budget,
     "clock": _as_clock,
     "timer": _as_timer,
 }
 
-HEDGE_OPTIONS = frozenset(_CHECKS) - {"attempt_timeout", "notify", "timer", *_HOOKS}
+HEDGE_OPTIONS = frozenset(_CHECKS) - {"attempt_timeout", "notify", "timer", *HOOKS}
 """The options that make sense for attempts that run side by side."""

@@ -18,6 +18,7 @@ from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
 from ._error_chain import append_cause, find_permanent, unwrapped
 from ._no_wait import SkippingClock, active_no_wait
+from ._operation import NO_KWARGS
 from ._outcome import Outcome, StopReason
 
 TYPE_CHECKING = False
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .._sentinels import Stop
     from ..cancellation import CancellationToken
     from ..clock import Clock
+    from ._operation import Args, Kwargs
     from ._options import Options
 
 
@@ -56,6 +58,8 @@ class Run:
         delay: The wait that follows the last failure, in seconds.
         error: The exception of the last attempt that failed.
         result: The value of the last attempt that returned.
+        args: The positional arguments of the operation.
+        kwargs: Its keyword arguments.
         token: Cancels the run: the given one, combined with that of the policy.
         skipping: The clock that skips waits, inside ``no_wait()``; else None.
         always_waits: Whether a ``delay`` of 0 is a wait as well: waits are skipped, or timed.
@@ -74,6 +78,7 @@ class Run:
     __slots__ = (
         "_poll",
         "always_waits",
+        "args",
         "attempts",
         "began",
         "clock",
@@ -88,6 +93,7 @@ class Run:
         "failure",
         "is_paid",
         "is_waiting",
+        "kwargs",
         "name",
         "options",
         "reason",
@@ -121,6 +127,8 @@ class Run:
             self.clock = clock = self.skipping = SkippingClock(clock)
             self.always_waits = True
         self.attempts: int = attempts
+        self.args: Args = ()
+        self.kwargs: Kwargs = NO_KWARGS
         if began is None and not attempts:
             began = clock.monotonic()
         self.began: float | None = began
@@ -347,7 +355,7 @@ class Run:
         """Return how far the run has come."""
         ended = self.reason is not None
         now = self.ended if ended else self.clock.monotonic()
-        return Outcome(
+        outcome = Outcome(
             self.name,
             self.attempts,
             0.0 if self.began is None else now - self.began,
@@ -356,3 +364,7 @@ class Run:
             self.reason,
             self.error,
         )
+        if self.args or self.kwargs:
+            # A copy: what a hook does to it does not reach the operation.
+            outcome.__dict__.update(args=self.args, kwargs=dict(self.kwargs))
+        return outcome
