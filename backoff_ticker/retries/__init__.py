@@ -2,6 +2,7 @@
 
 Files, each of which imports only from those above it:
 
+- ``_settings``: what holds for all retries of the process; the hooks among the options.
 - ``_outcome``, ``_budget``, ``_retry_after``, ``_no_wait``, ``_error_chain``, ``_operation``:
   parts that do not depend on a run.
 - ``_option_types``, ``_options``: the options as types, and checked; whether an error is retried.
