@@ -191,6 +191,19 @@ class _Tasks:
         task.add_done_callback(self._note_end)
 
     async def _attempt(self) -> Any:
+        breaker = self._run.options.breaker
+        if breaker is None:
+            return await self._call()
+        ticket = breaker.allow()
+        try:
+            result = await self._call()
+        except BaseException as error:
+            breaker.record(ticket, error)
+            raise
+        breaker.record(ticket)
+        return result
+
+    async def _call(self) -> Any:
         self._calls += 1
         awaitable = self._operation()
         if not is_awaitable(awaitable):
