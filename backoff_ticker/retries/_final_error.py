@@ -36,6 +36,8 @@ def take_final_error(run: Run) -> BaseException | None:
     """Return the error to raise at the end, with a note that says why; None after a success."""
     if run.reason in _WITHOUT_ERROR:
         return None
+    if run.options.is_off:
+        return run.error  # type: ignore[no-any-return]
     last, failure, cut = run.error, run.failure, run.cut
     run.failure = run.cut = None
     if run.reason is StopReason.CANCELLED:

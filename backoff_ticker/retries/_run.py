@@ -229,6 +229,8 @@ class Run:
         self.error = error
         if rejected:
             return None
+        if self.options.is_off:
+            return StopReason.NOT_RETRIED
         self.failing_component = "on"
         demand = self.options.classify(error)
         if demand is not None:
