@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Mapping
     from datetime import timedelta
 
     from ..cancellation import CancellationToken
     from ..channels import TimerLike
     from ..clock import Clock
+    from ..policies import BackOff
     from ._budget import RetryBudget
     from ._outcome import Outcome
 
@@ -31,14 +32,20 @@ class HedgeOptions(TypedDict, total=False):
     on: (
         type[Exception]
         | tuple[type[Exception], ...]
-        | Callable[[Exception], bool | float | timedelta]
+        | Mapping[type[Exception], BackOff | bool]
+        | Callable[
+            [Exception],
+            bool | float | timedelta | BackOff | Awaitable[bool | float | timedelta | BackOff],
+        ]
     )
     until: Callable[[Any], object] | None
     retry_if: Callable[[Any], object] | None
     token: CancellationToken | None
     timeout: float | timedelta | None
+    max_elapsed_time: float | timedelta | None
     max_attempts: int | None
     max_retry_after: float | timedelta | None
+    fallback: Any
     budget: RetryBudget | None
     clock: Clock | None
 

@@ -35,6 +35,8 @@ class StopReason(enum.StrEnum):
     """The policy returned ``STOP``."""
     DEADLINE = "deadline"
     """``timeout`` was reached, or would have been by the next wait."""
+    MAX_ELAPSED_TIME = "max_elapsed_time"
+    """``max_elapsed_time`` has passed, or would have before the next attempt."""
     CANCELLED = "cancelled"
     """A token was cancelled, or its deadline passed."""
     BUDGET = "budget"

@@ -18,6 +18,7 @@ from functools import partial
 from types import AsyncGeneratorType, GeneratorType
 
 from ._operation import close_unawaited, is_awaitable
+from ._options import Awaiting
 from ._outcome import StopReason
 from ._run import REFUSED, NoResult
 from ._wait import wait, wait_async
@@ -78,6 +79,7 @@ class GeneratorExitCarrier(BaseException):
 def _order(run: Run) -> Order:  # noqa: C901, PLR0912 - it is one order
     """Yield the steps of a run."""
     options = run.options
+    reason: Any
     try:
         while True:
             run.attempts += 1
@@ -87,6 +89,8 @@ def _order(run: Run) -> Order:  # noqa: C901, PLR0912 - it is one order
                 error = yield from _with_hooks(run, "on_attempt", ATTEMPT)
             reason = run.after_attempt(error)
             error = None  # its traceback refers to the frame that holds this generator
+            if reason.__class__ is Awaiting:
+                reason = run.after_answer((yield reason))
             if reason is not None:
                 break
             run.is_waiting = True
@@ -112,7 +116,8 @@ def _order(run: Run) -> Order:  # noqa: C901, PLR0912 - it is one order
             options.budget.success()
         if options.on_success is not None:
             yield from _last_hooks(run, "on_success")
-    if run.reason is not StopReason.SUCCEEDED and options.on_give_up is not None:
+    gave_up = run.reason is not StopReason.SUCCEEDED and not run.is_untouched
+    if gave_up and options.on_give_up is not None:
         yield from _last_hooks(run, "on_give_up")  # also if on_success has failed
     yield END
 

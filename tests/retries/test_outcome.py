@@ -44,6 +44,7 @@ def test_a_stop_reason_is_a_str() -> None:
         "failed",
         "interrupted",
         "max_attempts",
+        "max_elapsed_time",
         "not_retried",
         "permanent",
         "succeeded",
