@@ -117,7 +117,7 @@ def test_iterators_and_blocks_show_how_they_were_made():
     next(both)
     assert repr(both) == f"merge({two!r})"
     assert repr(delays(ConstantBackOff(2))) == "delays(ConstantBackOff(2.0))"
-    assert repr(no_wait()) == "no_wait()"
+    assert (repr(no_wait()), repr(no_wait(2))) == ("no_wait()", "no_wait(2)")
     with (change := set_default_hooks(on_retry=None, on_success=len)):
         assert repr(change) == "set_default_hooks(on_success=<built-in function len>)"
     with (change := set_active(True)):
