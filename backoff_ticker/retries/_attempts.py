@@ -9,6 +9,7 @@ from ._final_error import take_final_error
 from ._options import LOOP_OPTIONS, Options
 from ._outcome import Outcome
 from ._run import CUT, REFUSED, Run
+from ._settings import settings
 from ._steps import END, RETRY, EnterManager, GeneratorExitCarrier, Steps
 
 TYPE_CHECKING = False
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from ._option_types import RetryOptions
 
 _NAME = "attempts()"
+
+_OFF = Options(_NAME, None, {})
+_OFF.is_off = True
 
 
 def attempts(backoff: BackOff | None = None, **options: Unpack[RetryOptions]) -> Attempts:
@@ -110,7 +114,10 @@ class Attempts:
 
     def _begin(self, *, asynchronous: bool) -> Self:
         if self._run is None:
-            run = Run(self._options, _NAME)
+            options: Options | None = self._options
+            if settings.in_use:
+                options = self._options.under_settings()
+            run = Run(options or _OFF, _NAME)
             run.awaits = asynchronous
             self._steps = Steps(run)
             self._run = run

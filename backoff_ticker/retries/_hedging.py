@@ -55,7 +55,7 @@ class Hedging:
         self._launch()
         self._pending += 1
         self._due = None
-        if self._no_more is None and run.attempts == run.options.max_attempts:
+        if self._no_more is None and run.attempts == run.max_attempts:
             self._no_more = StopReason.MAX_ATTEMPTS
         if self._no_more is None:
             self._no_more = run.poll_policy()
