@@ -2,14 +2,17 @@
 
 Files, each of which imports only from those above it:
 
+- ``_settings``: what holds for all retries of the process; the hooks among the options.
 - ``_outcome``, ``_budget``, ``_retry_after``, ``_no_wait``, ``_error_chain``, ``_operation``:
   parts that do not depend on a run.
 - ``_option_types``, ``_options``: the options as types, and checked; whether an error is retried.
+- ``_circuit``, ``_circuit_breaker``: the states of a circuit; the breaker that keeps one of them.
 - ``_run``: the state of one run, and the one place that decides what follows a failure.
 - ``_final_error``, ``_attempt_scope``, ``_wait``: the error at the end, the scope that cuts an
   attempt of a coroutine, the wait between two attempts.
 - ``_steps``: the order of attempts, hooks and waits, for runs with hooks and for loops.
 - ``_drivers``: what brings a run to its end, in a thread and in a coroutine.
+- ``_hedging``: the decisions of a hedged call.
 - ``_call``, ``_generators``, ``_decorator``, ``_attempts``, ``_hedge``: the public functions.
 
 What always holds: the operation is called at least once, and not again after a cancel that came
@@ -24,6 +27,8 @@ from __future__ import annotations
 from ._attempts import Attempt as Attempt, Attempts as Attempts, attempts as attempts
 from ._budget import RetryBudget as RetryBudget
 from ._call import retry_call as retry_call, retry_call_async as retry_call_async
+from ._circuit import CircuitTicket as CircuitTicket
+from ._circuit_breaker import CircuitBreaker as CircuitBreaker
 from ._decorator import retry as retry
 from ._hedge import hedge_call_async as hedge_call_async
 from ._no_wait import active_no_wait as active_no_wait
