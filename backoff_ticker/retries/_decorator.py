@@ -111,7 +111,8 @@ def retry(
             * ``on_attempt``, ``on_retry``, ``on_success``, ``on_give_up``: hooks, called with an
               ``Outcome`` before each attempt, before each wait, and at the end. Each may return a
               context manager, which then spans the attempt or the wait, and in a coroutine an
-              awaitable, or an asynchronous context manager.
+              awaitable, or an asynchronous context manager. Each of these options, and ``notify``,
+              may be a list or tuple of functions, called in order.
             * ``fallback``: a value to return instead of the error of a run that gives up, or a
               function of the ``Outcome`` that returns it (in a coroutine, or an awaitable of it).
               Not for a cancel, an interrupt, an untouched error, or the error of a hook, a policy

@@ -54,6 +54,7 @@ def drive(
         kwargs: Its keyword arguments.
     """
     error: Any = run.error  # of the last attempt, if attempts were made already
+    run.args, run.kwargs = args, kwargs
     try:
         if run.options.calls_hooks:
             return _perform_steps(run, operation, args, kwargs)
@@ -84,6 +85,7 @@ async def drive_async(
     """Await an operation until the run ends, as ``drive()`` calls one."""
     run.awaits = True
     error: Any = run.error
+    run.args, run.kwargs = args, kwargs
     try:
         if run.options.calls_hooks:
             return await _perform_steps_async(run, operation, args, kwargs)

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from ._outcome import Outcome
 
 
+if TYPE_CHECKING:
+    Notify = Callable[[Exception, float], object]
+    Hook = Callable[[Outcome], object]
+
+
 class HedgeOptions(TypedDict, total=False):
     """The options of ``hedge_call_async``, which describes them; ``retry`` has them all.
 
@@ -59,9 +64,9 @@ class RetryOptions(HedgeOptions, total=False):
     """
 
     attempt_timeout: float | timedelta | None
-    notify: Callable[[Exception, float], object] | None
-    on_attempt: Callable[[Outcome], object] | None
-    on_retry: Callable[[Outcome], object] | None
-    on_success: Callable[[Outcome], object] | None
-    on_give_up: Callable[[Outcome], object] | None
+    notify: Notify | list[Notify] | tuple[Notify, ...] | None
+    on_attempt: Hook | list[Hook] | tuple[Hook, ...] | None
+    on_retry: Hook | list[Hook] | tuple[Hook, ...] | None
+    on_success: Hook | list[Hook] | tuple[Hook, ...] | None
+    on_give_up: Hook | list[Hook] | tuple[Hook, ...] | None
     timer: TimerLike | None

@@ -22,6 +22,7 @@ from ._budget import RetryBudget
 from ._error_chain import find_permanent
 from ._operation import is_awaitable
 from ._outcome import StopReason
+from ._settings import HOOKS, as_hooks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from ..channels import TimerLike
     from ..clock import Clock
     from ..policies import BackOff
-    from ._outcome import Outcome
+    from ._settings import Hooks
 
 
 _SIX_HOURS = 21_600.0
@@ -109,11 +110,11 @@ class Options:
     max_elapsed_time: float | None = None
     max_attempts: int | None = None
     max_retry_after: float | None = _SIX_HOURS
-    notify: Callable[[Exception, float], object] | None = None
-    on_attempt: Callable[[Outcome], object] | None = None
-    on_retry: Callable[[Outcome], object] | None = None
-    on_success: Callable[[Outcome], object] | None = None
-    on_give_up: Callable[[Outcome], object] | None = None
+    notify: tuple[Callable[[Exception, float], object], ...] | None = None
+    on_attempt: Hooks | None = None
+    on_retry: Hooks | None = None
+    on_success: Hooks | None = None
+    on_give_up: Hooks | None = None
     fallback: Any = NO_FALLBACK
     budget: RetryBudget | None = None
     clock: Clock | None = None
@@ -152,10 +153,11 @@ class Options:
             if value is None and name not in _NONE_IS_NOT_ABSENT:
                 setattr(self, name, None)
                 continue
-            setattr(self, name, _CHECKS[name](name, value))
+            checked = _CHECKS[name](name, value)
+            setattr(self, name, checked)
             if name == "on":
                 self._use_on(value)
-            elif name in _CALLED_BETWEEN_ATTEMPTS:
+            elif name in _CALLED_BETWEEN_ATTEMPTS and checked is not None:
                 self.calls_hooks = self.starts_early = True
             elif name in ("timeout", "attempt_timeout"):
                 self.can_cut = True
@@ -386,9 +388,7 @@ def _as_timer(name: str, value: object) -> object:
     return value
 
 
-_HOOKS = ("on_attempt", "on_retry", "on_success", "on_give_up")
-
-_CALLED_BETWEEN_ATTEMPTS = {"until", "retry_if", "notify", *_HOOKS}
+_CALLED_BETWEEN_ATTEMPTS = {"until", "retry_if", "notify", *HOOKS}
 
 _NONE_IS_NOT_ABSENT = {"on", "fallback"}
 
@@ -403,8 +403,7 @@ _CHECKS: dict[str, Callable[[str, Any], object]] = {
     "max_elapsed_time": _as_limit,
     "max_attempts": _as_max_attempts,
     "max_retry_after": _as_limit,
-    "notify": _as_callable,
-    **dict.fromkeys(_HOOKS, _as_callable),
+    **dict.fromkeys(("notify", *HOOKS), as_hooks),
     "fallback": _as_fallback,
     "budget": _as_budget,
     "clock": _as_clock,
@@ -414,5 +413,5 @@ _CHECKS: dict[str, Callable[[str, Any], object]] = {
 LOOP_OPTIONS = frozenset(_CHECKS) - {"fallback"}
 """The options of a loop, which has no result that a fallback could stand for."""
 
-HEDGE_OPTIONS = frozenset(_CHECKS) - {"attempt_timeout", "notify", "timer", *_HOOKS}
+HEDGE_OPTIONS = frozenset(_CHECKS) - {"attempt_timeout", "notify", "timer", *HOOKS}
 """The options that make sense for attempts that run side by side."""

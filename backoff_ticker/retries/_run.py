@@ -18,7 +18,7 @@ from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
 from ._error_chain import append_cause, find_permanent, unwrapped
 from ._no_wait import SkippingClock, active_no_wait
-from ._operation import close_unawaited
+from ._operation import NO_KWARGS, close_unawaited
 from ._options import Awaiting
 from ._outcome import Outcome, StopReason
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..cancellation import CancellationToken
     from ..clock import Clock
     from ..policies import BackOff
+    from ._operation import Args, Kwargs
     from ._options import Demand, Options
 
     Poll = Callable[[], float | Stop | End]
@@ -68,6 +69,8 @@ class Run:
         delay: The wait that follows the last failure, in seconds.
         error: The exception of the last attempt that failed.
         result: The value of the last attempt that returned.
+        args: The positional arguments of the operation.
+        kwargs: Its keyword arguments.
         token: Cancels the run: the given one, combined with that of the policy.
         skipping: The clock that skips waits, inside ``no_wait()``; else None.
         always_waits: Whether a ``delay`` of 0 is a wait as well: waits are skipped, or timed.
@@ -87,6 +90,7 @@ class Run:
         "_chosen",
         "_poll",
         "always_waits",
+        "args",
         "attempts",
         "awaits",
         "began",
@@ -102,6 +106,7 @@ class Run:
         "failure",
         "is_paid",
         "is_waiting",
+        "kwargs",
         "last_start",
         "name",
         "options",
@@ -137,6 +142,8 @@ class Run:
             self.clock = clock = self.skipping = SkippingClock(clock)
             self.always_waits = True
         self.attempts: int = attempts
+        self.args: Args = ()
+        self.kwargs: Kwargs = NO_KWARGS
         if began is None and not attempts:
             began = clock.monotonic()
         self.began: float | None = began
@@ -456,7 +463,7 @@ class Run:
         """Return how far the run has come."""
         ended = self.reason is not None
         now = self.ended if ended else self.clock.monotonic()
-        return Outcome(
+        outcome = Outcome(
             self.name,
             self.attempts,
             0.0 if self.began is None else now - self.began,
@@ -465,3 +472,7 @@ class Run:
             self.reason,
             self.error,
         )
+        if self.args or self.kwargs:
+            # A copy: what a hook does to it does not reach the operation.
+            outcome.__dict__.update(args=self.args, kwargs=dict(self.kwargs))
+        return outcome
