@@ -2,6 +2,7 @@
 
 Files, each of which imports only from those above it:
 
+- ``_settings``: what holds for all retries of the process; the hooks among the options.
 - ``_outcome``, ``_budget``, ``_retry_after``, ``_no_wait``, ``_error_chain``, ``_operation``:
   parts that do not depend on a run.
 - ``_option_types``, ``_options``: the options as types, and checked; whether an error is retried.
@@ -11,6 +12,7 @@ Files, each of which imports only from those above it:
   attempt of a coroutine, the wait between two attempts.
 - ``_steps``: the order of attempts, hooks and waits, for runs with hooks and for loops.
 - ``_drivers``: what brings a run to its end, in a thread and in a coroutine.
+- ``_hedging``: the decisions of a hedged call.
 - ``_call``, ``_generators``, ``_decorator``, ``_attempts``, ``_hedge``: the public functions.
 
 What always holds: the operation is called at least once, and not again after a cancel that came

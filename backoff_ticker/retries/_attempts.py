@@ -6,7 +6,7 @@ from .._validation import counted, whole_repr
 from ._attempt_scope import attempt_scope, token_of_attempts
 from ._error_chain import set_link
 from ._final_error import take_final_error
-from ._options import Options
+from ._options import LOOP_OPTIONS, Options
 from ._outcome import Outcome
 from ._run import CUT, Run
 from ._steps import END, RETRY, EnterManager, GeneratorExitCarrier, Steps
@@ -44,13 +44,14 @@ def attempts(backoff: BackOff | None = None, **options: Unpack[RetryOptions]) ->
 
     Args:
         backoff: The policy; None: ``ExponentialBackOff()``.
-        **options: Those of ``retry``; ``attempt_timeout`` for ``async for`` only. With ``until``
-            or ``retry_if`` the block sets its result by ``attempt.set_result(value)``.
+        **options: Those of ``retry`` without ``fallback``; ``attempt_timeout`` for ``async for``
+            only. With ``until`` or ``retry_if`` the block sets its result by
+            ``attempt.set_result(value)``.
 
     Raises:
         TypeError, ValueError: An argument is invalid.
     """
-    return Attempts(Options(_NAME, backoff, options))
+    return Attempts(Options(_NAME, backoff, options, allowed=LOOP_OPTIONS))
 
 
 class Attempts:
@@ -110,6 +111,7 @@ class Attempts:
     def _begin(self, *, asynchronous: bool) -> Self:
         if self._run is None:
             run = Run(self._options, _NAME)
+            run.awaits = asynchronous
             self._steps = Steps(run)
             self._run = run
             self._asynchronous = asynchronous

@@ -16,7 +16,7 @@ from types import CoroutineType
 
 from ..waiting import CHECKPOINT_EVERY, checkpoint
 from ._attempt_scope import attempt_scope
-from ._final_error import result_of
+from ._final_error import result_of, result_of_async
 from ._no_wait import active_no_wait
 from ._operation import (
     NO_KWARGS,
@@ -25,6 +25,7 @@ from ._operation import (
     not_awaitable,
     raise_coroutine_returned,
 )
+from ._options import Awaiting
 from ._run import CUT, REFUSED, Run
 from ._steps import END, Steps
 from ._wait import wait, wait_async
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from ._operation import Args, Kwargs, Operation
     from ._options import Options
+    from ._outcome import StopReason
 
 
 def drive(
@@ -52,6 +54,7 @@ def drive(
         kwargs: Its keyword arguments.
     """
     error: Any = run.error  # of the last attempt, if attempts were made already
+    run.args, run.kwargs = args, kwargs
     try:
         if run.options.calls_hooks:
             return _perform_steps(run, operation, args, kwargs)
@@ -59,7 +62,7 @@ def drive(
             run.attempts += 1
             error = _attempt(run, operation, args, kwargs)
         while error is not None:
-            reason = run.after_failure(error)
+            reason: Any = run.after_failure(error)
             if reason is None and (run.delay or run.always_waits):
                 reason = wait(run)
             if reason is not None:
@@ -80,7 +83,9 @@ async def drive_async(
     kwargs: Kwargs = NO_KWARGS,
 ) -> Any:
     """Await an operation until the run ends, as ``drive()`` calls one."""
+    run.awaits = True
     error: Any = run.error
+    run.args, run.kwargs = args, kwargs
     try:
         if run.options.calls_hooks:
             return await _perform_steps_async(run, operation, args, kwargs)
@@ -88,20 +93,30 @@ async def drive_async(
             run.attempts += 1
             error = await _attempt_async(run, operation, args, kwargs)
         while error is not None:
-            reason = run.after_failure(error)
+            reason: Any = run.after_failure(error)
+            if reason.__class__ is Awaiting:
+                reason = await _answer(run, reason)
             if reason is None and (
                 run.delay or run.always_waits or run.attempts % CHECKPOINT_EVERY == 0
             ):
                 reason = await wait_async(run)
             if reason is not None:
                 run.end(reason)
-                return result_of(run)
+                return await result_of_async(run)
             run.attempts += 1
             error = await _attempt_async(run, operation, args, kwargs)
         return run.succeeded()
     finally:
         run.error = error = None  # as above
         run.refund()
+
+
+async def _answer(run: Run, awaiting: Any) -> StopReason | None:
+    """Return what ``on`` decides, which has to be awaited."""
+    try:
+        return run.after_answer(await awaiting())
+    except Exception as failure:  # noqa: BLE001 - of `on`: raised at the end
+        return run.fail(failure)
 
 
 def _perform_steps(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Any:
@@ -138,7 +153,7 @@ async def _perform_steps_async(run: Run, operation: Operation, args: Args, kwarg
                 steps.answer(error)
             error = None
             await steps.advance_async()
-        return result_of(run)
+        return await result_of_async(run)
     finally:
         steps.close()
         error = None
@@ -254,6 +269,7 @@ async def drive_after_failure_async(  # noqa: PLR0913, PLR0917 - as above
     options: Options,
     name: str,
     error: Exception,
+    began: float | None,
     operation: Operation,
     args: Args = (),
     kwargs: Kwargs = NO_KWARGS,
@@ -287,7 +303,7 @@ async def drive_after_failure_async(  # noqa: PLR0913, PLR0917 - as above
                 if plain:
                     raise not_awaitable(name, awaitable)
                 return result
-    run = Run(options, name, None, attempts)
+    run = Run(options, name, began, attempts)
     run.error = error
     del error
     return await drive_async(run, operation, args, kwargs)
@@ -297,7 +313,7 @@ def call(options: Options, operation: Operation, name: str = "") -> Any:
     """Call ``operation()`` as the options say; if it succeeds, nothing else is called."""
     if options.starts_early:
         return drive(Run(options, name or name_of(operation)), operation)
-    began = options.start_of_timeout()
+    began = options.start_of_limits()
     try:
         result = operation()
     except Exception as caught:  # noqa: BLE001 - the run decides about it
@@ -318,6 +334,7 @@ async def call_async(options: Options, operation: Operation, name: str = "") -> 
     """Await ``operation()`` as ``call()`` calls it."""
     if options.starts_early or options.can_cut:
         return await drive_async(Run(options, name or name_of(operation)), operation)
+    began = options.start_of_limits()
     plain = False
     try:
         awaitable = operation()
@@ -333,7 +350,7 @@ async def call_async(options: Options, operation: Operation, name: str = "") -> 
         return result
     try:
         return await drive_after_failure_async(
-            options, name or name_of(operation), error, operation
+            options, name or name_of(operation), error, began, operation
         )
     finally:
         del error

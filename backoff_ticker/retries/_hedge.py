@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from .._errors import Permanent, RejectedResult
+from .._errors import Permanent
 from ..channels import Channel, select_async
 from ..waiting import cancelled_error, checkpoint, current_loop
-from ._final_error import result_of
+from ._final_error import result_of_async
+from ._hedging import CUT_FOR, MAX_ATTEMPTS, Hedging
 from ._operation import is_awaitable, name_of, not_awaitable, require_operation
-from ._options import HEDGE_OPTIONS, Options
+from ._options import HEDGE_OPTIONS, Awaiting, Options
 from ._outcome import StopReason
 from ._run import Run
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from ..policies import BackOff
     from ._option_types import HedgeOptions
 
-    Demand = StopReason | float | None
     T = TypeVar("T")
 
 
@@ -76,176 +76,119 @@ async def hedge_call_async(
     checked = Options(
         "hedge_call_async()",
         backoff,
-        {"max_attempts": _MAX_ATTEMPTS, **options},
+        {"max_attempts": MAX_ATTEMPTS, **options},
         allowed=HEDGE_OPTIONS,
     )
-    hedge = _Hedge(Run(checked, name_of(operation)), operation)
+    run = Run(checked, name_of(operation))
+    run.awaits = True
+    tasks = _Tasks(run, operation)
     try:
-        result: T = await hedge.result()
+        result: T = await _result(Hedging(run, tasks.launch), tasks)
     except GeneratorExit:  # this coroutine was closed: nothing can be awaited
-        hedge.cancel_all()
+        tasks.cancel_all()
         raise
     except BaseException:
-        await hedge.cancel_rest()
+        await tasks.cancel_rest()
         raise
     else:
-        await hedge.cancel_rest()
+        await tasks.cancel_rest()
     finally:
-        hedge.refund()
+        tasks.refund()
     return result
 
 
-_MAX_ATTEMPTS = 5
-"""As many attempts as gRPC allows."""
+async def _result(hedging: Hedging, tasks: _Tasks) -> Any:
+    """Return the first good result, or raise how the call ended."""
+    run = hedging.run
+    try:
+        hedging.end(await _decide(hedging, tasks))
+        if run.reason in CUT_FOR and await _still_succeeds(hedging, tasks):
+            hedging.end(StopReason.SUCCEEDED)
+    except Exception as failure:  # noqa: BLE001 - of the policy, or of what judges
+        hedging.end(run.fail(failure))
+    return await result_of_async(run)
 
-_CUT_FOR = {StopReason.CANCELLED, StopReason.DEADLINE}
+
+async def _decide(hedging: Hedging, tasks: _Tasks) -> StopReason:
+    hedging.start()
+    reason = None
+    while reason is None:
+        # No variable here holds the task: its error would refer back to it.
+        reason = await _handle(await _next_end(hedging, tasks), hedging, tasks)
+    return reason
 
 
-class _Hedge:
-    """One call: its running attempts, and when the next one is due."""
+async def _next_end(hedging: Hedging, tasks: _Tasks) -> asyncio.Task[Any] | None:
+    """Wait until an attempt has ended and return it; None if a limit or a start is due."""
+    ended, token = tasks.ended, hedging.token
+    sources: tuple[Any, ...] = (ended,) if token is None else (ended, token)
+    try:
+        source, value = await select_async(*sources, timeout=hedging.seconds_left())
+    except TimeoutError:
+        source = None
+    if source is ended:
+        return value  # type: ignore[no-any-return]
+    await checkpoint  # lets attempts end that are done at the same moment
+    return ended.receive_nowait() if len(ended) else None
+
+
+async def _handle(
+    task: asyncio.Task[Any] | None, hedging: Hedging, tasks: _Tasks
+) -> StopReason | None:
+    """Act on what ``_next_end()`` returned; return why the call is over, None if it is not."""
+    if task is None:
+        return None if tasks.about_to_end() else hedging.after_wait()
+    try:
+        if task.cancelled():
+            task.result()  # raises: the attempt cancelled itself, not this call
+        if task.exception() is not None:
+            reason = hedging.after_end(task.exception())
+        else:
+            reason = hedging.after_end(None, task.result())
+        if isinstance(reason, Awaiting):
+            return hedging.after_answer(await reason())
+        return reason
+    finally:
+        del task
+
+
+async def _still_succeeds(hedging: Hedging, tasks: _Tasks) -> bool:
+    """Cancel the running attempts; return whether one of them still returns a good result."""
+    came = False
+    tasks.cancel_all()
+    while tasks.running or len(tasks.ended):
+        task = await tasks.ended.receive_async()
+        if not came and not task.cancelled() and task.exception() is None:
+            accepted = hedging.accepts(task.result())
+            if isinstance(accepted, Awaiting):
+                accepted = hedging.run.options.parse_judgement(await accepted())
+            came = accepted
+    return came
+
+
+class _Tasks:
+    """The tasks of one call.
+
+    Attributes:
+        running: Those that have not ended.
+        ended: Receives each as it ends.
+    """
+
+    __slots__ = ("_calls", "_operation", "_run", "ended", "running")
 
     def __init__(self, run: Run, operation: Callable[[], Awaitable[Any]]) -> None:
         self._run = run
         self._operation = operation
-        self._tasks: set[asyncio.Task[Any]] = set()
         self._calls = 0
-        self._ended: Channel[asyncio.Task[Any]] = Channel(float("inf"), clock=run.clock)
-        self._due: float | None = None
-        # The first attempt always runs: a token that is cancelled already must not cut it.
-        self._ignores_token = run.token is not None and run.token.cancelled
-        self._no_more: StopReason | None = StopReason.CANCELLED if self._ignores_token else None
+        self.running: set[asyncio.Task[Any]] = set()
+        self.ended: Channel[asyncio.Task[Any]] = Channel(float("inf"), clock=run.clock)
 
-    async def result(self) -> Any:
-        """Return the first good result, or raise how the call ended."""
+    def launch(self) -> None:
+        """Start an attempt."""
         run = self._run
-        try:
-            run.end(await self._decide())
-            if run.reason in _CUT_FOR and await self._still_succeeds():
-                run.end(StopReason.SUCCEEDED)
-        except Exception as failure:  # noqa: BLE001 - of the policy, or of what judges
-            run.end(run.fail(failure))
-        if run.reason is StopReason.SUCCEEDED and run.options.budget is not None:
-            run.options.budget.success()
-        return result_of(run)
-
-    async def _decide(self) -> StopReason:
-        self._start()
-        reason = None
-        while reason is None:
-            # No variable here holds the task: its error would refer back to it.
-            reason = self._handle(await self._next_end())
-        return reason
-
-    async def _still_succeeds(self) -> bool:
-        """Cancel the running attempts; return whether one of them still returns a good result."""
-        came = False
-        self.cancel_all()
-        while self._tasks or len(self._ended):
-            task = await self._ended.receive_async()
-            if not came and not task.cancelled() and task.exception() is None:
-                self._run.result = task.result()
-                came = self._run.accepts_result()
-        return came
-
-    async def _next_end(self) -> asyncio.Task[Any] | None:
-        """Wait until an attempt has ended and return it; None if a limit or a start is due."""
-        ended, run = self._ended, self._run
-        limits = [limit for limit in (self._due, run.deadline) if limit is not None]
-        timeout = max(0.0, min(limits) - run.clock.monotonic()) if limits else None
-        sources: list[Any] = [ended]
-        if run.token is not None and not self._ignores_token:
-            sources.append(run.token)
-        try:
-            source, value = await select_async(*sources, timeout=timeout)
-        except TimeoutError:
-            source = None
-        if source is ended:
-            return value  # type: ignore[no-any-return]
-        await checkpoint  # lets attempts end that are done at the same moment
-        return ended.receive_nowait() if len(ended) else None
-
-    def _handle(self, task: asyncio.Task[Any] | None) -> StopReason | None:
-        """Act on what ``_next_end()`` returned; return why the call is over, None if it is not."""
-        if task is None:
-            return self._check()
-        run = self._run
-        if task.cancelled():
-            task.result()  # raises: the attempt cancelled itself, not this call
-        error = task.exception()
-        try:
-            if error is None:
-                run.result = task.result()
-                if run.accepts_result():
-                    return StopReason.SUCCEEDED
-                return self._failed(run.classify(RejectedResult(run.result), rejected=True))
-            if isinstance(error, Exception):
-                return self._failed(run.classify(error))
-            raise error
-        finally:
-            del task, error
-
-    def _check(self) -> StopReason | None:
-        """Return why the call is over; if it is not, start the attempt that is due."""
-        if any(task.done() for task in self._tasks):
-            return None  # an attempt is about to end
-        over = self._limit_reached()
-        if over is None and self._due is not None and self._run.clock.monotonic() >= self._due:
-            self._start_another()
-        return over
-
-    def _limit_reached(self) -> StopReason | None:
-        """Return why no attempt may run any more; None if they may."""
-        run = self._run
-        if run.token is not None and run.token.cancelled and not self._ignores_token:
-            return StopReason.CANCELLED
-        if run.deadline is not None and run.clock.monotonic() >= run.deadline:
-            return StopReason.DEADLINE
-        return None
-
-    def _failed(self, demand: Demand) -> StopReason | None:
-        """Start another attempt after one failed; return why the call is over, None if it is not.
-
-        Args:
-            demand: What ``Run.classify()`` returned for the failure.
-        """
-        if isinstance(demand, StopReason):
-            return demand
-        run = self._run
-        over = self._limit_reached()
-        if over is None and self._no_more is None:
-            if demand is None:
-                self._start_another()
-            else:
-                self._due = run.clock.monotonic() + demand
-        if self._tasks or len(self._ended):
-            return None  # these may still succeed
-        due = self._due
-        if over is None and due is not None and run.deadline is not None and due >= run.deadline:
-            run.delay, run.is_waiting = due - run.clock.monotonic(), True
-            over = StopReason.DEADLINE
-        return over or self._no_more
-
-    def _start_another(self) -> None:
-        options = self._run.options
-        if options.budget is not None and not options.budget.try_acquire():
-            self._no_more, self._due = StopReason.BUDGET, None
-        else:
-            self._start()
-
-    def _start(self) -> None:
-        """Start an attempt, and set when the next is due."""
-        run = self._run
-        run.attempts += 1
         task = current_loop().create_task(self._attempt(), name=f"{run.name}, {run.attempts}")
-        self._tasks.add(task)
+        self.running.add(task)
         task.add_done_callback(self._note_end)
-        self._due = None
-        if self._no_more is None and run.attempts == run.options.max_attempts:
-            self._no_more = StopReason.MAX_ATTEMPTS
-        if self._no_more is None:
-            self._no_more = run.poll_policy()
-        if self._no_more is None:
-            self._due = run.clock.monotonic() + run.delay
 
     async def _attempt(self) -> Any:
         self._calls += 1
@@ -255,25 +198,29 @@ class _Hedge:
         return await awaitable
 
     def _note_end(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
+        self.running.discard(task)
         if not task.cancelled():
             task.exception()  # retrieve it, or asyncio would report it
-        self._ended.send_nowait(task)
+        self.ended.send_nowait(task)
+
+    def about_to_end(self) -> bool:
+        """Whether an attempt is done whose end the loop has not told yet."""
+        return any(task.done() for task in self.running)
 
     async def cancel_rest(self) -> None:
         """Cancel the attempts that still run, and wait until they have ended."""
         interrupt: BaseException | None = None
         self.cancel_all()
-        while self._tasks:
+        while self.running:
             try:
-                await self._ended.receive_async()
+                await self.ended.receive_async()
             except cancelled_error() as error:
                 interrupt = error
                 self.cancel_all()
         # Errors refer to the frames of attempts, and these to this object: a reference cycle.
         self._run.error = None
-        while len(self._ended):
-            self._ended.receive_nowait()
+        while len(self.ended):
+            self.ended.receive_nowait()
         if interrupt is not None:
             try:
                 raise interrupt
@@ -289,5 +236,5 @@ class _Hedge:
 
     def cancel_all(self) -> None:
         """Cancel the running attempts."""
-        for task in list(self._tasks):
+        for task in list(self.running):
             task.cancel()

@@ -1,0 +1,204 @@
+"""The decisions of a hedged call: when the next attempt starts, what ends the call, and how.
+
+Nothing here waits. A driver starts the attempts, waits, and tells how they ended.
+"""
+
+from __future__ import annotations
+
+from .._errors import RejectedResult
+from ._options import Awaiting
+from ._outcome import StopReason
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Final
+
+    from ..cancellation import CancellationToken
+    from ..policies import BackOff
+    from ._run import Run
+
+MAX_ATTEMPTS = 5
+"""As many attempts as gRPC allows."""
+
+CUT_FOR: Final = {StopReason.CANCELLED, StopReason.DEADLINE}
+"""The ends at which attempts are cut that may still succeed."""
+
+
+class Hedging:
+    """One call: how many attempts run, and when the next one is due.
+
+    Used by one thread or task at a time.
+
+    Args:
+        run: The state that it shares with other retries; new.
+        launch: Starts an attempt, number ``run.attempts``, and does not wait for it.
+    """
+
+    __slots__ = ("_due", "_ignores_token", "_launch", "_no_more", "_pending", "run")
+
+    def __init__(self, run: Run, launch: Callable[[], object]) -> None:
+        self.run: Run = run
+        self._launch = launch
+        self._pending = 0  # attempts that were started and have not been handled
+        self._due: float | None = None
+        # The first attempt always runs: a token that is cancelled already must not cut it.
+        self._ignores_token = run.token is not None and run.token.cancelled
+        self._no_more: StopReason | None = StopReason.CANCELLED if self._ignores_token else None
+
+    # Starts
+
+    def start(self) -> None:
+        """Start an attempt, and set when the next is due."""
+        run = self.run
+        run.attempts += 1
+        self._launch()
+        self._pending += 1
+        self._due = None
+        if self._no_more is None and run.attempts == run.options.max_attempts:
+            self._no_more = StopReason.MAX_ATTEMPTS
+        if self._no_more is None:
+            self._no_more = run.poll_policy()
+        if self._no_more is None:
+            self._plan(run.delay)
+
+    def _plan(self, delay: float) -> None:
+        """Set when the next attempt is due, if it may begin then."""
+        run = self.run
+        due = run.clock.monotonic() + delay
+        if run.last_start is not None and due > run.last_start:
+            self._no_more, self._due = StopReason.MAX_ELAPSED_TIME, None
+        else:
+            self._due = due
+
+    def _start_another(self) -> None:
+        options, run = self.run.options, self.run
+        if run.last_start is not None and run.clock.monotonic() > run.last_start:
+            self._no_more, self._due = StopReason.MAX_ELAPSED_TIME, None
+        elif options.budget is not None and not options.budget.try_acquire():
+            self._no_more, self._due = StopReason.BUDGET, None
+        else:
+            self.start()
+
+    # What to wait for
+
+    @property
+    def token(self) -> CancellationToken | None:
+        """What cancels the call; None if nothing does."""
+        return None if self._ignores_token else self.run.token
+
+    def seconds_left(self) -> float | None:
+        """Return the seconds until a start is due or the time is over; None: for ever."""
+        run = self.run
+        limits = [limit for limit in (self._due, run.deadline) if limit is not None]
+        return max(0.0, min(limits) - run.clock.monotonic()) if limits else None
+
+    # What follows
+
+    def after_wait(self) -> StopReason | None:
+        """Start the attempt that is due after a wait in which none ended.
+
+        Returns:
+            Why the call is over; None if it is not.
+
+        Raises:
+            Exception: The policy raised it.
+        """
+        over = self._limit_reached()
+        if over is None and self._due is not None and self.run.clock.monotonic() >= self._due:
+            self._start_another()
+        return over
+
+    def after_end(
+        self, error: BaseException | None, result: Any = None
+    ) -> StopReason | Awaiting | None:
+        """Decide what follows the end of an attempt.
+
+        Args:
+            error: What it raised; None: it returned ``result``.
+            result: What it returned.
+
+        Returns:
+            As ``after_wait()``; an ``Awaiting``: ``after_answer()`` decides, once that was awaited.
+
+        Raises:
+            BaseException: The attempt raised it, and it is no ``Exception``.
+            Exception: The policy raised it, or what judges errors and results.
+        """
+        run = self.run
+        self._pending -= 1
+        try:
+            if error is None:
+                accepted = self.accepts(result)
+                return (
+                    accepted if isinstance(accepted, Awaiting) else self._after_judgement(accepted)
+                )
+            if not isinstance(error, Exception):
+                raise error
+            demand = run.classify(error)
+            return demand if isinstance(demand, Awaiting) else self._after_failure(demand)
+        finally:
+            del error  # its traceback refers to this frame: a reference cycle
+
+    def after_answer(self, answer: object) -> StopReason | None:
+        """Decide what follows an attempt, given what a predicate's awaitable returned."""
+        run = self.run
+        if run.failing_component != "on":
+            return self._after_judgement(run.options.parse_judgement(answer))
+        return self._after_failure(run.parse_answer(answer))
+
+    def _after_judgement(self, accepted: bool) -> StopReason | None:  # noqa: FBT001 - an answer
+        if accepted:
+            return StopReason.SUCCEEDED
+        self.run.error = RejectedResult(self.run.result)
+        return self._after_failure(None)
+
+    def accepts(self, result: Any) -> bool | Awaiting:
+        """Return whether what an attempt returned is good; it is the result of the run then."""
+        self.run.result = result
+        return self.run.accepts_result()
+
+    def _after_failure(self, demand: StopReason | float | BackOff | None) -> StopReason | None:
+        """Start another attempt after one failed.
+
+        Args:
+            demand: What ``Run.classify()`` returned for the failure.
+        """
+        if isinstance(demand, StopReason):
+            return demand
+        run = self.run
+        over = self._limit_reached()
+        if over is None and self._no_more is None:
+            if demand is None:
+                self._start_another()
+            elif isinstance(demand, float):
+                self._plan(demand)
+            else:
+                self._no_more, self._due = run.poll_policy(demand), None
+                if self._no_more is None:
+                    self._plan(run.delay)
+        if self._pending:
+            return None  # these may still succeed
+        due = self._due
+        if over is None and due is not None and run.deadline is not None and due >= run.deadline:
+            run.delay, run.is_waiting = due - run.clock.monotonic(), True
+            over = StopReason.DEADLINE
+        return over or self._no_more
+
+    def _limit_reached(self) -> StopReason | None:
+        """Return why no attempt may run any more; None if they may."""
+        run = self.run
+        if self.token is not None and self.token.cancelled:
+            return StopReason.CANCELLED
+        if run.deadline is not None and run.clock.monotonic() >= run.deadline:
+            return StopReason.DEADLINE
+        return None
+
+    # The end
+
+    def end(self, reason: StopReason) -> None:
+        """Store why the call ended."""
+        self.run.end(reason)
+        budget = self.run.options.budget
+        if reason is StopReason.SUCCEEDED and budget is not None:
+            budget.success()
