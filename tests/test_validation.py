@@ -70,6 +70,7 @@ NO_NUMBERS = ["1", True, Decimal(1)]
 NOT_FINITE = [math.nan, -math.inf, HUGE]
 NEGATIVE = [-5e-324, timedelta(microseconds=-1)]
 
+NO_CAP = [None, math.inf]
 DURATIONS = [0, -0.0, 1.5, Celsius(2), Weight.HEAVY, LARGEST, timedelta.max]
 
 
@@ -89,7 +90,8 @@ RULES = {
         [*NOT_FINITE, *NEGATIVE, 0, timedelta(0)],
         [0.5, timedelta(seconds=1)],
     ),
-    "cap": (NO_NUMBERS, [*NOT_FINITE, 0.4, timedelta(0)], [0.5, LARGEST, timedelta.max]),
+    "limit": (NO_NUMBERS, [*NOT_FINITE, *NEGATIVE], [0, LARGEST, timedelta.max, *NO_CAP]),
+    "cap": (NO_NUMBERS, [*NOT_FINITE, 0.4, timedelta(0)], [0.5, LARGEST, timedelta.max, *NO_CAP]),
     "fraction": ([*NO_NUMBERS, timedelta(0), None], [*NOT_FINITE, -5e-324, 1], [0, 1 - 1e-16]),
     "part": (
         [True, Decimal(1), timedelta(0), None],
@@ -97,7 +99,11 @@ RULES = {
         ["full", "equal", 0, 1 - 1e-16],
     ),
     "factor": ([*NO_NUMBERS, timedelta(1), None], [*NOT_FINITE, 0, 0.999], [1, LARGEST]),
-    "base cap": (NO_NUMBERS, [*NOT_FINITE, 0.9, timedelta(0)], [1, LARGEST, timedelta.max]),
+    "base cap": (
+        NO_NUMBERS,
+        [*NOT_FINITE, 0.9, timedelta(0)],
+        [1, LARGEST, timedelta.max, *NO_CAP],
+    ),
     "growth": ([*NO_NUMBERS, timedelta(1), None], [*NOT_FINITE, -5e-324], [0, 0.5, LARGEST]),
     "difference": ([*NO_NUMBERS, None], NOT_FINITE, [0, -LARGEST, timedelta(-1)]),
     "call": ([*NO_NUMBERS, 1.0, timedelta(1), None], [0, -HUGE], [1, 10**18, HUGE]),
@@ -203,7 +209,7 @@ PARAMETERS = [
             lambda v, n=name, p=parameter: named_policy(n, **{**needed(n), p: v}),
         )
         for name, parameter, rule in [
-            ("truncated-exponential", "maximum_backoff", "duration"),
+            ("truncated-exponential", "maximum_backoff", "limit"),
             ("truncated-exponential", "max_jitter", "duration"),
             ("truncated-exponential", "initial_backoff", "duration"),
             ("truncated-exponential", "multiplier", "factor"),
@@ -221,7 +227,7 @@ PARAMETERS = [
             ("constant-feedback", "max_attempts", "count"),
             ("constant-feedback", "jitter_factor", "fraction"),
             ("constant-feedback", "min_delay", "duration"),
-            ("constant-feedback", "max_delay", "seconds"),
+            ("constant-feedback", "max_delay", "limit"),
             ("exponential-feedback", "initial_delay", "duration"),
             ("exponential-feedback", "exponent_base", "growth"),
             ("fibonacci", "initial_delay1", "duration"),
@@ -261,7 +267,7 @@ PARAMETERS = [
     Parameter(
         "with_max_interval",
         "max_interval",
-        "duration",
+        "limit",
         lambda value: with_max_interval(ZeroBackOff(), value),
     ),
     Parameter(
@@ -368,7 +374,6 @@ def test_none_means_no_limit(parameter):
     [
         ("ConstantBackOff", "interval"),
         ("ExponentialBackOff", "initial_interval"),
-        ("ExponentialBackOff", "max_interval"),
         ("SystemClock.call_at", "when"),
     ],
 )

@@ -222,7 +222,7 @@ def _with_flags(message: str, names: list[str]) -> str:
     """Return the message of a constructor with its parameters, unless quoted, as options."""
     pattern = rf"'[^']*'|(?<![\w-])({'|'.join(names)})(?![\w-])"
     text = re.sub(pattern, lambda found: _flag(found[1]) if found[1] else found[0], message)
-    return text.replace(" or a timedelta", "")
+    return text.replace(" or a timedelta", "").replace("None or math.inf", "none or inf")
 
 
 def _help_of(policy: NamedPolicy, parameter: str) -> str:

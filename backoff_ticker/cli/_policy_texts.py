@@ -72,15 +72,16 @@ HELP = {
     "initial_interval": "The first interval.",
     "randomization_factor": "The fraction of its interval by which a delay may differ, 0 to < 1.",
     "multiplier": "The factor from each interval to the next, >= 1.",
-    "max_interval": "The greatest interval; a delay around it can be longer.",
+    "max_interval": "The greatest interval; a delay around it can be longer; none or inf: no cap.",
     "max_elapsed_time": "Stop this long after the start; 0 or none: never.",
     "look_ahead": "Whether to stop before a delay that would pass the limit of elapsed time (Go), "
     "or only once it has passed (Java).",
     "initial_backoff": "The first delay, without its random part.",
-    "maximum_backoff": "The greatest delay, random part included, before --jitter.",
+    "maximum_backoff": "The greatest delay, random part included, before --jitter; none or inf: "
+    "no cap.",
     "max_jitter": "The greatest random part that is added to a delay.",
     "base": "The first limit of a delay, before it grows.",
-    "cap": "The greatest delay, before --jitter and --max-jitter; none: no cap.",
+    "cap": "The greatest delay, before --jitter and --max-jitter; none or inf: no cap.",
     "delay": "The delay after a failure.",
     "delay_on_success": "The delay after a success.",
     "initial_delay": "The first delay.",
@@ -97,7 +98,7 @@ HELP = {
     "jitter_factor": "The fraction by which a delay may differ from what the rule gives, 0 to < 1.",
     "min_delay": "The least delay.",
     "max_retries": "Stop after this many delays in a row.",
-    "max_delay": "The greatest delay, before --jitter and --max-jitter; none: no limit.",
+    "max_delay": "The greatest delay, before --jitter and --max-jitter; none or inf: no cap.",
 }
 """Help by parameter; a duration has a unit or is in seconds."""
 

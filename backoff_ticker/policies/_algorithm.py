@@ -11,7 +11,7 @@ from .._random import as_rng, draw_from
 from .._sentinels import STOP
 from .._validation import LARGEST, as_count, as_flag, as_fraction, as_number, as_seconds, safe_repr
 from ..clock import resolve_clock
-from ._base import Policy, geometric, union
+from ._base import Policy, as_cap, capped, geometric, union
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ class AlgorithmBackOff(Policy):
         jitter_factor: 0 <= factor < 1: a delay is drawn uniformly from ``delay * (1 - factor)``
             to ``delay * (1 + factor)``; 0 draws nothing.
         min_delay: The least delay, seconds >= 0.
-        max_delay: The greatest delay, seconds >= 0; None: the largest float.
+        max_delay: The greatest delay, seconds >= 0; None or ``math.inf``: no cap but the largest
+            float.
         rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
             own, which no seed fixes and which is seeded again in a forked child.
         clock: Its ``time()`` gives the start, and the timestamp of a call without one. None: the
@@ -143,9 +144,7 @@ class AlgorithmBackOff(Policy):
         self.max_attempts: int = as_count("max_attempts", max_attempts)
         self.jitter_factor: float = as_fraction("jitter_factor", jitter_factor)
         self.min_delay: float = as_seconds("min_delay", min_delay)
-        self.max_delay: float | None = (
-            None if max_delay is None else as_seconds("max_delay", max_delay)
-        )
+        self.max_delay: float | None = as_cap("max_delay", max_delay)
         self._rng = as_rng("rng", rng)
         if clock is not None and not callable(getattr(clock, "time", None)):
             raise TypeError(f"clock must have a method time(), not be {safe_repr(clock)}")
@@ -258,9 +257,7 @@ class AlgorithmBackOff(Policy):
         )
 
     def _limited(self, delay: float) -> float:
-        if self.max_delay is not None:
-            delay = min(delay, self.max_delay)
-        return max(min(delay, LARGEST), 0.0, self.min_delay)
+        return max(capped(delay, self.max_delay), 0.0, self.min_delay)
 
     def _bind_clock(self, clock: WallTime) -> None:
         if self._clock is None:

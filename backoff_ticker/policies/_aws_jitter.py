@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._random import as_rng, draw_from
 from .._validation import LARGEST, as_factor, as_seconds
-from ._base import Policy, geometric
+from ._base import Policy, as_cap, capped, geometric
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class _CappedGrowth(Policy):
         multiplier: float = 2.0,
     ) -> None:
         self.base: float = as_seconds("base", base)
-        self.cap: float | None = None if cap is None else as_seconds("cap", cap)
+        self.cap: float | None = as_cap("cap", cap)
         if self.cap is not None and self.cap < self.base:
             raise ValueError(f"cap must be >= base ({base!r}), not {cap!r}")
         self.multiplier: float = as_factor("multiplier", multiplier, 1)
@@ -47,8 +47,7 @@ class _CappedGrowth(Policy):
 
     def _limit(self, steps: int) -> float:
         """Return ``min(cap, base * multiplier**steps)``."""
-        value = geometric(self.base, self.multiplier, steps)
-        return value if self.cap is None else min(value, self.cap)
+        return capped(geometric(self.base, self.multiplier, steps), self.cap)
 
     def reset(self) -> None:
         """Start over with the first delay."""
@@ -66,7 +65,8 @@ class FullJitterBackOff(_CappedGrowth):
 
     Args:
         base: The first limit: seconds >= 0, or a ``datetime.timedelta``.
-        cap: The greatest limit, seconds >= ``base``; None: the largest float.
+        cap: The greatest limit, seconds >= ``base``; None or ``math.inf``: no cap but
+            the largest float.
         rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
             own, which no seed fixes and which is seeded again in a forked child.
         multiplier: >= 1.
@@ -75,7 +75,7 @@ class FullJitterBackOff(_CappedGrowth):
         retries: Delays returned since ``reset()``.
 
     Raises:
-        TypeError, ValueError: A parameter is not a finite duration in its range.
+        TypeError, ValueError: A parameter is not a number in its range.
 
     Not thread-safe: tickers and retries run copies of their own.
 
@@ -105,7 +105,8 @@ class EqualJitterBackOff(_CappedGrowth):
 
     Args:
         base: The first limit: seconds >= 0, or a ``datetime.timedelta``.
-        cap: The greatest limit, seconds >= ``base``; None: the largest float.
+        cap: The greatest limit, seconds >= ``base``; None or ``math.inf``: no cap but
+            the largest float.
         rng: As in ``FullJitterBackOff``.
         multiplier: >= 1.
 
@@ -113,7 +114,7 @@ class EqualJitterBackOff(_CappedGrowth):
         retries: Delays returned since ``reset()``.
 
     Raises:
-        TypeError, ValueError: A parameter is not a finite duration in its range.
+        TypeError, ValueError: A parameter is not a number in its range.
 
     Not thread-safe: tickers and retries run copies of their own.
 
@@ -145,7 +146,8 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
 
     Args:
         base: The least delay: seconds >= 0, or a ``datetime.timedelta``.
-        cap: The greatest delay, seconds >= ``base``; None: the largest float.
+        cap: The greatest delay, seconds >= ``base``; None or ``math.inf``: no cap but
+            the largest float.
         rng: As in ``FullJitterBackOff``.
         multiplier: >= 1.
 
@@ -154,7 +156,7 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
         last_delay: The delay returned last; ``base`` before the first.
 
     Raises:
-        TypeError, ValueError: A parameter is not a finite duration in its range.
+        TypeError, ValueError: A parameter is not a number in its range.
 
     Not thread-safe: tickers and retries run copies of their own.
 

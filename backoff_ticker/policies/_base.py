@@ -135,6 +135,28 @@ def geometric(first: float, factor: float, steps: int) -> float:
         return exp(size) if size < _LOG_LARGEST else LARGEST
 
 
+# Caps
+
+
+def as_cap(name: str, cap: float | timedelta | None) -> float | None:
+    """Return the greatest delay in seconds; None and ``math.inf``, for no cap, as they are.
+
+    Raises:
+        TypeError, ValueError: It is another value that is not a finite duration of at least 0.
+    """
+    if cap is None or (isinstance(cap, float) and cap == inf):
+        return cap
+    expected = "a number of seconds >= 0 or a timedelta, or None or math.inf for no limit"
+    return as_seconds(name, cap, expected)
+
+
+def capped(delay: float, cap: float | None) -> float:
+    """Return ``delay``, at most ``cap``, and at most the largest float."""
+    if cap is not None and delay > cap:
+        return cap
+    return min(delay, LARGEST)
+
+
 # Elapsed time
 
 

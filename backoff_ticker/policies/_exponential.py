@@ -7,7 +7,17 @@ from math import inf
 from .._random import as_rng, draw_from
 from .._sentinels import STOP
 from .._validation import LARGEST, as_factor, as_flag, as_fraction, as_seconds
-from ._base import Policy, as_clock, as_time_limit, geometric, is_too_late, limited, monotonic
+from ._base import (
+    Policy,
+    as_cap,
+    as_clock,
+    as_time_limit,
+    capped,
+    geometric,
+    is_too_late,
+    limited,
+    monotonic,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +45,8 @@ class ExponentialBackOff(Policy):
         initial_interval: The first interval: seconds > 0, or a ``datetime.timedelta``.
         randomization_factor: 0 <= factor < 1; 0 draws nothing.
         multiplier: >= 1.
-        max_interval: The greatest interval, seconds >= ``initial_interval``.
+        max_interval: The greatest interval, seconds >= ``initial_interval``; None or ``math.inf``:
+            no cap but the largest float.
         max_elapsed_time: Seconds since construction or ``reset()`` after which the policy stops;
             None or 0: never.
         look_ahead: True (Go): ``STOP`` when elapsed time plus the drawn delay would pass the
@@ -47,7 +58,7 @@ class ExponentialBackOff(Policy):
             retry that runs the policy; else the current clock.
 
     Raises:
-        TypeError, ValueError: A parameter is not a finite number in its range.
+        TypeError, ValueError: A parameter is not a number in its range.
 
     Not thread-safe: tickers and retries run copies of their own.
 
@@ -86,7 +97,7 @@ class ExponentialBackOff(Policy):
         initial_interval: float | timedelta = 0.5,
         randomization_factor: float = 0.5,
         multiplier: float = 1.5,
-        max_interval: float | timedelta = 60.0,
+        max_interval: float | timedelta | None = 60.0,
         max_elapsed_time: float | timedelta | None = 900.0,
         look_ahead: bool = True,  # noqa: FBT001, FBT002 - positional in the published signature
         rng: Random | None = None,
@@ -95,10 +106,10 @@ class ExponentialBackOff(Policy):
         self.initial_interval: float = as_seconds("initial_interval", initial_interval)
         self.randomization_factor: float = as_fraction("randomization_factor", randomization_factor)
         self.multiplier: float = as_factor("multiplier", multiplier, 1)
-        self.max_interval: float = as_seconds("max_interval", max_interval)
+        self.max_interval: float | None = as_cap("max_interval", max_interval)
         if self.initial_interval == 0.0:
             raise ValueError(f"initial_interval must be > 0, not {initial_interval!r}")
-        if self.max_interval < self.initial_interval:
+        if self.max_interval is not None and self.max_interval < self.initial_interval:
             raise ValueError(
                 f"max_interval must be >= initial_interval ({initial_interval!r}), "
                 f"not {max_interval!r}"
@@ -132,7 +143,8 @@ class ExponentialBackOff(Policy):
         delay = interval
         if spread:
             delay = min(interval + spread * (2.0 * draw_from(self._rng) - 1.0), LARGEST)
-        if interval < self.max_interval:
+        cap = self.max_interval
+        if interval < (LARGEST if cap is None else cap) and interval < LARGEST:
             self._step += 1
             self._interval = self._interval_at(self._step)
         if limit is not None and self.look_ahead and is_too_late(elapsed, delay, limit):
@@ -146,7 +158,8 @@ class ExponentialBackOff(Policy):
         self._start = monotonic(self._clock)
 
     def _interval_at(self, step: int) -> float:
-        return min(geometric(self.initial_interval, self.multiplier, step), self.max_interval)
+        interval = geometric(self.initial_interval, self.multiplier, step)
+        return capped(interval, self.max_interval)
 
     def _bind_clock(self, clock: MonotonicTime) -> None:
         if self._clock is None:
@@ -175,7 +188,8 @@ class TruncatedExponentialBackOff(Policy):
     64 s as typical maxima and draws up to 1,000 ms.
 
     Args:
-        maximum_backoff: The greatest delay: seconds >= 0, or a ``datetime.timedelta``.
+        maximum_backoff: The greatest delay: seconds >= 0, or a ``datetime.timedelta``; None or
+            ``math.inf``: no cap but the largest float.
         max_jitter: The greatest random part, seconds >= 0; 0 draws nothing.
         rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
             own, which no seed fixes and which is seeded again in a forked child.
@@ -186,7 +200,7 @@ class TruncatedExponentialBackOff(Policy):
         retries: Delays returned since ``reset()``.
 
     Raises:
-        TypeError, ValueError: A parameter is not a finite number in its range.
+        TypeError, ValueError: A parameter is not a number in its range.
 
     Not thread-safe: tickers and retries run copies of their own.
 
@@ -211,14 +225,14 @@ class TruncatedExponentialBackOff(Policy):
 
     def __init__(
         self,
-        maximum_backoff: float | timedelta = 64.0,
+        maximum_backoff: float | timedelta | None = 64.0,
         max_jitter: float | timedelta = 1.0,
         rng: Random | None = None,
         *,
         initial_backoff: float | timedelta = 1.0,
         multiplier: float = 2.0,
     ) -> None:
-        self.maximum_backoff: float = as_seconds("maximum_backoff", maximum_backoff)
+        self.maximum_backoff: float | None = as_cap("maximum_backoff", maximum_backoff)
         self.max_jitter: float = as_seconds("max_jitter", max_jitter)
         self.initial_backoff: float = as_seconds("initial_backoff", initial_backoff)
         self.multiplier: float = as_factor("multiplier", multiplier, 1)
@@ -230,7 +244,7 @@ class TruncatedExponentialBackOff(Policy):
         plain = self._plain(self.retries)
         self.retries += 1
         random = self.max_jitter * draw_from(self._rng) if self.max_jitter else 0.0
-        return min(plain + random, self.maximum_backoff)
+        return capped(plain + random, self.maximum_backoff)
 
     def reset(self) -> None:
         """Start over with the first delay."""
@@ -241,4 +255,5 @@ class TruncatedExponentialBackOff(Policy):
 
     def _span(self, first: int, last: int) -> Bounds:
         most = self.maximum_backoff
-        return min(self._plain(first - 1), most), min(self._plain(last - 1) + self.max_jitter, most)
+        greatest = self._plain(last - 1) + self.max_jitter
+        return capped(self._plain(first - 1), most), capped(greatest, most)

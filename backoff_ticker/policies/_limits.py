@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .._sentinels import STOP
-from .._validation import as_count, as_seconds, safe_repr, whole_repr
+from .._validation import as_count, safe_repr, whole_repr
 from ..cancellation import require_token
-from ._base import as_clock, as_time_limit, is_too_late, limited, monotonic
+from ._base import as_cap, as_clock, as_time_limit, capped, is_too_late, limited, monotonic
 from ._run import combined, token_of
 from ._wrapper import BackOffWrapper, TakesFeedback
 
@@ -144,7 +144,7 @@ class MaxIntervalBackOff(BackOffWrapper):
 
     Attributes:
         backoff: The policy inside.
-        max_interval: The limit in seconds.
+        max_interval: The limit in seconds; None or ``math.inf``: no limit.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, MaxIntervalBackOff, with_max_interval
@@ -155,17 +155,20 @@ class MaxIntervalBackOff(BackOffWrapper):
 
     __slots__ = ("max_interval",)
 
-    def __init__(self, backoff: BackOff, max_interval: float | timedelta) -> None:
+    def __init__(self, backoff: BackOff, max_interval: Limit) -> None:
         super().__init__(backoff)
-        self.max_interval: float = as_seconds("max_interval", max_interval)
+        self.max_interval: float | None = as_cap("max_interval", max_interval)
 
     def transform(self, delay: float) -> float:
         """Return ``delay``, or the limit if that is less."""
-        return min(delay, self.max_interval)
+        return capped(delay, self.max_interval)
 
     def _span(self, first: int, last: int) -> Bounds | None:
         inside = super()._span(first, last)
-        return inside and (min(inside[0], self.max_interval), min(inside[1], self.max_interval))
+        return inside and (
+            capped(inside[0], self.max_interval),
+            capped(inside[1], self.max_interval),
+        )
 
     def __repr__(self) -> str:
         return f"with_max_interval({whole_repr(self.backoff)}, {self.max_interval!r})"
@@ -303,26 +306,26 @@ if TYPE_CHECKING:
 
     @overload
     def with_max_interval(
-        backoff: FeedbackBackOff, max_interval: float | timedelta
+        backoff: FeedbackBackOff, max_interval: Limit
     ) -> FeedbackMaxIntervalBackOff: ...
     @overload
-    def with_max_interval(
-        backoff: BackOff, max_interval: float | timedelta
-    ) -> MaxIntervalBackOff: ...
+    def with_max_interval(backoff: BackOff, max_interval: Limit) -> MaxIntervalBackOff: ...
 
 
-def with_max_interval(backoff: BackOff, max_interval: float | timedelta) -> MaxIntervalBackOff:
+def with_max_interval(
+    backoff: BackOff, max_interval: float | timedelta | None
+) -> MaxIntervalBackOff:
     """Return a policy with the delays of ``backoff``, each at most ``max_interval``.
 
     Unlike the ``max_interval`` of an exponential policy this is a hard cap, jitter included.
 
     Args:
         backoff: The policy.
-        max_interval: Seconds >= 0, or a ``datetime.timedelta``.
+        max_interval: Seconds >= 0, or a ``datetime.timedelta``; None or ``math.inf``: no limit.
 
     Raises:
         TypeError: ``backoff`` is not a policy, or ``max_interval`` is not a duration.
-        ValueError: ``max_interval`` is NaN, infinite or negative.
+        ValueError: ``max_interval`` is NaN or negative.
 
     Example:
         >>> from backoff_ticker import FibonacciBackOff, with_max_interval

@@ -7,11 +7,16 @@ from types import CoroutineType
 
 from .._validation import safe_repr
 from ..policies import NamedPolicy, is_policy, require_policy
-from ._drivers import drive, drive_after_failure, drive_after_failure_async, drive_async
+from ._drivers import (
+    drive_after_failure,
+    drive_after_failure_async,
+    drive_from_start,
+    drive_from_start_async,
+)
 from ._generators import retried_async_generator, retried_generator
 from ._operation import name_of, raise_coroutine_returned, raise_if_makes_policy
 from ._options import Options
-from ._run import Run
+from ._settings import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,10 +59,11 @@ def retry(
 
     After an attempt these are checked in this order. The result is accepted; the error is
     permanent; ``on`` does not retry it; a token is cancelled; ``timeout`` is reached;
-    ``max_attempts`` are made; the policy returns ``STOP``; the wait would reach ``timeout``; the
-    budget is spent. If none of these ends the run, ``notify``, the hook ``on_retry``, the wait and
-    the next attempt follow. An exception that is not an ``Exception`` (``KeyboardInterrupt``,
-    ``SystemExit``, ``asyncio.CancelledError``) is never retried.
+    ``max_elapsed_time`` has passed; ``max_attempts`` are made; the policy returns ``STOP``; the
+    wait would reach ``timeout``, or end later than ``max_elapsed_time``; the budget is spent. If
+    none of these ends the run, ``notify``, the hook ``on_retry``, the wait and the next attempt
+    follow. An exception that is not an ``Exception`` (``KeyboardInterrupt``, ``SystemExit``,
+    ``asyncio.CancelledError``) is never retried.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, retry
@@ -84,19 +90,25 @@ def retry(
             from the first failure. A feedback policy is told of each failure.
         **options: All by keyword, and all checked at once.
 
-            * ``on``: the errors to retry: a type of ``Exception``, a tuple of them, or a function
-              of the error that returns a bool, or the wait in seconds or as a timedelta. Default:
+            * ``on``: the errors to retry: a type of ``Exception``, a tuple of them, a mapping from
+              types to policies or bools (the most specific type decides; True: as ``backoff``
+              says), or a function of the error that returns a bool, the wait in seconds or as a
+              timedelta, or a policy to ask. Each run has one copy of each policy. Default:
               ``Exception``.
             * ``until``, ``retry_if``: a function of the result that returns whether it is accepted,
               or whether to try again; at most one of the two. A rejected result counts as a
-              ``RejectedResult`` raised, and is retried whatever ``on`` says.
+              ``RejectedResult`` raised, and is retried whatever ``on`` says. In a coroutine these,
+              and ``on``, may return an awaitable.
             * ``token``: a ``CancellationToken``. The first attempt is made even if it is cancelled
               already. While a coroutine runs, a cancel cuts it.
             * ``timeout``: seconds >= 0 or a timedelta for everything, from the start of the first
               attempt. No wait begins that would reach it; a coroutine is cut by it; a result that
               comes late is returned.
             * ``attempt_timeout``: the same for each attempt, of coroutines only; an attempt that it
-              cuts counts as a ``TimeoutError`` raised.
+              cuts counts as a ``TimeoutError`` raised, and is retried whatever types ``on`` names.
+            * ``max_elapsed_time``: seconds >= 0 or a timedelta from the start of the first attempt:
+              no attempt begins later, and no wait begins that would end later. Nothing is cut. 0:
+              one attempt.
             * ``max_attempts``: an int >= 1.
             * ``max_retry_after``: seconds >= 0 or a timedelta: the most that a ``RetryAfter``, or
               a wait that ``on`` returned, makes a wait. Default: six hours; None: no bound.
@@ -104,8 +116,17 @@ def retry(
             * ``on_attempt``, ``on_retry``, ``on_success``, ``on_give_up``: hooks, called with an
               ``Outcome`` before each attempt, before each wait, and at the end. Each may return a
               context manager, which then spans the attempt or the wait, and in a coroutine an
-              awaitable, or an asynchronous context manager.
+              awaitable, or an asynchronous context manager. Each of these options, and ``notify``,
+              may be a list or tuple of functions, called in order.
+            * ``fallback``: a value to return instead of the error of a run that gives up, or a
+              function of the ``Outcome`` that returns it (in a coroutine, or an awaitable of it).
+              Not for a cancel, an interrupt, an untouched error, or the error of a hook, a policy
+              or a predicate.
             * ``budget``: a ``RetryBudget``.
+            * ``breaker``: a ``CircuitBreaker`` that each attempt goes through. While its circuit is
+              open no call is made: the attempt counts as failed with its ``CircuitOpen``, and the
+              wait lasts at least until the circuit lets calls through. If the limits do not allow
+              that, or the circuit is open until a reset, the ``CircuitOpen`` is raised.
             * ``clock``: measures all times; None: the current clock at the time of the call.
             * ``timer``: a ``Timer`` that measures the waits instead; for one run at a time.
 
@@ -115,7 +136,8 @@ def retry(
 
     The decorated function raises:
         Exception: The last error itself, with a note that says why there was no further attempt;
-            of a ``Permanent`` or a ``RetryAfter`` the error inside.
+            of a ``Permanent`` or a ``RetryAfter`` the error inside. An error at the first attempt
+            that ``on`` does not retry passes untouched: without a note, and no hook is called.
         Cancelled: A token was cancelled; its ``__cause__`` is the last error.
         DeadlineExceeded: ``timeout`` or the deadline of a token was reached; likewise.
         Exception: The error of a hook, the policy, the timer, ``on``, ``until`` or ``retry_if``.
@@ -176,16 +198,18 @@ def _function(function: Operation, name: str, options: Options) -> Any:
 
         @wraps(function)
         def run_from_start(*args: Any, **kwargs: Any) -> Any:
-            return drive(Run(options, name), function, args, kwargs)
+            return drive_from_start(options, name, function, args, kwargs)
 
         return run_from_start
 
-    has_timeout, budget = options.timeout is not None, options.budget
+    limits_time, budget = options.limits_time, options.budget
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         # call() inlined: one more call would double the cost of the decorator.
-        began = options.start_of_timeout() if has_timeout else None
+        if settings.in_use:
+            return drive_from_start(options, name, function, args, kwargs)
+        began = options.start_of_limits() if limits_time else None
         try:
             result = function(*args, **kwargs)
         except Exception as caught:  # noqa: BLE001 - the run decides about it
@@ -209,14 +233,17 @@ def _coroutine_function(function: Operation, name: str, options: Options) -> Any
 
         @wraps(function)
         async def run_from_start(*args: Any, **kwargs: Any) -> Any:
-            return await drive_async(Run(options, name), function, args, kwargs)
+            return await drive_from_start_async(options, name, function, args, kwargs)
 
         return run_from_start
 
-    budget = options.budget
+    limits_time, budget = options.limits_time, options.budget
 
     @wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if settings.in_use:
+            return await drive_from_start_async(options, name, function, args, kwargs)
+        began = options.start_of_limits() if limits_time else None
         try:
             result = await function(*args, **kwargs)
         except Exception as caught:  # noqa: BLE001 - the run decides about it
@@ -226,7 +253,9 @@ def _coroutine_function(function: Operation, name: str, options: Options) -> Any
                 budget.success()
             return result
         try:
-            return await drive_after_failure_async(options, name, error, function, args, kwargs)
+            return await drive_after_failure_async(
+                options, name, error, began, function, args, kwargs
+            )
         finally:
             del error
 

@@ -3,7 +3,8 @@
 What costs more than the operation itself is made only when needed. The same functions decide in
 each case:
 
-* Before the first failure there is no run: ``call()``.
+* Before the first failure there is no run: ``call()``. (If there are hooks, or settings of the
+  process: ``drive_from_start()``.)
 * While ``Options.classify()`` alone decides, and no wait follows, there is no run either:
   ``drive_after_failure()``.
 * Without hooks a driver makes attempts and waits as ``Run`` says: ``drive()``.
@@ -16,7 +17,7 @@ from types import CoroutineType
 
 from ..waiting import CHECKPOINT_EVERY, checkpoint
 from ._attempt_scope import attempt_scope
-from ._final_error import result_of
+from ._final_error import result_of, result_of_async
 from ._no_wait import active_no_wait
 from ._operation import (
     NO_KWARGS,
@@ -25,16 +26,52 @@ from ._operation import (
     not_awaitable,
     raise_coroutine_returned,
 )
+from ._options import Awaiting
 from ._run import CUT, REFUSED, Run
+from ._settings import settings
 from ._steps import END, Steps
 from ._wait import wait, wait_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
     from typing import Any
 
     from ._operation import Args, Kwargs, Operation
     from ._options import Options
+    from ._outcome import StopReason
+
+
+def drive_from_start(
+    options: Options,
+    name: str,
+    operation: Operation,
+    args: Args = (),
+    kwargs: Kwargs = NO_KWARGS,
+) -> Any:
+    """Call an operation as the options and the settings of the process say; see ``drive()``."""
+    if settings.in_use:
+        known = options.under_settings()
+        if known is None:
+            return operation(*args, **kwargs)
+        options = known
+    return drive(Run(options, name), operation, args, kwargs)
+
+
+def drive_from_start_async(
+    options: Options,
+    name: str,
+    operation: Operation,
+    args: Args = (),
+    kwargs: Kwargs = NO_KWARGS,
+) -> Awaitable[Any]:
+    """Return what awaits an operation as ``drive_from_start()`` calls one."""
+    if settings.in_use:
+        known = options.under_settings()
+        if known is None:
+            return operation(*args, **kwargs)  # type: ignore[no-any-return]
+        options = known
+    return drive_async(Run(options, name), operation, args, kwargs)
 
 
 def drive(
@@ -52,6 +89,7 @@ def drive(
         kwargs: Its keyword arguments.
     """
     error: Any = run.error  # of the last attempt, if attempts were made already
+    run.args, run.kwargs = args, kwargs
     try:
         if run.options.calls_hooks:
             return _perform_steps(run, operation, args, kwargs)
@@ -59,7 +97,7 @@ def drive(
             run.attempts += 1
             error = _attempt(run, operation, args, kwargs)
         while error is not None:
-            reason = run.after_failure(error)
+            reason: Any = run.after_failure(error)
             if reason is None and (run.delay or run.always_waits):
                 reason = wait(run)
             if reason is not None:
@@ -80,7 +118,9 @@ async def drive_async(
     kwargs: Kwargs = NO_KWARGS,
 ) -> Any:
     """Await an operation until the run ends, as ``drive()`` calls one."""
+    run.awaits = True
     error: Any = run.error
+    run.args, run.kwargs = args, kwargs
     try:
         if run.options.calls_hooks:
             return await _perform_steps_async(run, operation, args, kwargs)
@@ -88,20 +128,30 @@ async def drive_async(
             run.attempts += 1
             error = await _attempt_async(run, operation, args, kwargs)
         while error is not None:
-            reason = run.after_failure(error)
+            reason: Any = run.after_failure(error)
+            if reason.__class__ is Awaiting:
+                reason = await _answer(run, reason)
             if reason is None and (
                 run.delay or run.always_waits or run.attempts % CHECKPOINT_EVERY == 0
             ):
                 reason = await wait_async(run)
             if reason is not None:
                 run.end(reason)
-                return result_of(run)
+                return await result_of_async(run)
             run.attempts += 1
             error = await _attempt_async(run, operation, args, kwargs)
         return run.succeeded()
     finally:
         run.error = error = None  # as above
         run.refund()
+
+
+async def _answer(run: Run, awaiting: Any) -> StopReason | None:
+    """Return what ``on`` decides, which has to be awaited."""
+    try:
+        return run.after_answer(await awaiting())
+    except Exception as failure:  # noqa: BLE001 - of `on`: raised at the end
+        return run.fail(failure)
 
 
 def _perform_steps(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Any:
@@ -138,14 +188,52 @@ async def _perform_steps_async(run: Run, operation: Operation, args: Args, kwarg
                 steps.answer(error)
             error = None
             await steps.advance_async()
-        return result_of(run)
+        return await result_of_async(run)
     finally:
         steps.close()
         error = None
 
 
 def _attempt(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Exception | None:
-    """Make an attempt; return the ``error`` that ``Run.after_attempt()`` takes.
+    """Make an attempt, unless the circuit is open.
+
+    Returns:
+        The ``error`` that ``Run.after_attempt()`` takes.
+    """
+    if run.options.breaker is None:
+        return _call(run, operation, args, kwargs)
+    refused = run.ask_circuit()
+    if refused is not None:
+        return refused
+    try:
+        error = _call(run, operation, args, kwargs)
+    except BaseException as interrupt:
+        run.tell_circuit(interrupt)
+        raise
+    run.tell_circuit(error)
+    return error
+
+
+async def _attempt_async(
+    run: Run, operation: Operation, args: Args, kwargs: Kwargs
+) -> Exception | None:
+    """Make an attempt in a coroutine, as ``_attempt()`` does in a thread."""
+    if run.options.breaker is None:
+        return await _call_async(run, operation, args, kwargs)
+    refused = run.ask_circuit()
+    if refused is not None:
+        return refused
+    try:
+        error = await _call_async(run, operation, args, kwargs)
+    except BaseException as interrupt:
+        run.tell_circuit(interrupt)
+        raise
+    run.tell_circuit(error)
+    return error
+
+
+def _call(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Exception | None:
+    """Call the operation once; return what ``_attempt()`` returns.
 
     Raises:
         TypeError: The operation returned a coroutine.
@@ -164,10 +252,10 @@ def _attempt(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Exce
     return None
 
 
-async def _attempt_async(
+async def _call_async(
     run: Run, operation: Operation, args: Args, kwargs: Kwargs
 ) -> Exception | None:
-    """Make an attempt that may be cut; return what ``_attempt()`` returns.
+    """Call and await the operation once, unless it is cut; return what ``_attempt()`` returns.
 
     Raises:
         TypeError: What the operation returned cannot be awaited.
@@ -254,6 +342,7 @@ async def drive_after_failure_async(  # noqa: PLR0913, PLR0917 - as above
     options: Options,
     name: str,
     error: Exception,
+    began: float | None,
     operation: Operation,
     args: Args = (),
     kwargs: Kwargs = NO_KWARGS,
@@ -287,7 +376,7 @@ async def drive_after_failure_async(  # noqa: PLR0913, PLR0917 - as above
                 if plain:
                     raise not_awaitable(name, awaitable)
                 return result
-    run = Run(options, name, None, attempts)
+    run = Run(options, name, began, attempts)
     run.error = error
     del error
     return await drive_async(run, operation, args, kwargs)
@@ -295,9 +384,9 @@ async def drive_after_failure_async(  # noqa: PLR0913, PLR0917 - as above
 
 def call(options: Options, operation: Operation, name: str = "") -> Any:
     """Call ``operation()`` as the options say; if it succeeds, nothing else is called."""
-    if options.starts_early:
-        return drive(Run(options, name or name_of(operation)), operation)
-    began = options.start_of_timeout()
+    if options.starts_early or settings.in_use:
+        return drive_from_start(options, name or name_of(operation), operation)
+    began = options.start_of_limits()
     try:
         result = operation()
     except Exception as caught:  # noqa: BLE001 - the run decides about it
@@ -316,8 +405,9 @@ def call(options: Options, operation: Operation, name: str = "") -> Any:
 
 async def call_async(options: Options, operation: Operation, name: str = "") -> Any:
     """Await ``operation()`` as ``call()`` calls it."""
-    if options.starts_early or options.can_cut:
-        return await drive_async(Run(options, name or name_of(operation)), operation)
+    if options.starts_early or options.can_cut or settings.in_use:
+        return await drive_from_start_async(options, name or name_of(operation), operation)
+    began = options.start_of_limits()
     plain = False
     try:
         awaitable = operation()
@@ -333,7 +423,7 @@ async def call_async(options: Options, operation: Operation, name: str = "") -> 
         return result
     try:
         return await drive_after_failure_async(
-            options, name or name_of(operation), error, operation
+            options, name or name_of(operation), error, began, operation
         )
     finally:
         del error

@@ -5,12 +5,14 @@ from __future__ import annotations
 from .._errors import DeadlineExceeded
 from .._validation import counted, safe_repr
 from ._error_chain import append_cause, set_link
+from ._operation import is_awaitable
+from ._options import NO_FALLBACK
 from ._outcome import StopReason
 from ._run import REFUSED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
 
     from ._run import Run
 
@@ -18,11 +20,64 @@ _PREFIX = "gave up after "
 _WITHOUT_ERROR = {None, StopReason.SUCCEEDED, StopReason.INTERRUPTED}
 
 
+_WITHOUT_FALLBACK = {StopReason.CANCELLED, StopReason.FAILED}
+
+
 def result_of(run: Run) -> Any:
-    """Return the result of a run that has ended, or raise its error."""
+    """Return the result of a run that has ended, or its fallback, or raise its error."""
     final = take_final_error(run)
-    if final is None:
-        return run.result
+    try:
+        if final is None:
+            return run.result
+        if not _falls_back(run):
+            _raise(final)
+        return _fallback(run, final)
+    finally:
+        del final  # its traceback refers to this frame: a reference cycle
+
+
+async def result_of_async(run: Run) -> Any:
+    """Do what ``result_of()`` does; await what a function as ``fallback`` returned."""
+    final = take_final_error(run)
+    try:
+        if final is None:
+            return run.result
+        if not _falls_back(run):
+            _raise(final)
+        result = _fallback(run, final)
+        if not callable(run.options.fallback) or not is_awaitable(result):
+            return result
+        try:
+            return await result
+        except Exception as failure:
+            append_cause(failure, final)
+            raise
+    finally:
+        del final
+
+
+def _falls_back(run: Run) -> bool:
+    return (
+        run.options.fallback is not NO_FALLBACK
+        and run.reason not in _WITHOUT_FALLBACK
+        and not run.is_untouched
+    )
+
+
+def _fallback(run: Run, final: BaseException) -> Any:
+    fallback = run.options.fallback
+    if not callable(fallback):
+        return fallback
+    try:
+        return fallback(run.outcome())
+    except Exception as failure:
+        append_cause(failure, final)
+        raise
+    finally:
+        del final
+
+
+def _raise(final: BaseException) -> NoReturn:
     context = final.__context__
     try:
         raise final
@@ -36,6 +91,8 @@ def take_final_error(run: Run) -> BaseException | None:
     """Return the error to raise at the end, with a note that says why; None after a success."""
     if run.reason in _WITHOUT_ERROR:
         return None
+    if run.is_untouched:
+        return run.error  # type: ignore[no-any-return]
     last, failure, cut = run.error, run.failure, run.cut
     run.failure = run.cut = None
     if run.reason is StopReason.CANCELLED:
@@ -61,7 +118,7 @@ def take_final_error(run: Run) -> BaseException | None:
     return final  # type: ignore[no-any-return]
 
 
-def _why(run: Run) -> str:
+def _why(run: Run) -> str:  # noqa: PLR0911 - one for each reason
     options = run.options
     match run.reason:
         case StopReason.PERMANENT:
@@ -69,9 +126,18 @@ def _why(run: Run) -> str:
         case StopReason.NOT_RETRIED:
             return "on does not retry this error"
         case StopReason.MAX_ATTEMPTS:
-            return f"max_attempts is {options.max_attempts}"
+            return f"max_attempts is {run.max_attempts}"
+        case StopReason.MAX_ELAPSED_TIME:
+            why = f"max_elapsed_time of {options.max_elapsed_time!r} s"
+            if run.is_waiting:
+                return f"the next wait of {round(run.delay, 3)} s would end later than {why}"
+            return f"later than {why}"
         case StopReason.EXHAUSTED:
-            return f"the policy stopped: {safe_repr(options.backoff)}"
+            return f"the policy stopped: {safe_repr(run.policy)}"
+        case StopReason.CIRCUIT_OPEN:
+            if run.is_waiting:
+                return f"the circuit stays open longer than timeout={options.timeout!r} allows"
+            return "the circuit is open until a reset"
         case StopReason.BUDGET:
             return f"nothing left in {options.budget!r}"
     return f"{run.failed_component} failed"

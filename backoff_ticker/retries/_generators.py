@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial, wraps
 
 from .._sentinels import EMPTY, ENDED
-from ._drivers import call, call_async
+from ._drivers import call, call_async, drive_from_start, drive_from_start_async
+from ._settings import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,11 +51,14 @@ def retried_generator(function: Callable[..., Any], name: str, options: Options)
     """Return a generator function whose generators are retried until their first item."""
     options.raise_if_attempts_are_cut()
     options.raise_if_results_are_judged()
+    start = partial(_primed, function)
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        start = partial(_primed, partial(function, *args, **kwargs))
-        items, value = call(options, start, name)
+        if options.starts_early or settings.in_use:  # hooks may look at the arguments
+            items, value = drive_from_start(options, name, start, args, kwargs)
+        else:
+            items, value = call(options, partial(start, *args, **kwargs), name)
         return value if items is None else (yield from items)
 
     return wrapper
@@ -63,11 +67,14 @@ def retried_generator(function: Callable[..., Any], name: str, options: Options)
 def retried_async_generator(function: Callable[..., Any], name: str, options: Options) -> Any:
     """Return an async generator function whose generators are retried until their first item."""
     options.raise_if_results_are_judged()
+    start = partial(_primed_async, function)
 
     @wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
-        start = partial(_primed_async, partial(function, *args, **kwargs))
-        items, item = await call_async(options, start, name)
+        if options.starts_early or settings.in_use:
+            items, item = await drive_from_start_async(options, name, start, args, kwargs)
+        else:
+            items, item = await call_async(options, partial(start, *args, **kwargs), name)
         if item is ENDED:
             return
         try:
@@ -88,18 +95,22 @@ def retried_async_generator(function: Callable[..., Any], name: str, options: Op
     return wrapper
 
 
-def _primed(make: Callable[[], Generator[Any, Any, Any]]) -> tuple[_PrimedGenerator | None, object]:
+def _primed(
+    make: Callable[..., Generator[Any, Any, Any]], /, *args: Any, **kwargs: Any
+) -> tuple[_PrimedGenerator | None, object]:
     """Start a generator; return it, or None and what it returned without yielding."""
-    generator = make()
+    generator = make(*args, **kwargs)
     try:
         return _PrimedGenerator(generator, next(generator)), None
     except StopIteration as end:
         return None, end.value
 
 
-async def _primed_async(make: Callable[[], Items]) -> tuple[Items, object]:
+async def _primed_async(
+    make: Callable[..., Items], /, *args: Any, **kwargs: Any
+) -> tuple[Items, object]:
     """Start an async generator; return it and its first item, ``ENDED`` if it has none."""
-    generator = make()
+    generator = make(*args, **kwargs)
     try:
         return generator, await generator.__anext__()
     except StopAsyncIteration:

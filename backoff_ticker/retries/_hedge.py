@@ -5,12 +5,13 @@ from __future__ import annotations
 from .._errors import Permanent
 from ..channels import Channel, select_async
 from ..waiting import cancelled_error, checkpoint, current_loop
-from ._final_error import result_of
+from ._final_error import result_of_async
 from ._hedging import CUT_FOR, MAX_ATTEMPTS, Hedging
 from ._operation import is_awaitable, name_of, not_awaitable, require_operation
-from ._options import HEDGE_OPTIONS, Options
+from ._options import HEDGE_OPTIONS, Awaiting, Options
 from ._outcome import StopReason
 from ._run import Run
+from ._settings import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +80,13 @@ async def hedge_call_async(
         {"max_attempts": MAX_ATTEMPTS, **options},
         allowed=HEDGE_OPTIONS,
     )
+    if settings.in_use:
+        known = checked.under_settings()
+        if known is None:
+            return await operation()
+        checked = known
     run = Run(checked, name_of(operation))
+    run.awaits = True
     tasks = _Tasks(run, operation)
     try:
         result: T = await _result(Hedging(run, tasks.launch), tasks)
@@ -105,7 +112,7 @@ async def _result(hedging: Hedging, tasks: _Tasks) -> Any:
             hedging.end(StopReason.SUCCEEDED)
     except Exception as failure:  # noqa: BLE001 - of the policy, or of what judges
         hedging.end(run.fail(failure))
-    return result_of(run)
+    return await result_of_async(run)
 
 
 async def _decide(hedging: Hedging, tasks: _Tasks) -> StopReason:
@@ -113,7 +120,7 @@ async def _decide(hedging: Hedging, tasks: _Tasks) -> StopReason:
     reason = None
     while reason is None:
         # No variable here holds the task: its error would refer back to it.
-        reason = _handle(await _next_end(hedging, tasks), hedging, tasks)
+        reason = await _handle(await _next_end(hedging, tasks), hedging, tasks)
     return reason
 
 
@@ -131,7 +138,9 @@ async def _next_end(hedging: Hedging, tasks: _Tasks) -> asyncio.Task[Any] | None
     return ended.receive_nowait() if len(ended) else None
 
 
-def _handle(task: asyncio.Task[Any] | None, hedging: Hedging, tasks: _Tasks) -> StopReason | None:
+async def _handle(
+    task: asyncio.Task[Any] | None, hedging: Hedging, tasks: _Tasks
+) -> StopReason | None:
     """Act on what ``_next_end()`` returned; return why the call is over, None if it is not."""
     if task is None:
         return None if tasks.about_to_end() else hedging.after_wait()
@@ -139,8 +148,12 @@ def _handle(task: asyncio.Task[Any] | None, hedging: Hedging, tasks: _Tasks) -> 
         if task.cancelled():
             task.result()  # raises: the attempt cancelled itself, not this call
         if task.exception() is not None:
-            return hedging.after_end(task.exception())
-        return hedging.after_end(None, task.result())
+            reason = hedging.after_end(task.exception())
+        else:
+            reason = hedging.after_end(None, task.result())
+        if isinstance(reason, Awaiting):
+            return hedging.after_answer(await reason())
+        return reason
     finally:
         del task
 
@@ -152,7 +165,10 @@ async def _still_succeeds(hedging: Hedging, tasks: _Tasks) -> bool:
     while tasks.running or len(tasks.ended):
         task = await tasks.ended.receive_async()
         if not came and not task.cancelled() and task.exception() is None:
-            came = hedging.accepts(task.result())
+            accepted = hedging.accepts(task.result())
+            if isinstance(accepted, Awaiting):
+                accepted = hedging.run.options.parse_judgement(await accepted())
+            came = accepted
     return came
 
 
@@ -181,6 +197,19 @@ class _Tasks:
         task.add_done_callback(self._note_end)
 
     async def _attempt(self) -> Any:
+        breaker = self._run.options.breaker
+        if breaker is None:
+            return await self._call()
+        ticket = breaker.allow()
+        try:
+            result = await self._call()
+        except BaseException as error:
+            breaker.record(ticket, error)
+            raise
+        breaker.record(ticket)
+        return result
+
+    async def _call(self) -> Any:
         self._calls += 1
         awaitable = self._operation()
         if not is_awaitable(awaitable):

@@ -18,6 +18,7 @@ from ._operation import coroutine_returned, name_of, require_operation
 from ._options import HEDGE_OPTIONS, Options
 from ._outcome import StopReason
 from ._run import Run
+from ._settings import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ..cancellation import CancellationToken
     from ..policies import BackOff
     from ._budget import RetryBudget
+    from ._circuit_breaker import CircuitBreaker
     from ._option_types import HedgeOptions
 
     T = TypeVar("T")
@@ -100,6 +102,11 @@ def hedge_call(
     if pool is not None:
         _require_thread_pool(pool)
     raise_if_loop_runs("hedge_call()", "await hedge_call_async()")
+    if settings.in_use:
+        known = checked.under_settings()
+        if known is None:
+            return operation()
+        checked = known
     run = Run(checked, name_of(operation))
     threads = _Threads(run, operation, pool)
     try:
@@ -169,7 +176,8 @@ def _handle(attempt: _Attempt, hedging: Hedging, threads: _Threads) -> StopReaso
         if isinstance(error, Cancelled) and attempt.token.cancelled:
             reason = hedging.limit_reached()  # it ended as told: that is no failure
         threads.forget(attempt)
-        return reason or hedging.after_end(error, attempt.result)
+        answer: Any = reason or hedging.after_end(error, attempt.result)
+        return answer  # type: ignore[no-any-return]
     finally:
         del error  # its traceback refers to this frame: a reference cycle
 
@@ -193,7 +201,7 @@ def _has_succeeded(hedging: Hedging, threads: _Threads) -> bool:
     while not came and len(threads.ended):
         attempt = threads.ended.receive_nowait()
         if attempt.take_error() is None:
-            came = hedging.accepts(attempt.result)
+            came = hedging.accepts(attempt.result) is True
     return came
 
 
@@ -270,6 +278,7 @@ class _Attempt:
     """
 
     __slots__ = (
+        "_breaker",
         "_budget",
         "_claims",
         "_ended",
@@ -288,6 +297,7 @@ class _Attempt:
         self._name = run.name
         self._is_first = run.attempts == 1
         self._budget: RetryBudget | None = None if self._is_first else run.options.budget
+        self._breaker: CircuitBreaker | None = run.options.breaker
         self._ended = ended
         self._claims = [None]  # whoever pops it makes the attempt, or prevents it
         self._future: Future[Any] | None = None
@@ -309,14 +319,28 @@ class _Attempt:
             if token is not None and token.cancelled:
                 self._refund()  # the caller is about to find it cancelled, too
                 return
-            result = self._operation()
-            self.result = result
-            if result.__class__ is CoroutineType:
-                instead = "use await hedge_call_async()"
-                self._error = Permanent(coroutine_returned(self._name, result, instead))
+            if self._breaker is None:
+                self._call()
+            else:
+                self._call_through(self._breaker)
         except BaseException as error:  # noqa: BLE001 - the caller decides about it
             self._error = error
         self._tell()
+
+    def _call(self) -> None:
+        result = self.result = self._operation()
+        if result.__class__ is CoroutineType:
+            instead = "use await hedge_call_async()"
+            raise Permanent(coroutine_returned(self._name, result, instead))
+
+    def _call_through(self, breaker: CircuitBreaker) -> None:
+        ticket = breaker.allow()
+        try:
+            self._call()
+        except BaseException as error:
+            breaker.record(ticket, error)
+            raise
+        breaker.record(ticket)
 
     def _tell(self) -> None:
         try:

@@ -5,7 +5,8 @@ Nothing here waits. A driver starts the attempts, waits, and tells how they ende
 
 from __future__ import annotations
 
-from .._errors import RejectedResult
+from .._errors import CircuitOpen, RejectedResult
+from ._options import Awaiting
 from ._outcome import StopReason
 
 TYPE_CHECKING = False
@@ -14,9 +15,8 @@ if TYPE_CHECKING:
     from typing import Any, Final
 
     from ..cancellation import CancellationToken
+    from ..policies import BackOff
     from ._run import Run
-
-    Demand = StopReason | float | None
 
 MAX_ATTEMPTS = 5
 """As many attempts as gRPC allows."""
@@ -55,16 +55,27 @@ class Hedging:
         self._launch()
         self._pending += 1
         self._due = None
-        if self._no_more is None and run.attempts == run.options.max_attempts:
+        if self._no_more is None and run.attempts == run.max_attempts:
             self._no_more = StopReason.MAX_ATTEMPTS
         if self._no_more is None:
             self._no_more = run.poll_policy()
         if self._no_more is None:
-            self._due = run.clock.monotonic() + run.delay
+            self._plan(run.delay)
+
+    def _plan(self, delay: float) -> None:
+        """Set when the next attempt is due, if it may begin then."""
+        run = self.run
+        due = run.clock.monotonic() + delay
+        if run.last_start is not None and due > run.last_start:
+            self._no_more, self._due = StopReason.MAX_ELAPSED_TIME, None
+        else:
+            self._due = due
 
     def _start_another(self) -> None:
-        options = self.run.options
-        if options.budget is not None and not options.budget.try_acquire():
+        options, run = self.run.options, self.run
+        if run.last_start is not None and run.clock.monotonic() > run.last_start:
+            self._no_more, self._due = StopReason.MAX_ELAPSED_TIME, None
+        elif options.budget is not None and not options.budget.try_acquire():
             self._no_more, self._due = StopReason.BUDGET, None
         else:
             self.start()
@@ -98,7 +109,9 @@ class Hedging:
             self._start_another()
         return over
 
-    def after_end(self, error: BaseException | None, result: Any = None) -> StopReason | None:
+    def after_end(
+        self, error: BaseException | None, result: Any = None
+    ) -> StopReason | Awaiting | None:
         """Decide what follows the end of an attempt.
 
         Args:
@@ -106,7 +119,7 @@ class Hedging:
             result: What it returned.
 
         Returns:
-            As ``after_wait()``.
+            As ``after_wait()``; an ``Awaiting``: ``after_answer()`` decides, once that was awaited.
 
         Raises:
             BaseException: The attempt raised it, and it is no ``Exception``.
@@ -116,21 +129,36 @@ class Hedging:
         self._pending -= 1
         try:
             if error is None:
-                if self.accepts(result):
-                    return StopReason.SUCCEEDED
-                return self._after_failure(run.classify(RejectedResult(result), rejected=True))
-            if isinstance(error, Exception):
-                return self._after_failure(run.classify(error))
-            raise error
+                accepted = self.accepts(result)
+                return (
+                    accepted if isinstance(accepted, Awaiting) else self._after_judgement(accepted)
+                )
+            if not isinstance(error, Exception):
+                raise error
+            demand = run.classify(error)
+            return demand if isinstance(demand, Awaiting) else self._after_failure(demand)
         finally:
             del error  # its traceback refers to this frame: a reference cycle
 
-    def accepts(self, result: Any) -> bool:
+    def after_answer(self, answer: object) -> StopReason | None:
+        """Decide what follows an attempt, given what a predicate's awaitable returned."""
+        run = self.run
+        if run.failing_component != "on":
+            return self._after_judgement(run.options.parse_judgement(answer))
+        return self._after_failure(run.parse_answer(answer))
+
+    def _after_judgement(self, accepted: bool) -> StopReason | None:  # noqa: FBT001 - an answer
+        if accepted:
+            return StopReason.SUCCEEDED
+        self.run.error = RejectedResult(self.run.result)
+        return self._after_failure(None)
+
+    def accepts(self, result: Any) -> bool | Awaiting:
         """Return whether what an attempt returned is good; it is the result of the run then."""
         self.run.result = result
         return self.run.accepts_result()
 
-    def _after_failure(self, demand: Demand) -> StopReason | None:
+    def _after_failure(self, demand: StopReason | float | BackOff | None) -> StopReason | None:
         """Start another attempt after one failed.
 
         Args:
@@ -141,10 +169,18 @@ class Hedging:
         run = self.run
         over = self.limit_reached()
         if over is None and self._no_more is None:
-            if demand is None:
+            if isinstance(run.error, CircuitOpen) and self._due is not None:
+                # As planned, but not before the circuit lets calls through.
+                planned = self._due - run.clock.monotonic()
+                self._plan(max(planned, run.error.seconds or 0.0))
+            elif demand is None:
                 self._start_another()
+            elif isinstance(demand, float):
+                self._plan(demand)
             else:
-                self._due = run.clock.monotonic() + demand
+                self._no_more, self._due = run.poll_policy(demand), None
+                if self._no_more is None:
+                    self._plan(run.delay)
         if self._pending:
             return None  # these may still succeed
         due = self._due

@@ -5,14 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable, Mapping
     from datetime import timedelta
 
     from ..cancellation import CancellationToken
     from ..channels import TimerLike
     from ..clock import Clock
+    from ..policies import BackOff
     from ._budget import RetryBudget
+    from ._circuit_breaker import CircuitBreaker
     from ._outcome import Outcome
+
+
+if TYPE_CHECKING:
+    Notify = Callable[[Exception, float], object]
+    Hook = Callable[[Outcome], object]
 
 
 class HedgeOptions(TypedDict, total=False):
@@ -26,15 +33,22 @@ class HedgeOptions(TypedDict, total=False):
     on: (
         type[Exception]
         | tuple[type[Exception], ...]
-        | Callable[[Exception], bool | float | timedelta]
+        | Mapping[type[Exception], BackOff | bool]
+        | Callable[
+            [Exception],
+            bool | float | timedelta | BackOff | Awaitable[bool | float | timedelta | BackOff],
+        ]
     )
     until: Callable[[Any], object] | None
     retry_if: Callable[[Any], object] | None
     token: CancellationToken | None
     timeout: float | timedelta | None
+    max_elapsed_time: float | timedelta | None
     max_attempts: int | None
     max_retry_after: float | timedelta | None
+    fallback: Any
     budget: RetryBudget | None
+    breaker: CircuitBreaker | None
     clock: Clock | None
 
 
@@ -52,9 +66,9 @@ class RetryOptions(HedgeOptions, total=False):
     """
 
     attempt_timeout: float | timedelta | None
-    notify: Callable[[Exception, float], object] | None
-    on_attempt: Callable[[Outcome], object] | None
-    on_retry: Callable[[Outcome], object] | None
-    on_success: Callable[[Outcome], object] | None
-    on_give_up: Callable[[Outcome], object] | None
+    notify: Notify | list[Notify] | tuple[Notify, ...] | None
+    on_attempt: Hook | list[Hook] | tuple[Hook, ...] | None
+    on_retry: Hook | list[Hook] | tuple[Hook, ...] | None
+    on_success: Hook | list[Hook] | tuple[Hook, ...] | None
+    on_give_up: Hook | list[Hook] | tuple[Hook, ...] | None
     timer: TimerLike | None

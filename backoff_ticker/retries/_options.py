@@ -3,32 +3,74 @@
 from __future__ import annotations
 
 import sys
-from types import CoroutineType
+from collections.abc import Mapping
 
-from .._errors import BackoffTickerError, Cancelled, DeadlineExceeded, RetryAfter
+from .._errors import (
+    BackoffTickerError,
+    Cancelled,
+    CircuitOpen,
+    CircuitState,
+    DeadlineExceeded,
+    RetryAfter,
+)
 from .._validation import as_count, as_seconds, safe_repr, unknown_option
 from ..cancellation import CancellationToken, any_of, require_token
 from ..channels import require_timer
 from ..clock import resolve_clock
-from ..policies import ExponentialBackOff, copy_policy, is_immutable, require_policy, token_of
+from ..policies import (
+    ExponentialBackOff,
+    copy_policy,
+    is_immutable,
+    is_policy,
+    require_policy,
+    token_of,
+)
 from ._budget import RetryBudget
 from ._error_chain import find_permanent
+from ._operation import is_awaitable
 from ._outcome import StopReason
+from ._settings import HOOKS, as_hooks, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable
     from datetime import timedelta
-    from typing import Any
+    from typing import Any, Final
 
     from ..channels import TimerLike
     from ..clock import Clock
     from ..policies import BackOff
-    from ._outcome import Outcome
+    from ._settings import Hooks
 
 
 _SIX_HOURS = 21_600.0
 _PACKAGE = __name__.partition(".")[0] + "."
+
+
+NO_FALLBACK: Final = object()
+"""The default of ``fallback``, of which None is a valid value."""
+
+
+class Awaiting:
+    """Stands for the answer of a predicate that has to be awaited first.
+
+    Calling it returns the awaitable.
+
+    Args:
+        awaitable: What the predicate returned.
+    """
+
+    __slots__ = ("_awaitable",)
+
+    def __init__(self, awaitable: Any) -> None:
+        self._awaitable = awaitable
+
+    def __call__(self) -> Any:
+        return self._awaitable
+
+
+if TYPE_CHECKING:
+    Demand = StopReason | float | BackOff | Awaiting | None
 
 
 class Options:
@@ -40,11 +82,14 @@ class Options:
     Attributes:
         backoff: The policy; each run makes a copy.
         is_immutable: Whether the policy has no state, so that runs share it without a copy.
+        is_off: Whether these are the options of a loop while retries are switched off: its one
+            attempt is all, and its error passes as it is.
         calls_hooks: Whether functions of the user are called between attempts: hooks, ``notify``,
             ``until`` or ``retry_if``.
         can_cut: Whether something may cut an attempt of a coroutine: a token or a limit of time.
         starts_early: Whether a run in a thread begins before the first attempt, not after its
-            failure: if there are hooks to call, or a deadline whose clock has to be compared.
+            failure: if there are hooks to call, a circuit breaker to ask, or a deadline whose clock
+            has to be compared.
         attempts_at_once: The numbers of the attempts that follow a failure without a wait. Empty
             unless only ``classify()`` and a token decide about them: there is no policy to poll,
             no limit to compare and no hook to call. None: not known yet.
@@ -62,6 +107,7 @@ class Options:
     # Defaults are attributes of the class, so that a call without options need not set them.
     backoff: BackOff = ExponentialBackOff()
     is_immutable: bool = False
+    is_off: bool = False
     calls_hooks: bool = False
     can_cut: bool = False
     starts_early: bool = False
@@ -72,16 +118,20 @@ class Options:
     token: CancellationToken | None = None
     timeout: float | None = None
     attempt_timeout: float | None = None
+    max_elapsed_time: float | None = None
     max_attempts: int | None = None
     max_retry_after: float | None = _SIX_HOURS
-    notify: Callable[[Exception, float], object] | None = None
-    on_attempt: Callable[[Outcome], object] | None = None
-    on_retry: Callable[[Outcome], object] | None = None
-    on_success: Callable[[Outcome], object] | None = None
-    on_give_up: Callable[[Outcome], object] | None = None
+    notify: tuple[Callable[[Exception, float], object], ...] | None = None
+    on_attempt: Hooks | None = None
+    on_retry: Hooks | None = None
+    on_success: Hooks | None = None
+    on_give_up: Hooks | None = None
+    fallback: Any = NO_FALLBACK
     budget: RetryBudget | None = None
+    breaker: Any = None  # a CircuitBreaker, whose module imports this one
     clock: Clock | None = None
     timer: TimerLike | None = None
+    _with_defaults: tuple[object, Options] | None = None
 
     def __init__(
         self,
@@ -92,11 +142,17 @@ class Options:
     ) -> None:
         self._what = what
         # On the instance, because classify() reads it: faster there than on the class.
-        self._on_types: Any = Exception
+        self._on_types: Any = Exception  # None: `on` is a function or a mapping
+        self._rules: Mapping[type, Any] | None = None
+        self._covers_cancelled = False
         if options:
             self._check(options, _CHECKS if allowed is None else allowed)
         if backoff is not None:
             self._check_policy(backoff)
+        if self._rules is not None:
+            for kind, rule in self._rules.items():
+                if not isinstance(rule, bool):
+                    self._check_copy_and_token(f"on[{kind.__name__}]", rule)
         token = self.token
         if token is not None:
             self.can_cut = True
@@ -107,32 +163,49 @@ class Options:
             if name not in allowed:
                 known = [option for option in _CHECKS if option in allowed]
                 raise TypeError(f"{unknown_option(self._what, name, known)}{self._hint()}")
-            if value is None and name != "on":
+            if value is None and name not in _NONE_IS_NOT_ABSENT:
                 setattr(self, name, None)
                 continue
-            setattr(self, name, _CHECKS[name](name, value))
+            checked = _CHECKS[name](name, value)
+            setattr(self, name, checked)
             if name == "on":
-                self._on_types = value if isinstance(value, (type, tuple)) else None
-            elif name in _CALLED_BETWEEN_ATTEMPTS:
+                self._use_on(value)
+            elif name in _CALLED_BETWEEN_ATTEMPTS and checked is not None:
                 self.calls_hooks = self.starts_early = True
             elif name in ("timeout", "attempt_timeout"):
                 self.can_cut = True
+            elif name == "breaker":
+                self.starts_early = True
         if self.until is not None and self.retry_if is not None:
             raise TypeError(f"{self._what} takes until or retry_if, not both")
+
+    def _use_on(self, on: Any) -> None:
+        self._on_types = on if isinstance(on, (type, tuple)) else None
+        if isinstance(on, Mapping):
+            self._rules = dict(on)
+        elif self._on_types is None:
+            self._covers_cancelled = True  # a function decides about every error itself
+            return
+        self._covers_cancelled = any(issubclass(kind, Cancelled) for kind in _types_of(on))
 
     def _check_policy(self, backoff: BackOff) -> None:
         """Store the policy, and combine its token with the one that was given."""
         self.backoff = backoff
-        if is_immutable(backoff):
-            self.is_immutable = True
+        self.is_immutable = is_immutable(backoff)
+        if self.is_immutable:
             return
         try:
             require_policy("backoff", backoff)
         except TypeError as error:
             raise TypeError(f"{error}{self._hint()}") from None
-        if not type(backoff).__module__.startswith(_PACKAGE):
-            copy_policy("backoff", backoff)  # raises now, not at the first failure, if it must
-        token = token_of(backoff)
+        self._check_copy_and_token("backoff", backoff)
+
+    def _check_copy_and_token(self, name: str, policy: BackOff) -> None:
+        if not type(policy).__module__.startswith(_PACKAGE):
+            copy_policy(name, policy)  # raises now, not at the first failure, if it must
+        self._obey(token_of(policy))
+
+    def _obey(self, token: CancellationToken | None) -> None:
         if token is not None and token is not self.token:
             self.token = token if self.token is None else any_of(token, self.token)
 
@@ -143,14 +216,42 @@ class Options:
             "; functools.partial(...) gives arguments to the operation" if takes_operation else ""
         )
 
+    def under_settings(self) -> Options | None:
+        """Return these options with the default hooks and token of the process.
+
+        None: retries are switched off.
+        """
+        if not settings.active:
+            return None
+        version = settings.version
+        made = self._with_defaults
+        if made is None or made[0] is not version:
+            made = self._with_defaults = version, self._make_with_defaults()
+        return made[1]
+
+    def _make_with_defaults(self) -> Options:
+        made = object.__new__(Options)
+        made.__dict__.update(self.__dict__, _with_defaults=None)
+        for name, hooks in settings.hooks.items():
+            setattr(made, name, (*(getattr(self, name) or ()), *hooks))
+            made.calls_hooks = True
+        made._obey(settings.token)
+        made.can_cut = made.can_cut or made.token is not None
+        return made
+
     @property
     def judges_results(self) -> bool:
         """Whether ``until`` or ``retry_if`` is given."""
         return self.until is not None or self.retry_if is not None
 
-    def start_of_timeout(self) -> float | None:
-        """Return the current time, if ``timeout`` counts from it; else None."""
-        return None if self.timeout is None else resolve_clock(self.clock).monotonic()
+    @property
+    def limits_time(self) -> bool:
+        """Whether a limit of time counts from the start of the first attempt."""
+        return self.timeout is not None or self.max_elapsed_time is not None
+
+    def start_of_limits(self) -> float | None:
+        """Return the current time, if a limit of time counts from it; else None."""
+        return resolve_clock(self.clock).monotonic() if self.limits_time else None
 
     def raise_if_attempts_are_cut(self) -> None:
         """Raise a TypeError for ``attempt_timeout``: only a coroutine can be cut."""
@@ -161,21 +262,32 @@ class Options:
             )
 
     def raise_if_results_are_judged(self) -> None:
-        """Raise a TypeError for ``until`` and ``retry_if``: a generator has no result."""
-        if self.judges_results:
-            raise TypeError(f"{self._what} got until or retry_if, but decorates a generator")
+        """Raise a TypeError for options about a result: a generator has none."""
+        for name in ("until", "retry_if"):
+            if getattr(self, name) is not None:
+                raise TypeError(f"{self._what} got {name}, but decorates a generator")
+        if self.fallback is not NO_FALLBACK:
+            raise TypeError(f"{self._what} got fallback, but decorates a generator")
 
-    def classify(self, error: Exception) -> StopReason | float | None:
+    def classify(  # noqa: PLR0911 - one for each rule
+        self, error: Exception, *, was_cut: bool = False
+    ) -> Demand:
         """Return whether, and when, an error is retried, apart from all limits.
 
         Types in ``on`` do not cover a ``Cancelled``, since that work was stopped on purpose, unless
         they name it or a deadline stopped the work.
 
+        Args:
+            error: The error of an attempt.
+            was_cut: Whether ``attempt_timeout`` cut it: only a function, or a rule for the type,
+                then says that it is not retried.
+
         Returns:
-            Why it must not be retried; else the seconds to wait, None: as the policy says.
+            Why it must not be retried; else the seconds to wait, the policy to ask, or None: as the
+            policy of the retry says.
 
         Raises:
-            TypeError, ValueError: ``on`` returned neither a bool nor a duration.
+            TypeError, ValueError: ``on`` returned none of what it may.
             Exception: ``on`` raised it.
         """
         types = self._on_types
@@ -185,20 +297,33 @@ class Options:
                 return StopReason.PERMANENT
             if isinstance(error, RetryAfter):
                 return self._clamped(error.seconds)
+            if isinstance(error, CircuitOpen):
+                if error.seconds is None and error.state is CircuitState.OPEN:
+                    return StopReason.CIRCUIT_OPEN
+                if self.breaker is not None and error.breaker is self.breaker:
+                    return None
             if (
                 isinstance(error, Cancelled)
                 and not isinstance(error, DeadlineExceeded)
-                and types is not None
-                and not any(issubclass(kind, Cancelled) for kind in _as_tuple(types))
+                and not self._covers_cancelled
             ):
                 return StopReason.NOT_RETRIED
         if types is not None:
-            return None if isinstance(error, types) else StopReason.NOT_RETRIED
-        answer = self.on(error)
-        _check_not_coroutine("on", answer)
+            return None if was_cut or isinstance(error, types) else StopReason.NOT_RETRIED
+        if self._rules is None:
+            return self.parse_answer(self.on(error))
+        named = (self._rules[kind] for kind in type(error).__mro__ if kind in self._rules)
+        return self.parse_answer(next(named, was_cut))
+
+    def parse_answer(self, answer: Any) -> Demand:
+        """Return what an answer of ``on`` means, as ``classify()`` does."""
         if isinstance(answer, bool):
             return None if answer else StopReason.NOT_RETRIED
-        expected = "a bool, seconds >= 0 or a timedelta"
+        if is_awaitable(answer):
+            return Awaiting(answer)
+        if is_policy(answer):
+            return answer  # type: ignore[no-any-return]
+        expected = "a bool, seconds >= 0, a timedelta or a BackOff"
         return self._clamped(as_seconds("what on returns", answer, expected))
 
     def find_attempts_at_once(self) -> range:
@@ -209,35 +334,35 @@ class Options:
         types = self._on_types
         only_errors_decide = (
             self.budget is None
-            and self.timeout is None
+            and self.breaker is None
+            and not self.limits_time
             and self.timer is None
             and not self.calls_hooks
             and self.is_immutable
             and self.backoff.next_backoff() == 0.0
             and types is not None
             # A metaclass may run code of its own, which may fail, in isinstance().
-            and all(type(kind) is type for kind in _as_tuple(types))
+            and all(type(kind) is type for kind in _types_of(types))
         )
         last = self.max_attempts or sys.maxsize - 1  # a range of larger numbers is slower
         self.attempts_at_once = range(2, last + 1 if only_errors_decide else 0)
         return self.attempts_at_once
 
-    def accepts(self, result: object) -> bool:
-        """Return what ``until`` or ``retry_if`` says of a result.
+    def accepts(self, result: object) -> bool | Awaiting:
+        """Return whether ``until`` or ``retry_if`` accepts a result.
 
         Raises:
-            TypeError: The function is a coroutine function.
             Exception: The function raised it.
         """
-        if self.until is not None:
-            answer = self.until(result)
-            _check_not_coroutine("until", answer)
-            return bool(answer)
-        if self.retry_if is not None:
-            answer = self.retry_if(result)
-            _check_not_coroutine("retry_if", answer)
-            return not answer
-        return True
+        judge = self.until or self.retry_if
+        if judge is None:
+            return True
+        answer = judge(result)
+        return Awaiting(answer) if is_awaitable(answer) else self.parse_judgement(answer)
+
+    def parse_judgement(self, answer: object) -> bool:
+        """Return whether a result is accepted, from the answer of ``until`` or ``retry_if``."""
+        return bool(answer) if self.until is not None else not answer
 
     def _clamped(self, seconds: float) -> float:
         """Return a wait that the operation or ``on`` asked for, at most ``max_retry_after``."""
@@ -245,18 +370,12 @@ class Options:
         return seconds if most is None else min(seconds, most)
 
 
-def _as_tuple(on: type | tuple[type, ...]) -> tuple[type, ...]:
-    return on if isinstance(on, tuple) else (on,)
-
-
-def _check_not_coroutine(name: str, answer: object) -> None:
-    if isinstance(answer, CoroutineType):
-        answer.close()
-        raise TypeError(f"{name} must be a plain function, not a coroutine function")
+def _types_of(on: type | tuple[type, ...] | Mapping[type, object]) -> Iterable[type]:
+    return (on,) if isinstance(on, type) else on
 
 
 def _as_on(name: str, value: object) -> object:
-    for kind in value if isinstance(value, tuple) else (value,):
+    for kind in value if isinstance(value, (tuple, Mapping)) else (value,):
         if isinstance(kind, type) and issubclass(kind, Exception):
             continue
         if isinstance(kind, type) and issubclass(kind, BaseException):
@@ -266,9 +385,20 @@ def _as_on(name: str, value: object) -> object:
             )
         if isinstance(kind, type) or kind is not value or not callable(value):
             raise TypeError(
-                f"{name} must be an exception type, a tuple of them, or a function of an error, "
-                f"not {safe_repr(value)}"
+                f"{name} must be an exception type, a tuple of them, a mapping from them to "
+                f"policies or bools, or a function of an error, not {safe_repr(value)}"
             )
+    if isinstance(value, Mapping):
+        for kind, rule in value.items():
+            if not isinstance(rule, bool) and not is_policy(rule):
+                raise TypeError(
+                    f"{name}[{kind.__name__}] must be True, False or a BackOff, "
+                    f"not {safe_repr(rule)}"
+                )
+    return value
+
+
+def _as_fallback(name: str, value: object) -> object:  # noqa: ARG001 - all checks take a name
     return value
 
 
@@ -297,6 +427,13 @@ def _as_budget(name: str, value: object) -> object:
     return value
 
 
+def _as_breaker(name: str, value: object) -> object:
+    methods = ("allow", "record", "release")
+    if isinstance(value, type) or not all(callable(getattr(value, m, None)) for m in methods):
+        raise TypeError(f"{name} must be a CircuitBreaker or None, not {safe_repr(value)}")
+    return value
+
+
 def _as_clock(name: str, value: Clock) -> Clock:  # noqa: ARG001 - all checks take a name
     return resolve_clock(value)
 
@@ -306,11 +443,11 @@ def _as_timer(name: str, value: object) -> object:
     return value
 
 
-_HOOKS = ("on_attempt", "on_retry", "on_success", "on_give_up")
+_CALLED_BETWEEN_ATTEMPTS = {"until", "retry_if", "notify", *HOOKS}
 
-_CALLED_BETWEEN_ATTEMPTS = {"until", "retry_if", "notify", *_HOOKS}
+_NONE_IS_NOT_ABSENT = {"on", "fallback"}
 
-# None means that an option is absent; only ``on`` must not be None.
+# None means that an option is absent, but for those just named.
 _CHECKS: dict[str, Callable[[str, Any], object]] = {
     "on": _as_on,
     "until": _as_callable,
@@ -318,14 +455,19 @@ _CHECKS: dict[str, Callable[[str, Any], object]] = {
     "token": _as_token,
     "timeout": _as_limit,
     "attempt_timeout": _as_limit,
+    "max_elapsed_time": _as_limit,
     "max_attempts": _as_max_attempts,
     "max_retry_after": _as_limit,
-    "notify": _as_callable,
-    **dict.fromkeys(_HOOKS, _as_callable),
+    **dict.fromkeys(("notify", *HOOKS), as_hooks),
+    "fallback": _as_fallback,
     "budget": _as_budget,
+    "breaker": _as_breaker,
     "clock": _as_clock,
     "timer": _as_timer,
 }
 
-HEDGE_OPTIONS = frozenset(_CHECKS) - {"attempt_timeout", "notify", "timer", *_HOOKS}
+LOOP_OPTIONS = frozenset(_CHECKS) - {"fallback"}
+"""The options of a loop, which has no result that a fallback could stand for."""
+
+HEDGE_OPTIONS = frozenset(_CHECKS) - {"attempt_timeout", "notify", "timer", *HOOKS}
 """The options that make sense for attempts that run side by side."""

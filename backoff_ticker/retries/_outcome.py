@@ -7,7 +7,7 @@ from collections import namedtuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NamedTuple
+    from typing import Any, NamedTuple
 
 
 class StopReason(enum.StrEnum):
@@ -35,6 +35,10 @@ class StopReason(enum.StrEnum):
     """The policy returned ``STOP``."""
     DEADLINE = "deadline"
     """``timeout`` was reached, or would have been by the next wait."""
+    MAX_ELAPSED_TIME = "max_elapsed_time"
+    """``max_elapsed_time`` has passed, or would have before the next attempt."""
+    CIRCUIT_OPEN = "circuit_open"
+    """The circuit of ``breaker`` stays open until a reset, or longer than ``timeout`` allows."""
     CANCELLED = "cancelled"
     """A token was cancelled, or its deadline passed."""
     BUDGET = "budget"
@@ -83,7 +87,24 @@ class Outcome(_OutcomeFields):
         last_error: The error of the last attempt that failed; None if none did.
     """
 
-    __slots__ = ()
+    # No __slots__: the arguments of the operation are in the __dict__.
+
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """The positional arguments of the operation, a method's ``self`` among them.
+
+        Empty where there are none to see, as in ``retry_call()`` and in loops. Neither this nor
+        ``kwargs`` is part of the tuple, of its ``repr``, or pickled: arguments may be secret.
+        """
+        return self.__dict__.get("args", ())  # type: ignore[no-any-return]
+
+    @property
+    def kwargs(self) -> dict[str, Any]:
+        """The keyword arguments of the operation, as ``args``."""
+        return self.__dict__.get("kwargs", {})  # type: ignore[no-any-return]
+
+    def __getstate__(self) -> None:
+        """Leave the arguments out."""
 
     @property
     def succeeded(self) -> bool:

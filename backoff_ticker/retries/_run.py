@@ -8,6 +8,7 @@ from __future__ import annotations
 from .._errors import (
     BackoffTickerError,
     Cancelled,
+    CircuitOpen,
     DeadlineExceeded,
     Permanent,
     RejectedResult,
@@ -17,7 +18,9 @@ from .._validation import LARGEST
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
 from ._error_chain import append_cause, find_permanent, unwrapped
-from ._no_wait import SkippingClock, active_no_wait
+from ._no_wait import SkippingClock, active_no_wait, fewest_attempts
+from ._operation import NO_KWARGS, close_unawaited
+from ._options import Awaiting
 from ._outcome import Outcome, StopReason
 
 TYPE_CHECKING = False
@@ -28,7 +31,15 @@ if TYPE_CHECKING:
     from .._sentinels import Stop
     from ..cancellation import CancellationToken
     from ..clock import Clock
-    from ._options import Options
+    from ..policies import BackOff
+    from ._operation import Args, Kwargs
+    from ._options import Demand, Options
+
+    Poll = Callable[[], float | Stop | End]
+
+
+_MOST_POLICIES = 100
+"""So many policies that ``on`` returned keep their state in a run."""
 
 
 class NoResult(BackoffTickerError):
@@ -51,16 +62,23 @@ class Run:
     Attributes:
         clock: Measures the run.
         deadline: When ``timeout`` is reached, in the clock's monotonic seconds; None: never.
+        last_start: When the last attempt may begin, by ``max_elapsed_time``; None: at any time.
+        awaits: Whether a coroutine drives it, which can await what predicates return.
+        policy: The policy that was asked last, as it was given.
         attempts: How many attempts began.
+        max_attempts: How many there may be; None: any number.
         waited: Seconds spent between attempts.
         delay: The wait that follows the last failure, in seconds.
         error: The exception of the last attempt that failed.
         result: The value of the last attempt that returned.
+        args: The positional arguments of the operation.
+        kwargs: Its keyword arguments.
         token: Cancels the run: the given one, combined with that of the policy.
         skipping: The clock that skips waits, inside ``no_wait()``; else None.
         always_waits: Whether a ``delay`` of 0 is a wait as well: waits are skipped, or timed.
         cut: The ``asyncio.CancelledError`` that cut the last attempt: it shows where.
         cut_for: Why the run ends after that cut; None: ``attempt_timeout`` cut the attempt.
+        ticket: What the circuit breaker gave the attempt of a loop that is under way.
         failing_component: The name of the component in use, in case it raises.
         failure: The exception of a component other than the operation.
         failed_component: The name of that component.
@@ -72,9 +90,12 @@ class Run:
     """
 
     __slots__ = (
+        "_chosen",
         "_poll",
         "always_waits",
+        "args",
         "attempts",
+        "awaits",
         "began",
         "clock",
         "cut",
@@ -88,11 +109,16 @@ class Run:
         "failure",
         "is_paid",
         "is_waiting",
+        "kwargs",
+        "last_start",
+        "max_attempts",
         "name",
         "options",
+        "policy",
         "reason",
         "result",
         "skipping",
+        "ticket",
         "token",
         "waited",
     )
@@ -117,16 +143,26 @@ class Run:
         self.token: CancellationToken | None = token
         self.skipping: SkippingClock | None = None
         self.always_waits: bool = options.timer is not None
+        self.max_attempts: int | None = options.max_attempts
         if active_no_wait:
+            self.max_attempts = fewest_attempts(options.max_attempts)
             self.clock = clock = self.skipping = SkippingClock(clock)
             self.always_waits = True
         self.attempts: int = attempts
+        self.args: Args = ()
+        self.kwargs: Kwargs = NO_KWARGS
         if began is None and not attempts:
             began = clock.monotonic()
         self.began: float | None = began
         self.deadline: float | None = None
         if began is not None and options.timeout is not None:
             self.deadline = min(began + options.timeout, LARGEST)
+        self.last_start: float | None = None
+        if began is not None and options.max_elapsed_time is not None:
+            # A limit of 0 means one attempt, even if the clock has not moved since.
+            limit = options.max_elapsed_time or -LARGEST
+            self.last_start = min(began + limit, LARGEST)
+        self.awaits: bool = False
         self.waited: float = 0.0
         self.delay: float = 0.0
         self.is_waiting: bool = False
@@ -140,60 +176,96 @@ class Run:
         self.failure: Exception | None = None
         self.reason: StopReason | None = None
         self.ended: float = 0.0
-        self._poll: Callable[[], float | Stop | End] | None = None
+        self.ticket: Any = None
+        self.policy: BackOff = options.backoff
+        self._poll: Poll | None = None
+        self._chosen: dict[int, tuple[BackOff, Poll]] | None = None
 
     # The rule
 
-    def after_attempt(self, error: Exception | None) -> StopReason | None:
+    def after_attempt(self, error: Exception | None) -> StopReason | Awaiting | None:
         """Decide what follows an attempt.
 
         Args:
             error: What the operation raised, ``CUT`` or ``REFUSED``; None: it returned ``result``.
 
         Returns:
-            Why the run ends; None: another attempt follows, after a wait of ``delay``.
+            Why the run ends; None: another attempt follows, after a wait of ``delay``; an
+            ``Awaiting``: ``after_answer()`` decides, once that was awaited.
         """
         if error is not None:
             return self.after_failure(error)
         try:
-            if self.accepts_result():
-                return StopReason.SUCCEEDED
+            accepted = self.accepts_result()
         except Exception as failure:  # noqa: BLE001 - raised at the end
             return self.fail(failure)
-        return self.after_failure(RejectedResult(self.result), rejected=True)
+        return accepted if isinstance(accepted, Awaiting) else self._after_judgement(accepted)
 
-    def after_failure(  # noqa: C901, PLR0911 - each return is one reason to end
-        self, error: Exception, *, rejected: bool = False
-    ) -> StopReason | None:
+    def after_answer(self, answer: object) -> StopReason | None:
+        """Decide what follows an attempt, given what a predicate's awaitable returned."""
+        if self.failing_component != "on":
+            return self._after_judgement(self.options.parse_judgement(answer))
+        try:
+            demand = self.parse_answer(answer)
+        except Exception as failure:  # noqa: BLE001 - raised at the end
+            return self.fail(failure)
+        return self._after_demand(demand)
+
+    def parse_answer(self, answer: object) -> Any:
+        """Return what the awaited answer of ``on`` says of the last failure."""
+        return self._noted(self.options.parse_answer(answer))
+
+    def _after_judgement(self, accepted: bool) -> StopReason | None:  # noqa: FBT001 - an answer
+        if accepted:
+            return StopReason.SUCCEEDED
+        self.error = RejectedResult(self.result)
+        return self._after_demand(None)
+
+    def after_failure(self, error: Exception) -> StopReason | Awaiting | None:
         """Decide what follows a failed attempt, as ``after_attempt()`` says.
-
-        The order of these checks is part of the contract: see ``retry``.
 
         Args:
             error: What the operation raised, ``CUT`` or ``REFUSED``.
-            rejected: Whether the result was rejected instead: then ``on`` is not asked.
         """
+        try:
+            demand = self.classify(error)
+        except Exception as failure:  # noqa: BLE001 - of `on`: raised at the end
+            return self.fail(failure)
+        if isinstance(demand, Awaiting):
+            return demand
+        return self._after_demand(demand)
+
+    def _after_demand(  # noqa: C901, PLR0911 - each return is one reason to end
+        self, demand: StopReason | float | BackOff | None
+    ) -> StopReason | None:
+        """Decide about a failure of which ``classify()`` has said how it may be retried.
+
+        The order of these checks is part of the contract: see ``retry``.
+        """
+        if isinstance(demand, StopReason):
+            return demand
         options = self.options
         try:
-            demand = self.classify(error, rejected=rejected)
-            if demand.__class__ is StopReason:
-                return demand
-            now = 0.0
-            if self.token is not None or self.deadline is not None:
-                now = self.now()
-                reason = self.limit_reached(now)
-                if reason is not None:
-                    return reason
-            if options.max_attempts is not None and self.attempts >= options.max_attempts:
-                return StopReason.MAX_ATTEMPTS
-            reason = self.poll_policy()
+            now = self.now()
+            reason = self.limit_reached(now)
             if reason is not None:
                 return reason
-            if demand is not None:
-                self.delay = demand  # type: ignore[assignment]
+            if self.max_attempts is not None and self.attempts >= self.max_attempts:
+                return StopReason.MAX_ATTEMPTS
+            if isinstance(demand, float):
+                reason = self.poll_policy()
+                self.delay = demand
+            else:
+                reason = self.poll_policy(demand)
+            if reason is not None:
+                return reason
+            circuit_is_open = self.lengthen_delay()
             if self.deadline is not None and now + self.delay >= self.deadline:
                 self.is_waiting = True
-                return StopReason.DEADLINE
+                return StopReason.CIRCUIT_OPEN if circuit_is_open else StopReason.DEADLINE
+            if self.last_start is not None and now + self.delay > self.last_start:
+                self.is_waiting = True
+                return StopReason.MAX_ELAPSED_TIME
             if options.budget is not None:
                 self.is_paid = options.budget.try_acquire()
                 if not self.is_paid:
@@ -202,15 +274,16 @@ class Run:
             return self.fail(failure)
         return None
 
-    def classify(self, error: Exception, *, rejected: bool = False) -> StopReason | float | None:
+    def classify(self, error: Exception) -> Demand:
         """Return whether, and when, a failure is retried, apart from all limits; store its error.
 
         Returns:
-            Why it must not be retried; else the seconds to wait, None: as the policy says.
+            As ``Options.classify()``.
 
         Raises:
             Exception: ``on`` raised it.
         """
+        was_cut = False
         if error.__class__ is NoResult:
             if error is REFUSED:
                 self.attempts -= 1
@@ -218,33 +291,51 @@ class Run:
             if self.cut_for is not None:
                 return self.cut_for
             error, self.cut = self.error_for(CUT), None
+            was_cut = True
         self.error = error
-        if rejected:
-            return None
+        if self.options.is_off:
+            return StopReason.NOT_RETRIED
         self.failing_component = "on"
-        demand = self.options.classify(error)
+        return self._noted(self.options.classify(error, was_cut=was_cut))
+
+    def _noted(self, demand: Demand) -> Demand:
+        """Return what ``on`` demands for ``error``; store the error that a marker carries."""
         if demand is not None:
+            error = self.error
             marker = find_permanent(error) if demand is StopReason.PERMANENT else error
             if isinstance(marker, (Permanent, RetryAfter)):
                 self.error = unwrapped(marker)
             elif isinstance(error, Cancelled) and self.is_cancelled():
                 return StopReason.CANCELLED
+            elif isinstance(demand, Awaiting):
+                self._require_coroutine(demand)
         return demand
 
-    def accepts_result(self) -> bool:
+    def _require_coroutine(self, awaiting: Awaiting) -> None:
+        if not self.awaits:
+            close_unawaited(awaiting())
+            raise TypeError(
+                f"{self.failing_component} must be a plain function, not a coroutine function: "
+                "only a coroutine can await its answer"
+            )
+
+    def accepts_result(self) -> bool | Awaiting:
         """Return whether ``result`` is accepted.
 
         Raises:
             Exception: ``until`` or ``retry_if`` raised it.
         """
         self.failing_component = "retry_if" if self.options.until is None else "until"
-        return self.options.accepts(self.result)
+        accepted = self.options.accepts(self.result)
+        if isinstance(accepted, Awaiting):
+            self._require_coroutine(accepted)
+        return accepted
 
     # The limits
 
     def now(self) -> float:
-        """Return the time; 0.0 if there is no deadline to compare it with."""
-        return 0.0 if self.deadline is None else self.clock.monotonic()
+        """Return the time; 0.0 if there is no limit to compare it with."""
+        return 0.0 if self.deadline is None and self.last_start is None else self.clock.monotonic()
 
     def is_cancelled(self) -> bool:
         """Whether a token cancels it, or would if the waits had not been skipped."""
@@ -263,7 +354,14 @@ class Run:
             return StopReason.CANCELLED
         if self.deadline is not None and now >= self.deadline:
             return StopReason.DEADLINE
+        if self.last_start is not None and now > self.last_start:
+            return StopReason.MAX_ELAPSED_TIME
         return None
+
+    def would_wait_too_long(self) -> bool:
+        """Whether a wait of ``delay`` from now would end later than ``max_elapsed_time`` allows."""
+        last_start = self.last_start
+        return last_start is not None and self.clock.monotonic() + self.delay > last_start
 
     def is_refused(self) -> bool:
         """Whether a call must not be made: the last check of the token, right before the call.
@@ -286,14 +384,22 @@ class Run:
 
     # The policy
 
-    def poll_policy(self) -> StopReason | None:
+    def poll_policy(self, chosen: BackOff | None = None) -> StopReason | None:
         """Poll the policy for the ``delay``; return why there is none.
+
+        Args:
+            chosen: The policy that ``on`` chose for this error; None: that of the retry.
 
         Raises:
             Exception: The policy failed.
         """
         self.failing_component = "the back-off policy"
-        answer: Any = (self._poll or self._start_policy())()
+        if chosen is None:
+            self.policy = self.options.backoff
+            answer: Any = (self._poll or self._start_policy())()
+        else:
+            self.policy = chosen
+            answer = self._poll_of(chosen)()
         if answer.__class__ is float:
             self.delay = answer
             return None
@@ -301,20 +407,94 @@ class Run:
             raise answer.error
         return StopReason.CANCELLED if self.is_cancelled() else StopReason.EXHAUSTED
 
-    def _start_policy(self) -> Callable[[], float | Stop | End]:
+    def _start_policy(self) -> Poll:
         """Start the policy at the first failure: its limits of elapsed time count from here."""
         options = self.options
         if options.is_immutable:  # a policy of the package, whose delays need no check
             self._poll = options.backoff.next_backoff
             return self._poll
-        backoff = start_policy("backoff", options.backoff, self.clock)
-        underlying = self.clock if self.skipping is None else self.skipping.clock
-        policy = PolicyRun(backoff, underlying, () if self.token is None else (self.token,))
-        self.token = policy.token
-        self._poll = policy.ask
+        self._poll = self._started(options.backoff)
         return self._poll
 
+    def _poll_of(self, chosen: BackOff) -> Poll:
+        """Return a function that polls the run's copy of a policy that ``on`` chose."""
+        if self._chosen is None:
+            self._chosen = {}
+        known = self._chosen.get(id(chosen))
+        if known is None:
+            if len(self._chosen) == _MOST_POLICIES:  # `on` makes a new one for each error
+                del self._chosen[next(iter(self._chosen))]
+            # With the policy itself, so that no other gets its id meanwhile.
+            known = self._chosen[id(chosen)] = chosen, self._started(chosen)
+        return known[1]
+
+    def _started(self, policy: BackOff) -> Poll:
+        """Return a function that polls a copy of ``policy``, which begins here."""
+        backoff = start_policy("backoff", policy, self.clock)
+        underlying = self.clock if self.skipping is None else self.skipping.clock
+        started = PolicyRun(backoff, underlying, () if self.token is None else (self.token,))
+        self.token = started.token
+        return started.ask
+
+    # The circuit breaker
+
+    def ask_circuit(self) -> Exception | None:
+        """Ask the circuit breaker, right before an attempt; return the error if it is open.
+
+        Raises:
+            Exception: The policy of the breaker raised it.
+        """
+        self.failing_component = "the circuit breaker"
+        try:
+            self.ticket = self.options.breaker.allow()
+        except CircuitOpen as refused:
+            self.refund()
+            return refused
+        except Exception as failure:
+            append_cause(failure, self.error)
+            raise
+        return None
+
+    def tell_circuit(self, error: BaseException | None) -> None:
+        """Tell the circuit breaker how an attempt ended that it has let through.
+
+        Args:
+            error: What the operation raised, ``CUT`` or ``REFUSED``; None: it returned.
+
+        Raises:
+            Exception: What judges errors for the breaker raised it, or its policy.
+        """
+        ticket, self.ticket = self.ticket, None
+        breaker = self.options.breaker
+        self.failing_component = "the circuit breaker"
+        try:
+            if error is REFUSED or (error is CUT and self.cut_for is not None):
+                breaker.release(ticket)  # it says nothing about the service
+            else:
+                breaker.record(ticket, self.error_for(CUT) if error is CUT else error)
+        except Exception as failure:
+            if error is not None:
+                append_cause(failure, error)
+            raise
+
+    def lengthen_delay(self) -> bool:
+        """Make ``delay`` last until the circuit lets calls through, if the last error says when.
+
+        Returns:
+            Whether it was made longer.
+        """
+        left = self.error.seconds if isinstance(self.error, CircuitOpen) else None
+        if left is None or self.delay >= left:
+            return False
+        self.delay = left
+        return True
+
     # The end
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether its error passes as it is: the first attempt's, which ``on`` does not name."""
+        return self.reason is StopReason.NOT_RETRIED and self.attempts == 1
 
     def succeeded(self) -> Any:
         """Return the result of a run without hooks."""
@@ -347,7 +527,7 @@ class Run:
         """Return how far the run has come."""
         ended = self.reason is not None
         now = self.ended if ended else self.clock.monotonic()
-        return Outcome(
+        outcome = Outcome(
             self.name,
             self.attempts,
             0.0 if self.began is None else now - self.began,
@@ -356,3 +536,7 @@ class Run:
             self.reason,
             self.error,
         )
+        if self.args or self.kwargs:
+            # A copy: what a hook does to it does not reach the operation.
+            outcome.__dict__.update(args=self.args, kwargs=dict(self.kwargs))
+        return outcome

@@ -18,6 +18,7 @@ from functools import partial
 from types import AsyncGeneratorType, GeneratorType
 
 from ._operation import close_unawaited, is_awaitable
+from ._options import Awaiting
 from ._outcome import StopReason
 from ._run import REFUSED, NoResult
 from ._wait import wait, wait_async
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ._run import Run
 
     Order = Generator[Any, Any, None]
+    Manager = tuple[bool, Callable[[], object], Callable[..., object]]
 
 
 class Step(enum.Enum):
@@ -77,26 +79,29 @@ class GeneratorExitCarrier(BaseException):
 def _order(run: Run) -> Order:  # noqa: C901, PLR0912 - it is one order
     """Yield the steps of a run."""
     options = run.options
+    reason: Any
     try:
         while True:
             run.attempts += 1
             if options.on_attempt is None:
                 error = yield ATTEMPT
             else:
-                error = yield from _with_hook(run, "on_attempt", ATTEMPT)
+                error = yield from _with_hooks(run, "on_attempt", ATTEMPT)
             reason = run.after_attempt(error)
             error = None  # its traceback refers to the frame that holds this generator
+            if reason.__class__ is Awaiting:
+                reason = run.after_answer((yield reason))
             if reason is not None:
                 break
             run.is_waiting = True
             yield RETRY
-            if options.notify is not None:
+            for function in options.notify or ():
                 run.failing_component = "notify"
-                yield partial(options.notify, run.error, run.delay)
+                yield partial(function, run.error, run.delay)
             if options.on_retry is None:
                 reason = yield WAIT
             else:
-                reason = yield from _with_hook(run, "on_retry", WAIT)
+                reason = yield from _with_hooks(run, "on_retry", WAIT)
             run.is_waiting = False
             if reason is not None:
                 break
@@ -110,41 +115,53 @@ def _order(run: Run) -> Order:  # noqa: C901, PLR0912 - it is one order
         if options.budget is not None:
             options.budget.success()
         if options.on_success is not None:
-            yield from _last_hook(run, "on_success")
-    if run.reason is not StopReason.SUCCEEDED and options.on_give_up is not None:
-        yield from _last_hook(run, "on_give_up")  # also if on_success has failed
+            yield from _last_hooks(run, "on_success")
+    gave_up = run.reason is not StopReason.SUCCEEDED and not run.is_untouched
+    if gave_up and options.on_give_up is not None:
+        yield from _last_hooks(run, "on_give_up")  # also if on_success has failed
     yield END
 
 
-def _last_hook(run: Run, name: str) -> Order:
+def _last_hooks(run: Run, name: str) -> Order:
     try:
-        yield from _with_hook(run, name, None)
+        yield from _with_hooks(run, name, None)
     except Exception as failure:  # noqa: BLE001 - raised at the end
         run.end(run.fail(failure))
 
 
-def _with_hook(run: Run, name: str, step: Step | None) -> Generator[Any, Any, Any]:
-    """Yield ``step`` and return its answer, with the hook called before.
+def _with_hooks(run: Run, name: str, step: Step | None) -> Generator[Any, Any, Any]:
+    """Yield ``step`` and return its answer, with the hooks called before, in their order.
 
-    If the hook returns a context manager, that is entered before the step, and left exactly once
-    after it with the error that ended the step; whether it swallows that error does not matter.
+    If hooks return context managers, these are entered before the step, and left exactly once after
+    it with the error that ended the step; whether they swallow that error does not matter.
     """
-    hook = getattr(run.options, name)
     run.failing_component = name
-    manager = yield partial(hook, run.outcome())
-    managed = None if manager is None else _managed(name, manager)
-    if managed is None:
+    outcome = run.outcome()
+    managers = []
+    for hook in getattr(run.options, name):
+        manager = yield partial(hook, outcome)
+        managed = None if manager is None else _managed(name, manager)
+        if managed is not None:
+            managers.append(managed)
+    return (yield from _inside(run, name, step, managers))
+
+
+def _inside(
+    run: Run, name: str, step: Step | None, managers: list[Manager]
+) -> Generator[Any, Any, Any]:
+    """Yield ``step`` and return its answer, inside the managers, the first outermost."""
+    if not managers:
         if step is ATTEMPT and _is_late(run):
             return REFUSED
         return None if step is None else (yield step)
-    is_async, enter, leave = managed
-    yield EnterManager(enter, is_async=is_async) if step is ATTEMPT else enter
-    answer: Any = None
+    (is_async, enter, leave), *inner = managers
+    if step is ATTEMPT:
+        # A loop stops here, before it enters any of them: it must know whether it can.
+        yield EnterManager(enter, is_async=is_async or any(each[0] for each in inner))
+    else:
+        yield enter
     try:
-        if step is ATTEMPT and _is_late(run):
-            answer = REFUSED
-        elif step is not None:
-            answer = yield step
+        answer = yield from _inside(run, name, step, inner)
     except GeneratorExit:  # the run was dropped: no further step would be performed
         if not is_async:
             leave(None, None, None)
@@ -169,9 +186,7 @@ def _is_late(run: Run) -> bool:
     return run.attempts > 1 and run.limit_reached(run.now()) is not None
 
 
-def _managed(
-    name: str, manager: object
-) -> tuple[bool, Callable[[], object], Callable[..., object]] | None:
+def _managed(name: str, manager: object) -> Manager | None:
     """Return whether a context manager is asynchronous, and how to enter and leave it.
 
     None for any other object: what else a hook returns does not matter.
@@ -195,10 +210,11 @@ class Steps:
             as an interrupt: nothing more is to be done then.
     """
 
-    __slots__ = ("_order", "_run", "step")
+    __slots__ = ("_order", "_refusal", "_run", "step")
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        self._refusal: Exception | None = None
         self._order = _order(run)
         self.step: Any = next(self._order)
 
@@ -213,11 +229,28 @@ class Steps:
         self.step = self._order.throw(error)
 
     def refuse_attempt(self) -> bool:
-        """Whether the attempt that is due must not be made; ``_order()`` is then told."""
-        if not self._run.is_refused():
+        """Whether the attempt of a loop that is due must not be made.
+
+        ``_order()`` is then told, at once or when this is called again after the steps that are due
+        before the attempt.
+        """
+        run = self._run
+        if self.step is END:
+            return False
+        if self._refusal is None:
+            if run.is_refused():
+                self._refusal = REFUSED
+            elif run.options.breaker is not None and run.ticket is None:
+                try:
+                    self._refusal = run.ask_circuit()
+                except Exception as failure:  # noqa: BLE001 - raised at the end
+                    self.throw(failure)
+                    return True
+        if self._refusal is None:
             return False
         if self.step is ATTEMPT:
-            self.answer(REFUSED)
+            refusal, self._refusal = self._refusal, None
+            self.answer(refusal)
         return True
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from .._sentinels import CLOSED
 from .._validation import LARGEST
 from ..channels import select, select_async
 from ..waiting import CHECKPOINT_EVERY, checkpoint, park_coroutine, park_thread
+from ._outcome import StopReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from ..channels import TimerLike
     from ..waiting import LoopWaiter, ThreadWaiter, WaitSet
     from ._no_wait import SkippingClock
-    from ._outcome import StopReason
     from ._run import Run
 
     Waits = tuple[float, float, tuple[WaitSet, ...], Callable[[Any], float | None]]
@@ -38,6 +38,8 @@ def wait(run: Run) -> StopReason | None:
     """
     run.failing_component = "the wait"
     try:
+        if run.would_wait_too_long():
+            return StopReason.MAX_ELAPSED_TIME
         if run.skipping is not None:
             _skip(run, run.skipping)
         elif run.options.timer is not None:
@@ -62,6 +64,8 @@ async def wait_async(run: Run) -> StopReason | None:
     """
     run.failing_component = "the wait"
     try:
+        if run.would_wait_too_long():
+            return StopReason.MAX_ELAPSED_TIME
         if run.skipping is not None:
             _skip(run, run.skipping)
             await checkpoint

@@ -103,12 +103,12 @@ def test_the_limit_of_attempts_of_run_is_not_that_of_the_policy(ran):
 
 
 def test_run_takes_none_for_what_can_be_none(ran):
-    call("run --max-elapsed-time none --no-look-ahead true")
+    call("run --max-elapsed-time none --max-interval none --no-look-ahead true")
     given = "--policy full-jitter --base 1 --cap none --max-interval none --jitter none"
     call(f"run {given} --max-retries none --max-jitter none true")
     call("run --max-attempts none --timeout none --attempt-timeout none true")
     (_, first, _, _), (_, second, _, _), (_, _, limits, _) = ran
-    assert (first.max_elapsed_time, first.look_ahead) == (None, False)
+    assert (first.max_elapsed_time, first.max_interval, first.look_ahead) == (None, None, False)
     assert repr(second) == repr(FullJitterBackOff(1, None))
     assert limits == NO_LIMITS
 
@@ -154,7 +154,7 @@ def test_help_of_run_tells_the_options_of_its_policy():
         ("run --policy zero --cap 1 --base 1 true", "zero has no option --"),
         ("run --policy full-jitter --base 1 true", "full-jitter needs --cap, as in: --base 1s"),
         ("run --multiplier 0.5 true", "--multiplier must be >= 1, not 0.5"),
-        ("run --max-interval none true", "--max-interval must be a finite number of seconds"),
+        ("run --max-interval nan true", "--max-interval must be a number of seconds >= 0, or none"),
         ("run --multiplier x true", "'x' is not a valid float"),
         ("run --timeout 0 true", "'0' is not a finite number of seconds > 0"),
         ("run --timeout nan true", "'nan' is not a finite number of seconds > 0"),

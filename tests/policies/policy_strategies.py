@@ -7,6 +7,7 @@ built once, and not, with all it is made of, for each example.
 from __future__ import annotations
 
 from itertools import accumulate
+from math import inf
 
 import pytest
 from hypothesis import given, note, strategies as st
@@ -58,6 +59,7 @@ factors = st.one_of(
 )
 multipliers = factors.map(lambda factor: max(factor, 1.0))
 limits = st.one_of(st.none(), seconds)
+caps = st.one_of(st.none(), st.just(inf), seconds)
 counts = st.integers(0, 12)
 generators = st.sampled_from(
     [(StubRandom, 0.0), (StubRandom, LAST_DRAW), (StubRandom, 0.5), (Seeded, 1)]
@@ -81,7 +83,7 @@ _feedback_options = st.fixed_dictionaries(
         "max_attempts": counts,
         "jitter_factor": fractions,
         "min_delay": seconds,
-        "max_delay": limits,
+        "max_delay": caps,
     },
 )
 
@@ -94,7 +96,7 @@ def _feedback(cls, own):
 
 
 def _exponential(initial, headroom, factor, multiplier, limit, look_ahead, generator, clock):
-    greatest = min(initial * headroom, LARGEST)
+    greatest = headroom if headroom in (None, inf) else min(initial * headroom, LARGEST)
     return ExponentialBackOff(
         initial, factor, multiplier, greatest, limit, look_ahead, generator, clock
     )
@@ -102,10 +104,12 @@ def _exponential(initial, headroom, factor, multiplier, limit, look_ahead, gener
 
 def _jitter(cls):
     def make(base, headroom, multiplier, generator, clock):
-        cap = None if headroom is None else min(base * headroom, LARGEST)
+        cap = headroom if headroom in (None, inf) else min(base * headroom, LARGEST)
         return cls(base, cap, rng=generator, multiplier=multiplier)
 
-    return _recipes(make, seconds, st.one_of(st.none(), st.floats(1, 1000)), multipliers)
+    return _recipes(
+        make, seconds, st.one_of(st.none(), st.just(inf), st.floats(1, 1000)), multipliers
+    )
 
 
 def _truncated(maximum_backoff, max_jitter, initial_backoff, multiplier, generator, clock):
@@ -125,13 +129,13 @@ SIMPLE = {
     ExponentialBackOff: _recipes(
         _exponential,
         seconds.filter(bool),
-        st.one_of(st.floats(1, 1000), st.floats(1, LARGEST)),
+        st.one_of(st.none(), st.just(inf), st.floats(1, 1000), st.floats(1, LARGEST)),
         fractions,
         multipliers,
         limits,
         st.booleans(),
     ),
-    TruncatedExponentialBackOff: _recipes(_truncated, seconds, seconds, seconds, multipliers),
+    TruncatedExponentialBackOff: _recipes(_truncated, caps, seconds, seconds, multipliers),
     FullJitterBackOff: _jitter(FullJitterBackOff),
     EqualJitterBackOff: _jitter(EqualJitterBackOff),
     DecorrelatedJitterBackOff: _jitter(DecorrelatedJitterBackOff),
@@ -180,7 +184,7 @@ def _wrapped(inner):
     """Return recipes of wrappers around what ``inner`` makes, with its generator and clock."""
     return st.one_of(
         _recipes(lambda made, most, *given: with_max_retries(made(*given), most), inner, counts),
-        _recipes(lambda made, most, *given: with_max_interval(made(*given), most), inner, seconds),
+        _recipes(lambda made, most, *given: with_max_interval(made(*given), most), inner, caps),
         _recipes(_with_max_elapsed_time, inner, limits),
         _recipes(_with_jitter, inner, st.one_of(st.sampled_from(["full", "equal"]), fractions)),
         _recipes(_with_added_jitter, inner, seconds),
@@ -252,9 +256,9 @@ def samples():
         StopBackOff(),
         ExponentialBackOff(max_elapsed_time=None),
         ExponentialBackOff(look_ahead=False, multiplier=1),
-        ExponentialBackOff(multiplier=1.0000001, max_interval=LARGEST, max_elapsed_time=None),
-        TruncatedExponentialBackOff(LARGEST),
-        FullJitterBackOff(1, None),
+        ExponentialBackOff(multiplier=1.0000001, max_interval=None, max_elapsed_time=None),
+        TruncatedExponentialBackOff(None),
+        FullJitterBackOff(1, inf),
         EqualJitterBackOff(1, None),
         DecorrelatedJitterBackOff(1, None),
         DecorrelatedJitterBackOff(1, 8),

@@ -14,14 +14,18 @@ from backoff_ticker import (
     CancellationToken,
     ConstantBackOff,
     ConstantFeedbackBackOff,
+    DecorrelatedJitterBackOff,
+    EqualJitterBackOff,
     ExponentialBackOff,
     ExponentialFeedbackBackOff,
     FibonacciBackOff,
+    FullJitterBackOff,
     LILDBackOff,
     LIMDBackOff,
     MILDBackOff,
     MIMDBackOff,
     StopBackOff,
+    TruncatedExponentialBackOff,
     ZeroBackOff,
     chain,
     delays,
@@ -380,3 +384,71 @@ def test_bounds_follow_a_parameter_that_is_changed():
     policy.max_delay = 9.0
     assert policy.bounds(5) == (9.0, 9.0)
     assert policy.bounds(2) == (6.0, 6.0)
+
+
+# No cap
+
+
+CAPPED = {
+    "exponential": lambda first, factor, cap, rng: ExponentialBackOff(
+        first, 0.5, factor, cap, None, rng=rng
+    ),
+    "truncated": lambda first, factor, cap, rng: TruncatedExponentialBackOff(
+        cap, first, rng, initial_backoff=first, multiplier=factor
+    ),
+    "full": lambda first, factor, cap, rng: FullJitterBackOff(first, cap, rng, multiplier=factor),
+    "equal": lambda first, factor, cap, rng: EqualJitterBackOff(first, cap, rng, multiplier=factor),
+    "decorrelated": lambda first, factor, cap, rng: DecorrelatedJitterBackOff(
+        first, cap, rng, multiplier=factor
+    ),
+    "feedback": lambda first, factor, cap, rng: ExponentialFeedbackBackOff(
+        first, factor, max_delay=cap, jitter_factor=0.5, rng=rng
+    ),
+    "wrapper": lambda first, factor, cap, rng: with_max_interval(
+        ExponentialFeedbackBackOff(first, factor, jitter_factor=0.5, rng=rng), cap
+    ),
+}
+EACH_CAPPED = pytest.mark.parametrize("make", CAPPED.values(), ids=CAPPED)
+
+
+@EACH_CAPPED
+@given(
+    first=st.one_of(st.floats(1e-3, 1e3), st.floats(1e-300, 1e306)),
+    factor=st.one_of(st.floats(1, 4), st.floats(1, 1e306)),
+    seed=st.integers(0, 9),
+)
+def test_without_a_cap_the_delays_are_those_below_a_cap_that_is_not_reached(
+    make, first, factor, seed
+):
+    capped, none, infinite = (
+        make(first, factor, cap, random.Random(seed)) for cap in (1e308, None, math.inf)
+    )
+    is_below = True
+    for n in range(1, 60):
+        expected, *delays = (policy.next_backoff() for policy in (capped, none, infinite))
+        bounds = none.bounds(n)
+        assert bounds == infinite.bounds(n)
+        is_below = is_below and capped.bounds(n)[1] < 1e308
+        if is_below:
+            assert delays == [expected, expected]
+            assert bounds == capped.bounds(n)
+        assert delays[0] == delays[1]
+        assert bounds[0] <= delays[0] <= bounds[1] <= LARGEST
+
+
+@EACH_CAPPED
+@pytest.mark.parametrize("cap", [None, math.inf])
+def test_growth_without_a_cap_ends_at_the_largest_float(make, cap):
+    policy = make(LARGEST / 4, 1e300, cap, StubRandom(LAST_DRAW))
+    assert ask(policy, 5)[-1] == pytest.approx(LARGEST)
+    assert all(math.isfinite(delay) for delay in ask(policy, 5))
+    assert policy.bounds(MANY)[1] == LARGEST
+
+
+def test_a_cap_is_shown_as_it_was_given():
+    assert "max_interval=None," in repr(ExponentialBackOff(max_interval=None))
+    assert "max_interval=inf," in repr(ExponentialBackOff(max_interval=math.inf))
+    assert "maximum_backoff=None," in repr(TruncatedExponentialBackOff(None))
+    assert repr(FullJitterBackOff(1, math.inf)) == "FullJitterBackOff(base=1.0, cap=inf)"
+    assert "max_delay=inf" in repr(FibonacciBackOff(1, 1, max_delay=math.inf))
+    assert repr(with_max_interval(ZeroBackOff(), None)) == "with_max_interval(ZeroBackOff(), None)"

@@ -158,8 +158,9 @@ def test_a_draw_that_overflows_saturates_at_the_largest_float(drawn, share):
     assert math.isfinite(delay)
 
 
-def test_a_late_attempt_costs_what_attempt_one_costs():
-    options = {"multiplier": 1.5, "max_interval": LARGEST, "max_elapsed_time": None}
+@pytest.mark.parametrize("cap", [LARGEST, math.inf, None])
+def test_a_late_attempt_costs_what_attempt_one_costs(cap):
+    options = {"multiplier": 1.5, "max_interval": cap, "max_elapsed_time": None}
     young, old = ExponentialBackOff(**options), ExponentialBackOff(**options)
     for _ in range(10_000):
         old.next_backoff()

@@ -22,7 +22,7 @@ from backoff_ticker import (
 from tests.retries.faces import ALL_ASYNC, FACES, SYNC, in_loop, on_faces
 from tests.retries.made_hooks import HOOKS, AsyncManager, ends_of, spanning
 from tests.retries.made_policies import at
-from tests.retries.scripts import Script, Takes, now
+from tests.retries.scripts import Recorded, Script, Takes, now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -201,6 +201,30 @@ def test_a_plain_with_cannot_enter_an_asynchronous_manager(clock: VirtualClock) 
         FACES["async loop"].run(script, **spanning(log, "on_attempt", manager=AsyncManager))
     assert script.count == 0
     assert [which for _, which, *_ in log] in ([], ["in", "out"])
+
+
+def test_a_plain_with_enters_no_manager_if_one_of_them_is_asynchronous(
+    clock: VirtualClock,
+) -> None:
+    log: list[Any] = []
+    first, second = spanning(log), spanning(log, manager=AsyncManager)
+    with pytest.raises(RuntimeError, match="async with"):
+        FACES["async loop"].run(Script(7), on_attempt=[first["on_attempt"], second["on_attempt"]])
+    assert log == []
+
+
+@ALL_ASYNC
+def test_coroutine_functions_and_functions_may_be_mixed(face: Any) -> None:
+    log: list[Any] = []
+    slow = spanning(log, slow=True)["on_attempt"]
+    hooks = [spanning(log)["on_attempt"], slow, Recorded()]
+    assert face.run(Script(7), on_attempt=hooks) == 7
+    assert [entry[:3] for entry in log] == [
+        (1, "in", "on_attempt 1"),
+        (1, "in", "on_attempt 1"),
+        (1, "out", "on_attempt 1"),
+        (1, "out", "on_attempt 1"),
+    ]
 
 
 def test_a_plain_with_goes_with_asynchronous_managers_of_waits_and_ends(

@@ -24,7 +24,7 @@ from backoff_ticker import (
 )
 from tests.retries.faces import BOTH, on_faces
 from tests.retries.made_policies import cancelled_token, spent_budget
-from tests.retries.scripts import Script, Takes
+from tests.retries.scripts import Recorded, Script, Takes
 from tests.tickers.made_policies import Scripted
 
 
@@ -44,7 +44,6 @@ def test_the_error_raised_has_one_note_that_tells_how_it_ended(face: Any) -> Non
 
 ENDINGS: list[tuple[type[Exception], Any, dict[str, Any]]] = [
     (ValueError, Permanent(ValueError()), {}),
-    (ValueError, ValueError, {"on": OSError}),
     (Cancelled, ValueError, {"token": cancelled_token()}),
     (DeadlineExceeded, ValueError, {"timeout": 0}),
     (ValueError, ValueError, {"max_attempts": 1}),
@@ -64,6 +63,20 @@ def test_every_ending_leaves_one_note(face: Any) -> None:
         assert re.match(r"gave up after 1 attempt( in 0\.0 s)?: \S", note)
         seen.add(note)
     assert len(seen) >= len(ENDINGS) - 1
+
+
+def test_an_error_not_named_at_the_first_attempt_passes_as_it_is(face: Any) -> None:
+    error, gave_up, notify = FileNotFoundError(404), Recorded(), Recorded()
+    for on in (ConnectionError, lambda error: False, {ConnectionError: True}):
+        with pytest.raises(FileNotFoundError) as caught:
+            face.run(Script(error), on=on, on_give_up=gave_up, notify=notify)
+        assert caught.value is error
+        assert (notes_of(error), error.__cause__, error.__context__) == ([], None, None)
+    assert gave_up.calls == notify.calls == []
+    with pytest.raises(FileNotFoundError):
+        face.run(Script(OSError, error), ConstantBackOff(1), on=lambda e: e is not error)
+    (note,) = notes_of(error)
+    assert note.endswith("on does not retry this error")
 
 
 @BOTH

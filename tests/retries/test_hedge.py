@@ -648,3 +648,18 @@ def test_eager_tasks_do_the_same() -> None:
         eagerly(
             Script(Takes(1, lambda: token.cancel() and None)).in_loop, TEN, token=token, until=bool
         )
+
+
+def test_no_attempt_starts_later_than_the_elapsed_time_allows(hedge: Any) -> None:
+    operation = InTurn(takes(100, 7))
+    assert hedge(operation, ConstantBackOff(4), max_elapsed_time=10) == 7
+    assert operation.times == [0, 4, 8]
+    operation = InTurn(takes(11, OSError("last")))
+    with pytest.raises(OSError, match="last") as caught:
+        hedge(operation, ConstantBackOff(6), max_elapsed_time=10)
+    assert [at - operation.times[0] for at in operation.times] == [0, 6]
+    assert "max_elapsed_time of 10.0 s" in caught.value.__notes__[0]
+    operation = InTurn(takes(1, RetryAfter(50, OSError("busy"))))
+    with pytest.raises(OSError, match="busy"):
+        hedge(operation, ConstantBackOff(20), max_elapsed_time=10)
+    assert len(operation.times) == 1

@@ -20,6 +20,7 @@ from backoff_ticker import (
     Cancelled,
     ConstantBackOff,
     DeadlineExceeded,
+    Permanent,
     RejectedResult,
     RetryBudget,
     StopBackOff,
@@ -391,7 +392,7 @@ def test_an_attempt_in_the_queue_is_slow_and_begins_as_a_worker_is_free() -> Non
     assert (operation.times, now()) == ([0, 25], 28)
 
 
-@pytest.mark.parametrize("answer", [7, ValueError()])
+@pytest.mark.parametrize("answer", [7, Permanent(ValueError())])
 def test_one_that_has_not_begun_when_the_call_is_decided_never_begins(answer: Any) -> None:
     budget, operation = RetryBudget(10), InTurn(takes(35, answer))
     with ThreadPoolExecutor(1) as pool:

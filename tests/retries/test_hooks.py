@@ -287,3 +287,111 @@ def test_an_operation_of_the_wrong_kind_is_to_blame_itself(face: Any) -> None:
             retry_call([give()].pop, on_give_up=ends.append)
     assert [outcome.reason for outcome in ends] == [StopReason.FAILED]
     assert caught.value.__notes__ == ["gave up after 1 attempt in 0.0 s: list.pop failed"]
+
+
+# Several hooks for one
+
+
+def both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Return hooks of which each is a list of two."""
+    return {name: [first[name], second[name]] for name in first}
+
+
+def named(log: list[Any], name: str, **failing: Any) -> dict[str, Any]:
+    """Return hooks that log that they are called, and whose managers log, as ``name``."""
+    inner = spanning([], **failing)
+
+    def hook(kind: str) -> Any:
+        def made(outcome: Any) -> Any:
+            log.append((name, kind, "called"))
+            manager = inner[kind](outcome)
+            manager._log = _Renamed(log, name, kind)
+            return manager
+
+        return made
+
+    return {kind: hook(kind) for kind in HOOKS}
+
+
+class _Renamed:
+    def __init__(self, log: list[Any], name: str, kind: str) -> None:
+        self._log, self._told = log, (name, kind)
+
+    def append(self, entry: Any) -> None:
+        self._log.append((*self._told, entry[1], *entry[3:]))
+
+
+def test_hooks_are_called_in_order_and_their_managers_left_in_reverse(face: Any) -> None:
+    log: list[Any] = []
+    error = OSError()
+    face.run(Script(error, 7), ConstantBackOff(5), **both(named(log, "a"), named(log, "b")))
+
+    def spanned(kind: str, error: Any = None) -> list[Any]:
+        called = [(name, kind, "called") for name in "ab"]
+        entered = [(name, kind, "in") for name in "ab"]
+        return [*called, *entered, *[(name, kind, "out", error) for name in "ba"]]
+
+    assert log == [
+        *spanned("on_attempt", error),
+        *spanned("on_retry"),
+        *spanned("on_attempt"),
+        *spanned("on_success"),
+    ]
+
+
+@FOUR
+def test_a_hook_that_fails_ends_the_run_and_those_after_it_are_not_called(face: Any) -> None:
+    for kind in HOOKS[:3]:
+        log: list[Any] = []
+        hooks = both(named(log, "a"), named(log, "b"))
+        own = LookupError(kind)
+        hooks[kind].insert(1, Recorded(own))
+        with pytest.raises(LookupError) as caught:
+            face.run(Script(OSError, 7), ConstantBackOff(5), **hooks)
+        assert caught.value is own
+        assert ("a", kind, "called") in log
+        assert ("b", kind, "called") not in log
+        assert ("b", "on_give_up", "called") in log
+
+
+@FOUR
+def test_a_manager_that_fails_leaves_those_around_it_with_its_error(face: Any) -> None:
+    for end in ("enter", "leave"):
+        log: list[Any] = []
+        own = LookupError(end)
+        hooks = both(named(log, "a"), named(log, "b", **{end: own}))
+        with pytest.raises(LookupError) as caught:
+            face.run(Script(7), on_attempt=hooks["on_attempt"])
+        assert caught.value is own
+        assert [entry[2:] for entry in log if entry[0] == "a"] == [
+            ("called",),
+            ("in",),
+            ("out", own),
+        ]
+
+
+def test_notify_may_be_several_functions(face: Any) -> None:
+    log: list[Any] = []
+    error = OSError()
+    notify = (lambda *told: log.append(("a", *told)), lambda *told: log.append(("b", *told)))
+    face.run(Script(error, 7), ConstantBackOff(5), notify=notify)
+    assert log == [("a", error, 5), ("b", error, 5)]
+
+
+@BOTH
+def test_no_hooks_are_no_hooks(face: Any) -> None:
+    script = Script(OSError, 7)
+    assert face.run(script, ZeroBackOff(), notify=[], **dict.fromkeys(HOOKS, ())) == 7
+
+
+def test_a_list_of_hooks_that_changes_later_changes_no_retry() -> None:
+    log: list[Any] = []
+    hooks = [lambda _: log.append("first")]
+
+    @retry(on_attempt=hooks)
+    def fetch() -> int:
+        return 7
+
+    hooks.append(lambda _: log.append("second"))
+    fetch()
+    assert log == ["first"]

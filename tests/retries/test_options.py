@@ -38,6 +38,7 @@ BAD_SECONDS = [
     (10**400, ValueError),
 ]
 NOT_CALLABLE = [(3, TypeError), ("text", TypeError), ([print], TypeError)]
+NO_HOOKS = [(3, TypeError), ("text", TypeError), ([print, 3], TypeError), ({print}, TypeError)]
 HOOKS = ["on_attempt", "on_retry", "on_success", "on_give_up"]
 BAD: dict[str, list[tuple[Any, type[Exception]]]] = {
     "backoff": [
@@ -70,8 +71,7 @@ BAD: dict[str, list[tuple[Any, type[Exception]]]] = {
         ("3", TypeError),
     ],
     "max_retry_after": BAD_SECONDS,
-    "notify": NOT_CALLABLE,
-    **dict.fromkeys(HOOKS, NOT_CALLABLE),
+    **dict.fromkeys(("notify", *HOOKS), NO_HOOKS),
     "budget": [(10, TypeError), (object(), TypeError), (RetryBudget, TypeError)],
     "clock": [(object(), TypeError), (VirtualClock, TypeError), (1.0, TypeError)],
     "timer": [(object(), TypeError), (1.0, TypeError)],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from backoff_ticker import (
     retry_call,
 )
 from tests.helpers import SetClock
-from tests.retries.faces import BOTH, on_faces
+from tests.retries.faces import BOTH, FOUR, in_loop, on_faces
 from tests.retries.made_hooks import HOOKS
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, Takes
@@ -38,11 +39,13 @@ def test_a_stop_reason_is_a_str() -> None:
     assert sorted(StopReason) == [
         "budget",
         "cancelled",
+        "circuit_open",
         "deadline",
         "exhausted",
         "failed",
         "interrupted",
         "max_attempts",
+        "max_elapsed_time",
         "not_retried",
         "permanent",
         "succeeded",
@@ -144,6 +147,72 @@ def test_time_is_that_of_the_clock_given(face: Any) -> None:
     script = Script(lambda: clock.advance(3) or OSError, lambda: clock.advance(4) or 7)
     assert face.run(script, ConstantBackOff(9), clock=clock, timer=Instant(), on_success=told) == 7
     assert told.last.elapsed == 7
+
+
+# The arguments
+
+
+def decorated(kind: str, told: Any) -> Any:
+    """Return a call of a decorated function of some kind, with arguments."""
+
+    class Client:
+        @retry(on_success=told, on_attempt=told)
+        def method(self, url: str, *, token: str) -> int:
+            return 7
+
+        @retry(on_success=told, on_attempt=told)
+        async def coroutine(self, url: str, *, token: str) -> int:
+            return 7
+
+        @retry(on_success=told, on_attempt=told)
+        def generator(self, url: str, *, token: str) -> Any:
+            yield 7
+
+        @retry(on_success=told, on_attempt=told)
+        async def agenerator(self, url: str, *, token: str) -> Any:
+            yield 7
+
+    client = Client()
+    called = getattr(client, kind)("/", token="secret")
+    if kind == "coroutine":
+        in_loop(called)
+    elif kind == "generator":
+        list(called)
+    elif kind == "agenerator":
+        in_loop(anext(called))
+    return client
+
+
+@pytest.mark.parametrize("kind", ["method", "coroutine", "generator", "agenerator"])
+def test_an_outcome_has_the_arguments_of_a_decorated_function(clock: Any, kind: str) -> None:
+    told = Recorded()
+    client = decorated(kind, told)
+    outcomes = [outcome for _, outcome in told.calls]
+    assert [(each.args, each.kwargs) for each in outcomes] == [
+        ((client, "/"), {"token": "secret"})
+    ] * 2
+    outcomes[0].kwargs["token"] = "another"
+    assert outcomes[1].kwargs == {"token": "secret"}
+
+
+def test_arguments_are_shown_by_nothing(clock: Any) -> None:
+    told = Recorded()
+    decorated("method", told)
+    plain = Outcome(*told.last)
+    assert (plain.args, plain.kwargs) == ((), {})
+    assert told.last == plain
+    assert hash(told.last) == hash(plain)
+    assert repr(told.last) == repr(plain)
+    assert "secret" not in f"{told.last} {told.last._asdict()}"
+    assert b"secret" not in (dumped := pickle.dumps(told.last))
+    assert pickle.loads(dumped) == plain
+
+
+@FOUR
+def test_a_call_and_a_loop_know_no_arguments(face: Any) -> None:
+    told = Recorded()
+    face.run(Script(7), on_success=told)
+    assert (told.last.args, told.last.kwargs) == ((), {})
 
 
 # Loops

@@ -23,7 +23,7 @@ from backoff_ticker import (
     with_token,
 )
 from backoff_ticker.testing import VirtualClock, no_wait
-from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, SYNC, in_loop, on_faces
+from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, SYNC, in_loop, on_faces
 from tests.retries.scripts import Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
 
@@ -120,6 +120,91 @@ def test_the_time_that_a_hook_takes_does_not_lengthen_the_wait(
     assert (script.times, now(), str(error)) == ([0], 10, "the deadline has passed")
 
 
+# max_elapsed_time
+
+
+def ended_by_elapsed_time(face: Any, script: Script, *args: Any, **options: Any) -> str:
+    """Return the note of the last error of a run that ``max_elapsed_time`` ends."""
+    gave_up = Recorded()
+    with pytest.raises(OSError) as caught:
+        face.run(script, *args, on_give_up=gave_up, **options)
+    assert caught.value is gave_up.last.last_error
+    assert gave_up.last.reason is StopReason.MAX_ELAPSED_TIME
+    (note,) = caught.value.__notes__
+    return str(note).partition(": ")[2]
+
+
+def test_no_wait_begins_that_would_end_later_and_the_last_error_is_raised(face: Any) -> None:
+    script = Script(OSError(1), OSError(2), OSError(3))
+    note = ended_by_elapsed_time(face, script, ConstantBackOff(4), max_elapsed_time=10)
+    assert (script.times, now()) == ([0, 4, 8], 8)
+    assert note == "the next wait of 4.0 s would end later than max_elapsed_time of 10.0 s"
+
+
+@BOTH
+def test_an_attempt_may_begin_at_the_very_end(face: Any) -> None:
+    script = Script(OSError)
+    ended_by_elapsed_time(face, script, ConstantBackOff(5), max_elapsed_time=10)
+    assert script.times == [0, 5, 10]
+
+
+def test_a_first_call_that_hangs_counts_and_is_not_cut(face: Any) -> None:
+    script = Script(Takes(30, OSError("hung")))
+    limit = timedelta(seconds=20)
+    note = ended_by_elapsed_time(face, script, ConstantBackOff(1), max_elapsed_time=limit)
+    assert (script.times, now()) == ([0], 30)
+    assert note == "later than max_elapsed_time of 20.0 s"
+
+
+@BOTH
+def test_a_call_that_hangs_and_returns_in_the_end_has_succeeded(face: Any) -> None:
+    assert face.run(Script(Takes(30, 7)), max_elapsed_time=20) == 7
+
+
+@BOTH
+def test_no_elapsed_time_means_one_attempt_and_none_no_limit(face: Any) -> None:
+    script = Script(OSError)
+    ended_by_elapsed_time(face, script, ZeroBackOff(), max_elapsed_time=0)
+    assert script.times == [0]
+    script = Script(*[OSError] * 9, 7)
+    assert face.run(script, ConstantBackOff(10**6), max_elapsed_time=None) == 7
+
+
+@pytest.mark.parametrize("name", ["notify", "on_retry"])
+def test_a_wait_that_became_too_long_while_a_hook_ran_is_not_begun(
+    face: Any, clock: VirtualClock, name: str
+) -> None:
+    def hook(*_: Any) -> Any:
+        return asyncio.sleep(6) if face.asynchronous else clock.sleep(6)
+
+    script = Script(OSError)
+    ended_by_elapsed_time(face, script, ConstantBackOff(5), max_elapsed_time=10, **{name: hook})
+    assert (script.times, now()) == ([0], 6)
+
+
+@BOTH
+def test_of_both_limits_the_earlier_ends_the_run(face: Any) -> None:
+    ended_by_timeout(face, Script(OSError), ConstantBackOff(4), timeout=10, max_elapsed_time=11)
+    ended_by_elapsed_time(
+        face, Script(OSError), ConstantBackOff(4), timeout=13, max_elapsed_time=10
+    )
+
+
+@FOUR
+def test_skipped_waits_count_as_elapsed(face: Any) -> None:
+    with no_wait():
+        script = Script(OSError)
+        ended_by_elapsed_time(face, script, ConstantBackOff(5), max_elapsed_time=10)
+    assert (script.count, now()) == (3, 0)
+
+
+@BOTH
+def test_a_retry_after_that_asks_for_longer_ends_the_run(face: Any) -> None:
+    script = Script(RetryAfter(100, OSError("busy")))
+    ended_by_elapsed_time(face, script, ConstantBackOff(1), max_elapsed_time=10)
+    assert script.times == [0]
+
+
 # timeout, while an attempt runs
 
 
@@ -204,13 +289,43 @@ def test_each_attempt_may_take_so_long(face: Any) -> None:
 def test_an_attempt_that_is_cut_fails_with_a_plain_time_out(face: Any) -> None:
     script = Script(Takes(50, 7))
     with pytest.raises(TimeoutError) as caught:
-        face.run(script, attempt_timeout=timedelta(seconds=5), on=ValueError)
+        face.run(script, attempt_timeout=timedelta(seconds=5), max_attempts=1)
     assert type(caught.value) is TimeoutError
     assert (script.times, now()) == ([0], 5)
     with pytest.raises(TimeoutError) as caught:
         face.run(script, ConstantBackOff(1), attempt_timeout=5, max_attempts=3)
     assert type(caught.value) is TimeoutError
     assert (script.times, now()) == ([0, 5, 11, 17], 22)
+
+
+@ALL_ASYNC
+def test_a_cut_attempt_is_retried_whatever_types_on_names(face: Any) -> None:
+    for on in (ConnectionError, (ValueError, KeyError), {ValueError: ConstantBackOff(9)}):
+        script = Script(Takes(50, 7), Takes(50, 7), 7)
+        start = now()
+        assert face.run(script, ConstantBackOff(1), attempt_timeout=5, on=on) == 7
+        assert [at - start for at in script.times] == [0, 6, 12]
+
+
+@ASYNC
+def test_a_function_and_a_rule_for_the_type_decide_about_a_cut_attempt(face: Any) -> None:
+    for on in (
+        lambda error: not isinstance(error, TimeoutError),
+        {TimeoutError: False, OSError: True},
+    ):
+        script = Script(Takes(50, 7))
+        with pytest.raises(TimeoutError):
+            face.run(script, ConstantBackOff(1), attempt_timeout=5, on=on)
+        assert script.count == 1
+    script = Script(Takes(50, 7), 7)
+    face.run(script, ConstantBackOff(1), attempt_timeout=5, on={TimeoutError: ConstantBackOff(20)})
+    assert script.times[1] - script.times[0] == 25
+
+
+@ASYNC
+def test_a_time_out_of_the_operations_own_is_looked_up_as_any_error(face: Any) -> None:
+    with pytest.raises(TimeoutError, match="own"):
+        face.run(Script(TimeoutError("own")), ConstantBackOff(1), attempt_timeout=5, on=KeyError)
 
 
 @ASYNC

@@ -1,0 +1,170 @@
+"""``fallback``: what is returned instead of the error of a run that gave up."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    ConstantBackOff,
+    Outcome,
+    Permanent,
+    RejectedResult,
+    StopBackOff,
+    StopReason,
+    attempts,
+    retry,
+)
+from tests.retries.faces import on_faces
+from tests.retries.hedges import InTurn, takes
+from tests.retries.made_policies import cancelled_token, spent_budget
+from tests.retries.scripts import Recorded, Script, Takes
+
+CALLS = on_faces("call", "decorator", "async call", "async decorator")
+ASYNC_CALLS = on_faces("async call", "async decorator")
+
+GAVE_UP: dict[str, tuple[Any, dict[str, Any]]] = {
+    "permanent": (Permanent(OSError()), {}),
+    "max_attempts": (OSError, {"max_attempts": 2}),
+    "max_elapsed_time": (OSError, {"max_elapsed_time": 0}),
+    "exhausted": (OSError, {"backoff": StopBackOff()}),
+    "deadline": (OSError, {"timeout": 5}),
+    "budget": (OSError, {"budget": spent_budget()}),
+}
+
+
+@CALLS
+@pytest.mark.parametrize("reason", GAVE_UP)
+def test_a_value_stands_for_the_error_whatever_the_reason(face: Any, reason: str) -> None:
+    step, options = GAVE_UP[reason]
+    options = {"backoff": ConstantBackOff(10), **options}
+    for value in (7, None, OSError, "", [1]):
+        if not callable(value):
+            assert face.run(Script(step), fallback=value, **options) is value
+
+
+@CALLS
+@pytest.mark.parametrize("reason", GAVE_UP)
+def test_a_function_is_given_the_outcome(face: Any, reason: str) -> None:
+    step, options = GAVE_UP[reason]
+    options = {"backoff": ConstantBackOff(10), **options}
+    seen: list[Outcome] = []
+    assert (
+        face.run(Script(step), fallback=lambda outcome: seen.append(outcome) or 7, **options) == 7
+    )
+    (outcome,) = seen
+    assert outcome.reason == StopReason(reason)
+    assert isinstance(outcome.last_error, OSError)
+
+
+@CALLS
+def test_an_error_not_named_later_on_has_a_fallback_but_none_at_once(face: Any) -> None:
+    assert face.run(Script(OSError, KeyError), ConstantBackOff(1), on=OSError, fallback=7) == 7
+    with pytest.raises(KeyError):
+        face.run(Script(KeyError), ConstantBackOff(1), on=OSError, fallback=7)
+
+
+@CALLS
+def test_a_result_that_was_accepted_is_returned(face: Any) -> None:
+    assert face.run(Script(OSError, 7), ConstantBackOff(1), fallback=0) == 7
+
+
+@CALLS
+def test_a_result_that_was_rejected_to_the_end_has_a_fallback(face: Any) -> None:
+    fallback = Recorded(7)
+    options = {"max_attempts": 2, "until": lambda result: result > 1}
+    assert face.run(Script(1), ConstantBackOff(1), fallback=fallback, **options) == 7
+    assert isinstance(fallback.last.last_error, RejectedResult)
+
+
+@CALLS
+def test_a_cancel_an_interrupt_and_an_error_of_a_hook_have_none(face: Any) -> None:
+    fallback = Recorded(7)
+    with pytest.raises(Cancelled):
+        face.run(Script(OSError), ConstantBackOff(1), fallback=fallback, token=cancelled_token())
+    with pytest.raises(KeyboardInterrupt):
+        face.run(Script(KeyboardInterrupt), ConstantBackOff(1), fallback=fallback)
+    with pytest.raises(LookupError):
+        face.run(
+            Script(OSError), ConstantBackOff(1), fallback=fallback, notify=Recorded(LookupError)
+        )
+    assert fallback.calls == []
+
+
+@CALLS
+def test_it_comes_after_the_hooks(face: Any) -> None:
+    log: list[str] = []
+    options: dict[str, Any] = {
+        "on_give_up": lambda _: log.append("hook"),
+        "fallback": lambda _: log.append("fallback"),
+    }
+    assert face.run(Script(OSError), max_attempts=1, **options) is None
+    assert log == ["hook", "fallback"]
+
+
+@CALLS
+def test_what_it_raises_passes_with_the_last_error_as_its_cause(face: Any) -> None:
+    own, last = LookupError("of the fallback"), OSError("last")
+    with pytest.raises(LookupError) as caught:
+        face.run(Script(last), max_attempts=1, fallback=Recorded(own))
+    assert caught.value is own
+    assert own.__cause__ is last
+
+
+@ASYNC_CALLS
+def test_in_a_coroutine_it_may_await(face: Any) -> None:
+    async def fallback(outcome: Outcome) -> int:
+        await asyncio.sleep(1)
+        return outcome.attempts
+
+    for hooks in ({}, {"notify": Recorded()}):
+        assert (
+            face.run(
+                Script(OSError), ConstantBackOff(1), max_attempts=3, fallback=fallback, **hooks
+            )
+            == 3
+        )
+
+    own, last = LookupError("of the fallback"), OSError("last")
+
+    async def fails(outcome: Outcome) -> int:
+        await asyncio.sleep(1)
+        raise own
+
+    with pytest.raises(LookupError) as caught:
+        face.run(Script(last), max_attempts=1, fallback=fails)
+    assert own is caught.value
+    assert own.__cause__ is last
+
+
+@ASYNC_CALLS
+def test_a_cut_by_the_token_has_none_and_a_timeout_has_one(face: Any) -> None:
+    assert face.run(Script(Takes(50, 1)), timeout=5, fallback=7) == 7
+    with pytest.raises(Cancelled):
+        face.run(Script(Takes(50, 1)), token=CancellationToken(timeout=5), fallback=7)
+
+
+def test_hedges_have_one(hedge: Any) -> None:
+    operation = InTurn(takes(1, OSError()))
+    assert hedge(operation, ConstantBackOff(5), max_attempts=2, fallback=7) == 7
+    assert hedge(operation, ConstantBackOff(5), max_attempts=2, fallback=None) is None
+    assert hedge(InTurn(takes(1, 3)), ConstantBackOff(5), fallback=7) == 3
+
+
+def test_where_there_is_no_result_it_is_refused() -> None:
+    with pytest.raises(TypeError, match="fallback"):
+        attempts(fallback=7)  # type: ignore[call-arg]
+
+    def generator() -> Any:
+        yield
+
+    async def async_generator() -> Any:
+        yield
+
+    for function in (generator, async_generator):
+        with pytest.raises(TypeError, match="fallback, but decorates a generator"):
+            retry(fallback=None)(function)
