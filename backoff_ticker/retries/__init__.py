@@ -34,6 +34,12 @@ from ._hedge import hedge_call_async as hedge_call_async
 from ._no_wait import active_no_wait as active_no_wait
 from ._outcome import Outcome as Outcome, StopReason as StopReason
 from ._retry_after import parse_retry_after as parse_retry_after
+from ._settings import (
+    is_active as is_active,
+    set_active as set_active,
+    set_default_hooks as set_default_hooks,
+    set_default_token as set_default_token,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
