@@ -12,7 +12,8 @@ This module imports nothing of the package but ``_validation``, so every module 
     │   └── DeadlineExceeded    also a TimeoutError
     ├── Permanent               .error
     ├── RetryAfter              .seconds, .error
-    └── RejectedResult          .result
+    ├── RejectedResult          .result
+    └── CircuitOpen             .seconds, .breaker, .state
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ._validation import as_seconds, safe_repr
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
+    from typing import Any
 
 
 class BackoffTickerError(Exception):
@@ -58,6 +60,23 @@ class CloseReason(enum.StrEnum):
     """A token was cancelled, or its deadline passed."""
     FAILED = "failed"
     """The policy raised an error, or returned something other than a delay or ``STOP``."""
+
+
+class CircuitState(enum.StrEnum):
+    """What a circuit breaker does with calls.
+
+    Example:
+        >>> from backoff_ticker import CircuitBreaker
+        >>> CircuitBreaker().state
+        <CircuitState.CLOSED: 'closed'>
+    """
+
+    CLOSED = "closed"
+    """All are let through."""
+    OPEN = "open"
+    """None is let through."""
+    HALF_OPEN = "half-open"
+    """A few are let through, as probes."""
 
 
 class WouldBlock(BackoffTickerError):
@@ -272,6 +291,54 @@ class RejectedResult(BackoffTickerError):
 
     def __str__(self) -> str:
         return f"a result of type {type(self.result).__name__} was not accepted"
+
+
+class CircuitOpen(BackoffTickerError):
+    """A circuit breaker did not let a call through.
+
+    A pickled error is restored without its ``breaker``, which stays in its process.
+
+    Attributes:
+        seconds: How long no call will be let through; None: until a reset, or it is not known.
+        breaker: The ``CircuitBreaker``, or None.
+        state: What state it was in: open, or half-open with all its probes on their way.
+
+    Example:
+        >>> from backoff_ticker import CircuitBreaker, CircuitOpen, ConstantBackOff
+        >>> breaker = CircuitBreaker(ConstantBackOff(60), failures=1)
+        >>> try:
+        ...     with breaker:
+        ...         raise OSError
+        ... except OSError:
+        ...     pass
+        >>> try:
+        ...     with breaker:
+        ...         print("not reached")
+        ... except CircuitOpen as error:
+        ...     print(round(error.seconds))
+        60
+    """
+
+    def __init__(
+        self,
+        seconds: float | None = None,
+        breaker: Any = None,  # noqa: ANN401 - a CircuitBreaker, which this module cannot import
+        state: CircuitState = CircuitState.OPEN,
+    ) -> None:
+        super().__init__(seconds, breaker, state)
+        self.seconds: float | None = seconds
+        self.breaker: Any = breaker
+        self.state: CircuitState = state
+
+    def __str__(self) -> str:
+        if self.state is CircuitState.HALF_OPEN:
+            return "the circuit is half-open, and its probes have not come back"
+        left = "" if self.seconds is None else f", {round(self.seconds, 3)} s left"
+        return f"the circuit is open{left}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        rest = {**self.__dict__, "breaker": None}
+        return type(self), (self.seconds, None, self.state), rest
 
 
 def _described(error: BaseException) -> str:

@@ -6,6 +6,7 @@ Files, each of which imports only from those above it:
 - ``_outcome``, ``_budget``, ``_retry_after``, ``_no_wait``, ``_error_chain``, ``_operation``:
   parts that do not depend on a run.
 - ``_option_types``, ``_options``: the options as types, and checked; whether an error is retried.
+- ``_circuit``, ``_circuit_breaker``: the states of a circuit; the breaker that keeps one of them.
 - ``_run``: the state of one run, and the one place that decides what follows a failure.
 - ``_final_error``, ``_attempt_scope``, ``_wait``: the error at the end, the scope that cuts an
   attempt of a coroutine, the wait between two attempts.
@@ -26,11 +27,19 @@ from __future__ import annotations
 from ._attempts import Attempt as Attempt, Attempts as Attempts, attempts as attempts
 from ._budget import RetryBudget as RetryBudget
 from ._call import retry_call as retry_call, retry_call_async as retry_call_async
+from ._circuit import CircuitTicket as CircuitTicket
+from ._circuit_breaker import CircuitBreaker as CircuitBreaker
 from ._decorator import retry as retry
 from ._hedge import hedge_call_async as hedge_call_async
 from ._no_wait import active_no_wait as active_no_wait
 from ._outcome import Outcome as Outcome, StopReason as StopReason
 from ._retry_after import parse_retry_after as parse_retry_after
+from ._settings import (
+    is_active as is_active,
+    set_active as set_active,
+    set_default_hooks as set_default_hooks,
+    set_default_token as set_default_token,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

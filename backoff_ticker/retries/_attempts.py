@@ -8,7 +8,8 @@ from ._error_chain import set_link
 from ._final_error import take_final_error
 from ._options import LOOP_OPTIONS, Options
 from ._outcome import Outcome
-from ._run import CUT, Run
+from ._run import CUT, REFUSED, Run
+from ._settings import settings
 from ._steps import END, RETRY, EnterManager, GeneratorExitCarrier, Steps
 
 TYPE_CHECKING = False
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from ._option_types import RetryOptions
 
 _NAME = "attempts()"
+
+_OFF = Options(_NAME, None, {})
+_OFF.is_off = True
 
 
 def attempts(backoff: BackOff | None = None, **options: Unpack[RetryOptions]) -> Attempts:
@@ -110,7 +114,10 @@ class Attempts:
 
     def _begin(self, *, asynchronous: bool) -> Self:
         if self._run is None:
-            run = Run(self._options, _NAME)
+            options: Options | None = self._options
+            if settings.in_use:
+                options = self._options.under_settings()
+            run = Run(options or _OFF, _NAME)
             run.awaits = asynchronous
             self._steps = Steps(run)
             self._run = run
@@ -127,7 +134,7 @@ class Attempts:
         steps = self._used(asynchronous=False)
         try:
             steps.advance(EnterManager)
-            if steps.refuse_attempt():
+            while steps.refuse_attempt():
                 steps.advance()
         finally:
             self._close()
@@ -143,7 +150,7 @@ class Attempts:
         steps = self._used(asynchronous=True)
         try:
             await steps.advance_async(EnterManager)
-            if steps.refuse_attempt():
+            while steps.refuse_attempt():
                 await steps.advance_async()
         finally:
             self._close()
@@ -277,6 +284,8 @@ class Attempt:
     def _begin_block(self) -> None:
         if self._steps.step is END:  # a hook has failed, or a cancel came
             self._attempts._open = None
+            if self._run.ticket is not None:
+                self._run.tell_circuit(REFUSED)
             self._attempts._end()
         self._run.is_paid = False
         if self._attempts._asynchronous:
@@ -290,6 +299,12 @@ class Attempt:
         self._attempts._open = None
         if self._scope is not None:
             self._scope.leave(error)
+        if run.ticket is not None:
+            try:
+                run.tell_circuit(CUT if error is not None and run.cut is error else error)
+            except Exception as failure:  # noqa: BLE001 - raised at the end
+                steps.throw(failure)
+                return
         if error is None and run.options.judges_results and not self._has_result:
             run.failing_component = "a block without attempt.set_result()"
             steps.throw(RuntimeError("until and retry_if need attempt.set_result(value)"))

@@ -11,6 +11,7 @@ from ._operation import is_awaitable, name_of, not_awaitable, require_operation
 from ._options import HEDGE_OPTIONS, Awaiting, Options
 from ._outcome import StopReason
 from ._run import Run
+from ._settings import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,6 +80,11 @@ async def hedge_call_async(
         {"max_attempts": MAX_ATTEMPTS, **options},
         allowed=HEDGE_OPTIONS,
     )
+    if settings.in_use:
+        known = checked.under_settings()
+        if known is None:
+            return await operation()
+        checked = known
     run = Run(checked, name_of(operation))
     run.awaits = True
     tasks = _Tasks(run, operation)
@@ -191,6 +197,19 @@ class _Tasks:
         task.add_done_callback(self._note_end)
 
     async def _attempt(self) -> Any:
+        breaker = self._run.options.breaker
+        if breaker is None:
+            return await self._call()
+        ticket = breaker.allow()
+        try:
+            result = await self._call()
+        except BaseException as error:
+            breaker.record(ticket, error)
+            raise
+        breaker.record(ticket)
+        return result
+
+    async def _call(self) -> Any:
         self._calls += 1
         awaitable = self._operation()
         if not is_awaitable(awaitable):

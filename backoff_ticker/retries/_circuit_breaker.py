@@ -1,0 +1,547 @@
+"""``CircuitBreaker``: keeps calls away from a service that fails."""
+
+from __future__ import annotations
+
+import sys
+from _thread import get_ident
+from functools import wraps
+from math import inf
+from types import CoroutineType
+
+from .. import _process
+from .._errors import Cancelled, CircuitOpen, CircuitState, DeadlineExceeded
+from .._process import ProcessBound
+from .._unraisable import report
+from .._validation import as_count, as_number, as_seconds, safe_repr
+from ..clock import resolve_clock
+from ..policies import End, ExponentialBackOff, PolicyRun, start_policy
+from ..waiting import CLAIMED, AtomicState, complete
+from ._circuit import (
+    Circuit,
+    CircuitTicket,
+    Closed,
+    HalfOpen,
+    InARow,
+    LastCalls,
+    LastSeconds,
+    Open,
+    Opening,
+    Rules,
+)
+from ._operation import close_unawaited, name_of
+from ._options import Options
+from ._outcome import StopReason
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from datetime import timedelta
+    from types import TracebackType
+    from typing import Any, ParamSpec, Self, TypeVar
+
+    from ..clock import Clock
+    from ..policies import BackOff
+    from ..waiting import Claim
+    from ._circuit import Threshold
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
+
+    Hook = Callable[[CircuitState, CircuitState, "CircuitBreaker"], object]
+    Block = tuple[CircuitTicket, int, "Block | None"]
+
+_DEFAULT_BACKOFF = ExponentialBackOff(5, multiplier=2, max_interval=60, max_elapsed_time=None)
+_SHORTEST_WINDOW = 0.001
+_MOST_CALLS = 10_000
+"""A window holds a bit for each call, which each call shifts: 10,000 take about 1 µs."""
+
+
+class CircuitBreaker(ProcessBound):
+    """Refuses calls to a service that keeps failing, until a few of them show that it works again.
+
+    The circuit is *closed* at first: all calls are let through. Too many failures *open* it: each
+    call gets a ``CircuitOpen`` at once. After the delay of a back-off policy it is *half-open*: a
+    few calls are let through as probes. Once enough of them have succeeded it closes; one failure
+    opens it again, for the next delay.
+
+    ``with breaker:``, ``async with breaker:`` and the decorator ``@breaker`` all count what the
+    block or the function raises. One breaker serves any number of threads and event loops.
+
+    Example:
+        >>> from backoff_ticker import CircuitBreaker, CircuitOpen, ConstantBackOff
+        >>> breaker = CircuitBreaker(ConstantBackOff(60), failures=2)
+        >>> @breaker
+        ... def fetch():
+        ...     raise ConnectionError("no route")
+        >>> for _ in range(3):
+        ...     try:
+        ...         fetch()
+        ...     except (ConnectionError, CircuitOpen) as error:
+        ...         print(type(error).__name__, breaker.state)
+        ConnectionError closed
+        ConnectionError open
+        CircuitOpen open
+
+    What counts: a block that ends normally is a success, an error that ``on`` covers a failure. Any
+    other error is a success, since the service has answered. A ``Cancelled`` (that is no
+    ``DeadlineExceeded``), and what is not an ``Exception`` (``KeyboardInterrupt``,
+    ``asyncio.CancelledError``, ``GeneratorExit``), count as neither, and free the place of a probe.
+    The result of a call that began before the circuit last changed counts for nothing.
+
+    Thread safety: every method, from any thread, loop, signal handler or finalizer; nothing waits.
+    If a signal handler raises as a block is left, its result may be lost; if the block was a probe,
+    its place is free again after ``probe_timeout``. After a fork parent and child have a circuit
+    each.
+
+    Source: Michael Nygard, "Release It!"; which errors count, and rates in windows, as in
+    resilience4j; manual control as in Polly.
+
+    Args:
+        backoff: How long the circuit stays open. The breaker has its own copy, asks it each time
+            the circuit opens, and resets it first if the circuit was closed before. ``STOP``: it
+            stays open until ``reset()``. None: 5 s at first, twice as long each time, up to 60 s,
+            without end, each up to half longer or shorter.
+        on: The failures, as in ``retry``: a type of ``Exception``, a tuple of them, or a function
+            of the error that returns a bool.
+        failures: The number of failures in a row that opens the circuit, >= 1; None: 5, unless
+            there is a ``failure_rate``.
+        failure_rate: The share of failures that opens it instead, > 0 and <= 1, as soon as there
+            were ``minimum_calls``.
+        window_calls: Count the share among that many calls, 1 to 10,000. None: 100, unless there is
+            a ``window``.
+        window: Count it among the calls that ended in the last seconds instead: seconds >= 0.001 or
+            a timedelta. It moves on by a tenth at a time.
+        minimum_calls: An int >= 1; None: 20, or ``window_calls`` if that is less.
+        probes: How many calls at once are let through while it is half-open, >= 1.
+        successes: How many of them have to succeed before it closes, >= 1.
+        probe_timeout: After that time another call may take the place of a probe that has not come
+            back, whose result then counts for nothing: seconds > 0 or a timedelta.
+        on_change: A function, or a sequence of them, called as ``f(old, new, breaker)`` with two
+            ``CircuitState``, after each change, by the thread that has made it. What it raises is
+            reported through ``sys.unraisablehook`` and stops nothing.
+        clock: Measures all times; None: the current clock, when the breaker is made.
+
+    Raises:
+        TypeError, ValueError: An argument is invalid, or does not go with another.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_asking",
+        "_blocks",
+        "_hooks",
+        "_monotonic",
+        "_newest",
+        "_options",
+        "_policy",
+        "_probe_timeout",
+        "_rules",
+    )
+
+    _kind = "a CircuitBreaker"
+
+    def __init__(  # noqa: PLR0913 - the options
+        self,
+        backoff: BackOff | None = None,
+        *,
+        on: type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool] = Exception,
+        failures: int | None = None,
+        failure_rate: float | None = None,
+        window_calls: int | None = None,
+        window: float | timedelta | None = None,
+        minimum_calls: int | None = None,
+        probes: int = 1,
+        successes: int = 1,
+        probe_timeout: float | timedelta = 60.0,
+        on_change: Hook | Sequence[Hook] = (),
+        clock: Clock | None = None,
+    ) -> None:
+        threshold = _threshold(failures, failure_rate, window_calls, window, minimum_calls)
+        probes = as_count("probes", probes, 1)
+        self._rules = Rules(threshold, probes, as_count("successes", successes, 1))
+        self._probe_timeout = _above_zero("probe_timeout", probe_timeout)
+        self._hooks = _as_hooks(on_change)
+        self._options = Options("CircuitBreaker()", None, {"on": on}, {"on"})
+        made_on = resolve_clock(clock)
+        self._monotonic = made_on.monotonic
+        policy = start_policy("backoff", _DEFAULT_BACKOFF if backoff is None else backoff, made_on)
+        self._policy = PolicyRun(policy, made_on, ())
+        self._asking = AtomicState(_Asking())
+        # A linked list of states: the call whose setdefault() stores the next one makes the change,
+        # and all others find it there: no lock is taken and no change is lost.
+        self._newest: Circuit = self._closed()
+        # The ticket of each `with` block, by the frame that it stands in: nothing else is the same
+        # as a block is entered and as it is left, since another thread or task may close a
+        # generator.
+        self._blocks: dict[int, Block] = {}
+
+    # State
+
+    @property
+    def state(self) -> CircuitState:
+        """What a call would meet now: an open circuit whose time is over is half-open."""
+        last = self._last()
+        if last.state is CircuitState.OPEN and last.seconds_left(self._rules, self._now()) == 0.0:
+            return CircuitState.HALF_OPEN
+        return last.state
+
+    def remaining(self) -> float | None:
+        """Return for how many seconds no call is let through; 0.0 if one would be now.
+
+        None while the circuit is open until ``reset()``, and while nobody can know: all probes of a
+        half-open circuit are on their way, or the policy is just being asked.
+        """
+        return self._last().seconds_left(self._rules, self._now())
+
+    def reset(self) -> None:
+        """Close the circuit, whatever its state, and forget all earlier calls."""
+        self._force(self._closed())
+
+    def open(self) -> None:
+        """Open the circuit until ``reset()``, such as during maintenance of the service."""
+        self._force(Open(inf))
+
+    # Calls
+
+    def allow(self) -> CircuitTicket:
+        """Let a call through, or refuse it; ``with breaker:`` does this on entry.
+
+        Its result has to be told by ``record()``, or ``release()``, with the ticket: for calls that
+        no block can span, such as those that end in a callback.
+
+        Raises:
+            CircuitOpen: The circuit is open, or half-open and all its probes are on their way.
+            Exception: The policy failed when it was asked how long the circuit stays open.
+        """
+        last = self._last()
+        return self._probe() if last.ticket is None else last.ticket
+
+    def record(self, ticket: CircuitTicket, error: BaseException | None = None) -> None:
+        """Tell how a call ended that ``allow()`` has let through: with an error, or normally.
+
+        Args:
+            ticket: What ``allow()`` returned.
+            error: What the call raised, which counts as the class describes; None: nothing.
+
+        Raises:
+            Exception: What ``on`` raised, which the call does not count then; or the policy, when
+                it was asked how long the circuit stays open: the next call asks it again.
+        """
+        try:
+            if error is None:
+                self._finish(ticket, failed=False)
+            elif not isinstance(error, Exception) or (
+                isinstance(error, Cancelled) and not isinstance(error, DeadlineExceeded)
+            ):
+                self.release(ticket)
+            else:
+                verdict = self._options.classify(error)
+                self._finish(ticket, failed=not isinstance(verdict, StopReason))
+        except BaseException:
+            complete(self.release, ticket)  # no effect if the result was counted
+            raise
+
+    def release(self, ticket: CircuitTicket) -> None:
+        """Tell that a call ended, or was not made, in a way that says nothing about the service."""
+        while True:
+            last = self._last()
+            after = last.released(ticket)
+            if after is last or self._follow(last, after):
+                return
+
+    def __enter__(self) -> Self:
+        return self._enter()
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._leave(exc)
+
+    async def __aenter__(self) -> Self:
+        return self._enter()
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._leave(exc)
+
+    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
+        """Decorate a function, a method or a coroutine function: each call is a ``with`` block.
+
+        Raises:
+            TypeError: ``function`` is something else; in a generator a ``with`` block says which
+                part of it is the call.
+        """
+        return _decorated(self, function)  # type: ignore[no-any-return]
+
+    # Inside
+
+    def _now(self) -> float:
+        return self._monotonic()
+
+    def _closed(self) -> Closed:
+        return Closed(CircuitTicket(_process.generation), self._rules.threshold.empty)
+
+    def _last(self) -> Circuit:
+        last = self._newest
+        while last.next:
+            last = last.next[0]
+        return last
+
+    def _follow(self, last: Circuit, after: Circuit) -> bool:
+        """Make ``after`` the current state, unless another has followed ``last``."""
+        if last.next.setdefault(0, after) is not after:
+            return False
+        self._newest = after  # a slower thread may store an older state: it links here
+        return True
+
+    def _force(self, after: Circuit) -> None:
+        last = self._last()
+        while not self._follow(last, after):
+            last = self._last()
+        self._announce(last, after)
+
+    def _probe(self) -> CircuitTicket:
+        """Return the ticket of a probe; that of all calls if the circuit has closed meanwhile."""
+        ticket = CircuitTicket(_process.generation)
+        try:
+            while True:
+                self._settle()
+                last = self._last()
+                if last.ticket is not None:
+                    return last.ticket
+                now = self._now()  # after the look: the time of a state is never in the future
+                ticket.expires = now + self._probe_timeout
+                after = last.admitted(self._rules, ticket, now)
+                if after is None:
+                    break
+                if self._follow(last, after):
+                    self._announce(last, after)
+                    return ticket
+        except BaseException:
+            complete(self.release, ticket)
+            raise
+        raise CircuitOpen(last.seconds_left(self._rules, now), self, last.state)
+
+    def _finish(self, ticket: CircuitTicket, *, failed: bool) -> None:
+        while True:
+            last = self._last()
+            after = last.finished(self._rules, ticket, failed, self._now())
+            if after is last:
+                return
+            if self._follow(last, after):
+                break
+        if after.state is not last.state:
+            try:
+                self._settle()
+            finally:
+                self._announce(last, after)
+
+    def _settle(self) -> None:
+        """If it is not known how long the circuit stays open, ask, unless another thread does."""
+        while isinstance(last := self._last(), Opening):
+            asking = self._asking
+            if asking.replace(asking.current, CircuitBreaker._ask, self, last) is CLAIMED:
+                return
+
+    def _ask(self, asking: _Asking, opening: Opening) -> tuple[_Asking, None]:
+        """Rule: ask the policy; one thread at a time does."""
+        answer = self._policy.begin() if opening.is_first else self._policy.ask()
+        if not isinstance(answer, End):
+            self._follow(opening, Open(opening.since + answer))
+        elif answer.error is None:
+            self._follow(opening, Open(inf))
+        else:
+            raise answer.error
+        return asking, None
+
+    def _announce(self, before: Circuit, after: Circuit) -> None:
+        """Call the hooks if the state has changed for users."""
+        if after.state is before.state:
+            return
+        interrupt: BaseException | None = None
+        for hook in self._hooks:
+            try:
+                result: object = hook(before.state, after.state, self)
+                if isinstance(result, CoroutineType):
+                    close_unawaited(result)
+                    raise TypeError("on_change must be a plain function, not a coroutine function")  # noqa: TRY301
+            except Exception as error:  # noqa: BLE001 - no hook stops the others
+                report(error, "Exception in on_change of a circuit breaker", hook)
+            except BaseException as error:  # noqa: BLE001 - raised once all were called
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
+
+    def _enter(self) -> Self:
+        ticket = self.allow()
+        try:
+            frame = id(sys._getframe(2))  # of the `with` statement
+            self._blocks[frame] = ticket, get_ident(), self._blocks.get(frame)
+        except BaseException:
+            complete(self.release, ticket)
+            raise
+        return self
+
+    def _leave(self, error: BaseException | None) -> None:
+        ticket = None
+        try:
+            ticket = self._take_ticket(id(sys._getframe(2)))
+            self.record(ticket, error)
+        except BaseException:
+            if ticket is None:
+                ticket = self._take_ticket(id(sys._getframe(2)))
+            complete(self.release, ticket)  # no effect if the result was counted
+            raise
+
+    def _take_ticket(self, frame: int) -> CircuitTicket:
+        """Return the ticket of the block that is left, and forget the block."""
+        blocks = self._blocks
+        block = blocks.get(frame)
+        if block is None:
+            # An ExitStack enters and leaves a block in frames of its own: take the latest block,
+            # of this thread if there is one.
+            ident = get_ident()
+            found = sorted(blocks.items(), key=lambda item: item[1][1] == ident)[-1:]
+            if not found:
+                raise RuntimeError(f"{self!r} was left, but not entered")
+            ((frame, block),) = found
+        ticket, _, outer = block
+        # ATOMIC: no call from here to the return: the ticket is in the block, or with the caller.
+        if outer is None:
+            del blocks[frame]
+        else:
+            blocks[frame] = outer
+        return ticket
+
+    def __repr__(self) -> str:
+        last, rules = self._last(), self._rules
+        try:
+            state, left = self.state, last.seconds_left(rules, self._now())
+        except Exception:  # noqa: BLE001 - of the clock
+            state, left = last.state, None
+        if isinstance(last, Closed):
+            shown = f", {rules.threshold.shown(last.history)}"
+        elif isinstance(last, HalfOpen):
+            shown = f", {last.succeeded} of {rules.successes} successes"
+        elif isinstance(last, Open) and last.until == inf:
+            shown = " until reset()"
+        else:
+            shown = "" if not left else f", {round(left, 3)} s left"
+        return f"<CircuitBreaker {state}{shown}>"
+
+
+class _Asking:
+    """Claimed by the thread that asks the policy."""
+
+    __slots__ = ("claim",)
+
+    def __init__(self) -> None:
+        self.claim: Claim = {}
+
+
+def _decorated(breaker: CircuitBreaker, function: Any) -> Any:
+    import inspect
+
+    if isinstance(function, (staticmethod, classmethod)):
+        return type(function)(_decorated(breaker, function.__func__))
+    kinds = (function, getattr(type(function), "__call__", None))  # noqa: B004 - its code
+    generates = any(inspect.isgeneratorfunction(k) or inspect.isasyncgenfunction(k) for k in kinds)
+    if not callable(function) or isinstance(function, type) or generates:
+        raise TypeError(
+            "a CircuitBreaker decorates functions, methods and coroutine functions, "
+            f"not {safe_repr(function)}: use `with breaker:`"
+        )
+    if any(map(inspect.iscoroutinefunction, kinds)):
+
+        @wraps(function)
+        async def guarded_coroutine(*args: Any, **kwargs: Any) -> Any:
+            with breaker:
+                return await function(*args, **kwargs)
+
+        return guarded_coroutine
+
+    @wraps(function)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        with breaker:
+            result = function(*args, **kwargs)
+            if isinstance(result, CoroutineType):
+                close_unawaited(result)
+                raise TypeError(
+                    f"{name_of(function)} returned a coroutine, whose errors a circuit breaker "
+                    "would not see here: decorate an `async def` function, or use `with breaker:`"
+                )
+            return result
+
+    return guarded
+
+
+def _threshold(
+    failures: int | None,
+    failure_rate: float | None,
+    window_calls: int | None,
+    window: float | timedelta | None,
+    minimum_calls: int | None,
+) -> Threshold:
+    if failure_rate is None:
+        given = {"window_calls": window_calls, "window": window, "minimum_calls": minimum_calls}
+        for name, value in given.items():
+            if value is not None:
+                raise TypeError(f"{name}={safe_repr(value)} needs a failure_rate")
+        return InARow(5 if failures is None else as_count("failures", failures, 1, also="None"))
+    if failures is not None:
+        raise TypeError("CircuitBreaker() takes failures or failure_rate, not both")
+    if window is not None and window_calls is not None:
+        raise TypeError("CircuitBreaker() takes window or window_calls, not both")
+    rate = as_number("failure_rate", failure_rate)
+    if not 0.0 < rate <= 1.0:
+        raise ValueError(f"failure_rate must be > 0 and <= 1, not {safe_repr(failure_rate)}")
+    least = None if minimum_calls is None else as_count("minimum_calls", minimum_calls, 1)
+    if window is not None:
+        return LastSeconds(rate, _as_window(window), 20 if least is None else least)
+    size = 100 if window_calls is None else _as_window_calls(window_calls)
+    if least is not None and least > size:
+        raise ValueError(f"minimum_calls must be <= window_calls ({size}), not {least}")
+    return LastCalls(rate, size, min(20, size) if least is None else least)
+
+
+def _as_window(window: float | timedelta) -> float:
+    expected = "a finite number of seconds >= 0.001 or a timedelta"
+    seconds = as_seconds("window", window, expected)
+    if seconds < _SHORTEST_WINDOW:
+        raise ValueError(f"window must be {expected}, not {safe_repr(window)}")
+    return seconds
+
+
+def _as_window_calls(window_calls: int) -> int:
+    size = as_count("window_calls", window_calls, 1, also="None")
+    if size > _MOST_CALLS:
+        raise ValueError(
+            f"window_calls must be <= {_MOST_CALLS}, not {size}: for more, use window=seconds"
+        )
+    return size
+
+
+def _above_zero(name: str, value: float | timedelta) -> float:
+    expected = "a finite number of seconds > 0 or a timedelta"
+    seconds = as_seconds(name, value, expected)
+    if seconds <= 0.0:
+        raise ValueError(f"{name} must be {expected}, not {safe_repr(value)}")
+    return seconds
+
+
+def _as_hooks(on_change: Any) -> tuple[Hook, ...]:
+    hooks = on_change if isinstance(on_change, (tuple, list)) else (on_change,)
+    for each in hooks:
+        if not callable(each):
+            raise TypeError(
+                "on_change must be a function of two states and the breaker, or a sequence of "
+                f"them, not {safe_repr(on_change)}"
+            )
+    return tuple(hooks)

@@ -1,0 +1,1123 @@
+"""CircuitBreaker: when it opens, what it lets through, and what becomes of each result."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import gc
+import pickle
+import sys
+import threading
+import weakref
+from contextlib import AsyncExitStack, ExitStack
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import (
+    STOP,
+    CancellationToken,
+    Cancelled,
+    CircuitBreaker,
+    CircuitOpen,
+    CircuitState,
+    ConstantBackOff,
+    DeadlineExceeded,
+    ExponentialBackOff,
+    Permanent,
+    RetryAfter,
+    StopBackOff,
+    with_max_retries,
+    with_token,
+)
+from tests.helpers import PATIENCE, SetClock, in_thread
+from tests.retries.faces import in_loop
+from tests.stress.places import InterruptAt, Interrupted, each_place
+from tests.tickers.made_policies import Blocking, Counting, Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from backoff_ticker.testing import VirtualClock
+
+CLOSED, OPEN, HALF_OPEN = CircuitState
+
+
+@pytest.fixture
+def now() -> SetClock:
+    """A clock that a test sets; nothing waits on it."""
+    return SetClock()
+
+
+def done(outcome: object) -> object:
+    """Return the outcome of a call, or raise it."""
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
+
+
+# The ways to make a call
+
+
+def with_block(breaker: CircuitBreaker, outcome: object) -> object:
+    with breaker as entered:
+        assert entered is breaker
+        return done(outcome)
+
+
+def async_with_block(breaker: CircuitBreaker, outcome: object) -> object:
+    async def main() -> object:
+        async with breaker as entered:
+            assert entered is breaker
+            await asyncio.sleep(0)
+            return done(outcome)
+
+    return in_loop(main())
+
+
+def with_block_in_a_coroutine(breaker: CircuitBreaker, outcome: object) -> object:
+    async def main() -> object:
+        with breaker:
+            await asyncio.sleep(0)
+            return done(outcome)
+
+    return in_loop(main())
+
+
+def decorated(breaker: CircuitBreaker, outcome: object) -> object:
+    @breaker
+    def call(outcome: object) -> object:
+        return done(outcome)
+
+    return call(outcome)
+
+
+def decorated_coroutine(breaker: CircuitBreaker, outcome: object) -> object:
+    @breaker
+    async def call(outcome: object) -> object:
+        await asyncio.sleep(0)
+        return done(outcome)
+
+    return in_loop(call(outcome))
+
+
+def in_a_stack(breaker: CircuitBreaker, outcome: object) -> object:
+    with ExitStack() as stack:
+        stack.enter_context(breaker)
+        return done(outcome)
+    raise AssertionError
+
+
+def in_an_async_stack(breaker: CircuitBreaker, outcome: object) -> object:
+    async def main() -> object:
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(breaker)
+            return done(outcome)
+        raise AssertionError
+
+    return in_loop(main())
+
+
+def told(breaker: CircuitBreaker, outcome: object) -> object:
+    ticket = breaker.allow()
+    breaker.record(ticket, outcome if isinstance(outcome, BaseException) else None)
+    return done(outcome)
+
+
+WAYS = [
+    *(with_block, async_with_block, with_block_in_a_coroutine, decorated, decorated_coroutine),
+    *(in_a_stack, in_an_async_stack, told),
+]
+
+
+@pytest.fixture(params=WAYS, ids=lambda way: way.__name__)
+def way(request: pytest.FixtureRequest) -> Callable[[CircuitBreaker, object], object]:
+    """Each way to make a call in turn."""
+    return request.param  # type: ignore[no-any-return]
+
+
+def fail(breaker: CircuitBreaker, times: int = 1, error: Any = OSError, way: Any = told) -> None:
+    for _ in range(times):
+        with pytest.raises(error):
+            way(breaker, error())
+
+
+def succeed(breaker: CircuitBreaker, times: int = 1, way: Any = told) -> None:
+    for number in range(times):
+        assert way(breaker, number) == number
+
+
+def refused(breaker: CircuitBreaker, way: Any = told) -> CircuitOpen:
+    with pytest.raises(CircuitOpen) as caught:
+        way(breaker, "not reached")
+    assert caught.value.breaker is breaker
+    return caught.value
+
+
+def opened(now: SetClock, **options: Any) -> CircuitBreaker:
+    """Return a breaker that has just opened for 10 s."""
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now, **options)
+    fail(breaker)
+    return breaker
+
+
+def half_open(now: SetClock, **options: Any) -> CircuitBreaker:
+    breaker = opened(now, **options)
+    now.advance(10)
+    return breaker
+
+
+# Its life, in every way
+
+
+def test_it_opens_refuses_probes_and_closes(way: Any, now: SetClock) -> None:
+    breaker = CircuitBreaker(Counting(), failures=3, clock=now)
+    succeed(breaker, 2, way)
+    fail(breaker, 2, way=way)
+    succeed(breaker, 1, way)
+    fail(breaker, 2, way=way)
+    assert (breaker.state, breaker.remaining()) == (CLOSED, 0.0)
+    fail(breaker, 1, way=way)
+    assert (breaker.state, breaker.remaining()) == (OPEN, 1.0)
+    for seconds, wait in [(1.0, 0.75), (0.25, 0.125), (0.125, 0.125)]:
+        assert refused(breaker, way).seconds == seconds
+        now.advance(wait)
+    assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
+    fail(breaker, 1, way=way)
+    assert (breaker.state, breaker.remaining()) == (OPEN, 2.0)
+    now.advance(2)
+    succeed(breaker, 1, way)
+    assert (breaker.state, breaker.remaining()) == (CLOSED, 0.0)
+    fail(breaker, 3, way=way)
+    assert breaker.remaining() == 1.0, "the policy begins anew"
+
+
+def test_a_refused_call_is_not_made(way: Any, now: SetClock) -> None:
+    breaker = opened(now)
+    assert refused(breaker, way).state is OPEN
+    with pytest.raises(CircuitOpen), breaker:
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    "neither",
+    [
+        *(KeyboardInterrupt, SystemExit, asyncio.CancelledError, GeneratorExit),
+        *(Cancelled, lambda: Cancelled("enough")),
+    ],
+)
+def test_what_was_stopped_counts_as_neither_and_frees_its_probe(
+    way: Any, now: SetClock, neither: Any
+) -> None:
+    if "async" in way.__name__ or "coroutine" in way.__name__:
+        way = with_block  # a loop has its own ways with them: see below
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=2, on=lambda _: True, clock=now)
+    fail(breaker)
+    for _ in range(5):
+        with pytest.raises(type(neither())):
+            way(breaker, neither())
+    assert breaker.state is CLOSED
+    fail(breaker)
+    assert breaker.state is OPEN, "it was not a success either"
+    now.advance(10)
+    for _ in range(3):
+        with pytest.raises(type(neither())):
+            way(breaker, neither())
+        assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
+    succeed(breaker)
+    assert breaker.state is CLOSED
+
+
+def test_blocks_leave_nothing_behind(way: Any, now: SetClock) -> None:
+    breaker = CircuitBreaker(failures=1, clock=now)
+    succeed(breaker, 1, way)
+    fail(breaker, 1, way=way)
+    refused(breaker, way)
+    assert breaker._blocks == {}
+
+
+# Which errors count
+
+
+def test_an_error_that_on_does_not_cover_is_an_answer(now: SetClock) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(10), on=OSError, failures=2, clock=now)
+    fail(breaker)
+    fail(breaker, 1, LookupError)
+    fail(breaker)
+    assert breaker.state is CLOSED, "the row of failures was interrupted"
+    fail(breaker)
+    now.advance(10)
+    fail(breaker, 1, LookupError)
+    assert breaker.state is CLOSED, "the probe has shown that the service answers"
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        (ConnectionError, TimeoutError),
+        lambda error: isinstance(error, (ConnectionError, TimeoutError)),
+        lambda error: 3 if isinstance(error, (ConnectionError, TimeoutError)) else False,
+    ],
+    ids=["types", "predicate", "predicate of seconds"],
+)
+def test_on_has_the_meaning_it_has_for_retries(on: Any, now: SetClock) -> None:
+    breaker = CircuitBreaker(on=on, failures=3, clock=now)
+    fail(breaker, 1, ConnectionResetError)
+    fail(breaker, 1, DeadlineExceeded)
+    fail(breaker, 1, FileNotFoundError)
+    fail(breaker, 2, TimeoutError)
+    assert breaker.state is CLOSED
+    fail(breaker, 1, TimeoutError)
+    assert breaker.state is OPEN
+
+
+def test_markers_of_retries_are_understood(now: SetClock) -> None:
+    breaker = CircuitBreaker(on=OSError, failures=2, clock=now)
+    fail(breaker)
+    with pytest.raises(Permanent):
+        told(breaker, Permanent(OSError()))
+    fail(breaker)
+    assert breaker.state is CLOSED, "a permanent error is an answer"
+    with pytest.raises(RetryAfter):
+        told(breaker, RetryAfter(3))
+    assert breaker.state is OPEN, "RetryAfter is a failure, whatever `on` says"
+
+
+def test_an_error_of_on_is_raised_and_the_call_does_not_count(now: SetClock) -> None:
+    def on(error: Exception) -> bool:
+        if error.args:
+            raise LookupError("in on")
+        return True
+
+    breaker = CircuitBreaker(ConstantBackOff(10), on=on, failures=1, clock=now)
+    error = OSError("x")
+    with pytest.raises(LookupError) as caught, breaker:
+        raise error
+    assert caught.value.__context__ is error
+    assert breaker.state is CLOSED
+    fail(breaker)
+    now.advance(10)
+    with pytest.raises(LookupError), breaker:
+        raise error
+    assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
+
+
+# Rates in windows
+
+
+def test_a_rate_counts_the_last_calls(now: SetClock) -> None:
+    breaker = CircuitBreaker(failure_rate=0.5, window_calls=4, minimum_calls=2, clock=now)
+    fail(breaker)
+    assert breaker.state is CLOSED, "less than the minimum"
+    succeed(breaker, 4)
+    fail(breaker)
+    succeed(breaker, 2)
+    fail(breaker)
+    assert breaker.state is OPEN, "two of the last four"
+
+
+def test_old_calls_leave_the_window(now: SetClock) -> None:
+    breaker = CircuitBreaker(failure_rate=0.5, window_calls=4, clock=now)
+    for _ in range(50):
+        fail(breaker)
+        succeed(breaker, 3)
+    assert repr(breaker) == "<CircuitBreaker closed, 1 of the last 4 calls failed>"
+    fail(breaker)
+    assert breaker.state is CLOSED, "the failure before has left"
+    fail(breaker)
+    assert breaker.state is OPEN
+
+
+@pytest.mark.parametrize("percent", range(1, 101))
+def test_a_rate_is_met_exactly(now: SetClock, percent: int) -> None:
+    breaker = CircuitBreaker(failure_rate=percent / 100, window_calls=100, clock=now)
+    breaker._rules.threshold.minimum = 100  # type: ignore[attr-defined]
+    succeed(breaker, 100 - percent)
+    fail(breaker, percent - 1)
+    assert breaker.state is CLOSED
+    fail(breaker)
+    assert breaker.state is OPEN
+
+
+def test_a_rate_counts_the_last_seconds(now: SetClock) -> None:
+    breaker = CircuitBreaker(
+        failure_rate=0.5, window=timedelta(seconds=10), minimum_calls=4, clock=now
+    )
+    fail(breaker, 3)
+    now.advance(10)
+    fail(breaker, 3)
+    assert breaker.state is CLOSED, "those before have left the window"
+    succeed(breaker, 4)
+    now.advance(8)
+    fail(breaker)
+    assert breaker.state is OPEN, "four of eight"
+
+
+def test_a_window_of_seconds_takes_the_same_memory_for_any_number_of_calls(now: SetClock) -> None:
+    breaker = CircuitBreaker(failure_rate=1, window=10, clock=now)
+    for _ in range(300):
+        now.advance(0.3)
+        succeed(breaker, 5)
+        fail(breaker)
+    last: Any = breaker._last()
+    assert len(last.history) == 10
+    assert 9 / 0.3 * 6 - 6 <= sum(calls for _, calls, _ in last.history) <= 10 / 0.3 * 6 + 6
+
+
+def test_a_circuit_that_closes_begins_a_new_window(now: SetClock) -> None:
+    breaker = CircuitBreaker(
+        ConstantBackOff(1), failure_rate=0.5, window=1000, minimum_calls=4, clock=now
+    )
+    fail(breaker, 4)
+    now.advance(1)
+    succeed(breaker)
+    fail(breaker, 3)
+    assert breaker.state is CLOSED
+    fail(breaker)
+    assert breaker.state is OPEN
+
+
+# How long it stays open
+
+
+def test_the_policy_is_asked_once_for_each_opening_and_reset_for_each_outage(now: SetClock) -> None:
+    policy = Scripted(1, 2, 3, 4)
+    breaker = CircuitBreaker(policy, failures=1, clock=now)
+    assert (policy.asked, policy.resets) == (0, 1), "reset as it is copied"
+    for outage, openings in enumerate([3, 1], 1):
+        for _ in range(openings):
+            fail(breaker)
+            for _ in range(3):
+                refused(breaker)
+            now.advance(breaker.remaining() or 0)
+        assert policy.resets == 1 + outage
+        succeed(breaker)
+    assert policy.asked == 4
+
+
+def test_the_default_grows_to_a_minute_without_end(now: SetClock) -> None:
+    breaker = CircuitBreaker(failures=1, clock=now)
+    for interval in [5, 10, 20, 40, *[60] * 100]:
+        fail(breaker)
+        seconds = breaker.remaining()
+        assert seconds is not None
+        assert interval / 2 <= seconds <= interval * 1.5
+        now.advance(seconds)
+
+
+def test_a_limit_of_elapsed_time_counts_from_the_opening(now: SetClock) -> None:
+    policy = ExponentialBackOff(4, 0, 1, max_elapsed_time=10)
+    breaker = CircuitBreaker(policy, failures=1, clock=now)
+    now.advance(1000)
+    for _ in range(2):
+        fail(breaker)
+        assert breaker.remaining() == 4
+        now.advance(4)
+    fail(breaker)
+    assert breaker.remaining() is None
+
+
+@pytest.mark.parametrize("policy", [StopBackOff(), with_max_retries(ConstantBackOff(1), 0)])
+def test_after_stop_it_stays_open_until_a_reset(now: SetClock, policy: Any) -> None:
+    breaker = CircuitBreaker(policy, failures=1, clock=now)
+    fail(breaker)
+    now.advance(1e9)
+    assert (breaker.state, breaker.remaining()) == (OPEN, None)
+    assert refused(breaker).seconds is None
+    assert str(refused(breaker)) == "the circuit is open"
+    assert repr(breaker) == "<CircuitBreaker open until reset()>"
+    breaker.reset()
+    succeed(breaker)
+
+
+def test_a_policy_whose_token_is_cancelled_stops(now: SetClock) -> None:
+    token = CancellationToken()
+    breaker = CircuitBreaker(with_token(ConstantBackOff(1), token), failures=1, clock=now)
+    token.cancel()
+    fail(breaker)
+    assert breaker.remaining() is None
+
+
+def test_each_breaker_has_its_own_copy_of_the_policy(now: SetClock) -> None:
+    policy = Counting()
+    breakers = [CircuitBreaker(policy, failures=1, clock=now) for _ in range(2)]
+    for breaker in breakers:
+        fail(breaker)
+        assert breaker.remaining() == 1
+    assert policy.last == 0
+
+
+@pytest.mark.parametrize("answer", [LookupError("policy"), float("nan"), -1, "1", None])
+def test_a_failing_policy_leaves_it_open_and_is_asked_again(now: SetClock, answer: Any) -> None:
+    policy = Scripted(answer, answer, 3)
+    breaker = CircuitBreaker(policy, failures=1, clock=now)
+    error = OSError()
+    with pytest.raises((LookupError, TypeError, ValueError)) as caught, breaker:
+        raise error
+    assert caught.value.__context__ is error
+    assert (breaker.state, breaker.remaining()) == (OPEN, None)
+    with pytest.raises(type(caught.value)):
+        breaker.allow()
+    assert refused(breaker).seconds == 3
+    now.advance(3)
+    succeed(breaker)
+
+
+def test_a_clock_that_jumps_forward_lets_a_probe_through(now: SetClock) -> None:
+    breaker = opened(now)
+    now.advance(1e12)
+    assert breaker.state is HALF_OPEN
+    succeed(breaker)
+    assert breaker.state is CLOSED
+
+
+def test_the_wall_clock_has_no_influence(now: SetClock) -> None:
+    breaker = opened(now)
+    now.set_back(86_400)
+    assert breaker.remaining() == 10
+    now.set_back(-2 * 86_400)
+    assert breaker.remaining() == 10
+    now.advance(10)
+    succeed(breaker)
+
+
+def test_the_clock_is_the_current_one(clock: VirtualClock) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1)
+    fail(breaker)
+    clock.sleep(9.5)
+    assert refused(breaker).seconds == 0.5
+    clock.sleep(0.5)
+    succeed(breaker)
+
+
+# Half-open
+
+
+def test_as_many_probes_at_once_as_asked_for(now: SetClock) -> None:
+    breaker = half_open(now, probes=3, successes=2)
+    tickets = [breaker.allow() for _ in range(3)]
+    assert len(set(tickets)) == 3
+    error = refused(breaker)
+    assert (error.state, error.seconds, breaker.remaining()) == (HALF_OPEN, None, None)
+    assert str(error) == "the circuit is half-open, and its probes have not come back"
+    breaker.record(tickets[0])
+    tickets.append(breaker.allow())
+    refused(breaker)
+    assert breaker.state is HALF_OPEN
+    breaker.record(tickets[1])
+    assert breaker.state is CLOSED
+    for ticket in tickets:
+        breaker.record(ticket, OSError())
+    assert breaker.state is CLOSED, "the other probes belong to the past"
+
+
+def test_one_failing_probe_opens_it_for_the_next_delay(now: SetClock) -> None:
+    breaker = CircuitBreaker(Counting(), failures=1, probes=3, successes=3, clock=now)
+    fail(breaker)
+    now.advance(1)
+    tickets = [breaker.allow() for _ in range(3)]
+    breaker.record(tickets[0])
+    breaker.record(tickets[1], OSError())
+    assert breaker.remaining() == 2
+    breaker.record(tickets[2], OSError())
+    assert breaker.remaining() == 2, "a second one changes nothing"
+    now.advance(2)
+    succeed(breaker, 2)
+    assert breaker.state is HALF_OPEN, "the success of the last time is forgotten"
+    succeed(breaker)
+    assert breaker.state is CLOSED
+
+
+def test_a_probe_that_never_returns_loses_its_place(now: SetClock) -> None:
+    breaker = half_open(now, probe_timeout=30)
+    lost = breaker.allow()
+    now.advance(29)
+    refused(breaker)
+    now.advance(1)
+    assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
+    taken = breaker.allow()
+    refused(breaker)
+    for error in [OSError(), None]:
+        breaker.record(lost, error)
+        assert breaker.state is HALF_OPEN, "its late result counts for nothing"
+        refused(breaker)
+    breaker.record(taken)
+    assert breaker.state is CLOSED
+
+
+def test_a_late_probe_counts_while_nobody_has_taken_its_place(now: SetClock) -> None:
+    breaker = half_open(now, probe_timeout=30)
+    late = breaker.allow()
+    now.advance(3600)
+    breaker.record(late)
+    assert breaker.state is CLOSED
+
+
+@pytest.mark.parametrize("error", [None, OSError()])
+def test_a_call_from_before_the_circuit_opened_counts_for_nothing(
+    now: SetClock, error: Exception | None
+) -> None:
+    breaker = CircuitBreaker(Counting(), failures=1, clock=now)
+    early = [breaker.allow() for _ in range(9)]
+    fail(breaker)
+    breaker.record(early.pop(), error)
+    assert (breaker.state, breaker.remaining()) == (OPEN, 1.0), "neither longer nor shorter"
+    now.advance(1)
+    breaker.record(early.pop(), error)
+    assert breaker.state is HALF_OPEN
+    probe = breaker.allow()
+    breaker.record(early.pop(), error)
+    refused(breaker)
+    breaker.record(probe)
+    breaker.record(early.pop(), error)
+    assert (breaker.state, breaker._last().history) == (CLOSED, 0)  # type: ignore[attr-defined]
+
+
+def test_a_result_that_is_told_twice_counts_once(now: SetClock) -> None:
+    breaker = half_open(now, successes=2)
+    ticket = breaker.allow()
+    for _ in range(3):
+        breaker.record(ticket)
+    assert breaker.state is HALF_OPEN
+    succeed(breaker)
+    assert breaker.state is CLOSED
+
+
+def test_a_released_probe_says_nothing(now: SetClock) -> None:
+    breaker = half_open(now)
+    for _ in range(5):
+        breaker.release(breaker.allow())
+    assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
+
+
+def test_a_cancelled_coroutine_frees_its_probe(now: SetClock) -> None:
+    breaker = half_open(now)
+
+    async def main() -> None:
+        async def hang() -> None:
+            async with breaker:
+                await asyncio.Event().wait()
+
+        for _ in range(3):
+            task = asyncio.create_task(hang())
+            await asyncio.sleep(0)
+            refused(breaker)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        async with breaker:
+            pass
+
+    in_loop(main())
+    assert breaker.state is CLOSED
+
+
+def test_a_timeout_inside_the_block_is_a_failure_and_one_outside_is_not(
+    clock: VirtualClock,
+) -> None:
+    breaker = CircuitBreaker(failures=1)
+
+    async def main() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1), breaker:
+                await asyncio.sleep(2)
+        assert breaker.state is CLOSED
+        with pytest.raises(TimeoutError):
+            async with breaker, asyncio.timeout(1):
+                await asyncio.sleep(2)
+        assert breaker.state is OPEN
+
+    in_loop(main())
+
+
+def test_a_generator_that_is_dropped_frees_its_probe(now: SetClock) -> None:
+    breaker = half_open(now)
+
+    def rows() -> Any:
+        with breaker:
+            yield 1
+
+    generator = rows()
+    assert next(generator) == 1
+    refused(breaker)
+    del generator
+    gc.collect()
+    assert breaker.remaining() == 0
+    assert list(rows()) == [1]
+    assert breaker.state is CLOSED
+
+
+def test_an_async_generator_that_its_loop_closes_frees_its_probe(now: SetClock) -> None:
+    breaker = half_open(now)
+
+    async def rows() -> Any:
+        async with breaker:
+            yield 1
+            yield 2
+
+    async def main() -> None:
+        async for _ in rows():
+            refused(breaker)
+            break
+        gc.collect()
+        await asyncio.sleep(0)  # the loop closes it in a task of its own
+        await asyncio.sleep(0)
+        assert breaker.remaining() == 0
+        assert [row async for row in rows()] == [1, 2]
+
+    in_loop(main())
+    assert breaker.state is CLOSED
+
+
+def test_blocks_that_overlap_in_one_thread_are_told_apart(now: SetClock) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
+
+    def call(error: Exception | None = None) -> Any:
+        with breaker:
+            yield
+            if error is not None:
+                raise error
+
+    early, failing = call(OSError()), call(OSError())
+    next(early)
+    next(failing)
+    with pytest.raises(OSError):
+        next(failing)
+    now.advance(10)
+    probe = call()
+    next(probe)
+    with pytest.raises(OSError):
+        next(early)
+    assert breaker.state is HALF_OPEN, "the early call is not the probe"
+    refused(breaker)
+    next(probe, None)
+    assert breaker.state is CLOSED
+
+
+def test_blocks_may_be_nested(now: SetClock) -> None:
+    breaker = CircuitBreaker(failures=4, clock=now)
+    with contextlib.suppress(OSError), breaker, breaker, breaker:
+        raise OSError
+    assert breaker._last().history == 3  # type: ignore[attr-defined]
+    assert breaker._blocks == {}
+
+
+def test_a_block_that_was_not_entered_cannot_be_left(now: SetClock) -> None:
+    breaker = CircuitBreaker(clock=now)
+    with pytest.raises(RuntimeError) as caught:
+        breaker.__exit__(None, None, None)
+    assert str(caught.value) == f"{breaker!r} was left, but not entered"
+
+
+# By hand
+
+
+def test_it_can_be_opened_and_reset_by_hand(now: SetClock) -> None:
+    breaker = CircuitBreaker(Counting(), failures=2, clock=now)
+    ticket = breaker.allow()
+    breaker.open()
+    breaker.open()
+    now.advance(1e9)
+    assert (breaker.state, refused(breaker).seconds) == (OPEN, None)
+    breaker.record(ticket)
+    assert breaker.state is OPEN
+    breaker.reset()
+    fail(breaker)
+    breaker.reset()
+    fail(breaker)
+    assert breaker.state is CLOSED, "a reset forgets the calls before"
+    fail(breaker)
+    breaker.open()
+    assert breaker.remaining() is None
+    breaker.reset()
+    assert breaker.state is CLOSED
+
+
+# Hooks
+
+
+def test_each_change_is_told_to_all_hooks(now: SetClock) -> None:
+    changes: list[Any] = []
+    times: list[float] = []
+
+    def on_change(old: CircuitState, new: CircuitState, which: CircuitBreaker) -> None:
+        assert which is breaker
+        changes.append(f"{old} -> {new}, {which.remaining()}")
+
+    breaker = CircuitBreaker(
+        ConstantBackOff(10),
+        failures=2,
+        on_change=[on_change, lambda *_: times.append(now.monotonic())],
+        clock=now,
+    )
+    succeed(breaker)
+    fail(breaker, 2)
+    refused(breaker)
+    now.advance(10)
+    assert breaker.state is HALF_OPEN
+    fail(breaker)
+    now.advance(10)
+    succeed(breaker)
+    breaker.reset()
+    breaker.open()
+    breaker.open()
+    breaker.reset()
+    assert changes == [
+        "closed -> open, 10.0",
+        "open -> half-open, None",
+        "half-open -> open, 10.0",
+        "open -> half-open, None",
+        "half-open -> closed, 0.0",
+        "closed -> open, None",
+        "open -> closed, 0.0",
+    ]
+    assert len(times) == len(changes)
+
+
+def test_a_failing_hook_is_reported_and_stops_nothing(
+    now: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reported: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", reported.append)
+    called: list[object] = []
+
+    def failing(*_: object) -> None:
+        raise LookupError("hook")
+
+    async def coroutine(*_: object) -> None:
+        raise AssertionError
+
+    hooks: Any = (failing, coroutine, lambda *change: called.append(change[1]))
+    breaker = opened(now, on_change=hooks)
+    now.advance(10)
+    succeed(breaker)
+    assert called == [OPEN, HALF_OPEN, CLOSED]
+    assert [type(each.exc_value) for each in reported] == [LookupError, TypeError] * 3
+    assert reported[0].object is failing
+    assert reported[0].err_msg == "Exception in on_change of a circuit breaker"
+
+
+def test_an_interrupt_in_a_hook_passes_and_frees_the_probe(now: SetClock) -> None:
+    def interrupting(old: CircuitState, new: CircuitState, _: object) -> None:
+        if new is HALF_OPEN:
+            raise KeyboardInterrupt
+
+    called: list[object] = []
+    breaker = half_open(now, on_change=[interrupting, lambda *change: called.append(change[1])])
+    with pytest.raises(KeyboardInterrupt):
+        breaker.allow()
+    assert called == [OPEN, HALF_OPEN]
+    assert breaker.remaining() == 0
+    succeed(breaker)
+
+
+def test_a_hook_may_use_the_breaker(now: SetClock) -> None:
+    seen: list[object] = []
+
+    def on_change(_: CircuitState, new: CircuitState, breaker: CircuitBreaker) -> None:
+        seen.append((new, breaker.state, breaker.remaining()))
+        if new is OPEN:
+            refused(breaker)
+            breaker.reset()
+
+    breaker = opened(now, on_change=on_change)
+    assert breaker.state is CLOSED
+    assert seen == [(OPEN, OPEN, 10.0), (CLOSED, CLOSED, 0.0)]
+
+
+# What may be given
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "text"),
+    [
+        ({"backoff": 3}, TypeError, "backoff must be a BackOff"),
+        ({"on": KeyboardInterrupt}, TypeError, "on must name types of Exception"),
+        ({"on": "OSError"}, TypeError, "on must be an exception type"),
+        ({"failures": 0}, ValueError, "failures must be an int >= 1 or None, not 0"),
+        ({"failures": True}, TypeError, "failures must be an int >= 1 or None, not True"),
+        ({"failures": 3, "failure_rate": 0.5}, TypeError, "failures or failure_rate, not both"),
+        ({"failure_rate": 0}, ValueError, "failure_rate must be > 0 and <= 1, not 0"),
+        ({"failure_rate": 50}, ValueError, "failure_rate must be > 0 and <= 1, not 50"),
+        ({"failure_rate": "1"}, TypeError, "failure_rate must be a finite number, not '1'"),
+        ({"window": 3}, TypeError, "window=3 needs a failure_rate"),
+        ({"window_calls": 3}, TypeError, "window_calls=3 needs a failure_rate"),
+        ({"minimum_calls": 3}, TypeError, "minimum_calls=3 needs a failure_rate"),
+        ({"failure_rate": 1, "window": 1, "window_calls": 1}, TypeError, "window or window_calls"),
+        ({"failure_rate": 1, "window": 0}, ValueError, "window must be a finite number of seconds"),
+        ({"failure_rate": 1, "window_calls": 0}, ValueError, "window_calls must be an int >= 1"),
+        ({"failure_rate": 1, "window_calls": 10_001}, ValueError, "must be <= 10000, not 10001"),
+        (
+            {"failure_rate": 1, "window_calls": 5, "minimum_calls": 6},
+            ValueError,
+            "minimum_calls must be <= window_calls (5), not 6",
+        ),
+        ({"probes": 0}, ValueError, "probes must be an int >= 1, not 0"),
+        ({"successes": 1.5}, TypeError, "successes must be an int >= 1, not 1.5"),
+        ({"probe_timeout": 0}, ValueError, "probe_timeout must be a finite number of seconds > 0"),
+        ({"probe_timeout": None}, TypeError, "probe_timeout must be a finite number"),
+        ({"on_change": 3}, TypeError, "on_change must be a function of two states"),
+        ({"on_change": [print, 3]}, TypeError, "on_change must be a function of two states"),
+        ({"clock": 3}, TypeError, "clock must be a Clock, not 3"),
+    ],
+)
+def test_bad_options_are_named(options: Any, kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind) as caught:
+        CircuitBreaker(**options)
+    assert text in str(caught.value)
+
+
+def test_what_it_decorates_keeps_its_kind(now: SetClock) -> None:
+    breaker = CircuitBreaker(failures=1, clock=now)
+
+    class Client:
+        @breaker
+        def get(self, page: int) -> tuple[object, int]:
+            """Get it."""
+            return self, page
+
+        @breaker
+        @staticmethod
+        def static(page: int) -> int:
+            return page
+
+        @breaker
+        @classmethod
+        def of_class(cls, page: int) -> object:
+            return cls, page
+
+    client = Client()
+    assert client.get(3) == (client, 3)
+    assert (client.get.__name__, client.get.__doc__) == ("get", "Get it.")
+    assert (Client.static(3), Client.of_class(3)) == (3, (Client, 3))
+
+
+@pytest.mark.parametrize("kind", ["class", "generator", "async generator", "number"])
+def test_what_it_cannot_guard_is_refused(kind: str) -> None:
+    def rows() -> Any:
+        yield 1
+
+    async def async_rows() -> Any:
+        yield 1
+
+    given: Any = {"class": dict, "generator": rows, "async generator": async_rows, "number": 3}
+    with pytest.raises(TypeError) as caught:
+        CircuitBreaker()(given[kind])
+    assert "use `with breaker:`" in str(caught.value)
+
+
+def test_a_function_that_returns_a_coroutine_is_found_out(now: SetClock) -> None:
+    async def call() -> None:
+        raise AssertionError
+
+    breaker = CircuitBreaker(clock=now)
+    guarded: Any = breaker(lambda: call())
+    with pytest.raises(TypeError) as caught:
+        guarded()
+    assert "decorate an `async def` function" in str(caught.value)
+
+
+# What it is
+
+
+def test_it_belongs_to_its_process(now: SetClock) -> None:
+    breaker = CircuitBreaker(clock=now)
+    assert copy.copy(breaker) is copy.deepcopy(breaker) is breaker
+    with pytest.raises(TypeError) as caught:
+        pickle.dumps(breaker)
+    assert "a CircuitBreaker belongs to its process" in str(caught.value)
+
+
+def test_its_error_is_pickled_without_it(now: SetClock) -> None:
+    error = refused(opened(now))
+    error.add_note("seen")
+    twin = pickle.loads(pickle.dumps(error))
+    assert (type(twin), twin.seconds, twin.breaker, twin.state) == (CircuitOpen, 10, None, OPEN)
+    assert str(twin) == str(error) == "the circuit is open, 10.0 s left"
+    assert twin.__notes__ == ["seen"]
+
+
+def test_it_is_collected_without_a_cycle(now: SetClock) -> None:
+    gc.disable()
+    try:
+        breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
+        for _ in range(2):
+            with contextlib.suppress(OSError, CircuitOpen), breaker:
+                raise OSError
+        now.advance(10)
+        with breaker:
+            pass
+        is_alive = weakref.ref(breaker)
+        del breaker
+        assert is_alive() is None
+    finally:
+        gc.enable()
+
+
+def test_a_slow_call_keeps_no_states_alive(now: SetClock) -> None:
+    breaker = CircuitBreaker(failures=2, clock=now)
+    with breaker:
+        for _ in range(100):
+            fail(breaker)
+            succeed(breaker)
+        states = [each for each in gc.get_objects() if type(each) is type(breaker._last())]
+        assert sum(each.ticket is breaker._last().ticket for each in states) <= 2
+
+
+# Threads
+
+
+def test_many_failures_at_once_open_it_once(now: SetClock) -> None:
+    policy = Blocking(10)
+    changes: list[object] = []
+    breaker = CircuitBreaker(
+        policy, failures=3, on_change=lambda *c: changes.append(c[:2]), clock=now
+    )
+    tickets = [breaker.allow() for _ in range(8)]
+    first = [in_thread(breaker.record, ticket, OSError()) for ticket in tickets[:3]]
+    policy.entered.wait()
+    assert (breaker.state, breaker.remaining(), refused(breaker).seconds) == (OPEN, None, None)
+    for ticket in tickets[3:]:
+        in_thread(breaker.record, ticket, OSError()).result(PATIENCE)
+    assert changes == []
+    policy.release.set()
+    for each in first:
+        each.result(PATIENCE)
+    assert policy.asked == 1
+    assert changes == [(CLOSED, OPEN)]
+    assert breaker.remaining() == 10
+
+
+def test_a_reset_while_the_policy_is_asked_takes_effect_at_once(now: SetClock) -> None:
+    policy = Blocking(10, 20)
+    breaker = CircuitBreaker(policy, failures=1, clock=now)
+    failing = in_thread(fail, breaker)
+    policy.entered.wait()
+    breaker.reset()
+    succeed(breaker)
+    assert breaker.state is CLOSED
+    again = in_thread(fail, breaker)
+    again.result(PATIENCE)  # it does not wait for the policy, which another thread asks
+    assert (breaker.state, breaker.remaining()) == (OPEN, None)
+    policy.release.set()
+    failing.result(PATIENCE)
+    assert breaker.remaining() == 20, "the thread that asked saw that it was to ask again"
+    assert policy.asked == 2
+
+
+def test_a_policy_that_uses_its_breaker_does_no_harm(now: SetClock) -> None:
+    seen: list[object] = []
+
+    def answer() -> float:
+        seen.append(refused(breaker).seconds)
+        return 10.0
+
+    breaker = CircuitBreaker(Scripted(answer), failures=1, clock=now)
+    fail(breaker)
+    assert seen == [None]
+    assert breaker.remaining() == 10
+
+
+@pytest.mark.parametrize("probes", [1, 3])
+def test_a_stampede_on_a_half_open_circuit_lets_only_the_probes_through(
+    now: SetClock, probes: int
+) -> None:
+    breaker = half_open(now, probes=probes, successes=probes)
+    start, go_on = threading.Barrier(40), threading.Event()
+    entered: list[int] = []
+
+    def call(number: int) -> bool:
+        start.wait(PATIENCE)
+        try:
+            with breaker:
+                entered.append(number)
+                return go_on.wait(PATIENCE)
+        except CircuitOpen:
+            return False
+
+    calls = [in_thread(call, number) for number in range(40)]
+    while sum(each.done() for each in calls) < 40 - probes:
+        threading.Event().wait(0.001)
+    assert len(entered) == probes
+    go_on.set()
+    assert sum(each.result(PATIENCE) for each in calls) == probes
+    assert breaker.state is CLOSED
+
+
+# Signal handlers
+
+
+def walk(breaker: CircuitBreaker, now: SetClock) -> None:
+    """Bring a breaker through all its states, in blocks."""
+    for outcome in [None, OSError(), OSError()]:
+        with contextlib.suppress(OSError, CircuitOpen), breaker:
+            done(outcome)
+    now.advance(20)
+    for outcome in [OSError(), None]:
+        with contextlib.suppress(OSError, CircuitOpen), breaker:
+            done(outcome)
+        now.advance(20)
+
+
+def test_an_interrupt_anywhere_leaves_it_usable() -> None:
+    lost: set[str | None] = set()
+
+    def run(interrupt: InterruptAt) -> None:
+        now = SetClock()
+        breaker = CircuitBreaker(Scripted(then=10.0), failures=2, clock=now, probe_timeout=40)
+        try:
+            with interrupt:
+                walk(breaker, now)
+        except Interrupted:
+            pass
+        now.advance(20)
+        with contextlib.suppress(CircuitOpen):
+            breaker.release(breaker.allow())  # asks the policy, if the interrupt has prevented that
+        now.advance(10)
+        if breaker.remaining() is None:
+            lost.add(interrupt.where)
+            now.advance(10)
+        assert breaker.remaining() == 0.0
+        succeed(breaker)
+        assert breaker.state is CLOSED
+        fail(breaker, 2)
+        assert breaker.remaining() == 10
+
+    assert each_place(run) > 100
+    # As a block is left, an interrupt can come before the first instruction that could heed it.
+    assert {where.split(":")[0] for where in lost if where} <= {
+        "CircuitBreaker.__exit__",
+        "CircuitBreaker._leave",
+    }
+
+
+def test_a_signal_handler_may_use_it_anywhere() -> None:
+    def run(interrupt: InterruptAt) -> None:
+        now = SetClock()
+        breaker = CircuitBreaker(Scripted(then=10.0), failures=2, clock=now)
+
+        def handler() -> None:
+            with contextlib.suppress(CircuitOpen, OSError), breaker:
+                raise OSError
+
+        interrupt.handler = handler
+        with interrupt:
+            walk(breaker, now)
+        now.advance(20)
+        assert breaker.remaining() == 0.0
+        assert breaker._blocks == {}
+        succeed(breaker)
+        fail(breaker, 2)
+        assert breaker.remaining() == 10
+
+    assert each_place(run) > 100
+
+
+def test_stop_is_not_a_number_of_seconds(now: SetClock) -> None:
+    breaker = CircuitBreaker(Scripted(5, STOP), failures=1, clock=now)
+    fail(breaker)
+    now.advance(5)
+    fail(breaker)
+    assert breaker.remaining() is None
