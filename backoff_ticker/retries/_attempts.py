@@ -9,7 +9,7 @@ from ._error_chain import set_link
 from ._final_error import take_final_error
 from ._options import LOOP_OPTIONS, Options
 from ._outcome import Outcome
-from ._run import CUT, Run
+from ._run import CUT, REFUSED, Run
 from ._settings import settings
 from ._steps import END, RETRY, EnterManager, GeneratorExitCarrier, Steps
 
@@ -138,7 +138,7 @@ class Attempts:
         try:
             self._enter_run()
             steps.advance(EnterManager)
-            if steps.refuse_attempt():
+            while steps.refuse_attempt():
                 steps.advance()
         finally:
             self._leave_run()
@@ -155,7 +155,7 @@ class Attempts:
         try:
             self._enter_run()
             await steps.advance_async(EnterManager)
-            if steps.refuse_attempt():
+            while steps.refuse_attempt():
                 await steps.advance_async()
         finally:
             self._leave_run()
@@ -286,6 +286,8 @@ class Attempt:
     def _begin_block(self) -> None:
         if self._steps.step is END:  # a hook has failed, or a cancel came
             self._attempts._open = None
+            if self._run.ticket is not None:
+                self._run.tell_circuit(REFUSED)
             self._attempts._end()
         self._run.is_paid = False
         if self._attempts._asynchronous:
@@ -299,6 +301,12 @@ class Attempt:
         self._attempts._open = None
         if self._scope is not None:
             self._scope.leave(error)
+        if run.ticket is not None:
+            try:
+                run.tell_circuit(CUT if error is not None and run.cut is error else error)
+            except Exception as failure:  # noqa: BLE001 - raised at the end
+                steps.throw(failure)
+                return
         if error is None and run.options.judges_results and not self._has_result:
             run.failing_component = "a block without attempt.set_result()"
             steps.throw(RuntimeError("until and retry_if need attempt.set_result(value)"))

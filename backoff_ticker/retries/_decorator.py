@@ -123,6 +123,10 @@ def retry(
               Not for a cancel, an interrupt, an untouched error, or the error of a hook, a policy
               or a predicate.
             * ``budget``: a ``RetryBudget``.
+            * ``breaker``: a ``CircuitBreaker`` that each attempt goes through. While its circuit is
+              open no call is made: the attempt counts as failed with its ``CircuitOpen``, and the
+              wait lasts at least until the circuit lets calls through. If the limits do not allow
+              that, or the circuit is open until a reset, the ``CircuitOpen`` is raised.
             * ``clock``: measures all times; None: the current clock at the time of the call.
             * ``timer``: a ``Timer`` that measures the waits instead; for one run at a time.
 

@@ -202,7 +202,45 @@ async def _perform_steps_async(run: Run, operation: Operation, args: Args, kwarg
 
 
 def _attempt(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Exception | None:
-    """Make an attempt; return the ``error`` that ``Run.after_attempt()`` takes.
+    """Make an attempt, unless the circuit is open.
+
+    Returns:
+        The ``error`` that ``Run.after_attempt()`` takes.
+    """
+    if run.options.breaker is None:
+        return _call(run, operation, args, kwargs)
+    refused = run.ask_circuit()
+    if refused is not None:
+        return refused
+    try:
+        error = _call(run, operation, args, kwargs)
+    except BaseException as interrupt:
+        run.tell_circuit(interrupt)
+        raise
+    run.tell_circuit(error)
+    return error
+
+
+async def _attempt_async(
+    run: Run, operation: Operation, args: Args, kwargs: Kwargs
+) -> Exception | None:
+    """Make an attempt in a coroutine, as ``_attempt()`` does in a thread."""
+    if run.options.breaker is None:
+        return await _call_async(run, operation, args, kwargs)
+    refused = run.ask_circuit()
+    if refused is not None:
+        return refused
+    try:
+        error = await _call_async(run, operation, args, kwargs)
+    except BaseException as interrupt:
+        run.tell_circuit(interrupt)
+        raise
+    run.tell_circuit(error)
+    return error
+
+
+def _call(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Exception | None:
+    """Call the operation once; return what ``_attempt()`` returns.
 
     Raises:
         TypeError: The operation returned a coroutine.
@@ -221,10 +259,10 @@ def _attempt(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Exce
     return None
 
 
-async def _attempt_async(
+async def _call_async(
     run: Run, operation: Operation, args: Args, kwargs: Kwargs
 ) -> Exception | None:
-    """Make an attempt that may be cut; return what ``_attempt()`` returns.
+    """Call and await the operation once, unless it is cut; return what ``_attempt()`` returns.
 
     Raises:
         TypeError: What the operation returned cannot be awaited.

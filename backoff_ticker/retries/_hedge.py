@@ -202,6 +202,19 @@ class _Tasks:
         task.add_done_callback(self._note_end)
 
     async def _attempt(self, number: int) -> Any:
+        breaker = self._run.options.breaker
+        if breaker is None:
+            return await self._call(number)
+        ticket = breaker.allow()
+        try:
+            result = await self._call(number)
+        except BaseException as error:
+            breaker.record(ticket, error)
+            raise
+        breaker.record(ticket)
+        return result
+
+    async def _call(self, number: int) -> Any:
         self._calls += 1
         run = self._run
         token = token_of_attempts(run) if run.is_tracked else None

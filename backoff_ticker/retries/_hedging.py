@@ -5,7 +5,7 @@ Nothing here waits. A driver starts the attempts, waits, and tells how they ende
 
 from __future__ import annotations
 
-from .._errors import RejectedResult
+from .._errors import CircuitOpen, RejectedResult
 from ._options import Awaiting
 from ._outcome import StopReason
 
@@ -169,7 +169,11 @@ class Hedging:
         run = self.run
         over = self._limit_reached()
         if over is None and self._no_more is None:
-            if demand is None:
+            if isinstance(run.error, CircuitOpen) and self._due is not None:
+                # As planned, but not before the circuit lets calls through.
+                planned = self._due - run.clock.monotonic()
+                self._plan(max(planned, run.error.seconds or 0.0))
+            elif demand is None:
                 self._start_another()
             elif isinstance(demand, float):
                 self._plan(demand)

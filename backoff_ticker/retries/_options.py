@@ -5,7 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from .._errors import BackoffTickerError, Cancelled, DeadlineExceeded, RetryAfter
+from .._errors import (
+    BackoffTickerError,
+    Cancelled,
+    CircuitOpen,
+    CircuitState,
+    DeadlineExceeded,
+    RetryAfter,
+)
 from .._validation import as_count, as_seconds, safe_repr, unknown_option
 from ..cancellation import CancellationToken, any_of, require_token
 from ..channels import require_timer
@@ -81,7 +88,8 @@ class Options:
             ``until`` or ``retry_if``.
         can_cut: Whether something may cut an attempt of a coroutine: a token or a limit of time.
         starts_early: Whether a run in a thread begins before the first attempt, not after its
-            failure: if there are hooks to call, or a deadline whose clock has to be compared.
+            failure: if there are hooks to call, a circuit breaker to ask, or a deadline whose clock
+            has to be compared.
         attempts_at_once: The numbers of the attempts that follow a failure without a wait. Empty
             unless only ``classify()`` and a token decide about them: there is no policy to poll,
             no limit to compare and no hook to call. None: not known yet.
@@ -120,6 +128,7 @@ class Options:
     on_give_up: Hooks | None = None
     fallback: Any = NO_FALLBACK
     budget: RetryBudget | None = None
+    breaker: Any = None  # a CircuitBreaker, whose module imports this one
     clock: Clock | None = None
     timer: TimerLike | None = None
     _with_defaults: tuple[object, Options] | None = None
@@ -165,6 +174,8 @@ class Options:
                 self.calls_hooks = self.starts_early = True
             elif name in ("timeout", "attempt_timeout"):
                 self.can_cut = True
+            elif name == "breaker":
+                self.starts_early = True
         if self.until is not None and self.retry_if is not None:
             raise TypeError(f"{self._what} takes until or retry_if, not both")
 
@@ -260,7 +271,9 @@ class Options:
         if self.fallback is not NO_FALLBACK:
             raise TypeError(f"{self._what} got fallback, but decorates a generator")
 
-    def classify(self, error: Exception, *, was_cut: bool = False) -> Demand:
+    def classify(  # noqa: PLR0911 - one for each rule
+        self, error: Exception, *, was_cut: bool = False
+    ) -> Demand:
         """Return whether, and when, an error is retried, apart from all limits.
 
         Types in ``on`` do not cover a ``Cancelled``, since that work was stopped on purpose, unless
@@ -286,6 +299,11 @@ class Options:
                 return StopReason.PERMANENT
             if isinstance(error, RetryAfter):
                 return self._clamped(error.seconds)
+            if isinstance(error, CircuitOpen):
+                if error.seconds is None and error.state is CircuitState.OPEN:
+                    return StopReason.CIRCUIT_OPEN
+                if self.breaker is not None and error.breaker is self.breaker:
+                    return None
             if (
                 isinstance(error, Cancelled)
                 and not isinstance(error, DeadlineExceeded)
@@ -318,6 +336,7 @@ class Options:
         types = self._on_types
         only_errors_decide = (
             self.budget is None
+            and self.breaker is None
             and not self.limits_time
             and self.timer is None
             and not self.calls_hooks
@@ -410,6 +429,13 @@ def _as_budget(name: str, value: object) -> object:
     return value
 
 
+def _as_breaker(name: str, value: object) -> object:
+    methods = ("allow", "record", "release")
+    if isinstance(value, type) or not all(callable(getattr(value, m, None)) for m in methods):
+        raise TypeError(f"{name} must be a CircuitBreaker or None, not {safe_repr(value)}")
+    return value
+
+
 def _as_clock(name: str, value: Clock) -> Clock:  # noqa: ARG001 - all checks take a name
     return resolve_clock(value)
 
@@ -437,6 +463,7 @@ _CHECKS: dict[str, Callable[[str, Any], object]] = {
     **dict.fromkeys(("notify", *HOOKS), as_hooks),
     "fallback": _as_fallback,
     "budget": _as_budget,
+    "breaker": _as_breaker,
     "clock": _as_clock,
     "timer": _as_timer,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from .._errors import (
     BackoffTickerError,
     Cancelled,
+    CircuitOpen,
     DeadlineExceeded,
     Permanent,
     RejectedResult,
@@ -84,6 +85,7 @@ class Run:
         cut_at: When ``attempt_timeout`` cuts the attempt that runs, if it does.
         cut: The ``asyncio.CancelledError`` that cut the last attempt: it shows where.
         cut_for: Why the run ends after that cut; None: ``attempt_timeout`` cut the attempt.
+        ticket: What the circuit breaker gave the attempt of a loop that is under way.
         failing_component: The name of the component in use, in case it raises.
         failure: The exception of a component other than the operation.
         failed_component: The name of that component.
@@ -131,6 +133,7 @@ class Run:
         "reason",
         "result",
         "skipping",
+        "ticket",
         "token",
         "tokens",
         "waited",
@@ -178,22 +181,20 @@ class Run:
         self.awaits: bool = False
         self.waited: float = 0.0
         self.delay: float = 0.0
-        self.is_waiting: bool = False
-        self.is_paid: bool = False
+        self.is_waiting = self.is_paid = self.is_closed = False
         self.error: Any = None
         self.result: Any = None
         self.is_tracked: bool = settings.tracks_attempts
         self.current = self.outer = None
         self.tokens: list[CancellationToken] = []
-        self.is_closed: bool = False
         self.cut: BaseException | None = None
         self.cut_at: float | None = None
         self.cut_for: StopReason | None = None
-        self.failing_component: str = ""
-        self.failed_component: str = ""
+        self.failing_component = self.failed_component = ""
         self.failure: Exception | None = None
         self.reason: StopReason | None = None
         self.ended: float = 0.0
+        self.ticket: Any = None
         self.policy: BackOff = options.backoff
         self._poll: Poll | None = None
         self._chosen: dict[int, tuple[BackOff, Poll]] | None = None
@@ -276,9 +277,10 @@ class Run:
                 reason = self.poll_policy(demand)
             if reason is not None:
                 return reason
+            circuit_is_open = self.lengthen_delay()
             if self.deadline is not None and now + self.delay >= self.deadline:
                 self.is_waiting = True
-                return StopReason.DEADLINE
+                return StopReason.CIRCUIT_OPEN if circuit_is_open else StopReason.DEADLINE
             if self.last_start is not None and now + self.delay > self.last_start:
                 self.is_waiting = True
                 return StopReason.MAX_ELAPSED_TIME
@@ -453,6 +455,59 @@ class Run:
         started = PolicyRun(backoff, underlying, () if self.token is None else (self.token,))
         self.token = started.token
         return started.ask
+
+    # The circuit breaker
+
+    def ask_circuit(self) -> Exception | None:
+        """Ask the circuit breaker, right before an attempt; return the error if it is open.
+
+        Raises:
+            Exception: The policy of the breaker raised it.
+        """
+        self.failing_component = "the circuit breaker"
+        try:
+            self.ticket = self.options.breaker.allow()
+        except CircuitOpen as refused:
+            self.refund()
+            return refused
+        except Exception as failure:
+            append_cause(failure, self.error)
+            raise
+        return None
+
+    def tell_circuit(self, error: BaseException | None) -> None:
+        """Tell the circuit breaker how an attempt ended that it has let through.
+
+        Args:
+            error: What the operation raised, ``CUT`` or ``REFUSED``; None: it returned.
+
+        Raises:
+            Exception: What judges errors for the breaker raised it, or its policy.
+        """
+        ticket, self.ticket = self.ticket, None
+        breaker = self.options.breaker
+        self.failing_component = "the circuit breaker"
+        try:
+            if error is REFUSED or (error is CUT and self.cut_for is not None):
+                breaker.release(ticket)  # it says nothing about the service
+            else:
+                breaker.record(ticket, self.error_for(CUT) if error is CUT else error)
+        except Exception as failure:
+            if error is not None:
+                append_cause(failure, error)
+            raise
+
+    def lengthen_delay(self) -> bool:
+        """Make ``delay`` last until the circuit lets calls through, if the last error says when.
+
+        Returns:
+            Whether it was made longer.
+        """
+        left = self.error.seconds if isinstance(self.error, CircuitOpen) else None
+        if left is None or self.delay >= left:
+            return False
+        self.delay = left
+        return True
 
     # The end
 

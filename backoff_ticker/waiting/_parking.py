@@ -73,7 +73,10 @@ class LoopWaiter(Waiter, Alarm):
         self.sources: Collection[WaitSet] = sources
         self.limit: float = limit
         self.ref: ref[Waiter] = ref(self)
-        self.loop = _running_loop()
+        try:
+            self.loop = _running_loop()
+        except RuntimeError:
+            raise no_running_loop() from None
         self.future: asyncio.Future[None] | None = None
         self._timer: TimerHandle | None = None
         self._number: int | None = None
@@ -225,7 +228,19 @@ def current_loop() -> asyncio.AbstractEventLoop:
     Raises:
         RuntimeError: No loop runs here.
     """
-    return _running_loop()
+    try:
+        return _running_loop()
+    except RuntimeError:
+        raise no_running_loop() from None
+
+
+def no_running_loop() -> RuntimeError:
+    """Return the error for a coroutine that needs asyncio where it does not run."""
+    return RuntimeError(
+        "this coroutine needs a running asyncio event loop, and there is none in this thread; "
+        "under trio or curio, which are not supported, call the function for threads instead, "
+        "as in trio.to_thread.run_sync(...)"
+    )
 
 
 def _import_asyncio() -> asyncio.AbstractEventLoop:
@@ -243,11 +258,11 @@ def current_task() -> asyncio.Task[object]:
     """Return the task that runs in this thread.
 
     Raises:
-        RuntimeError: No task runs here.
+        RuntimeError: No task or no loop runs here.
     """
     import asyncio
 
-    task = asyncio.current_task()
+    task = asyncio.current_task(current_loop())
     if task is None:
         raise RuntimeError("no task is running")
     return task
@@ -264,6 +279,7 @@ class _Checkpoint:
     __slots__ = ()
 
     def __await__(self) -> Generator[None, None, None]:
+        current_loop()  # the bare yield is asyncio's: another loop would not understand it
         yield
 
 
