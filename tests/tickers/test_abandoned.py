@@ -152,7 +152,7 @@ def test_the_last_ticker_that_was_sent_is_not_kept_by_the_scheduler() -> None:
 
 
 def test_a_reader_that_waits_for_tick_after_tick_leaves_no_object() -> None:
-    """So thousands of readers do not make the interpreter collect garbage."""
+    """Else thousands of readers would make the interpreter collect garbage again and again."""
 
     async def main() -> list[int]:
         counts = []
