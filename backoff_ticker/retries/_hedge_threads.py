@@ -6,7 +6,7 @@ from contextvars import ContextVar, copy_context
 from sys import modules
 from types import CoroutineType
 
-from .._errors import Cancelled, ChannelClosed, Permanent
+from .._errors import Cancelled, ChannelClosed, CircuitOpen, Permanent
 from .._validation import safe_repr
 from ..channels import Channel, select
 from ..clock import start_thread
@@ -173,8 +173,8 @@ def _handle(attempt: _Attempt, hedging: Hedging, threads: _Threads) -> StopReaso
             hedging.run.failing_component = threads.source
             raise error
         reason = None
-        if isinstance(error, Cancelled) and attempt.token.cancelled:
-            reason = hedging.limit_reached()  # it ended as told: that is no failure
+        if attempt.ends_as_told(error):
+            reason = hedging.limit_reached()  # that is no failure
         threads.forget(attempt)
         answer: Any = reason or hedging.after_end(error, attempt.result)
         return answer  # type: ignore[no-any-return]
@@ -313,34 +313,53 @@ class _Attempt:
         if not self._claim():
             return
         _token_here.set(self.token)
-        token = None if self._is_first else self.token
+        made = True
         try:
-            # ATOMIC: no call between the check of the token and that of the operation.
-            if token is not None and token.cancelled:
-                self._refund()  # the caller is about to find it cancelled, too
-                return
-            if self._breaker is None:
-                self._call()
-            else:
-                self._call_through(self._breaker)
+            made = self._call() if self._breaker is None else self._call_through(self._breaker)
         except BaseException as error:  # noqa: BLE001 - the caller decides about it
             self._error = error
-        self._tell()
+        if made:
+            self._tell()
 
-    def _call(self) -> None:
+    def _call(self) -> bool:
+        """Call the operation; False: not called, because the token is cancelled.
+
+        Then the caller is about to find its token cancelled, too.
+        """
+        token = None if self._is_first else self.token
+        # ATOMIC: no call between the check of the token and that of the operation.
+        if token is not None and token.cancelled:
+            self._refund()
+            return False
         result = self.result = self._operation()
         if result.__class__ is CoroutineType:
             instead = "use await hedge_call_async()"
             raise Permanent(coroutine_returned(self._name, result, instead))
+        return True
 
-    def _call_through(self, breaker: CircuitBreaker) -> None:
-        ticket = breaker.allow()
+    def _call_through(self, breaker: CircuitBreaker) -> bool:
         try:
-            self._call()
-        except BaseException as error:
-            breaker.record(ticket, error)
+            ticket = breaker.allow()
+        except CircuitOpen:
+            self._refund()
             raise
-        breaker.record(ticket)
+        try:
+            made = self._call()
+        except BaseException as error:
+            if self.ends_as_told(error):
+                breaker.release(ticket)  # it says nothing about the service
+            else:
+                breaker.record(ticket, error)
+            raise
+        if made:
+            breaker.record(ticket)
+        else:
+            breaker.release(ticket)
+        return made
+
+    def ends_as_told(self, error: BaseException | None) -> bool:
+        """Whether ``error`` says that the token of this attempt was cancelled."""
+        return isinstance(error, Cancelled) and self.token.cancelled
 
     def _tell(self) -> None:
         try:
