@@ -326,7 +326,7 @@ def test_an_attempt_of_a_hedge_that_the_circuit_refuses_costs_nothing(
 
 
 def test_a_hedge_in_a_thread_that_ends_as_told_says_nothing_about_the_service(clock: Any) -> None:
-    for options in ({}, {"timeout": 25}):
+    for options in ({}, {"timeout": 23}):
         breaker = breaking(failures=1)
         operation = InTurn(takes(100, 1), takes(100, 1), takes(4, 7))
         try:
