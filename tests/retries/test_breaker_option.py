@@ -315,6 +315,28 @@ def test_hedges_go_through_it(hedge: Any) -> None:
         hedge(operation, ConstantBackOff(20), breaker=breaker)
 
 
+def test_a_circuit_that_is_open_until_a_reset_leaves_a_hedge_to_those_that_run(
+    hedge: Any, clock: Any
+) -> None:
+    for answer in (7, OSError("last")):
+        breaker, operation = breaking(), InTurn(takes(25, answer))
+        at(clock, now() + 5, breaker.open)
+        if answer == 7:
+            assert hedge(operation, ConstantBackOff(10), breaker=breaker) == 7
+        else:
+            with pytest.raises(OSError, match="last") as caught:
+                hedge(operation, ConstantBackOff(10), breaker=breaker)
+            assert caught.value.__notes__[0].endswith("the circuit is open until a reset")
+        assert len(operation.times) == 1
+
+
+def test_a_hedge_does_not_wait_for_a_circuit_that_stays_open_up_to_the_timeout(hedge: Any) -> None:
+    with pytest.raises(CircuitOpen) as caught:
+        hedge(Script(7), ConstantBackOff(10), breaker=opened(60), timeout=30)
+    assert caught.value.__notes__[0].endswith("longer than timeout=30.0 allows")
+    assert now() == 0
+
+
 def test_an_attempt_of_a_hedge_that_the_circuit_refuses_costs_nothing(
     hedge: Any, clock: Any
 ) -> None:
