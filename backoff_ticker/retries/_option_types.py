@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class HedgeOptions(TypedDict, total=False):
-    """The options of ``hedge_call_async``, which describes them; ``retry`` has them all.
+    """The options of ``hedge_call`` and ``hedge_call_async``; ``retry`` has them all.
 
     Example:
         >>> from backoff_ticker import HedgeOptions

@@ -161,6 +161,19 @@ def _leave_all(waiter: Waiter) -> None:
         source.leave(waiter)
 
 
+def raise_if_loop_runs(what: str, instead: str) -> None:
+    """Raise a RuntimeError if an event loop runs in this thread: a wait would block its tasks.
+
+    Args:
+        what: Names the wait.
+        instead: What a coroutine has to do instead.
+    """
+    # Another thread may be importing asyncio just now: then no loop runs here.
+    running_loop = getattr(modules.get("asyncio"), "_get_running_loop", None)
+    if running_loop is not None and running_loop() is not None:
+        raise RuntimeError(f"{what} would block the event loop of this thread; use {instead}")
+
+
 def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
     clock: Clock,
     what: str,
@@ -183,10 +196,7 @@ def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
     Raises:
         RuntimeError: An event loop runs in this thread: the wait would block all its tasks.
     """
-    # Another thread may be importing asyncio just now: then no loop runs here.
-    running_loop = getattr(modules.get("asyncio"), "_get_running_loop", None)
-    if running_loop is not None and running_loop() is not None:
-        raise RuntimeError(f"{what} would block the event loop of this thread; use {instead}")
+    raise_if_loop_runs(what, instead)
     waiter = ThreadWaiter(clock, what, sources, limit)
     try:
         for source in sources:
