@@ -3,6 +3,7 @@
 Files, each of which imports only from those above it:
 
 - ``_settings``: what holds for all retries of the process; the hooks among the options.
+- ``_log_retries``: a hook that is ready to use.
 - ``_outcome``, ``_budget``, ``_retry_after``, ``_no_wait``, ``_error_chain``, ``_operation``:
   parts that do not depend on a run.
 - ``_option_types``, ``_options``: the options as types, and checked; whether an error is retried.
@@ -36,6 +37,7 @@ from ._circuit_breaker import CircuitBreaker as CircuitBreaker
 from ._decorator import retry as retry
 from ._hedge import hedge_call_async as hedge_call_async
 from ._hedge_threads import hedge_call as hedge_call
+from ._log_retries import log_retries as log_retries
 from ._no_wait import active_no_wait as active_no_wait
 from ._outcome import Outcome as Outcome, StopReason as StopReason
 from ._retry_after import parse_retry_after as parse_retry_after
