@@ -22,7 +22,8 @@ def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable
     """Return a hook for ``on_retry`` and ``on_give_up`` that logs each failure.
 
     A message has the name of the operation, the number of attempts, the error, and the wait that
-    follows or why none does. As ``on_success`` or ``on_attempt`` it logs these. The arguments of the operation are not logged, as they may be secret.
+    follows or why none does. As ``on_success`` or ``on_attempt`` it logs these. The arguments of
+    the operation are not logged, as they may be secret.
 
     Example:
         >>> import logging, sys
