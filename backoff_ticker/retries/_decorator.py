@@ -234,11 +234,36 @@ def _function(function: Operation, name: str, options: Options) -> Any:
 
         return run_from_start
 
-    limits_time, budget = options.limits_time, options.budget
+    if options.limits_time or options.budget is not None:
+        return _measured_function(function, name, options)
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         # call() inlined: one more call would double the cost of the decorator.
+        if settings.in_use:
+            return drive_from_start(options, name, function, args, kwargs)
+        try:
+            result = function(*args, **kwargs)
+        except Exception as caught:  # noqa: BLE001 - the run decides about it
+            error = caught
+        else:
+            if result.__class__ is CoroutineType:
+                raise_coroutine_returned(name, result)
+            return result
+        try:
+            return drive_after_failure(options, name, error, None, function, args, kwargs)
+        finally:
+            del error
+
+    return wrapper
+
+
+def _measured_function(function: Operation, name: str, options: Options) -> Any:
+    limits_time, budget = options.limits_time, options.budget
+
+    @wraps(function)
+    def measured(*args: Any, **kwargs: Any) -> Any:
+        # call() inlined once more, with what each call costs if there are limits or a budget.
         if settings.in_use:
             return drive_from_start(options, name, function, args, kwargs)
         began = options.start_of_limits() if limits_time else None
@@ -257,7 +282,7 @@ def _function(function: Operation, name: str, options: Options) -> Any:
         finally:
             del error
 
-    return wrapper
+    return measured
 
 
 def _coroutine_function(function: Operation, name: str, options: Options) -> Any:
