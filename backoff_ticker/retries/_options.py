@@ -81,6 +81,7 @@ class Options:
 
     Attributes:
         backoff: The policy; each run makes a copy.
+        given: The options of a decorator as they were given, the policy among them.
         is_immutable: Whether the policy has no state, so that runs share it without a copy.
         is_off: Whether these are the options of a loop while retries are switched off: its one
             attempt is all, and its error passes as it is.
@@ -107,6 +108,7 @@ class Options:
 
     # Defaults are attributes of the class, so that a call without options need not set them.
     backoff: BackOff = ExponentialBackOff()
+    given: Mapping[str, Any] = {}
     is_immutable: bool = False
     is_off: bool = False
     calls_hooks: bool = False
