@@ -249,7 +249,7 @@ class Run:
             return self._after_demand(None)
         return demand if isinstance(demand, Awaiting) else self._after_demand(demand)
 
-    def _after_demand(  # noqa: C901, PLR0911 - each return is one reason to end
+    def _after_demand(  # noqa: C901, PLR0911, PLR0912 - each return is one reason to end
         self, demand: StopReason | float | BackOff | None
     ) -> StopReason | None:
         """Decide about a failure of which ``classify()`` has said how it may be retried.
