@@ -189,7 +189,7 @@ class CircuitTicket:
     __slots__ = ("expires", "generation")
 
     def __init__(self, generation: int) -> None:
-        self.generation = generation
+        self.generation: int = generation
         self.expires: float = inf
 
     def __repr__(self) -> str:
