@@ -14,7 +14,8 @@ Files, each of which imports only from those above it:
 - ``_steps``: the order of attempts, hooks and waits, for runs with hooks and for loops.
 - ``_drivers``: what brings a run to its end, in a thread and in a coroutine.
 - ``_hedging``: the decisions of a hedged call.
-- ``_call``, ``_generators``, ``_decorator``, ``_attempts``, ``_hedge``: the public functions.
+- ``_call``, ``_generators``, ``_decorator``, ``_attempts``, ``_hedge``, ``_hedge_threads``: the
+  public functions.
 
 What always holds: the operation is called at least once, and not again after a cancel that came
 before the last check of the token, right before the call. Options are checked before the first
@@ -32,9 +33,16 @@ from ._circuit import CircuitTicket as CircuitTicket
 from ._circuit_breaker import CircuitBreaker as CircuitBreaker
 from ._decorator import retry as retry
 from ._hedge import hedge_call_async as hedge_call_async
+from ._hedge_threads import hedge_call as hedge_call
 from ._no_wait import active_no_wait as active_no_wait
 from ._outcome import Outcome as Outcome, StopReason as StopReason
 from ._retry_after import parse_retry_after as parse_retry_after
+from ._settings import (
+    is_active as is_active,
+    set_active as set_active,
+    set_default_hooks as set_default_hooks,
+    set_default_token as set_default_token,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from ._final_error import take_final_error
 from ._options import LOOP_OPTIONS, Options
 from ._outcome import Outcome
 from ._run import CUT, REFUSED, Run
+from ._settings import settings
 from ._signatures import shows
 from ._steps import END, RETRY, EnterManager, GeneratorExitCarrier, Steps
 
@@ -42,6 +43,9 @@ else:
     Options_co, Generic = None, {None: object}  # typing is not imported at run time
 
 _NAME = "attempts()"
+
+_OFF = Options(_NAME, None, {})
+_OFF.is_off = True
 
 
 if TYPE_CHECKING:
@@ -181,7 +185,10 @@ class Attempts(Generic[Options_co]):
 
     def _begin(self, *, asynchronous: bool) -> Self:
         if self._run is None:
-            run = Run(self._options, _NAME)
+            options: Options | None = self._options
+            if settings.in_use:
+                options = self._options.under_settings()
+            run = Run(options or _OFF, _NAME)
             run.awaits = asynchronous
             self._steps = Steps(run)
             self._run = run

@@ -8,11 +8,10 @@ from functools import wraps
 from math import inf
 from types import CoroutineType
 
-from .. import _process
 from .._errors import Cancelled, CircuitOpen, CircuitState, DeadlineExceeded
 from .._process import ProcessBound
 from .._unraisable import report
-from .._validation import as_count, as_number, as_seconds, safe_repr
+from .._validation import as_count, as_seconds, safe_repr
 from ..clock import resolve_clock
 from ..policies import End, ExponentialBackOff, PolicyRun, start_policy
 from ..waiting import CLAIMED, AtomicState, complete
@@ -21,12 +20,10 @@ from ._circuit import (
     CircuitTicket,
     Closed,
     HalfOpen,
-    InARow,
-    LastCalls,
-    LastSeconds,
     Open,
     Opening,
     Rules,
+    threshold_of,
 )
 from ._operation import close_unawaited, name_of
 from ._options import Options
@@ -37,12 +34,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import timedelta
     from types import TracebackType
-    from typing import Any, ParamSpec, Self, TypeVar
+    from typing import Any, NoReturn, ParamSpec, Self, TypeVar
 
     from ..clock import Clock
     from ..policies import BackOff
     from ..waiting import Claim
-    from ._circuit import Threshold
 
     P = ParamSpec("P")
     R = TypeVar("R")
@@ -51,9 +47,6 @@ if TYPE_CHECKING:
     Block = tuple[CircuitTicket, int, "Block | None"]
 
 _DEFAULT_BACKOFF = ExponentialBackOff(5, multiplier=2, max_interval=60, max_elapsed_time=None)
-_SHORTEST_WINDOW = 0.001
-_MOST_CALLS = 10_000
-"""A window holds a bit for each call, which each call shifts: 10,000 take about 1 µs."""
 
 
 class CircuitBreaker(ProcessBound):
@@ -156,7 +149,7 @@ class CircuitBreaker(ProcessBound):
         on_change: Hook | Sequence[Hook] = (),
         clock: Clock | None = None,
     ) -> None:
-        threshold = _threshold(failures, failure_rate, window_calls, window, minimum_calls)
+        threshold = threshold_of(failures, failure_rate, window_calls, window, minimum_calls)
         probes = as_count("probes", probes, 1)
         self._rules = Rules(threshold, probes, as_count("successes", successes, 1))
         self._probe_timeout = _above_zero("probe_timeout", probe_timeout)
@@ -181,7 +174,7 @@ class CircuitBreaker(ProcessBound):
     def state(self) -> CircuitState:
         """What a call would meet now: an open circuit whose time is over is half-open."""
         last = self._last()
-        if last.state is CircuitState.OPEN and last.seconds_left(self._rules, self._now()) == 0.0:
+        if isinstance(last, Open) and last.until <= self._monotonic():
             return CircuitState.HALF_OPEN
         return last.state
 
@@ -191,7 +184,7 @@ class CircuitBreaker(ProcessBound):
         None while the circuit is open until ``reset()``, and while nobody can know: all probes of a
         half-open circuit are on their way, or the policy is just being asked.
         """
-        return self._last().seconds_left(self._rules, self._now())
+        return self._last().seconds_left(self._rules, self._monotonic())
 
     def reset(self) -> None:
         """Close the circuit, whatever its state, and forget all earlier calls."""
@@ -213,8 +206,10 @@ class CircuitBreaker(ProcessBound):
             CircuitOpen: The circuit is open, or half-open and all its probes are on their way.
             Exception: The policy failed when it was asked how long the circuit stays open.
         """
-        last = self._last()
-        return self._probe() if last.ticket is None else last.ticket
+        last = self._newest
+        while last.next:  # as in _last(), without the call
+            last = last.next[0]
+        return last.ticket or self._probe()
 
     def record(self, ticket: CircuitTicket, error: BaseException | None = None) -> None:
         """Tell how a call ended that ``allow()`` has let through: with an error, or normally.
@@ -282,11 +277,8 @@ class CircuitBreaker(ProcessBound):
 
     # Inside
 
-    def _now(self) -> float:
-        return self._monotonic()
-
     def _closed(self) -> Closed:
-        return Closed(CircuitTicket(_process.generation), self._rules.threshold.empty)
+        return Closed(CircuitTicket(), self._rules.threshold.empty)
 
     def _last(self) -> Circuit:
         last = self._newest
@@ -309,14 +301,14 @@ class CircuitBreaker(ProcessBound):
 
     def _probe(self) -> CircuitTicket:
         """Return the ticket of a probe; that of all calls if the circuit has closed meanwhile."""
-        ticket = CircuitTicket(_process.generation)
+        ticket = CircuitTicket()
         try:
             while True:
                 self._settle()
                 last = self._last()
                 if last.ticket is not None:
                     return last.ticket
-                now = self._now()  # after the look: the time of a state is never in the future
+                now = self._monotonic()  # after the look: no time in a state is in the future
                 ticket.expires = now + self._probe_timeout
                 after = last.admitted(self._rules, ticket, now)
                 if after is None:
@@ -331,8 +323,10 @@ class CircuitBreaker(ProcessBound):
 
     def _finish(self, ticket: CircuitTicket, *, failed: bool) -> None:
         while True:
-            last = self._last()
-            after = last.finished(self._rules, ticket, failed, self._now())
+            last = self._newest
+            while last.next:
+                last = last.next[0]
+            after = last.finished(self._rules, ticket, failed, self._monotonic())
             if after is last:
                 return
             if self._follow(last, after):
@@ -423,7 +417,7 @@ class CircuitBreaker(ProcessBound):
     def __repr__(self) -> str:
         last, rules = self._last(), self._rules
         try:
-            state, left = self.state, last.seconds_left(rules, self._now())
+            state, left = self.state, last.seconds_left(rules, self._monotonic())
         except Exception:  # noqa: BLE001 - of the clock
             state, left = last.state, None
         if isinstance(last, Closed):
@@ -458,74 +452,57 @@ def _decorated(breaker: CircuitBreaker, function: Any) -> Any:
             "a CircuitBreaker decorates functions, methods and coroutine functions, "
             f"not {safe_repr(function)}: use `with breaker:`"
         )
-    if any(map(inspect.iscoroutinefunction, kinds)):
+    is_async = any(map(inspect.iscoroutinefunction, kinds))
+    return (_guarded_coroutine if is_async else _guarded)(breaker, function)
 
-        @wraps(function)
-        async def guarded_coroutine(*args: Any, **kwargs: Any) -> Any:
-            with breaker:
-                return await function(*args, **kwargs)
 
-        return guarded_coroutine
-
+def _guarded(breaker: CircuitBreaker, function: Any) -> Any:
     @wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        with breaker:
-            result = function(*args, **kwargs)
-            if isinstance(result, CoroutineType):
-                close_unawaited(result)
-                raise TypeError(
-                    f"{name_of(function)} returned a coroutine, whose errors a circuit breaker "
-                    "would not see here: decorate an `async def` function, or use `with breaker:`"
-                )
-            return result
+        # Like a `with` block, at a third of the cost.
+        ticket = breaker.allow()
+        try:
+            try:
+                result = function(*args, **kwargs)
+            except BaseException as error:
+                breaker.record(ticket, error)
+                raise
+            if result.__class__ is CoroutineType:
+                _raise_coroutine_returned(function, result)
+            breaker.record(ticket)
+        except BaseException:
+            complete(breaker.release, ticket)  # no effect if the result was counted
+            raise
+        return result
 
     return guarded
 
 
-def _threshold(
-    failures: int | None,
-    failure_rate: float | None,
-    window_calls: int | None,
-    window: float | timedelta | None,
-    minimum_calls: int | None,
-) -> Threshold:
-    if failure_rate is None:
-        given = {"window_calls": window_calls, "window": window, "minimum_calls": minimum_calls}
-        for name, value in given.items():
-            if value is not None:
-                raise TypeError(f"{name}={safe_repr(value)} needs a failure_rate")
-        return InARow(5 if failures is None else as_count("failures", failures, 1, also="None"))
-    if failures is not None:
-        raise TypeError("CircuitBreaker() takes failures or failure_rate, not both")
-    if window is not None and window_calls is not None:
-        raise TypeError("CircuitBreaker() takes window or window_calls, not both")
-    rate = as_number("failure_rate", failure_rate)
-    if not 0.0 < rate <= 1.0:
-        raise ValueError(f"failure_rate must be > 0 and <= 1, not {safe_repr(failure_rate)}")
-    least = None if minimum_calls is None else as_count("minimum_calls", minimum_calls, 1)
-    if window is not None:
-        return LastSeconds(rate, _as_window(window), 20 if least is None else least)
-    size = 100 if window_calls is None else _as_window_calls(window_calls)
-    if least is not None and least > size:
-        raise ValueError(f"minimum_calls must be <= window_calls ({size}), not {least}")
-    return LastCalls(rate, size, min(20, size) if least is None else least)
+def _guarded_coroutine(breaker: CircuitBreaker, function: Any) -> Any:
+    @wraps(function)
+    async def guarded(*args: Any, **kwargs: Any) -> Any:
+        ticket = breaker.allow()
+        try:
+            try:
+                result = await function(*args, **kwargs)
+            except BaseException as error:
+                breaker.record(ticket, error)
+                raise
+            breaker.record(ticket)
+        except BaseException:
+            complete(breaker.release, ticket)
+            raise
+        return result
+
+    return guarded
 
 
-def _as_window(window: float | timedelta) -> float:
-    expected = "a finite number of seconds >= 0.001 or a timedelta"
-    seconds = as_seconds("window", window, expected)
-    if seconds < _SHORTEST_WINDOW:
-        raise ValueError(f"window must be {expected}, not {safe_repr(window)}")
-    return seconds
-
-
-def _as_window_calls(window_calls: int) -> int:
-    size = as_count("window_calls", window_calls, 1, also="None")
-    if size > _MOST_CALLS:
-        raise ValueError(
-            f"window_calls must be <= {_MOST_CALLS}, not {size}: for more, use window=seconds"
-        )
-    return size
+def _raise_coroutine_returned(function: object, coroutine: object) -> NoReturn:
+    close_unawaited(coroutine)
+    raise TypeError(
+        f"{name_of(function)} returned a coroutine, whose errors a circuit breaker would not see "
+        "here: decorate an `async def` function, or use `with breaker:`"
+    )
 
 
 def _above_zero(name: str, value: float | timedelta) -> float:

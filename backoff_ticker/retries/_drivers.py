@@ -3,7 +3,8 @@
 What costs more than the operation itself is made only when needed. The same functions decide in
 each case:
 
-* Before the first failure there is no run: ``call()``.
+* Before the first failure there is no run: ``call()``. (If there are hooks, or settings of the
+  process: ``drive_from_start()``.)
 * While ``Options.classify()`` alone decides, and no wait follows, there is no run either:
   ``drive_after_failure()``.
 * Without hooks a driver makes attempts and waits as ``Run`` says: ``drive()``.
@@ -27,16 +28,50 @@ from ._operation import (
 )
 from ._options import Awaiting
 from ._run import CUT, REFUSED, Run
+from ._settings import settings
 from ._steps import END, Steps
 from ._wait import wait, wait_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
     from typing import Any
 
     from ._operation import Args, Kwargs, Operation
     from ._options import Options
     from ._outcome import StopReason
+
+
+def drive_from_start(
+    options: Options,
+    name: str,
+    operation: Operation,
+    args: Args = (),
+    kwargs: Kwargs = NO_KWARGS,
+) -> Any:
+    """Call an operation as the options and the settings of the process say; see ``drive()``."""
+    if settings.in_use:
+        known = options.under_settings()
+        if known is None:
+            return operation(*args, **kwargs)
+        options = known
+    return drive(Run(options, name), operation, args, kwargs)
+
+
+def drive_from_start_async(
+    options: Options,
+    name: str,
+    operation: Operation,
+    args: Args = (),
+    kwargs: Kwargs = NO_KWARGS,
+) -> Awaitable[Any]:
+    """Return what awaits an operation as ``drive_from_start()`` calls one."""
+    if settings.in_use:
+        known = options.under_settings()
+        if known is None:
+            return operation(*args, **kwargs)  # type: ignore[no-any-return]
+        options = known
+    return drive_async(Run(options, name), operation, args, kwargs)
 
 
 def drive(
@@ -349,8 +384,8 @@ async def drive_after_failure_async(  # noqa: PLR0913, PLR0917 - as above
 
 def call(options: Options, operation: Operation, name: str = "") -> Any:
     """Call ``operation()`` as the options say; if it succeeds, nothing else is called."""
-    if options.starts_early:
-        return drive(Run(options, name or name_of(operation)), operation)
+    if options.starts_early or settings.in_use:
+        return drive_from_start(options, name or name_of(operation), operation)
     began = options.start_of_limits()
     try:
         result = operation()
@@ -370,8 +405,8 @@ def call(options: Options, operation: Operation, name: str = "") -> Any:
 
 async def call_async(options: Options, operation: Operation, name: str = "") -> Any:
     """Await ``operation()`` as ``call()`` calls it."""
-    if options.starts_early or options.can_cut:
-        return await drive_async(Run(options, name or name_of(operation)), operation)
+    if options.starts_early or options.can_cut or settings.in_use:
+        return await drive_from_start_async(options, name or name_of(operation), operation)
     began = options.start_of_limits()
     plain = False
     try:

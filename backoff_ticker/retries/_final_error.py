@@ -126,7 +126,7 @@ def _why(run: Run) -> str:  # noqa: PLR0911 - one for each reason
         case StopReason.NOT_RETRIED:
             return "on does not retry this error"
         case StopReason.MAX_ATTEMPTS:
-            return f"max_attempts is {options.max_attempts}"
+            return f"max_attempts is {run.max_attempts}"
         case StopReason.MAX_ELAPSED_TIME:
             why = f"max_elapsed_time of {options.max_elapsed_time!r} s"
             if run.is_waiting:

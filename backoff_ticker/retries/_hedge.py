@@ -11,6 +11,7 @@ from ._operation import is_awaitable, name_of, not_awaitable, require_operation
 from ._options import HEDGE_OPTIONS, NO_FALLBACK, Awaiting, Options
 from ._outcome import StopReason
 from ._run import Run
+from ._settings import settings
 from ._signatures import shows
 
 TYPE_CHECKING = False
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ..policies import BackOff
     from ._budget import RetryBudget
     from ._circuit_breaker import CircuitBreaker
-    from ._option_types import AsyncResultCheck, AsyncRetryOn, HedgeOptions, Seconds
+    from ._option_types import AsyncHedgeOptions, AsyncResultCheck, AsyncRetryOn, Seconds
     from ._options import NoFallback
     from ._outcome import Outcome
 
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
         backoff: BackOff | None = None,
         *,
         fallback: Callable[[Outcome], Awaitable[D]],
-        **options: Unpack[HedgeOptions],
+        **options: Unpack[AsyncHedgeOptions],
     ) -> Coroutine[Any, Any, T | D]: ...
     @overload
     def hedge_call_async(
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
         backoff: BackOff | None = None,
         *,
         fallback: Callable[[Outcome], D],
-        **options: Unpack[HedgeOptions],
+        **options: Unpack[AsyncHedgeOptions],
     ) -> Coroutine[Any, Any, T | D]: ...
     @overload
     def hedge_call_async(
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
         backoff: BackOff | None = None,
         *,
         fallback: D,
-        **options: Unpack[HedgeOptions],
+        **options: Unpack[AsyncHedgeOptions],
     ) -> Coroutine[Any, Any, T | D]: ...
 
 
@@ -132,6 +133,11 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
         {"max_attempts": MAX_ATTEMPTS, **options},
         allowed=HEDGE_OPTIONS,
     )
+    if settings.in_use:
+        known = checked.under_settings()
+        if known is None:
+            return await operation()
+        checked = known
     run = Run(checked, name_of(operation))
     run.awaits = True
     tasks = _Tasks(run, operation)

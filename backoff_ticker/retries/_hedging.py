@@ -55,7 +55,7 @@ class Hedging:
         self._launch()
         self._pending += 1
         self._due = None
-        if self._no_more is None and run.attempts == run.options.max_attempts:
+        if self._no_more is None and run.attempts == run.max_attempts:
             self._no_more = StopReason.MAX_ATTEMPTS
         if self._no_more is None:
             self._no_more = run.poll_policy()
@@ -104,7 +104,7 @@ class Hedging:
         Raises:
             Exception: The policy raised it.
         """
-        over = self._limit_reached()
+        over = self.limit_reached()
         if over is None and self._due is not None and self.run.clock.monotonic() >= self._due:
             self._start_another()
         return over
@@ -167,7 +167,7 @@ class Hedging:
         if isinstance(demand, StopReason):
             return demand
         run = self.run
-        over = self._limit_reached()
+        over = self.limit_reached()
         if over is None and self._no_more is None:
             if isinstance(run.error, CircuitOpen) and self._due is not None:
                 # As planned, but not before the circuit lets calls through.
@@ -189,7 +189,7 @@ class Hedging:
             over = StopReason.DEADLINE
         return over or self._no_more
 
-    def _limit_reached(self) -> StopReason | None:
+    def limit_reached(self) -> StopReason | None:
         """Return why no attempt may run any more; None if they may."""
         run = self.run
         if self.token is not None and self.token.cancelled:

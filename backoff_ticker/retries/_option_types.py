@@ -61,7 +61,7 @@ class _Limits(TypedDict, total=False):
 
 
 class HedgeOptions(_Limits, total=False):
-    """The options of ``hedge_call_async``, which describes them; ``retry`` has them all.
+    """The options of ``hedge_call`` and ``hedge_call_async``; ``retry`` has them all.
 
     Example:
         >>> from backoff_ticker import HedgeOptions
@@ -96,7 +96,15 @@ class RetryOptions(HedgeOptions, total=False):
     timer: TimerLike | None
 
 
-class AsyncRetryOptions(_Limits, total=False):
+class AsyncHedgeOptions(_Limits, total=False):
+    """The options of ``hedge_call_async``: as ``HedgeOptions``, with functions to be awaited."""
+
+    on: AsyncRetryOn
+    until: AsyncResultCheck | None
+    retry_if: AsyncResultCheck | None
+
+
+class AsyncRetryOptions(AsyncHedgeOptions, total=False):
     """The options that retries of coroutines share: as ``RetryOptions``, and what only they take.
 
     Example:
@@ -109,9 +117,6 @@ class AsyncRetryOptions(_Limits, total=False):
         'done'
     """
 
-    on: AsyncRetryOn
-    until: AsyncResultCheck | None
-    retry_if: AsyncResultCheck | None
     attempt_timeout: Seconds | None
     notify: AsyncNotify | None
     on_attempt: AsyncHooks | None

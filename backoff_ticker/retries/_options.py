@@ -29,7 +29,7 @@ from ._budget import RetryBudget
 from ._error_chain import find_permanent
 from ._operation import is_awaitable
 from ._outcome import StopReason
-from ._settings import HOOKS, as_hooks
+from ._settings import HOOKS, as_hooks, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,6 +89,8 @@ class Options:
     Attributes:
         backoff: The policy; each run makes a copy.
         is_immutable: Whether the policy has no state, so that runs share it without a copy.
+        is_off: Whether these are the options of a loop while retries are switched off: its one
+            attempt is all, and its error passes as it is.
         calls_hooks: Whether functions of the user are called between attempts: hooks, ``notify``,
             ``until`` or ``retry_if``.
         can_cut: Whether something may cut an attempt of a coroutine: a token or a limit of time.
@@ -112,6 +114,7 @@ class Options:
     # Defaults are attributes of the class, so that a call without options need not set them.
     backoff: BackOff = ExponentialBackOff()
     is_immutable: bool = False
+    is_off: bool = False
     calls_hooks: bool = False
     can_cut: bool = False
     starts_early: bool = False
@@ -135,6 +138,7 @@ class Options:
     breaker: Any = None  # a CircuitBreaker, whose module imports this one
     clock: Clock | None = None
     timer: TimerLike | None = None
+    _with_defaults: tuple[object, Options] | None = None
 
     def __init__(
         self,
@@ -206,7 +210,9 @@ class Options:
     def _check_copy_and_token(self, name: str, policy: BackOff) -> None:
         if not type(policy).__module__.startswith(_PACKAGE):
             copy_policy(name, policy)  # raises now, not at the first failure, if it must
-        token = token_of(policy)
+        self._obey(token_of(policy))
+
+    def _obey(self, token: CancellationToken | None) -> None:
         if token is not None and token is not self.token:
             self.token = token if self.token is None else any_of(token, self.token)
 
@@ -216,6 +222,29 @@ class Options:
         return (
             "; functools.partial(...) gives arguments to the operation" if takes_operation else ""
         )
+
+    def under_settings(self) -> Options | None:
+        """Return these options with the default hooks and token of the process.
+
+        None: retries are switched off.
+        """
+        if not settings.active:
+            return None
+        version = settings.version
+        made = self._with_defaults
+        if made is None or made[0] is not version:
+            made = self._with_defaults = version, self._make_with_defaults()
+        return made[1]
+
+    def _make_with_defaults(self) -> Options:
+        made = object.__new__(Options)
+        made.__dict__.update(self.__dict__, _with_defaults=None)
+        for name, hooks in settings.hooks.items():
+            setattr(made, name, (*(getattr(self, name) or ()), *hooks))
+            made.calls_hooks = True
+        made._obey(settings.token)
+        made.can_cut = made.can_cut or made.token is not None
+        return made
 
     @property
     def judges_results(self) -> bool:

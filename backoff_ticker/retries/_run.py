@@ -18,7 +18,7 @@ from .._validation import LARGEST
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
 from ._error_chain import append_cause, find_permanent, unwrapped
-from ._no_wait import SkippingClock, active_no_wait
+from ._no_wait import SkippingClock, active_no_wait, fewest_attempts
 from ._operation import NO_KWARGS, close_unawaited
 from ._options import Awaiting
 from ._outcome import Outcome, StopReason
@@ -66,6 +66,7 @@ class Run:
         awaits: Whether a coroutine drives it, which can await what predicates return.
         policy: The policy that was asked last, as it was given.
         attempts: How many attempts began.
+        max_attempts: How many there may be; None: any number.
         waited: Seconds spent between attempts.
         delay: The wait that follows the last failure, in seconds.
         error: The exception of the last attempt that failed.
@@ -110,6 +111,7 @@ class Run:
         "is_waiting",
         "kwargs",
         "last_start",
+        "max_attempts",
         "name",
         "options",
         "policy",
@@ -141,7 +143,9 @@ class Run:
         self.token: CancellationToken | None = token
         self.skipping: SkippingClock | None = None
         self.always_waits: bool = options.timer is not None
+        self.max_attempts: int | None = options.max_attempts
         if active_no_wait:
+            self.max_attempts = fewest_attempts(options.max_attempts)
             self.clock = clock = self.skipping = SkippingClock(clock)
             self.always_waits = True
         self.attempts: int = attempts
@@ -246,7 +250,7 @@ class Run:
             reason = self.limit_reached(now)
             if reason is not None:
                 return reason
-            if options.max_attempts is not None and self.attempts >= options.max_attempts:
+            if self.max_attempts is not None and self.attempts >= self.max_attempts:
                 return StopReason.MAX_ATTEMPTS
             if isinstance(demand, float):
                 reason = self.poll_policy()
@@ -289,6 +293,8 @@ class Run:
             error, self.cut = self.error_for(CUT), None
             was_cut = True
         self.error = error
+        if self.options.is_off:
+            return StopReason.NOT_RETRIED
         self.failing_component = "on"
         return self._noted(self.options.classify(error, was_cut=was_cut))
 

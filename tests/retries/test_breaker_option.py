@@ -23,7 +23,7 @@ from backoff_ticker import (
     retry_call_async,
 )
 from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, SYNC, in_loop
-from tests.retries.hedges import InTurn, hedge, takes
+from tests.retries.hedges import InTurn, takes
 from tests.retries.scripts import Recorded, Script, Takes, now
 
 OPEN, CLOSED, HALF_OPEN = CircuitState.OPEN, CircuitState.CLOSED, CircuitState.HALF_OPEN
@@ -297,7 +297,7 @@ def test_an_on_attempt_manager_is_left_with_the_open_circuit(clock: Any) -> None
     assert seen == ["entered", "CircuitOpen", "entered", 30, None]
 
 
-def test_hedges_go_through_it(clock: Any) -> None:
+def test_hedges_go_through_it(hedge: Any) -> None:
     operation = InTurn(takes(1, OSError()), takes(1, OSError()), takes(1, 7))
     assert hedge(operation, ConstantBackOff(20), breaker=breaking(30, 2)) == 7
     assert operation.times == [0, 1, 32]

@@ -255,7 +255,9 @@ def alive_after_hedge(make: Callable[[], Any], caught: Any = (), **options: Any)
         ref = weakref.ref(operation)
         try:
             async with asyncio.timeout(100):
-                await hedge_call_async(operation, ConstantBackOff(10), token=TOKEN, **options)
+                await hedge_call_async(
+                    operation.in_loop, ConstantBackOff(10), token=TOKEN, **options
+                )
         except caught:
             pass
         del operation
@@ -310,7 +312,7 @@ def test_no_cancel_in_a_clean_up_outlives_its_call(clock: VirtualClock) -> None:
         cause = Result()
         ref = weakref.ref(cause)
         operation = InTurn(takes(50, 1, cleanup=5), takes(1, 7))
-        task = asyncio.ensure_future(hedge_call_async(operation, ConstantBackOff(10)))
+        task = asyncio.ensure_future(hedge_call_async(operation.in_loop, ConstantBackOff(10)))
         await asyncio.sleep(13)
         task.cancel(cause)
         del cause

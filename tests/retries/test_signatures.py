@@ -13,7 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from backoff_ticker import attempts, hedge_call_async, retry, retry_call, retry_call_async
+from backoff_ticker import (
+    attempts,
+    hedge_call,
+    hedge_call_async,
+    retry,
+    retry_call,
+    retry_call_async,
+)
 from backoff_ticker.retries import _option_types
 from backoff_ticker.retries._options import _CHECKS, HEDGE_OPTIONS, LOOP_OPTIONS, Options
 
@@ -23,6 +30,7 @@ OPTIONS = {
     retry_call: ALL - {"attempt_timeout"},
     retry_call_async: ALL,
     attempts: LOOP_OPTIONS,
+    hedge_call: HEDGE_OPTIONS,
     hedge_call_async: HEDGE_OPTIONS,
 }
 every_function = pytest.mark.parametrize("function", OPTIONS, ids=lambda one: one.__name__)
@@ -99,7 +107,7 @@ def explicit_overloads(function):
     for node in ast.walk(parsed(inspect.getmodule(function))):
         if isinstance(node, ast.FunctionDef) and node.name == function.__name__:
             arguments = node.args
-            if len(arguments.kwonlyargs) > 1:
+            if "on" in [argument.arg for argument in arguments.kwonlyargs]:
                 yield {
                     argument.arg: (ast.unparse(argument.annotation), ast.unparse(default))
                     for argument, default in zip(
@@ -112,7 +120,8 @@ def explicit_overloads(function):
 def test_the_dicts_have_all_options_but_those_that_only_some_functions_take():
     assert DICTS["AsyncRetryOptions"].keys() == ALL - {"fallback"}
     assert DICTS["RetryOptions"].keys() == ALL - {"fallback", "attempt_timeout"}
-    assert DICTS["HedgeOptions"].keys() == HEDGE_OPTIONS - {"fallback"}
+    for name in ("HedgeOptions", "AsyncHedgeOptions"):
+        assert DICTS[name].keys() == HEDGE_OPTIONS - {"fallback"}
 
 
 @every_function

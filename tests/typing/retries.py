@@ -18,6 +18,7 @@ from backoff_ticker import (
     RetryOptions,
     StopReason,
     attempts,
+    hedge_call,
     hedge_call_async,
     retry,
     retry_call,
@@ -233,6 +234,8 @@ assert_type(retry_call(partial(bare, 2)), list[str])
 assert_type(
     retry_call(lambda: 1, on=lambda error: True, on_retry=lambda outcome: pages.clear()), int
 )
+assert_type(hedge_call(partial(bare, 2), policy, pool=None, max_attempts=2), list[str])
+assert_type(hedge_call(partial(bare, 2), fallback=None), list[str] | None)
 
 
 async def calls() -> None:
@@ -251,6 +254,9 @@ async def calls() -> None:
     assert_type(await retry_call_async(partial(coroutine, 1), fallback=other_page), str | bytes)
     assert_type(await hedge_call_async(partial(coroutine, 1), policy, max_attempts=2), str)
     assert_type(await hedge_call_async(partial(coroutine, 1), fallback=last_page), str | bytes)
+    assert_type(
+        await hedge_call_async(partial(coroutine, 1), on=is_transient, fallback=1), str | int
+    )
     async for attempt in attempts(policy):
         assert_type(attempt, Attempt)
         async with attempt as same:

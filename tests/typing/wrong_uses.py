@@ -13,6 +13,7 @@ from backoff_ticker import (
     ConstantBackOff,
     Outcome,
     attempts,
+    hedge_call,
     hedge_call_async,
     retry,
     retry_call,
@@ -86,6 +87,8 @@ retry_call(coroutine) + 1  # type: ignore[operator]  # pyright: ignore[reportOpe
 retry_call(function(1))  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry_call(policy, function)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry_call(function, "page")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+number = hedge_call(coroutine)  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+hedge_call(function, timer=None)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 
 
 async def awaits() -> None:

@@ -28,12 +28,18 @@ if TYPE_CHECKING:
     from ..participants._participant import Participant
 
 _STANDARD_LIBRARY = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")  # noqa: PTH100, PTH118, PTH120 - a prefix of names
+_PACKAGE = __file__.partition(f"{os.sep}testing{os.sep}")[0] + os.sep
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 
 
 def is_of_others(frame: FrameType) -> bool:
-    """Whether a frame runs code of the standard library or of an installed package."""
+    """Whether a frame runs code of the standard library or of an installed package.
+
+    The threads of this package run operations of the user, so they are none of others.
+    """
     path = frame.f_code.co_filename
+    if path.startswith(_PACKAGE):
+        return False
     return path.startswith(_STANDARD_LIBRARY) or any(part in path for part in _INSTALLED)
 
 
