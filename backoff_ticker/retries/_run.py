@@ -98,6 +98,11 @@ class Run:
 
     current: Any
     outer: Any
+    is_waiting: bool
+    is_paid: bool
+    is_closed: bool
+    failing_component: str
+    failed_component: str
 
     __slots__ = (
         "_chosen",
