@@ -257,10 +257,11 @@ def test_an_error_that_on_does_not_cover_is_an_answer(now: SetClock) -> None:
     "on",
     [
         (ConnectionError, TimeoutError),
+        {OSError: False, ConnectionError: True, TimeoutError: ConstantBackOff(1)},
         lambda error: isinstance(error, (ConnectionError, TimeoutError)),
         lambda error: 3 if isinstance(error, (ConnectionError, TimeoutError)) else False,
     ],
-    ids=["types", "predicate", "predicate of seconds"],
+    ids=["types", "mapping", "predicate", "predicate of seconds"],
 )
 def test_on_has_the_meaning_it_has_for_retries(on: Any, now: SetClock) -> None:
     breaker = CircuitBreaker(on=on, failures=3, clock=now)
@@ -302,6 +303,18 @@ def test_an_error_of_on_is_raised_and_the_call_does_not_count(now: SetClock) -> 
     with pytest.raises(LookupError), breaker:
         raise error
     assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
+
+
+def test_on_cannot_be_a_coroutine_function(way: Any, now: SetClock) -> None:
+    async def on(_: Exception) -> bool:
+        raise AssertionError
+
+    breaker: Any = None
+    breaker = half_open(now, on=lambda error: True if breaker is None else on(error))
+    with pytest.raises(TypeError) as caught:
+        way(breaker, OSError())
+    assert str(caught.value) == "on must be a plain function, not a coroutine function"
+    assert breaker.remaining() == 0
 
 
 # Rates in windows
@@ -858,8 +871,8 @@ def test_a_hook_may_use_the_breaker(now: SetClock) -> None:
         ({"successes": 1.5}, TypeError, "successes must be an int >= 1, not 1.5"),
         ({"probe_timeout": 0}, ValueError, "probe_timeout must be a finite number of seconds > 0"),
         ({"probe_timeout": None}, TypeError, "probe_timeout must be a finite number"),
-        ({"on_change": 3}, TypeError, "on_change must be a function of two states"),
-        ({"on_change": [print, 3]}, TypeError, "on_change must be a function of two states"),
+        ({"on_change": 3}, TypeError, "on_change must be a callable, a list or tuple of them"),
+        ({"on_change": [print, 3]}, TypeError, "on_change must be a callable, a list or tuple"),
         ({"clock": 3}, TypeError, "clock must be a Clock, not 3"),
     ],
 )
@@ -1113,6 +1126,26 @@ def test_a_signal_handler_may_use_it_anywhere() -> None:
         assert breaker.remaining() == 10
 
     assert each_place(run) > 100
+
+
+def test_two_that_ask_the_policy_at_once_ask_it_once() -> None:
+    def run(interrupt: InterruptAt) -> None:
+        policy = Scripted(LookupError(), 10.0)
+        breaker = CircuitBreaker(policy, failures=1, clock=SetClock())
+        with pytest.raises(LookupError):
+            told(breaker, OSError())
+
+        def allow() -> None:
+            with pytest.raises(CircuitOpen):
+                breaker.allow()
+
+        interrupt.handler = allow
+        with interrupt:
+            allow()
+        assert policy.asked == 2, "the handler has asked it, or left that to the interrupted call"
+        assert breaker.remaining() == 10
+
+    assert each_place(run, all_of_them=True) > 20
 
 
 def test_stop_is_not_a_number_of_seconds(now: SetClock) -> None:
