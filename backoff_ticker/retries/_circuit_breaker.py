@@ -34,7 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import timedelta
-    from types import TracebackType
+    from types import FrameType, TracebackType
     from typing import Any, NoReturn, ParamSpec, Self, TypeVar
 
     from ..clock import Clock
@@ -170,7 +170,7 @@ class CircuitBreaker(ProcessBound):
         # The ticket of each `with` block, by the frame that it stands in: nothing else is the same
         # as a block is entered and as it is left, since another thread or task may close a
         # generator.
-        self._blocks: dict[int, Block] = {}
+        self._blocks: dict[FrameType, Block] = {}
 
     # State
 
@@ -383,7 +383,7 @@ class CircuitBreaker(ProcessBound):
     def _enter(self) -> Self:
         ticket = self.allow()
         try:
-            frame = id(sys._getframe(2))  # of the `with` statement
+            frame = sys._getframe(2)  # of the `with` statement
             self._blocks[frame] = ticket, get_ident(), self._blocks.get(frame)
         except BaseException:
             complete(self.release, ticket)
@@ -393,15 +393,15 @@ class CircuitBreaker(ProcessBound):
     def _leave(self, error: BaseException | None) -> None:
         ticket = None
         try:
-            ticket = self._take_ticket(id(sys._getframe(2)))
+            ticket = self._take_ticket(sys._getframe(2))
             self.record(ticket, error)
         except BaseException:
             if ticket is None:
-                ticket = self._take_ticket(id(sys._getframe(2)))
+                ticket = self._take_ticket(sys._getframe(2))
             complete(self.release, ticket)  # no effect if the result was counted
             raise
 
-    def _take_ticket(self, frame: int) -> CircuitTicket:
+    def _take_ticket(self, frame: FrameType) -> CircuitTicket:
         """Return the ticket of the block that is left, and forget the block."""
         blocks = self._blocks
         block = blocks.get(frame)

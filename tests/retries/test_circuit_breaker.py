@@ -10,7 +10,7 @@ import pickle
 import sys
 import threading
 import weakref
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import ExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -33,16 +33,26 @@ from backoff_ticker import (
     with_token,
 )
 from tests.helpers import PATIENCE, SetClock, in_thread
+from tests.retries.circuits import (
+    CLOSED,
+    HALF_OPEN,
+    OPEN,
+    WAYS,
+    fail,
+    half_open,
+    opened,
+    refused,
+    succeed,
+    told,
+    with_block,
+)
 from tests.retries.faces import in_loop
-from tests.stress.places import InterruptAt, Interrupted, each_place
 from tests.tickers.made_policies import Blocking, Counting, Scripted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from backoff_ticker.testing import VirtualClock
-
-CLOSED, OPEN, HALF_OPEN = CircuitState
 
 
 @pytest.fixture
@@ -51,122 +61,10 @@ def now() -> SetClock:
     return SetClock()
 
 
-def done(outcome: object) -> object:
-    """Return the outcome of a call, or raise it."""
-    if isinstance(outcome, BaseException):
-        raise outcome
-    return outcome
-
-
-# The ways to make a call
-
-
-def with_block(breaker: CircuitBreaker, outcome: object) -> object:
-    with breaker as entered:
-        assert entered is breaker
-        return done(outcome)
-
-
-def async_with_block(breaker: CircuitBreaker, outcome: object) -> object:
-    async def main() -> object:
-        async with breaker as entered:
-            assert entered is breaker
-            await asyncio.sleep(0)
-            return done(outcome)
-
-    return in_loop(main())
-
-
-def with_block_in_a_coroutine(breaker: CircuitBreaker, outcome: object) -> object:
-    async def main() -> object:
-        with breaker:
-            await asyncio.sleep(0)
-            return done(outcome)
-
-    return in_loop(main())
-
-
-def decorated(breaker: CircuitBreaker, outcome: object) -> object:
-    @breaker
-    def call(outcome: object) -> object:
-        return done(outcome)
-
-    return call(outcome)
-
-
-def decorated_coroutine(breaker: CircuitBreaker, outcome: object) -> object:
-    @breaker
-    async def call(outcome: object) -> object:
-        await asyncio.sleep(0)
-        return done(outcome)
-
-    return in_loop(call(outcome))
-
-
-def in_a_stack(breaker: CircuitBreaker, outcome: object) -> object:
-    with ExitStack() as stack:
-        stack.enter_context(breaker)
-        return done(outcome)
-    raise AssertionError
-
-
-def in_an_async_stack(breaker: CircuitBreaker, outcome: object) -> object:
-    async def main() -> object:
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(breaker)
-            return done(outcome)
-        raise AssertionError
-
-    return in_loop(main())
-
-
-def told(breaker: CircuitBreaker, outcome: object) -> object:
-    ticket = breaker.allow()
-    breaker.record(ticket, outcome if isinstance(outcome, BaseException) else None)
-    return done(outcome)
-
-
-WAYS = [
-    *(with_block, async_with_block, with_block_in_a_coroutine, decorated, decorated_coroutine),
-    *(in_a_stack, in_an_async_stack, told),
-]
-
-
 @pytest.fixture(params=WAYS, ids=lambda way: way.__name__)
 def way(request: pytest.FixtureRequest) -> Callable[[CircuitBreaker, object], object]:
     """Each way to make a call in turn."""
     return request.param  # type: ignore[no-any-return]
-
-
-def fail(breaker: CircuitBreaker, times: int = 1, error: Any = OSError, way: Any = told) -> None:
-    for _ in range(times):
-        with pytest.raises(error):
-            way(breaker, error())
-
-
-def succeed(breaker: CircuitBreaker, times: int = 1, way: Any = told) -> None:
-    for number in range(times):
-        assert way(breaker, number) == number
-
-
-def refused(breaker: CircuitBreaker, way: Any = told) -> CircuitOpen:
-    with pytest.raises(CircuitOpen) as caught:
-        way(breaker, "not reached")
-    assert caught.value.breaker is breaker
-    return caught.value
-
-
-def opened(now: SetClock, **options: Any) -> CircuitBreaker:
-    """Return a breaker that has just opened for 10 s."""
-    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now, **options)
-    fail(breaker)
-    return breaker
-
-
-def half_open(now: SetClock, **options: Any) -> CircuitBreaker:
-    breaker = opened(now, **options)
-    now.advance(10)
-    return breaker
 
 
 # Its life, in every way
@@ -462,6 +360,16 @@ def test_each_breaker_has_its_own_copy_of_the_policy(now: SetClock) -> None:
     assert policy.last == 0
 
 
+def test_the_time_counts_from_the_failure_however_long_the_policy_takes(now: SetClock) -> None:
+    def answer() -> float:
+        now.advance(4)
+        return 10.0
+
+    breaker = CircuitBreaker(Scripted(answer), failures=1, clock=now)
+    fail(breaker)
+    assert breaker.remaining() == 6
+
+
 @pytest.mark.parametrize("answer", [LookupError("policy"), float("nan"), -1, "1", None])
 def test_a_failing_policy_leaves_it_open_and_is_asked_again(now: SetClock, answer: Any) -> None:
     policy = Scripted(answer, answer, 3)
@@ -715,6 +623,19 @@ def test_blocks_may_be_nested(now: SetClock) -> None:
         raise OSError
     assert breaker._last().history == 3  # type: ignore[attr-defined]
     assert breaker._blocks == {}
+
+
+def test_stacks_in_two_threads_are_told_apart(now: SetClock) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
+    early, probe = ExitStack(), ExitStack()
+    early.enter_context(breaker)
+    fail(breaker)
+    now.advance(10)
+    in_thread(probe.enter_context, breaker).result(PATIENCE)
+    early.close()
+    assert breaker.state is HALF_OPEN, "the early call is not the probe"
+    probe.close()
+    assert breaker.state is CLOSED
 
 
 def test_a_block_that_was_not_entered_cannot_be_left(now: SetClock) -> None:
@@ -1057,95 +978,6 @@ def test_a_stampede_on_a_half_open_circuit_lets_only_the_probes_through(
     go_on.set()
     assert sum(each.result(PATIENCE) for each in calls) == probes
     assert breaker.state is CLOSED
-
-
-# Signal handlers
-
-
-def walk(breaker: CircuitBreaker, now: SetClock) -> None:
-    """Bring a breaker through all its states, in blocks."""
-    for outcome in [None, OSError(), OSError()]:
-        with contextlib.suppress(OSError, CircuitOpen), breaker:
-            done(outcome)
-    now.advance(20)
-    for outcome in [OSError(), None]:
-        with contextlib.suppress(OSError, CircuitOpen), breaker:
-            done(outcome)
-        now.advance(20)
-
-
-def test_an_interrupt_anywhere_leaves_it_usable() -> None:
-    lost: set[str | None] = set()
-
-    def run(interrupt: InterruptAt) -> None:
-        now = SetClock()
-        breaker = CircuitBreaker(Scripted(then=10.0), failures=2, clock=now, probe_timeout=40)
-        try:
-            with interrupt:
-                walk(breaker, now)
-        except Interrupted:
-            pass
-        now.advance(20)
-        with contextlib.suppress(CircuitOpen):
-            breaker.release(breaker.allow())  # asks the policy, if the interrupt has prevented that
-        now.advance(10)
-        if breaker.remaining() is None:
-            lost.add(interrupt.where)
-            now.advance(10)
-        assert breaker.remaining() == 0.0
-        succeed(breaker)
-        assert breaker.state is CLOSED
-        fail(breaker, 2)
-        assert breaker.remaining() == 10
-
-    assert each_place(run) > 100
-    # As a block is left, an interrupt can come before the first instruction that could heed it.
-    assert {where.split(":")[0] for where in lost if where} <= {
-        "CircuitBreaker.__exit__",
-        "CircuitBreaker._leave",
-    }
-
-
-def test_a_signal_handler_may_use_it_anywhere() -> None:
-    def run(interrupt: InterruptAt) -> None:
-        now = SetClock()
-        breaker = CircuitBreaker(Scripted(then=10.0), failures=2, clock=now)
-
-        def handler() -> None:
-            with contextlib.suppress(CircuitOpen, OSError), breaker:
-                raise OSError
-
-        interrupt.handler = handler
-        with interrupt:
-            walk(breaker, now)
-        now.advance(20)
-        assert breaker.remaining() == 0.0
-        assert breaker._blocks == {}
-        succeed(breaker)
-        fail(breaker, 2)
-        assert breaker.remaining() == 10
-
-    assert each_place(run) > 100
-
-
-def test_two_that_ask_the_policy_at_once_ask_it_once() -> None:
-    def run(interrupt: InterruptAt) -> None:
-        policy = Scripted(LookupError(), 10.0)
-        breaker = CircuitBreaker(policy, failures=1, clock=SetClock())
-        with pytest.raises(LookupError):
-            told(breaker, OSError())
-
-        def allow() -> None:
-            with pytest.raises(CircuitOpen):
-                breaker.allow()
-
-        interrupt.handler = allow
-        with interrupt:
-            allow()
-        assert policy.asked == 2, "the handler has asked it, or left that to the interrupted call"
-        assert breaker.remaining() == 10
-
-    assert each_place(run, all_of_them=True) > 20
 
 
 def test_stop_is_not_a_number_of_seconds(now: SetClock) -> None:
