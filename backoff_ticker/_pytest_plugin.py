@@ -9,7 +9,7 @@ import pytest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from pluggy import Result
 
@@ -58,3 +58,22 @@ def auto_clock(request: pytest.FixtureRequest) -> Iterator[VirtualClock]:
     from .testing import VirtualClock
 
     yield from _until_end_of_test(VirtualClock(auto=True), request.node)
+
+
+@pytest.fixture
+def no_wait() -> Iterator[Callable[..., None]]:
+    """Skip the waits of all retries during the test.
+
+    ``no_wait(max_attempts=1)`` in the test also limits their attempts, from there on.
+    """
+    from contextlib import ExitStack
+
+    from .testing import no_wait as skip_waits
+
+    with ExitStack() as blocks:
+        blocks.enter_context(skip_waits())
+
+        def limit(max_attempts: int | None = None) -> None:
+            blocks.enter_context(skip_waits(max_attempts))
+
+        yield limit

@@ -16,6 +16,9 @@ from backoff_ticker import (
     chain,
     delays,
     merge,
+    set_active,
+    set_default_hooks,
+    set_default_token,
     with_added_jitter,
     with_jitter,
     with_max_elapsed_time,
@@ -136,7 +139,13 @@ def test_iterators_and_blocks_show_how_they_were_made():
     next(both)
     assert repr(both) == f"merge({two!r})"
     assert repr(delays(ConstantBackOff(2))) == "delays(ConstantBackOff(2.0))"
-    assert repr(no_wait()) == "no_wait()"
+    assert (repr(no_wait()), repr(no_wait(2))) == ("no_wait()", "no_wait(2)")
+    with (change := set_default_hooks(on_retry=None, on_success=len)):
+        assert repr(change) == "set_default_hooks(on_success=<built-in function len>)"
+    with (change := set_active(True)):
+        assert repr(change) == "set_active(True)"
+    with (change := set_default_token(None)):
+        assert repr(change) == "set_default_token(None)"
     assert repr(cancel_on_signals()) == "cancel_on_signals(SIGINT, SIGTERM)"
     assert repr(cancel_on_signals(2, -1)) == "cancel_on_signals(SIGINT, signal -1)"
 

@@ -4,6 +4,7 @@
 * ``_time``: the functions that tell the time, whatever somebody makes of the module ``time``.
 * ``_system``: the system clock, and which clock is the current one.
 * ``_scheduler``: where a thread parks, and the one thread that calls back at given times.
+* ``_thread``: starts a thread for work of the user.
 * ``_loop_timers``: all timers of an event loop in one heap.
 
 What always holds:
@@ -22,6 +23,7 @@ from ._system import (
     current_clocks as current_clocks,
     resolve_clock as resolve_clock,
 )
+from ._thread import start_thread as start_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

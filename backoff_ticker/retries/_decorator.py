@@ -7,11 +7,16 @@ from types import CoroutineType
 
 from .._validation import safe_repr
 from ..policies import NamedPolicy, is_policy, require_policy
-from ._drivers import drive, drive_after_failure, drive_after_failure_async, drive_async
+from ._drivers import (
+    drive_after_failure,
+    drive_after_failure_async,
+    drive_from_start,
+    drive_from_start_async,
+)
 from ._generators import retried_async_generator, retried_generator
 from ._operation import name_of, raise_coroutine_returned, raise_if_makes_policy
 from ._options import Options
-from ._run import Run
+from ._settings import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,6 +123,10 @@ def retry(
               Not for a cancel, an interrupt, an untouched error, or the error of a hook, a policy
               or a predicate.
             * ``budget``: a ``RetryBudget``.
+            * ``breaker``: a ``CircuitBreaker`` that each attempt goes through. While its circuit is
+              open no call is made: the attempt counts as failed with its ``CircuitOpen``, and the
+              wait lasts at least until the circuit lets calls through. If the limits do not allow
+              that, or the circuit is open until a reset, the ``CircuitOpen`` is raised.
             * ``clock``: measures all times; None: the current clock at the time of the call.
             * ``timer``: a ``Timer`` that measures the waits instead; for one run at a time.
 
@@ -189,7 +198,7 @@ def _function(function: Operation, name: str, options: Options) -> Any:
 
         @wraps(function)
         def run_from_start(*args: Any, **kwargs: Any) -> Any:
-            return drive(Run(options, name), function, args, kwargs)
+            return drive_from_start(options, name, function, args, kwargs)
 
         return run_from_start
 
@@ -198,6 +207,8 @@ def _function(function: Operation, name: str, options: Options) -> Any:
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         # call() inlined: one more call would double the cost of the decorator.
+        if settings.in_use:
+            return drive_from_start(options, name, function, args, kwargs)
         began = options.start_of_limits() if limits_time else None
         try:
             result = function(*args, **kwargs)
@@ -222,7 +233,7 @@ def _coroutine_function(function: Operation, name: str, options: Options) -> Any
 
         @wraps(function)
         async def run_from_start(*args: Any, **kwargs: Any) -> Any:
-            return await drive_async(Run(options, name), function, args, kwargs)
+            return await drive_from_start_async(options, name, function, args, kwargs)
 
         return run_from_start
 
@@ -230,6 +241,8 @@ def _coroutine_function(function: Operation, name: str, options: Options) -> Any
 
     @wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if settings.in_use:
+            return await drive_from_start_async(options, name, function, args, kwargs)
         began = options.start_of_limits() if limits_time else None
         try:
             result = await function(*args, **kwargs)

@@ -3,7 +3,8 @@
 What costs more than the operation itself is made only when needed. The same functions decide in
 each case:
 
-* Before the first failure there is no run: ``call()``.
+* Before the first failure there is no run: ``call()``. (If there are hooks, or settings of the
+  process: ``drive_from_start()``.)
 * While ``Options.classify()`` alone decides, and no wait follows, there is no run either:
   ``drive_after_failure()``.
 * Without hooks a driver makes attempts and waits as ``Run`` says: ``drive()``.
@@ -15,6 +16,7 @@ from __future__ import annotations
 from types import CoroutineType
 
 from ..waiting import CHECKPOINT_EVERY, checkpoint
+from ._attempt_context import begin_attempt, enter_run, leave_run
 from ._attempt_scope import attempt_scope
 from ._final_error import result_of, result_of_async
 from ._no_wait import active_no_wait
@@ -27,16 +29,50 @@ from ._operation import (
 )
 from ._options import Awaiting
 from ._run import CUT, REFUSED, Run
+from ._settings import settings
 from ._steps import END, Steps
 from ._wait import wait, wait_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
     from typing import Any
 
     from ._operation import Args, Kwargs, Operation
     from ._options import Options
     from ._outcome import StopReason
+
+
+def drive_from_start(
+    options: Options,
+    name: str,
+    operation: Operation,
+    args: Args = (),
+    kwargs: Kwargs = NO_KWARGS,
+) -> Any:
+    """Call an operation as the options and the settings of the process say; see ``drive()``."""
+    if settings.in_use:
+        known = options.under_settings()
+        if known is None:
+            return operation(*args, **kwargs)
+        options = known
+    return drive(Run(options, name), operation, args, kwargs)
+
+
+def drive_from_start_async(
+    options: Options,
+    name: str,
+    operation: Operation,
+    args: Args = (),
+    kwargs: Kwargs = NO_KWARGS,
+) -> Awaitable[Any]:
+    """Return what awaits an operation as ``drive_from_start()`` calls one."""
+    if settings.in_use:
+        known = options.under_settings()
+        if known is None:
+            return operation(*args, **kwargs)  # type: ignore[no-any-return]
+        options = known
+    return drive_async(Run(options, name), operation, args, kwargs)
 
 
 def drive(
@@ -56,10 +92,11 @@ def drive(
     error: Any = run.error  # of the last attempt, if attempts were made already
     run.args, run.kwargs = args, kwargs
     try:
+        enter_run(run)
         if run.options.calls_hooks:
             return _perform_steps(run, operation, args, kwargs)
         if error is None:
-            run.attempts += 1
+            begin_attempt(run)
             error = _attempt(run, operation, args, kwargs)
         while error is not None:
             reason: Any = run.after_failure(error)
@@ -68,12 +105,14 @@ def drive(
             if reason is not None:
                 run.end(reason)
                 return result_of(run)
-            run.attempts += 1
+            begin_attempt(run)
             error = _attempt(run, operation, args, kwargs)
         return run.succeeded()
     finally:
         run.error = error = None  # its traceback refers to this frame: a reference cycle
         run.refund()
+        leave_run(run)
+        run.close()
 
 
 async def drive_async(
@@ -87,10 +126,11 @@ async def drive_async(
     error: Any = run.error
     run.args, run.kwargs = args, kwargs
     try:
+        enter_run(run)
         if run.options.calls_hooks:
             return await _perform_steps_async(run, operation, args, kwargs)
         if error is None:
-            run.attempts += 1
+            begin_attempt(run)
             error = await _attempt_async(run, operation, args, kwargs)
         while error is not None:
             reason: Any = run.after_failure(error)
@@ -103,12 +143,14 @@ async def drive_async(
             if reason is not None:
                 run.end(reason)
                 return await result_of_async(run)
-            run.attempts += 1
+            begin_attempt(run)
             error = await _attempt_async(run, operation, args, kwargs)
         return run.succeeded()
     finally:
         run.error = error = None  # as above
         run.refund()
+        leave_run(run)
+        run.close()
 
 
 async def _answer(run: Run, awaiting: Any) -> StopReason | None:
@@ -160,7 +202,45 @@ async def _perform_steps_async(run: Run, operation: Operation, args: Args, kwarg
 
 
 def _attempt(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Exception | None:
-    """Make an attempt; return the ``error`` that ``Run.after_attempt()`` takes.
+    """Make an attempt, unless the circuit is open.
+
+    Returns:
+        The ``error`` that ``Run.after_attempt()`` takes.
+    """
+    if run.options.breaker is None:
+        return _call(run, operation, args, kwargs)
+    refused = run.ask_circuit()
+    if refused is not None:
+        return refused
+    try:
+        error = _call(run, operation, args, kwargs)
+    except BaseException as interrupt:
+        run.tell_circuit(interrupt)
+        raise
+    run.tell_circuit(error)
+    return error
+
+
+async def _attempt_async(
+    run: Run, operation: Operation, args: Args, kwargs: Kwargs
+) -> Exception | None:
+    """Make an attempt in a coroutine, as ``_attempt()`` does in a thread."""
+    if run.options.breaker is None:
+        return await _call_async(run, operation, args, kwargs)
+    refused = run.ask_circuit()
+    if refused is not None:
+        return refused
+    try:
+        error = await _call_async(run, operation, args, kwargs)
+    except BaseException as interrupt:
+        run.tell_circuit(interrupt)
+        raise
+    run.tell_circuit(error)
+    return error
+
+
+def _call(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Exception | None:
+    """Call the operation once; return what ``_attempt()`` returns.
 
     Raises:
         TypeError: The operation returned a coroutine.
@@ -179,10 +259,10 @@ def _attempt(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Exce
     return None
 
 
-async def _attempt_async(
+async def _call_async(
     run: Run, operation: Operation, args: Args, kwargs: Kwargs
 ) -> Exception | None:
-    """Make an attempt that may be cut; return what ``_attempt()`` returns.
+    """Call and await the operation once, unless it is cut; return what ``_attempt()`` returns.
 
     Raises:
         TypeError: What the operation returned cannot be awaited.
@@ -311,8 +391,8 @@ async def drive_after_failure_async(  # noqa: PLR0913, PLR0917 - as above
 
 def call(options: Options, operation: Operation, name: str = "") -> Any:
     """Call ``operation()`` as the options say; if it succeeds, nothing else is called."""
-    if options.starts_early:
-        return drive(Run(options, name or name_of(operation)), operation)
+    if options.starts_early or settings.in_use:
+        return drive_from_start(options, name or name_of(operation), operation)
     began = options.start_of_limits()
     try:
         result = operation()
@@ -332,8 +412,8 @@ def call(options: Options, operation: Operation, name: str = "") -> Any:
 
 async def call_async(options: Options, operation: Operation, name: str = "") -> Any:
     """Await ``operation()`` as ``call()`` calls it."""
-    if options.starts_early or options.can_cut:
-        return await drive_async(Run(options, name or name_of(operation)), operation)
+    if options.starts_early or options.can_cut or settings.in_use:
+        return await drive_from_start_async(options, name or name_of(operation), operation)
     began = options.start_of_limits()
     plain = False
     try:

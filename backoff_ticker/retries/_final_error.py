@@ -126,7 +126,7 @@ def _why(run: Run) -> str:  # noqa: PLR0911 - one for each reason
         case StopReason.NOT_RETRIED:
             return "on does not retry this error"
         case StopReason.MAX_ATTEMPTS:
-            return f"max_attempts is {options.max_attempts}"
+            return f"max_attempts is {run.max_attempts}"
         case StopReason.MAX_ELAPSED_TIME:
             why = f"max_elapsed_time of {options.max_elapsed_time!r} s"
             if run.is_waiting:
@@ -134,6 +134,10 @@ def _why(run: Run) -> str:  # noqa: PLR0911 - one for each reason
             return f"later than {why}"
         case StopReason.EXHAUSTED:
             return f"the policy stopped: {safe_repr(run.policy)}"
+        case StopReason.CIRCUIT_OPEN:
+            if run.is_waiting:
+                return f"the circuit stays open longer than timeout={options.timeout!r} allows"
+            return "the circuit is open until a reset"
         case StopReason.BUDGET:
             return f"nothing left in {options.budget!r}"
     return f"{run.failed_component} failed"

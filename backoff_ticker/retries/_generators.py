@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial, wraps
 
 from .._sentinels import EMPTY, ENDED
-from ._drivers import call, call_async, drive, drive_async
-from ._run import Run
+from ._drivers import call, call_async, drive_from_start, drive_from_start_async
+from ._settings import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def retried_generator(function: Callable[..., Any], name: str, options: Options)
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if options.starts_early:  # hooks may look at the arguments
-            items, value = drive(Run(options, name), start, args, kwargs)
+        if options.starts_early or settings.in_use:  # hooks may look at the arguments
+            items, value = drive_from_start(options, name, start, args, kwargs)
         else:
             items, value = call(options, partial(start, *args, **kwargs), name)
         return value if items is None else (yield from items)
@@ -71,8 +71,8 @@ def retried_async_generator(function: Callable[..., Any], name: str, options: Op
 
     @wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if options.starts_early:
-            items, item = await drive_async(Run(options, name), start, args, kwargs)
+        if options.starts_early or settings.in_use:
+            items, item = await drive_from_start_async(options, name, start, args, kwargs)
         else:
             items, item = await call_async(options, partial(start, *args, **kwargs), name)
         if item is ENDED:

@@ -5,7 +5,7 @@ Nothing here waits. A driver starts the attempts, waits, and tells how they ende
 
 from __future__ import annotations
 
-from .._errors import RejectedResult
+from .._errors import CircuitOpen, RejectedResult
 from ._options import Awaiting
 from ._outcome import StopReason
 
@@ -55,7 +55,7 @@ class Hedging:
         self._launch()
         self._pending += 1
         self._due = None
-        if self._no_more is None and run.attempts == run.options.max_attempts:
+        if self._no_more is None and run.attempts == run.max_attempts:
             self._no_more = StopReason.MAX_ATTEMPTS
         if self._no_more is None:
             self._no_more = run.poll_policy()
@@ -104,7 +104,7 @@ class Hedging:
         Raises:
             Exception: The policy raised it.
         """
-        over = self._limit_reached()
+        over = self.limit_reached()
         if over is None and self._due is not None and self.run.clock.monotonic() >= self._due:
             self._start_another()
         return over
@@ -167,9 +167,13 @@ class Hedging:
         if isinstance(demand, StopReason):
             return demand
         run = self.run
-        over = self._limit_reached()
+        over = self.limit_reached()
         if over is None and self._no_more is None:
-            if demand is None:
+            if isinstance(run.error, CircuitOpen) and self._due is not None:
+                # As planned, but not before the circuit lets calls through.
+                planned = self._due - run.clock.monotonic()
+                self._plan(max(planned, run.error.seconds or 0.0))
+            elif demand is None:
                 self._start_another()
             elif isinstance(demand, float):
                 self._plan(demand)
@@ -185,7 +189,7 @@ class Hedging:
             over = StopReason.DEADLINE
         return over or self._no_more
 
-    def _limit_reached(self) -> StopReason | None:
+    def limit_reached(self) -> StopReason | None:
         """Return why no attempt may run any more; None if they may."""
         run = self.run
         if self.token is not None and self.token.cancelled:

@@ -9,8 +9,17 @@ if TYPE_CHECKING:
 
     from ..clock import Clock, Parker, TimerHandle
 
-active_no_wait: dict[object, None] = {}
-"""The ``no_wait()`` blocks that are open; while there is one, retries that begin skip waits."""
+active_no_wait: dict[object, int | None] = {}
+"""The ``no_wait()`` blocks that are open, each with its ``max_attempts``.
+
+While there is one, retries that begin skip waits.
+"""
+
+
+def fewest_attempts(own: int | None) -> int | None:
+    """Return the smallest of a retry's ``max_attempts`` and those of the open blocks."""
+    limits = [limit for limit in (own, *active_no_wait.values()) if limit is not None]
+    return min(limits, default=None)
 
 
 class SkippingClock:

@@ -65,10 +65,16 @@ def close_unawaited(value: object) -> None:
 
 def raise_coroutine_returned(name: str, result: object) -> NoReturn:
     """Raise a TypeError: an operation that is called, not awaited, returned a coroutine."""
+    raise coroutine_returned(
+        name, result, "decorate an `async def` function, or use retry_call_async() or `async for`"
+    )
+
+
+def coroutine_returned(name: str, result: object, instead: str) -> TypeError:
+    """Close the coroutine that an operation returned, and return the error for it."""
     close_unawaited(result)
-    raise TypeError(
-        f"{name} returned a coroutine, whose errors would not be retried here: decorate an "
-        "`async def` function, or use retry_call_async() or `async for`"
+    return TypeError(
+        f"{name} returned a coroutine, whose errors would not be retried here: {instead}"
     )
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..policies import BackOff
     from ._budget import RetryBudget
+    from ._circuit_breaker import CircuitBreaker
     from ._outcome import Outcome
 
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class HedgeOptions(TypedDict, total=False):
-    """The options of ``hedge_call_async``, which describes them; ``retry`` has them all.
+    """The options of ``hedge_call`` and ``hedge_call_async``; ``retry`` has them all.
 
     Example:
         >>> from backoff_ticker import HedgeOptions
@@ -47,6 +48,7 @@ class HedgeOptions(TypedDict, total=False):
     max_retry_after: float | timedelta | None
     fallback: Any
     budget: RetryBudget | None
+    breaker: CircuitBreaker | None
     clock: Clock | None
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from .._errors import BackoffTickerError, Cancelled, DeadlineExceeded, RetryAfter
+from .._errors import (
+    BackoffTickerError,
+    Cancelled,
+    CircuitOpen,
+    CircuitState,
+    DeadlineExceeded,
+    RetryAfter,
+)
 from .._validation import as_count, as_seconds, safe_repr, unknown_option
 from ..cancellation import CancellationToken, any_of, require_token
 from ..channels import require_timer
@@ -22,7 +29,7 @@ from ._budget import RetryBudget
 from ._error_chain import find_permanent
 from ._operation import is_awaitable
 from ._outcome import StopReason
-from ._settings import HOOKS, as_hooks
+from ._settings import HOOKS, as_hooks, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,11 +82,14 @@ class Options:
     Attributes:
         backoff: The policy; each run makes a copy.
         is_immutable: Whether the policy has no state, so that runs share it without a copy.
+        is_off: Whether these are the options of a loop while retries are switched off: its one
+            attempt is all, and its error passes as it is.
         calls_hooks: Whether functions of the user are called between attempts: hooks, ``notify``,
             ``until`` or ``retry_if``.
         can_cut: Whether something may cut an attempt of a coroutine: a token or a limit of time.
         starts_early: Whether a run in a thread begins before the first attempt, not after its
-            failure: if there are hooks to call, or a deadline whose clock has to be compared.
+            failure: if there are hooks to call, a circuit breaker to ask, or a deadline whose clock
+            has to be compared.
         attempts_at_once: The numbers of the attempts that follow a failure without a wait. Empty
             unless only ``classify()`` and a token decide about them: there is no policy to poll,
             no limit to compare and no hook to call. None: not known yet.
@@ -97,6 +107,7 @@ class Options:
     # Defaults are attributes of the class, so that a call without options need not set them.
     backoff: BackOff = ExponentialBackOff()
     is_immutable: bool = False
+    is_off: bool = False
     calls_hooks: bool = False
     can_cut: bool = False
     starts_early: bool = False
@@ -117,8 +128,10 @@ class Options:
     on_give_up: Hooks | None = None
     fallback: Any = NO_FALLBACK
     budget: RetryBudget | None = None
+    breaker: Any = None  # a CircuitBreaker, whose module imports this one
     clock: Clock | None = None
     timer: TimerLike | None = None
+    _with_defaults: tuple[object, Options] | None = None
 
     def __init__(
         self,
@@ -161,6 +174,8 @@ class Options:
                 self.calls_hooks = self.starts_early = True
             elif name in ("timeout", "attempt_timeout"):
                 self.can_cut = True
+            elif name == "breaker":
+                self.starts_early = True
         if self.until is not None and self.retry_if is not None:
             raise TypeError(f"{self._what} takes until or retry_if, not both")
 
@@ -188,7 +203,9 @@ class Options:
     def _check_copy_and_token(self, name: str, policy: BackOff) -> None:
         if not type(policy).__module__.startswith(_PACKAGE):
             copy_policy(name, policy)  # raises now, not at the first failure, if it must
-        token = token_of(policy)
+        self._obey(token_of(policy))
+
+    def _obey(self, token: CancellationToken | None) -> None:
         if token is not None and token is not self.token:
             self.token = token if self.token is None else any_of(token, self.token)
 
@@ -198,6 +215,31 @@ class Options:
         return (
             "; functools.partial(...) gives arguments to the operation" if takes_operation else ""
         )
+
+    def under_settings(self) -> Options | None:
+        """Return these options with the default hooks and token of the process.
+
+        None: retries are switched off.
+        """
+        if not settings.active:
+            return None
+        if not settings.has_defaults:
+            return self
+        version = settings.version
+        made = self._with_defaults
+        if made is None or made[0] is not version:
+            made = self._with_defaults = version, self._make_with_defaults()
+        return made[1]
+
+    def _make_with_defaults(self) -> Options:
+        made = object.__new__(Options)
+        made.__dict__.update(self.__dict__, _with_defaults=None)
+        for name, hooks in settings.hooks.items():
+            setattr(made, name, (*(getattr(self, name) or ()), *hooks))
+            made.calls_hooks = True
+        made._obey(settings.token)
+        made.can_cut = made.can_cut or made.token is not None
+        return made
 
     @property
     def judges_results(self) -> bool:
@@ -229,7 +271,9 @@ class Options:
         if self.fallback is not NO_FALLBACK:
             raise TypeError(f"{self._what} got fallback, but decorates a generator")
 
-    def classify(self, error: Exception, *, was_cut: bool = False) -> Demand:
+    def classify(  # noqa: PLR0911 - one for each rule
+        self, error: Exception, *, was_cut: bool = False
+    ) -> Demand:
         """Return whether, and when, an error is retried, apart from all limits.
 
         Types in ``on`` do not cover a ``Cancelled``, since that work was stopped on purpose, unless
@@ -255,6 +299,11 @@ class Options:
                 return StopReason.PERMANENT
             if isinstance(error, RetryAfter):
                 return self._clamped(error.seconds)
+            if isinstance(error, CircuitOpen):
+                if error.seconds is None and error.state is CircuitState.OPEN:
+                    return StopReason.CIRCUIT_OPEN
+                if self.breaker is not None and error.breaker is self.breaker:
+                    return None
             if (
                 isinstance(error, Cancelled)
                 and not isinstance(error, DeadlineExceeded)
@@ -287,6 +336,7 @@ class Options:
         types = self._on_types
         only_errors_decide = (
             self.budget is None
+            and self.breaker is None
             and not self.limits_time
             and self.timer is None
             and not self.calls_hooks
@@ -379,6 +429,13 @@ def _as_budget(name: str, value: object) -> object:
     return value
 
 
+def _as_breaker(name: str, value: object) -> object:
+    methods = ("allow", "record", "release")
+    if isinstance(value, type) or not all(callable(getattr(value, m, None)) for m in methods):
+        raise TypeError(f"{name} must be a CircuitBreaker or None, not {safe_repr(value)}")
+    return value
+
+
 def _as_clock(name: str, value: Clock) -> Clock:  # noqa: ARG001 - all checks take a name
     return resolve_clock(value)
 
@@ -406,6 +463,7 @@ _CHECKS: dict[str, Callable[[str, Any], object]] = {
     **dict.fromkeys(("notify", *HOOKS), as_hooks),
     "fallback": _as_fallback,
     "budget": _as_budget,
+    "breaker": _as_breaker,
     "clock": _as_clock,
     "timer": _as_timer,
 }

@@ -37,6 +37,8 @@ class StopReason(enum.StrEnum):
     """``timeout`` was reached, or would have been by the next wait."""
     MAX_ELAPSED_TIME = "max_elapsed_time"
     """``max_elapsed_time`` has passed, or would have before the next attempt."""
+    CIRCUIT_OPEN = "circuit_open"
+    """The circuit of ``breaker`` stays open until a reset, or longer than ``timeout`` allows."""
     CANCELLED = "cancelled"
     """A token was cancelled, or its deadline passed."""
     BUDGET = "budget"

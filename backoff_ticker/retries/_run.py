@@ -8,6 +8,7 @@ from __future__ import annotations
 from .._errors import (
     BackoffTickerError,
     Cancelled,
+    CircuitOpen,
     DeadlineExceeded,
     Permanent,
     RejectedResult,
@@ -17,10 +18,11 @@ from .._validation import LARGEST
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
 from ._error_chain import append_cause, find_permanent, unwrapped
-from ._no_wait import SkippingClock, active_no_wait
+from ._no_wait import SkippingClock, active_no_wait, fewest_attempts
 from ._operation import NO_KWARGS, close_unawaited
 from ._options import Awaiting
 from ._outcome import Outcome, StopReason
+from ._settings import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +67,7 @@ class Run:
         awaits: Whether a coroutine drives it, which can await what predicates return.
         policy: The policy that was asked last, as it was given.
         attempts: How many attempts began.
+        max_attempts: How many there may be; None: any number.
         waited: Seconds spent between attempts.
         delay: The wait that follows the last failure, in seconds.
         error: The exception of the last attempt that failed.
@@ -74,8 +77,15 @@ class Run:
         token: Cancels the run: the given one, combined with that of the policy.
         skipping: The clock that skips waits, inside ``no_wait()``; else None.
         always_waits: Whether a ``delay`` of 0 is a wait as well: waits are skipped, or timed.
+        is_tracked: Whether its attempts are shown to ``current_attempt()``.
+        current: The ``CurrentAttempt`` that is shown, if any.
+        outer: What was shown before.
+        tokens: The token that attempts passed to what they called, if one was asked for.
+        is_closed: Whether that token is cancelled, because the run has ended.
+        cut_at: When ``attempt_timeout`` cuts the attempt that runs, if it does.
         cut: The ``asyncio.CancelledError`` that cut the last attempt: it shows where.
         cut_for: Why the run ends after that cut; None: ``attempt_timeout`` cut the attempt.
+        ticket: What the circuit breaker gave the attempt of a loop that is under way.
         failing_component: The name of the component in use, in case it raises.
         failure: The exception of a component other than the operation.
         failed_component: The name of that component.
@@ -86,6 +96,9 @@ class Run:
         reason: Why it ended; None before.
     """
 
+    current: Any
+    outer: Any
+
     __slots__ = (
         "_chosen",
         "_poll",
@@ -95,7 +108,9 @@ class Run:
         "awaits",
         "began",
         "clock",
+        "current",
         "cut",
+        "cut_at",
         "cut_for",
         "deadline",
         "delay",
@@ -104,17 +119,23 @@ class Run:
         "failed_component",
         "failing_component",
         "failure",
+        "is_closed",
         "is_paid",
+        "is_tracked",
         "is_waiting",
         "kwargs",
         "last_start",
+        "max_attempts",
         "name",
         "options",
+        "outer",
         "policy",
         "reason",
         "result",
         "skipping",
+        "ticket",
         "token",
+        "tokens",
         "waited",
     )
 
@@ -138,7 +159,9 @@ class Run:
         self.token: CancellationToken | None = token
         self.skipping: SkippingClock | None = None
         self.always_waits: bool = options.timer is not None
+        self.max_attempts: int | None = options.max_attempts
         if active_no_wait:
+            self.max_attempts = fewest_attempts(options.max_attempts)
             self.clock = clock = self.skipping = SkippingClock(clock)
             self.always_waits = True
         self.attempts: int = attempts
@@ -158,17 +181,20 @@ class Run:
         self.awaits: bool = False
         self.waited: float = 0.0
         self.delay: float = 0.0
-        self.is_waiting: bool = False
-        self.is_paid: bool = False
+        self.is_waiting = self.is_paid = self.is_closed = False
         self.error: Any = None
         self.result: Any = None
+        self.is_tracked: bool = settings.tracks_attempts
+        self.current = self.outer = None
+        self.tokens: list[CancellationToken] = []
         self.cut: BaseException | None = None
+        self.cut_at: float | None = None
         self.cut_for: StopReason | None = None
-        self.failing_component: str = ""
-        self.failed_component: str = ""
+        self.failing_component = self.failed_component = ""
         self.failure: Exception | None = None
         self.reason: StopReason | None = None
         self.ended: float = 0.0
+        self.ticket: Any = None
         self.policy: BackOff = options.backoff
         self._poll: Poll | None = None
         self._chosen: dict[int, tuple[BackOff, Poll]] | None = None
@@ -242,7 +268,7 @@ class Run:
             reason = self.limit_reached(now)
             if reason is not None:
                 return reason
-            if options.max_attempts is not None and self.attempts >= options.max_attempts:
+            if self.max_attempts is not None and self.attempts >= self.max_attempts:
                 return StopReason.MAX_ATTEMPTS
             if isinstance(demand, float):
                 reason = self.poll_policy()
@@ -251,9 +277,10 @@ class Run:
                 reason = self.poll_policy(demand)
             if reason is not None:
                 return reason
+            circuit_is_open = self.lengthen_delay()
             if self.deadline is not None and now + self.delay >= self.deadline:
                 self.is_waiting = True
-                return StopReason.DEADLINE
+                return StopReason.CIRCUIT_OPEN if circuit_is_open else StopReason.DEADLINE
             if self.last_start is not None and now + self.delay > self.last_start:
                 self.is_waiting = True
                 return StopReason.MAX_ELAPSED_TIME
@@ -278,12 +305,16 @@ class Run:
         if error.__class__ is NoResult:
             if error is REFUSED:
                 self.attempts -= 1
+                if self.current is not None:
+                    self.current.number = self.attempts
                 return self.limit_reached(self.now()) or StopReason.CANCELLED
             if self.cut_for is not None:
                 return self.cut_for
             error, self.cut = self.error_for(CUT), None
             was_cut = True
         self.error = error
+        if self.options.is_off:
+            return StopReason.NOT_RETRIED
         self.failing_component = "on"
         return self._noted(self.options.classify(error, was_cut=was_cut))
 
@@ -425,6 +456,59 @@ class Run:
         self.token = started.token
         return started.ask
 
+    # The circuit breaker
+
+    def ask_circuit(self) -> Exception | None:
+        """Ask the circuit breaker, right before an attempt; return the error if it is open.
+
+        Raises:
+            Exception: The policy of the breaker raised it.
+        """
+        self.failing_component = "the circuit breaker"
+        try:
+            self.ticket = self.options.breaker.allow()
+        except CircuitOpen as refused:
+            self.refund()
+            return refused
+        except Exception as failure:
+            append_cause(failure, self.error)
+            raise
+        return None
+
+    def tell_circuit(self, error: BaseException | None) -> None:
+        """Tell the circuit breaker how an attempt ended that it has let through.
+
+        Args:
+            error: What the operation raised, ``CUT`` or ``REFUSED``; None: it returned.
+
+        Raises:
+            Exception: What judges errors for the breaker raised it, or its policy.
+        """
+        ticket, self.ticket = self.ticket, None
+        breaker = self.options.breaker
+        self.failing_component = "the circuit breaker"
+        try:
+            if error is REFUSED or (error is CUT and self.cut_for is not None):
+                breaker.release(ticket)  # it says nothing about the service
+            else:
+                breaker.record(ticket, self.error_for(CUT) if error is CUT else error)
+        except Exception as failure:
+            if error is not None:
+                append_cause(failure, error)
+            raise
+
+    def lengthen_delay(self) -> bool:
+        """Make ``delay`` last until the circuit lets calls through, if the last error says when.
+
+        Returns:
+            Whether it was made longer.
+        """
+        left = self.error.seconds if isinstance(self.error, CircuitOpen) else None
+        if left is None or self.delay >= left:
+            return False
+        self.delay = left
+        return True
+
     # The end
 
     @property
@@ -451,6 +535,17 @@ class Run:
         if self.is_paid and self.options.budget is not None:
             self.is_paid = False
             self.options.budget.release()
+
+    def close(self) -> None:
+        """Cancel the token of the attempts: the run has ended, or nobody goes on with it.
+
+        A context may show an attempt of it for long, and so hold the run: it holds nothing then.
+        """
+        self.is_closed = True
+        self.result = self.current = self.outer = None
+        self.args, self.kwargs = (), NO_KWARGS
+        for token in self.tokens:
+            token.cancel()
 
     def end(self, reason: StopReason) -> None:
         """Store why the run ended, and when."""

@@ -1,21 +1,220 @@
-"""What holds for all retries of the process: whether they are active, default hooks and token."""
+"""What holds for all retries of the process: whether they are active, default hooks and token.
+
+The state is one object, ``settings``. A call of a decorated function reads one attribute of it,
+``in_use``, and looks no further unless that is true.
+"""
 
 from __future__ import annotations
 
-from .._validation import safe_repr
+from .._validation import as_flag, safe_repr
+from ..cancellation import require_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
     from typing import Any
 
-    Hooks = tuple[Callable[[Any], object], ...]
+    from ..cancellation import CancellationToken
+    from ._outcome import Outcome
+
+    Hook = Callable[[Outcome], object]
+    Hooks = tuple[Hook, ...]
 
 HOOKS = ("on_attempt", "on_retry", "on_success", "on_give_up")
 """The options that are hooks, in the order in which a run calls them."""
 
 
-def as_hooks(name: str, value: object) -> tuple[Callable[..., object], ...] | None:
+class Settings:
+    """The settings of the process; each is replaced in one store, by any thread.
+
+    Attributes:
+        in_use: Whether any of them differs from what it is at the start of the process.
+        active: Whether functions are retried at all.
+        hooks: The default hooks, by the name of the option.
+        token: The default token.
+        tracks_attempts: Whether runs show their attempts to ``current_attempt()``.
+        version: Another object after each change: who computed something of these, can tell.
+    """
+
+    __slots__ = ("active", "hooks", "in_use", "token", "tracks_attempts", "version")
+
+    def __init__(self) -> None:
+        self.in_use: bool = False
+        self.active: bool = True
+        self.hooks: Mapping[str, Hooks] = {}
+        self.token: CancellationToken | None = None
+        self.tracks_attempts: bool = False
+        self.version: object = None
+
+    def change(self, name: str, value: object) -> None:
+        """Change the setting ``name``."""
+        setattr(self, name, value)
+        self.version = object()
+        self.in_use = not self.active or self.has_defaults or self.tracks_attempts
+
+    def track_attempts(self) -> None:
+        """Let runs show their attempts from now on."""
+        self.change("tracks_attempts", True)  # noqa: FBT003 - a setting and its value
+
+    @property
+    def has_defaults(self) -> bool:
+        """Whether there are default hooks or a default token."""
+        return bool(self.hooks) or self.token is not None
+
+
+settings = Settings()
+
+
+class _Change:
+    """A change of a setting that was made; leaving it as a block puts back what was before."""
+
+    __slots__ = ("_before", "_call", "_name")
+
+    def __init__(self, call: str, name: str, value: object) -> None:
+        self._call = call
+        self._name = name
+        self._before = getattr(settings, name)
+        settings.change(name, value)
+
+    def __repr__(self) -> str:
+        return self._call
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        settings.change(self._name, self._before)
+
+
+def set_active(active: bool) -> AbstractContextManager[None]:  # noqa: FBT001 - it says which
+    """Switch all retries of this process off, or on again.
+
+    While they are off, a decorated function calls the function inside, ``retry_call()``,
+    ``retry_call_async()`` and hedges call the operation once, and ``attempts()`` gives one attempt.
+    Results and errors pass as they are, ``Permanent`` and ``RetryAfter`` included. There are no
+    hooks, limits, tokens or notes. Options are checked all the same.
+
+    It acts at once, on what is called from now on, in all threads. ``with set_active(False):`` puts
+    back at the end of the block what was before.
+
+    Example:
+        >>> from backoff_ticker import retry, set_active
+        >>> @retry(max_attempts=5)
+        ... def fetch():
+        ...     print("called")
+        ...     raise ConnectionError("no route")
+        >>> with set_active(False):
+        ...     fetch()
+        Traceback (most recent call last):
+        ConnectionError: no route
+
+    Thread safety: any thread; it is one setting for the process.
+
+    Args:
+        active: Whether functions are retried.
+
+    Raises:
+        TypeError: ``active`` is not a bool.
+    """
+    return _Change(f"set_active({active!r})", "active", as_flag("active", active))
+
+
+def is_active() -> bool:
+    """Return whether functions are retried, or ``set_active(False)`` has switched that off.
+
+    Example:
+        >>> from backoff_ticker import is_active
+        >>> is_active()
+        True
+
+    Thread safety: any thread.
+    """
+    return settings.active
+
+
+def set_default_hooks(
+    *,
+    on_attempt: Hook | list[Hook] | tuple[Hook, ...] | None = None,
+    on_retry: Hook | list[Hook] | tuple[Hook, ...] | None = None,
+    on_success: Hook | list[Hook] | tuple[Hook, ...] | None = None,
+    on_give_up: Hook | list[Hook] | tuple[Hook, ...] | None = None,
+) -> AbstractContextManager[None]:
+    """Set the hooks that every retry of this process calls, after its own.
+
+    They replace the default hooks that were set before; those that are not named are none, so
+    ``set_default_hooks()`` removes all. Hedges have no hooks.
+
+    It acts at once, on the runs that begin from now on, in all threads. As a block, ``with
+    set_default_hooks(...):``, it puts back at the end what was before.
+
+    Example:
+        >>> from backoff_ticker import ZeroBackOff, retry_call, set_default_hooks
+        >>> def count(outcome):
+        ...     print(outcome.name, outcome.attempts)
+        >>> with set_default_hooks(on_success=count):
+        ...     retry_call(str, ZeroBackOff())
+        str 1
+        ''
+
+    Thread safety: any thread; it is one setting for the process. The hooks are called where the
+    retry runs.
+
+    Args:
+        on_attempt: A function of the ``Outcome``, or several, as ``retry`` describes it; they are
+            called for functions and coroutines alike, so they must not be coroutine functions
+            unless all retries are in coroutines.
+        on_retry: As ``on_attempt``.
+        on_success: As ``on_attempt``.
+        on_give_up: As ``on_attempt``.
+
+    Raises:
+        TypeError: A hook is neither callable nor a list or tuple of callables.
+    """
+    values = (on_attempt, on_retry, on_success, on_give_up)
+    given = {name: hook for name, hook in zip(HOOKS, values, strict=True) if hook is not None}
+    hooks = {name: as_hooks(name, hook) for name, hook in given.items()}
+    shown = ", ".join(f"{name}={safe_repr(hook)}" for name, hook in given.items())
+    kept = {name: hook for name, hook in hooks.items() if hook is not None}
+    return _Change(f"set_default_hooks({shown})", "hooks", kept)
+
+
+def set_default_token(token: CancellationToken | None) -> AbstractContextManager[None]:
+    """Set a token that every retry and every hedge of this process obeys, beside its own.
+
+    Set once, for example from ``cancel_on_signals()``, it lets all retries stop when the process
+    shuts down.
+
+    It acts at once, on the runs that begin from now on, in all threads. As a block, ``with
+    set_default_token(...):``, it puts back at the end what was before.
+
+    Example:
+        >>> from backoff_ticker import Cancelled, CancellationToken, retry_call, set_default_token
+        >>> shutdown = CancellationToken()
+        >>> def fetch():
+        ...     shutdown.cancel("shutting down")
+        ...     raise ConnectionError("no route")
+        >>> with set_default_token(shutdown):
+        ...     try:
+        ...         retry_call(fetch)
+        ...     except Cancelled as error:
+        ...         print(error)
+        cancelled: shutting down
+
+    Thread safety: any thread; it is one setting for the process.
+
+    Args:
+        token: The token; None: none. If it has a deadline, all retries must be on its clock.
+
+    Raises:
+        TypeError: ``token`` is neither a token nor None.
+    """
+    if token is not None:
+        require_token("token", token)
+    return _Change(f"set_default_token({safe_repr(token)})", "token", token)
+
+
+def as_hooks(name: str, value: object) -> tuple[Callable[[Any], object], ...] | None:
     """Return one callable, or a list or tuple of them, as a tuple; None if there is none."""
     hooks = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     for hook in hooks:

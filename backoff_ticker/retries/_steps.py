@@ -17,6 +17,7 @@ import enum
 from functools import partial
 from types import AsyncGeneratorType, GeneratorType
 
+from ._attempt_context import begin_attempt
 from ._operation import close_unawaited, is_awaitable
 from ._options import Awaiting
 from ._outcome import StopReason
@@ -82,7 +83,7 @@ def _order(run: Run) -> Order:  # noqa: C901, PLR0912 - it is one order
     reason: Any
     try:
         while True:
-            run.attempts += 1
+            begin_attempt(run)
             if options.on_attempt is None:
                 error = yield ATTEMPT
             else:
@@ -210,10 +211,11 @@ class Steps:
             as an interrupt: nothing more is to be done then.
     """
 
-    __slots__ = ("_order", "_run", "step")
+    __slots__ = ("_order", "_refusal", "_run", "step")
 
     def __init__(self, run: Run) -> None:
         self._run = run
+        self._refusal: Exception | None = None
         self._order = _order(run)
         self.step: Any = next(self._order)
 
@@ -228,11 +230,28 @@ class Steps:
         self.step = self._order.throw(error)
 
     def refuse_attempt(self) -> bool:
-        """Whether the attempt that is due must not be made; ``_order()`` is then told."""
-        if not self._run.is_refused():
+        """Whether the attempt of a loop that is due must not be made.
+
+        ``_order()`` is then told, at once or when this is called again after the steps that are due
+        before the attempt.
+        """
+        run = self._run
+        if self.step is END:
+            return False
+        if self._refusal is None:
+            if run.is_refused():
+                self._refusal = REFUSED
+            elif run.options.breaker is not None and run.ticket is None:
+                try:
+                    self._refusal = run.ask_circuit()
+                except Exception as failure:  # noqa: BLE001 - raised at the end
+                    self.throw(failure)
+                    return True
+        if self._refusal is None:
             return False
         if self.step is ATTEMPT:
-            self.answer(REFUSED)
+            refusal, self._refusal = self._refusal, None
+            self.answer(refusal)
         return True
 
     def close(self) -> None:

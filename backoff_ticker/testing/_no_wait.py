@@ -6,6 +6,7 @@ import inspect
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from .._validation import as_count
 from ..retries import active_no_wait
 
 if TYPE_CHECKING:
@@ -18,18 +19,21 @@ R = TypeVar("R")
 class _NoWait:
     """See ``no_wait``."""
 
-    __slots__ = ("_keys",)
+    __slots__ = ("_keys", "_max_attempts")
 
-    def __init__(self) -> None:
+    def __init__(self, max_attempts: int | None) -> None:
+        if max_attempts is not None:
+            as_count("max_attempts", max_attempts, 1, also="None")
+        self._max_attempts = max_attempts
         self._keys: list[object] = []
 
     def __repr__(self) -> str:
-        return "no_wait()"
+        return f"no_wait({'' if self._max_attempts is None else self._max_attempts})"
 
     def __enter__(self) -> None:
         key = object()
         self._keys.append(key)
-        active_no_wait[key] = None
+        active_no_wait[key] = self._max_attempts
 
     def __exit__(self, *_: object) -> None:
         del active_no_wait[self._keys.pop()]
@@ -49,20 +53,20 @@ class _NoWait:
 
             @wraps(function)
             async def coroutine(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - any coroutine function
-                with no_wait():
+                with no_wait(self._max_attempts):
                     return await function(*args, **kwargs)
 
             return coroutine  # type: ignore[return-value]
 
         @wraps(function)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-            with no_wait():
+            with no_wait(self._max_attempts):
                 return function(*args, **kwargs)
 
         return wrapper
 
 
-def no_wait() -> _NoWait:
+def no_wait(max_attempts: int | None = None) -> _NoWait:
     """Skip every wait of the retries that begin while the block runs, in all threads and loops.
 
     Used as ``with no_wait():``, or as a decorator of a test function or coroutine function. Skipped
@@ -71,7 +75,7 @@ def no_wait() -> _NoWait:
     if it had waited. A coroutine yields to its loop instead of waiting. A ``timer=`` is not
     started.
 
-    Tickers, and the attempts of ``hedge_call_async``, which run while others wait, are not
+    Tickers, and the times of the attempts of a hedge, which run while others wait, are not
     affected: use a ``VirtualClock`` for these. Blocks may be nested.
 
     Example:
@@ -87,5 +91,12 @@ def no_wait() -> _NoWait:
         >>> with no_wait():
         ...     fetch()
         'answer'
+
+    Args:
+        max_attempts: The most attempts that such a retry, or a hedge, makes, an int >= 1; of this
+            and the retry's own ``max_attempts`` the smaller counts. None: the retry's own.
+
+    Raises:
+        TypeError, ValueError: ``max_attempts`` is neither an int >= 1 nor None.
     """
-    return _NoWait()
+    return _NoWait(max_attempts)

@@ -75,7 +75,8 @@ class BaseTicker(TickerCore):
         A feedback policy is asked for its delay after a success; any other is reset and its delays
         start again with the first. If a delay is running, the new one replaces it at once,
         counted from the same moment. Before the first tick and after the end there is none to
-        replace. Never blocks: while another reader is asking the policy, that reader does this too.
+        replace. ``failures`` of the next tick is 0. Never blocks: while another reader is asking
+        the policy, that reader does this too.
 
         Raises:
             RuntimeError: Called by the ticker's own policy, or by a signal handler or finalizer

@@ -268,9 +268,9 @@ class TickerCore(Source):
         due: Any = pending.due  # _poll() has compared it with now
         number = pending.number
         epoch = self._reset_epoch
-        ignores_cancel = number == 1 and pending.kind is _IMMEDIATE
+        ignores_cancel = False
         if number == 1:
-            self._first_ignores_cancel = ignores_cancel
+            self._first_ignores_cancel = ignores_cancel = pending.kind is _IMMEDIATE
         run = self._run
         token = run.token
         if token is not None and token.cancelled:
@@ -289,6 +289,7 @@ class TickerCore(Source):
         after.claim = {}
         after.number = number + 1
         after.missed = 0
+        after.failures = (failures := pending.failures) + 1
         after.returned = ()
         after.end = None
         if wait.__class__ is float:
@@ -308,7 +309,8 @@ class TickerCore(Source):
                 after.end = wait
         lateness = now - due
         wall = self._clock.time() - lateness
-        tick = _new_tuple(Tick, (number, wall, due, pending.delay, lateness, pending.missed))
+        fields = (number, wall, due, pending.delay, lateness, pending.missed, failures)
+        tick = _new_tuple(Tick, fields)
         timer = self._timer
         if timer is not None:
             tick = timer.with_time_sent(tick)
@@ -437,7 +439,7 @@ class TickerCore(Source):
         if pending.kind is _IMMEDIATE:
             failed = None if self._run.feedback else self._run.reset()
             return pending if failed is None else pending.with_delay(failed)
-        return pending.with_delay(self._run.success())
+        return pending.recovered().with_delay(self._run.success())
 
     def _after_failure(self, pending: PendingTick) -> PendingTick:
         if pending.kind is not _AWAITING_FEEDBACK:

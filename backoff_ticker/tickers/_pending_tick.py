@@ -43,7 +43,18 @@ _ENDED = Kind.ENDED
 class PendingTick:
     """The state of a ticker. An instance is never changed once other threads can see it."""
 
-    __slots__ = ("claim", "delay", "due", "end", "kind", "missed", "number", "origin", "returned")
+    __slots__ = (
+        "claim",
+        "delay",
+        "due",
+        "end",
+        "failures",
+        "kind",
+        "missed",
+        "number",
+        "origin",
+        "returned",
+    )
 
     claim: Claim  # see AtomicState
     kind: Kind
@@ -52,6 +63,7 @@ class PendingTick:
     delay: float  # the back-off before it; 0.0 unless it is scheduled
     origin: float | None  # from when the delay counts; None: from the next poll, or no delay
     missed: int  # ticks dropped before it
+    failures: int  # ticks taken since the start, the last success or the last reset
     returned: tuple[Tick, ...]  # ticks that were taken and given back; they come first
     end: End | None  # how the policy has ended, if it has
 
@@ -78,6 +90,11 @@ class PendingTick:
         due = None if self.origin is None else self.origin + delay
         return self.replace(kind=_SCHEDULED, due=due, delay=delay, missed=0)
 
+    def recovered(self) -> PendingTick:
+        """Return the state after a success: failures are counted anew, from the next to come."""
+        returned = tuple(tick._replace(failures=i) for i, tick in enumerate(self.returned))
+        return self.replace(failures=len(returned), returned=returned)
+
     def with_due(self, pace: Pace, now: float) -> PendingTick:
         """Return the state for a reader that polls now: with a due time, and past slots dropped."""
         if self.kind is _IMMEDIATE:
@@ -100,7 +117,14 @@ class PendingTick:
             if tick.number == number - 1:
                 number -= 1
         begun = self.replace(
-            kind=_IMMEDIATE, number=number, due=now, delay=0.0, origin=None, missed=0, returned=()
+            kind=_IMMEDIATE,
+            number=number,
+            due=now,
+            delay=0.0,
+            origin=None,
+            missed=0,
+            failures=0,
+            returned=(),
         )
         return begun if delay is None else begun.replace(origin=now).with_delay(delay)
 
@@ -122,6 +146,7 @@ def first_tick(pace: Pace, now: float) -> PendingTick:
     first.delay = 0.0
     first.origin = None
     first.missed = 0
+    first.failures = 0
     first.returned = ()
     first.end = None
     return first

@@ -89,10 +89,11 @@ if TYPE_CHECKING:
         delay: float
         lateness: float
         missed: int
+        failures: int = 0
 
 else:
     _TickFields = namedtuple(  # noqa: PYI024 - typing is not imported at run time
-        "_TickFields", "number time due delay lateness missed"
+        "_TickFields", "number time due delay lateness missed failures", defaults=(0,)
     )
 
 
@@ -107,12 +108,15 @@ class Tick(_TickFields):
         lateness: Seconds from ``due`` until it was taken, >= 0.
         missed: Ticks dropped since the previous one: those that ``Pace.SKIP`` left out, and those
             for which the sink of ``send_to`` had no room.
+        failures: Ticks before it since the start, the last ``success()`` or the last ``reset()`` of
+            the ticker; 0 for the first. If ``success()`` follows work that went well, these are
+            the failures in a row.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, Ticker
         >>> tick = Ticker(ConstantBackOff(1)).receive()
-        >>> tick.number, tick.delay, tick.missed
-        (1, 0.0, 0)
+        >>> tick.number, tick.delay, tick.missed, tick.failures
+        (1, 0.0, 0, 0)
         >>> float(tick) == tick.time
         True
         >>> tick.datetime.tzname()

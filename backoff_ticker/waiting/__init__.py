@@ -32,6 +32,7 @@ from ._parking import (
     current_task as current_task,
     park_coroutine as park_coroutine,
     park_thread as park_thread,
+    raise_if_loop_runs as raise_if_loop_runs,
 )
 from ._selectable import Source as Source
 from ._wait_set import (

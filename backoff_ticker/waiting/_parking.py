@@ -73,7 +73,10 @@ class LoopWaiter(Waiter, Alarm):
         self.sources: Collection[WaitSet] = sources
         self.limit: float = limit
         self.ref: ref[Waiter] = ref(self)
-        self.loop = _running_loop()
+        try:
+            self.loop = _running_loop()
+        except RuntimeError:
+            raise no_running_loop() from None
         self.future: asyncio.Future[None] | None = None
         self._timer: TimerHandle | None = None
         self._number: int | None = None
@@ -158,6 +161,19 @@ def _leave_all(waiter: Waiter) -> None:
         source.leave(waiter)
 
 
+def raise_if_loop_runs(what: str, instead: str) -> None:
+    """Raise a RuntimeError if an event loop runs in this thread: a wait would block its tasks.
+
+    Args:
+        what: Names the wait.
+        instead: What a coroutine has to do instead.
+    """
+    # Another thread may be importing asyncio just now: then no loop runs here.
+    running_loop = getattr(modules.get("asyncio"), "_get_running_loop", None)
+    if running_loop is not None and running_loop() is not None:
+        raise RuntimeError(f"{what} would block the event loop of this thread; use {instead}")
+
+
 def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
     clock: Clock,
     what: str,
@@ -180,10 +196,7 @@ def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
     Raises:
         RuntimeError: An event loop runs in this thread: the wait would block all its tasks.
     """
-    # Another thread may be importing asyncio just now: then no loop runs here.
-    running_loop = getattr(modules.get("asyncio"), "_get_running_loop", None)
-    if running_loop is not None and running_loop() is not None:
-        raise RuntimeError(f"{what} would block the event loop of this thread; use {instead}")
+    raise_if_loop_runs(what, instead)
     waiter = ThreadWaiter(clock, what, sources, limit)
     try:
         for source in sources:
@@ -225,7 +238,19 @@ def current_loop() -> asyncio.AbstractEventLoop:
     Raises:
         RuntimeError: No loop runs here.
     """
-    return _running_loop()
+    try:
+        return _running_loop()
+    except RuntimeError:
+        raise no_running_loop() from None
+
+
+def no_running_loop() -> RuntimeError:
+    """Return the error for a coroutine that needs asyncio where it does not run."""
+    return RuntimeError(
+        "this coroutine needs a running asyncio event loop, and there is none in this thread; "
+        "under trio or curio, which are not supported, call the function for threads instead, "
+        "as in trio.to_thread.run_sync(...)"
+    )
 
 
 def _import_asyncio() -> asyncio.AbstractEventLoop:
@@ -243,11 +268,11 @@ def current_task() -> asyncio.Task[object]:
     """Return the task that runs in this thread.
 
     Raises:
-        RuntimeError: No task runs here.
+        RuntimeError: No task or no loop runs here.
     """
     import asyncio
 
-    task = asyncio.current_task()
+    task = asyncio.current_task(current_loop())
     if task is None:
         raise RuntimeError("no task is running")
     return task
@@ -264,6 +289,7 @@ class _Checkpoint:
     __slots__ = ()
 
     def __await__(self) -> Generator[None, None, None]:
+        current_loop()  # the bare yield is asyncio's: another loop would not understand it
         yield
 
 

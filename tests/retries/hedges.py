@@ -1,30 +1,64 @@
-"""Hedged calls, and the attempts that a test makes them of."""
+"""Hedged calls in threads and in loops, and the attempts that a test makes them of."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from backoff_ticker import hedge_call_async
+from backoff_ticker import hedge_call, hedge_call_async
+from backoff_ticker.clock._system import resolve_clock
+from backoff_ticker.retries._hedge_threads import _token_here
 from tests.retries.faces import in_loop
 from tests.retries.scripts import answered, now
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from backoff_ticker import CancellationToken
+
 
 def hedge(operation: Any, backoff: Any = None, **options: Any) -> Any:
-    """Make a hedged call in a new loop, in which nothing goes wrong and no task is left."""
+    """Make a hedged call in a new loop, in which nothing goes wrong and no task is left.
+
+    Args:
+        operation: What is called, or something with a coroutine function ``in_loop``.
+        backoff: The policy.
+        **options: As of ``hedge_call_async``.
+    """
 
     async def main() -> Any:
         try:
-            return await hedge_call_async(operation, backoff, **options)
+            made = getattr(operation, "in_loop", operation)
+            return await hedge_call_async(made, backoff, **options)
         finally:
             assert asyncio.all_tasks() == {asyncio.current_task()}
             gc.collect()  # tasks whose errors nobody asked for complain as they go
 
     return in_loop(main())
+
+
+class HedgeFace(NamedTuple):
+    """One of the two ways to make a hedged call; an operation for both has also ``in_loop``."""
+
+    call: Callable[..., Any]
+    name: str
+    waits: bool
+    """Whether it waits for the attempts that have lost."""
+
+    def __call__(self, operation: Any, backoff: Any = None, **options: Any) -> Any:
+        return self.call(operation, backoff, **options)
+
+
+HEDGES = {
+    "threads": HedgeFace(hedge_call, "hedge_call", waits=False),
+    "loop": HedgeFace(hedge, "hedge_call_async", waits=True),
+}
+
+
+def own_token() -> CancellationToken:
+    """Return the token of the attempt that runs in this thread."""
+    return _token_here.get()
 
 
 class InTurn:
@@ -39,21 +73,44 @@ class InTurn:
         self.times: list[float] = []
 
     def __call__(self) -> Any:
+        return self._next()()
+
+    def in_loop(self) -> Any:
+        """Do the same as a coroutine function."""
+        function = self._next()
+        return getattr(function, "in_loop", function)()
+
+    def _next(self) -> Callable[[], Any]:
         self.times.append(now())
-        return self._functions[min(len(self.times), len(self._functions)) - 1]()
+        return self._functions[min(len(self.times), len(self._functions)) - 1]
 
 
-def takes(seconds: float, answer: Any, *, cleanup: float = 0.0, then: Any = None) -> Any:
-    """Return an attempt that takes time, and takes time and does something when it is cancelled."""
+class takes:  # noqa: N801 - reads as what an attempt does
+    """An attempt that takes time, and takes time and does something when it is told to end."""
 
-    async def attempt() -> Any:
+    def __init__(
+        self, seconds: float, answer: Any, *, cleanup: float = 0.0, then: Any = None
+    ) -> None:
+        self._seconds = seconds
+        self._answer = answer
+        self._cleanup = cleanup
+        self._then = then
+
+    def __call__(self) -> Any:
+        if own_token().wait(self._seconds):
+            resolve_clock(None).sleep(self._cleanup)  # type: ignore[attr-defined]
+            if self._then is None:
+                own_token().raise_if_cancelled()
+            return answered(self._then)
+        return answered(self._answer)
+
+    async def in_loop(self) -> Any:
+        """Do the same as a coroutine."""
         try:
-            await asyncio.sleep(seconds)
+            await asyncio.sleep(self._seconds)
         except asyncio.CancelledError:
-            await asyncio.sleep(cleanup)
-            if then is None:
+            await asyncio.sleep(self._cleanup)
+            if self._then is None:
                 raise
-            return answered(then)
-        return answered(answer)
-
-    return attempt
+            return answered(self._then)
+        return answered(self._answer)

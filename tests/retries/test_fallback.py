@@ -20,7 +20,7 @@ from backoff_ticker import (
     retry,
 )
 from tests.retries.faces import on_faces
-from tests.retries.hedges import InTurn, hedge, takes
+from tests.retries.hedges import InTurn, takes
 from tests.retries.made_policies import cancelled_token, spent_budget
 from tests.retries.scripts import Recorded, Script, Takes
 
@@ -148,7 +148,7 @@ def test_a_cut_by_the_token_has_none_and_a_timeout_has_one(face: Any) -> None:
         face.run(Script(Takes(50, 1)), token=CancellationToken(timeout=5), fallback=7)
 
 
-def test_hedges_have_one(clock: Any) -> None:
+def test_hedges_have_one(hedge: Any) -> None:
     operation = InTurn(takes(1, OSError()))
     assert hedge(operation, ConstantBackOff(5), max_attempts=2, fallback=7) == 7
     assert hedge(operation, ConstantBackOff(5), max_attempts=2, fallback=None) is None

@@ -23,7 +23,6 @@ from backoff_ticker import (
     with_max_retries,
 )
 from tests.retries.faces import BOTH, on_faces
-from tests.retries.hedges import hedge
 from tests.retries.made_policies import cancelled_token, spent_budget
 from tests.retries.scripts import Recorded, Script, Takes
 from tests.tickers.made_policies import Scripted
@@ -399,8 +398,8 @@ def test_a_context_of_its_own_stays_and_leads_to_the_operations_error(face):
     assert str(caught.value.__cause__) == "first"
 
 
-def test_hedges_too_keep_the_operations_error_as_the_context(clock):
+def test_hedges_too_keep_the_operations_error_as_the_context(hedge):
     first = OSError("first")
     with pytest.raises(LookupError) as caught:
-        hedge(Script(first).in_loop, on=of_their_own)
+        hedge(Script(first), on=of_their_own)
     assert caught.value.__context__ is first

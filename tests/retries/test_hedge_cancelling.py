@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,10 +20,13 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import VirtualClock, no_wait
 from tests.retries.faces import in_loop
-from tests.retries.hedges import InTurn, hedge, takes
+from tests.retries.hedges import InTurn, hedge as hedge_in_loop, takes
 from tests.retries.made_policies import at, cancelled_token
 from tests.retries.scripts import Script, Takes, now
 from tests.retries.test_tokens_in_policies import PLACES
+
+if TYPE_CHECKING:
+    from tests.retries.hedges import HedgeFace
 
 TEN = ConstantBackOff(10)
 
@@ -31,7 +34,7 @@ TEN = ConstantBackOff(10)
 # Tokens
 
 
-def test_a_cancel_ends_all_at_once(clock: VirtualClock) -> None:
+def test_a_cancel_ends_all_at_once(hedge: HedgeFace, clock: VirtualClock) -> None:
     for when, last in ((5, None), (12, None), (13.5, OSError())):
         began, token = now(), CancellationToken()
         at(clock, began + when, lambda: token.cancel("enough"))
@@ -39,55 +42,61 @@ def test_a_cancel_ends_all_at_once(clock: VirtualClock) -> None:
         with pytest.raises(Cancelled) as caught:
             hedge(operation, TEN, token=token, until=bool, on=OSError)
         assert (caught.value.cause, caught.value.__cause__) == ("enough", last)
-        assert now() - began == when + 2
+        assert now() - began == when + 2 * hedge.waits
 
 
-def test_the_deadline_of_a_token_ends_all(clock: VirtualClock) -> None:
+def test_the_deadline_of_a_token_ends_all(hedge: HedgeFace, clock: VirtualClock) -> None:
     for skipped in (False, True):
         began, last = now(), OSError()
         token = CancellationToken(clock=clock).child(timeout=25)
         script = Script(Takes(3, last), Takes(100, 7))
         if skipped:
             with no_wait(), pytest.raises(DeadlineExceeded) as caught:
-                hedge(script.in_loop, TEN, token=token)
+                hedge(script, TEN, token=token)
         else:
             with pytest.raises(DeadlineExceeded) as caught:
-                hedge(script.in_loop, TEN, token=token)
+                hedge(script, TEN, token=token)
         assert caught.value.__cause__ is last
         assert ([time - began for time in script.times], now() - began) == ([0, 3, 13, 23], 25)
 
 
-def test_a_token_cancelled_before_lets_one_attempt_have_its_chance(clock: VirtualClock) -> None:
+def test_a_token_cancelled_before_lets_one_attempt_have_its_chance(
+    hedge: HedgeFace, clock: VirtualClock
+) -> None:
     script = Script(Takes(50, 7))
-    assert hedge(script.in_loop, TEN, token=cancelled_token()) == 7
+    assert hedge(script, TEN, token=cancelled_token()) == 7
     assert (script.count, now()) == (1, 50)
     for last in (OSError(), RetryAfter(5)):
         script = Script(Takes(5, last))
         with pytest.raises(Cancelled) as caught:
-            hedge(script.in_loop, TEN, token=cancelled_token("before"))
+            hedge(script, TEN, token=cancelled_token("before"))
         assert (caught.value.cause, caught.value.__cause__) == ("before", last)
         assert script.count == 1
     with pytest.raises(DeadlineExceeded):
-        hedge(script.in_loop, TEN, token=cancelled_token(), timeout=2)
+        hedge(script, TEN, token=cancelled_token(), timeout=2)
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_token_inside_the_policy_counts(clock: VirtualClock, place: str) -> None:
+def test_a_token_inside_the_policy_counts(
+    hedge: HedgeFace, clock: VirtualClock, place: str
+) -> None:
     for when, others in ((13, None), (5, CancellationToken())):
         token, began, script = CancellationToken(), now(), Script(Takes(100, 7))
         at(clock, began + when, lambda: token.cancel(place))
         with pytest.raises(Cancelled) as caught:
-            hedge(script.in_loop, PLACES[place](token), token=others)
+            hedge(script, PLACES[place](token), token=others)
         assert (caught.value.cause, now() - began) == (place, when)
 
 
 @pytest.mark.parametrize("place", ["alone", "in a class"])
-def test_one_inside_that_was_cancelled_before_lets_one_run(clock: VirtualClock, place: str) -> None:
+def test_one_inside_that_was_cancelled_before_lets_one_run(
+    hedge: HedgeFace, clock: VirtualClock, place: str
+) -> None:
     script = Script(Takes(50, 7))
-    assert hedge(script.in_loop, PLACES[place](cancelled_token())) == 7
+    assert hedge(script, PLACES[place](cancelled_token())) == 7
     assert (script.count, now()) == (1, 50)
     with pytest.raises(Cancelled):
-        hedge(Script(Takes(5, OSError)).in_loop, PLACES[place](cancelled_token()))
+        hedge(Script(Takes(5, OSError)), PLACES[place](cancelled_token()))
 
 
 def test_a_result_beside_a_cancel_is_returned_each_time(clock: VirtualClock) -> None:
@@ -123,7 +132,7 @@ def test_no_attempt_starts_after_a_cancel(clock: VirtualClock) -> None:
 
         operation, budget = InTurn(attempt), RetryBudget()
         with pytest.raises(Cancelled) as caught:
-            hedge(operation, TEN, token=token, budget=budget, max_attempts=most)
+            hedge_in_loop(operation, TEN, token=token, budget=budget, max_attempts=most)
         assert caught.value.__cause__ is failure
         assert len(operation.times) == 1
         assert budget.tokens == 500
@@ -140,7 +149,7 @@ def test_a_cancel_of_the_task_passes_at_every_await(
     running: set[int] = set()
 
     def attempt_of(number: int, seconds: float, answer: Any) -> Any:
-        inner = takes(seconds, answer, cleanup=5)
+        inner = takes(seconds, answer, cleanup=5).in_loop
 
         async def attempt() -> Any:
             running.add(number)
@@ -154,7 +163,7 @@ def test_a_cancel_of_the_task_passes_at_every_await(
     operation = InTurn(attempt_of(1, 100, 1), attempt_of(2, 7, OSError), attempt_of(3, 20, 7))
 
     async def main() -> None:
-        task = asyncio.ensure_future(hedge_call_async(operation, TEN, max_attempts=3))
+        task = asyncio.ensure_future(hedge_call_async(operation.in_loop, TEN, max_attempts=3))
         await asyncio.sleep(when)
         for _ in range(turns):
             await asyncio.sleep(0)
@@ -179,7 +188,7 @@ def test_a_timeout_of_asyncio_is_one(clock: VirtualClock) -> None:
     async def main() -> None:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(25):
-                await hedge_call_async(takes(100, 7, cleanup=3), TEN)
+                await hedge_call_async(takes(100, 7, cleanup=3).in_loop, TEN)
         assert asyncio.current_task().cancelling() == 0
 
     in_loop(main())
@@ -211,5 +220,5 @@ def test_on_the_systems_clock_no_delay_is_none() -> None:
         await began[-1].wait()
         return 7
 
-    assert hedge(operation, ZeroBackOff(), max_attempts=3, timeout=60) == 7
+    assert hedge_in_loop(operation, ZeroBackOff(), max_attempts=3, timeout=60) == 7
     assert len(began) == 3

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import inspect
 import weakref
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,6 +26,7 @@ from backoff_ticker import (
     retry_call,
     retry_call_async,
 )
+from tests.helpers import attempts_tracked
 from tests.retries.hedges import InTurn, takes
 from tests.retries.scripts import Script
 
@@ -55,12 +57,13 @@ async def fail_async() -> Any:
     raise Failure
 
 
-@pytest.fixture(autouse=True)
-def _no_collector(clock: VirtualClock) -> Iterator[None]:
+@pytest.fixture(autouse=True, params=[False, True], ids=["", "tracked"])
+def _no_collector(clock: VirtualClock, request: pytest.FixtureRequest) -> Iterator[None]:
     Failure.made.clear()
     gc.collect()
     gc.disable()
-    yield
+    with attempts_tracked() if request.param else nullcontext():
+        yield
     gc.enable()
 
 
@@ -255,7 +258,9 @@ def alive_after_hedge(make: Callable[[], Any], caught: Any = (), **options: Any)
         ref = weakref.ref(operation)
         try:
             async with asyncio.timeout(100):
-                await hedge_call_async(operation, ConstantBackOff(10), token=TOKEN, **options)
+                await hedge_call_async(
+                    operation.in_loop, ConstantBackOff(10), token=TOKEN, **options
+                )
         except caught:
             pass
         del operation
@@ -310,7 +315,7 @@ def test_no_cancel_in_a_clean_up_outlives_its_call(clock: VirtualClock) -> None:
         cause = Result()
         ref = weakref.ref(cause)
         operation = InTurn(takes(50, 1, cleanup=5), takes(1, 7))
-        task = asyncio.ensure_future(hedge_call_async(operation, ConstantBackOff(10)))
+        task = asyncio.ensure_future(hedge_call_async(operation.in_loop, ConstantBackOff(10)))
         await asyncio.sleep(13)
         task.cancel(cause)
         del cause

@@ -26,6 +26,7 @@ from backoff_ticker import (
 from backoff_ticker.testing import no_wait
 from tests.helpers import PATIENCE, in_thread
 from tests.retries.faces import BOTH, FACES, FOUR, in_loop
+from tests.retries.hedges import hedge
 from tests.retries.scripts import Recorded, Script, now
 
 if TYPE_CHECKING:
@@ -223,3 +224,60 @@ def test_no_wait_decorates_no_generators():
     for wrong in (generator, Channel):
         with pytest.raises(TypeError, match=r"no_wait\(\) decorates"):
             no_wait()(wrong)
+
+
+# max_attempts
+
+
+def test_of_its_own_limit_and_that_of_the_block_the_smaller_counts(face: Any) -> None:
+    for own, block, made in [(None, 2, 2), (3, 2, 2), (2, 3, 2), (3, 1, 1), (3, None, 3)]:
+        script = Script(OSError)
+        with no_wait(max_attempts=block), pytest.raises(OSError) as caught:
+            face.run(script, HOUR, max_attempts=own)
+        assert script.count == made
+        assert caught.value.__notes__[0].endswith(f": max_attempts is {made}")
+    assert now() == 0
+
+
+@BOTH
+def test_of_blocks_inside_each_other_the_smallest_limit_counts(face: Any) -> None:
+    for outer, inner in [(2, 3), (3, 2), (2, None), (None, 2)]:
+        script = Script(OSError)
+        with no_wait(outer), no_wait(inner), pytest.raises(OSError):
+            face.run(script, HOUR)
+        assert script.count == 2
+
+
+@pytest.mark.parametrize("name", ["decorator", "async decorator"])
+def test_a_retry_without_delays_is_limited_too(name: str) -> None:
+    script = Script(OSError)
+    with no_wait(2), pytest.raises(OSError):
+        FACES[name].run(script, ZeroBackOff())
+    assert script.count == 2
+
+
+def test_a_hedge_is_limited_too(clock: VirtualClock) -> None:
+    script = Script(OSError)
+    with no_wait(2), pytest.raises(OSError):
+        hedge(script.in_loop, HOUR)
+    assert script.count == 2
+
+
+@no_wait(max_attempts=1)
+def decorated_for_one_attempt(script):
+    return retry_call(script, HOUR)
+
+
+def test_a_decorator_may_limit_attempts(clock: VirtualClock) -> None:
+    script = Script(OSError)
+    with pytest.raises(OSError):
+        decorated_for_one_attempt(script)
+    assert script.count == 1
+    with no_wait(max_attempts=1):
+        assert retry_call(Script(7), HOUR) == 7
+
+
+@pytest.mark.parametrize("value", [0, -1, True, 2.0, "3"])
+def test_a_limit_is_a_whole_number(value: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="max_attempts must be an int >= 1 or None"):
+        no_wait(value)

@@ -24,7 +24,7 @@ from backoff_ticker import (
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import readable_id
 from tests.retries.faces import BOTH, FACES, SYNC, in_loop
-from tests.retries.hedges import hedge
+from tests.retries.hedges import HEDGES
 from tests.retries.scripts import Script, Takes, now
 
 BAD_SECONDS = [
@@ -133,7 +133,7 @@ def test_the_options_most_like_an_unknown_one_are_named(face: Any) -> None:
 
 
 def test_arguments_of_the_operation_are_recognized(clock: VirtualClock) -> None:
-    for call in (retry_call, lambda *a, **b: in_loop(retry_call_async(*a, **b)), hedge):
+    for call in (retry_call, lambda *a, **b: in_loop(retry_call_async(*a, **b)), *HEDGES.values()):
         with pytest.raises(TypeError, match=r"^backoff must be .*'http://x'; functools.partial"):
             call(Script(7), "http://x")
         with pytest.raises(TypeError, match=r"no option 'url'.*; functools.partial"):
@@ -251,7 +251,7 @@ def test_what_makes_a_policy_is_not_taken_for_the_function_to_retry(maker):
         retry(maker)
     with pytest.raises(TypeError, match=r"the function to retry|decorates functions"):
         retry(ZeroBackOff())(maker)
-    for call in (retry_call, lambda f: in_loop(retry_call_async(f)), hedge):
+    for call in (retry_call, lambda f: in_loop(retry_call_async(f)), *HEDGES.values()):
         with pytest.raises(TypeError, match="the function to retry"):
             call(maker)
     for face in FACES.values():

@@ -39,6 +39,7 @@ def test_a_stop_reason_is_a_str() -> None:
     assert sorted(StopReason) == [
         "budget",
         "cancelled",
+        "circuit_open",
         "deadline",
         "exhausted",
         "failed",

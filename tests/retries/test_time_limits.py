@@ -24,7 +24,6 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import VirtualClock, no_wait
 from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, SYNC, in_loop, on_faces
-from tests.retries.hedges import hedge
 from tests.retries.scripts import Recorded, Script, Takes, now
 from tests.tickers.made_policies import Scripted
 
@@ -484,10 +483,10 @@ def test_a_wait_that_would_reach_the_timeout_is_told_not_that_it_has_passed(face
     assert str(error) == "the deadline has passed"
 
 
-def test_a_hedge_that_would_wait_beyond_the_timeout_tells_so(clock):
+def test_a_hedge_that_would_wait_beyond_the_timeout_tells_so(hedge):
     script = Script(RetryAfter(10))
     with pytest.raises(DeadlineExceeded, match=r"next wait of 10.0 s would reach .* 4.0 s$"):
-        hedge(script.in_loop, ConstantBackOff(60), timeout=4)
+        hedge(script, ConstantBackOff(60), timeout=4)
     assert (script.count, now()) == (1, 0)
 
 

@@ -16,7 +16,11 @@ from pathlib import Path
 import anyio
 import pytest
 
+import backoff_ticker
+from backoff_ticker import hedge_call
 from backoff_ticker.testing import SettleTimeout, VirtualClock
+from backoff_ticker.testing.participants._participant import PARTICIPANT
+from backoff_ticker.testing.standard_library import _helpers
 from tests import effort
 
 from .real_threads import in_real_thread
@@ -198,3 +202,10 @@ def test_a_pool_of_processes_holds_time_while_it_works_only(auto, processes):
     asyncio.run(main())
     assert list(processes.map(abs, [-1, -2])) == [1, 2]
     assert auto.monotonic() == 20.0
+
+
+def test_the_threads_of_hedged_calls_are_no_helpers_where_the_package_is_installed(
+    auto, monkeypatch
+):
+    monkeypatch.setattr(_helpers, "_INSTALLED", (str(Path(backoff_ticker.__file__).parent),))
+    assert not hedge_call(lambda: vars(threading.current_thread())[PARTICIPANT].helper)

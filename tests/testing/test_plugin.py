@@ -59,6 +59,41 @@ def test_a_time_out_and_a_leak(virtual_clock):
     threading.Thread(target=queue.Queue().get, daemon=True).start()
     virtual_clock.advance(5)
 """
+RETRIES = """
+import pytest
+
+from backoff_ticker import ConstantBackOff, retry
+
+calls = []
+
+
+@retry(ConstantBackOff(3600), max_attempts=3)
+def fetch():
+    calls.append(1)
+    raise OSError
+
+
+@pytest.mark.parametrize("limit", [None, 1, 2])
+def test_retries_do_not_wait_and_may_be_limited(no_wait, limit):
+    calls.clear()
+    if limit is not None:
+        no_wait(max_attempts=limit)
+    with pytest.raises(OSError):
+        fetch()
+    assert len(calls) == (limit or 2)  # of a fixture below
+
+
+@pytest.fixture(autouse=True)
+def few(no_wait):
+    no_wait(max_attempts=2)
+
+
+def test_a_fixture_may_limit_all():
+    calls.clear()
+    with pytest.raises(OSError):
+        fetch()
+    assert len(calls) == 2
+"""
 UNITTEST = """
 import asyncio
 import sys
@@ -123,6 +158,10 @@ def test_fixtures_with_threads_and_loops_and_leaks(tmp_path):
     said = run_tests(tmp_path, MIXED)
     assert "4 passed, 1 error" in said
     assert "ClockLeakError: 1 participant still waited at close: sleep-1: sleep()" in said
+
+
+def test_a_fixture_skips_the_waits_of_retries(tmp_path):
+    assert "4 passed" in run_tests(tmp_path, RETRIES)
 
 
 def test_the_leaks_of_a_test_that_has_failed_are_shown_and_are_no_second_error(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,8 +22,8 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
-from tests.helpers import PATIENCE, SetClock
-from tests.tickers.made_policies import Scripted, reason_of
+from tests.helpers import PATIENCE, SetClock, in_thread
+from tests.tickers.made_policies import Blocking, Scripted, reason_of
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
@@ -395,3 +396,118 @@ def test_a_select_that_takes_a_tick_given_back_asks_for_no_delay(clock: VirtualC
     assert policy.calls == []
     ticker.success()
     assert policy.calls == ["success"]
+
+
+# tick.failures
+
+
+def failures(ticker: Any, clock: VirtualClock, count: int) -> list[int]:
+    """Take so many ticks, each as soon as it is due; return the ``failures`` of each."""
+    found = []
+    while len(found) < count:
+        try:
+            found.append(ticker.receive_nowait().failures)
+        except WouldBlock:
+            clock.advance(ticker.next_delay)
+    return found
+
+
+EACH_POLICY = pytest.mark.parametrize("make", [plain, Feedback, lambda: Scripted(then=2.0)])
+
+
+@EACH_POLICY
+@pytest.mark.parametrize("pace", list(Pace))
+def test_failures_are_the_ticks_since_the_start_a_success_or_a_reset(
+    face: Any, clock: VirtualClock, pace: Pace, make: Any
+) -> None:
+    ticker = face.ticker(make(), clock=clock, pace=pace)
+    assert failures(ticker, clock, 3) == [0, 1, 2]
+    ticker.failure()  # says no more than the next request for a tick would
+    assert failures(ticker, clock, 1) == [3]
+    ticker.success()
+    ticker.success()
+    assert failures(ticker, clock, 3) == [0, 1, 2]
+    for reset in (
+        ticker.reset,
+        lambda: ticker.reset(immediately=True),
+        lambda: ticker.reset(ConstantBackOff(1)),
+    ):
+        reset()
+        assert failures(ticker, clock, 2) == [0, 1]
+
+
+def test_a_success_before_the_first_tick_leaves_its_failures_at_0(
+    face: Any, clock: VirtualClock
+) -> None:
+    ticker = face.ticker(plain(), clock=clock)
+    ticker.success()
+    assert failures(ticker, clock, 2) == [0, 1]
+
+
+def test_a_success_while_the_policy_is_asked_counts_from_the_next_tick(
+    face: Any, clock: VirtualClock
+) -> None:
+    policy = Blocking(then=10.0)
+    ticker = face.ticker(policy, clock=clock)
+    policy.release.set()
+    assert failures(ticker, clock, 2) == [0, 1]
+    policy.block()
+    clock.advance(10)
+    taking = in_thread(ticker.receive_nowait)
+    policy.entered.wait()
+    ticker.success()
+    policy.release.set()
+    assert taking.result(PATIENCE).failures == 2
+    assert failures(ticker, clock, 2) == [0, 1]
+
+
+def test_ticks_that_were_given_back_before_a_success_come_as_the_first_after_it(
+    face: Any, clock: VirtualClock
+) -> None:
+    ticker = face.ticker(plain(), clock=clock)
+    failures(ticker, clock, 2)
+    clock.advance(2)
+    third = ticker.receive_nowait()
+    ticker._put_back(third)
+    assert failures(ticker, clock, 2) == [2, 3]
+    ticker._put_back(third)
+    ticker.success()
+    assert failures(ticker, clock, 3) == [0, 1, 2]
+
+
+def test_ticks_on_a_queue_or_from_select_have_their_failures(
+    face: Any, clock: VirtualClock
+) -> None:
+    sink: Any = queue.SimpleQueue()
+    ticker = face.ticker(ConstantBackOff(10), clock=clock)
+    ticker.send_to(sink)
+    clock.advance(10)
+    ticker.success()
+    clock.advance(20)
+    assert [sink.get_nowait().failures for _ in range(4)] == [0, 1, 0, 1]
+    ticker = Ticker(ConstantBackOff(10), clock=clock)
+    for expected in (0, 1):
+        source, tick = select(ticker)
+        assert (source, tick.failures) == (ticker, expected)  # type: ignore[union-attr]
+        clock.advance(10)
+
+
+def test_dropped_ticks_count_as_failures_where_a_sink_is_full_but_not_those_of_skip(
+    face: Any, clock: VirtualClock
+) -> None:
+    sink: Any = queue.Queue(1)
+    ticker = face.ticker(ConstantBackOff(10), clock=clock)
+    ticker.send_to(sink)
+    clock.advance(10)
+    assert sink.get_nowait().failures == 0
+    clock.advance(11)
+    tick = sink.get_nowait()
+    assert (tick.missed, tick.failures) == (1, 2)
+    skipping = face.ticker(ConstantBackOff(10), clock=clock, pace=Pace.SKIP)
+    skipping.receive_nowait()
+    clock.advance(35)
+    with pytest.raises(WouldBlock):
+        skipping.receive_nowait()
+    clock.advance(5)
+    tick = skipping.receive_nowait()
+    assert (tick.missed, tick.failures) == (3, 1)

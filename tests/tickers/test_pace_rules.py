@@ -66,16 +66,17 @@ def test_a_pace_has_the_names_of_the_documentation() -> None:
     assert [pace.name for pace in Pace] == ["RECEIPT", "RETURN", "BURST", "SKIP"]
 
 
-def test_a_tick_is_a_tuple_of_six() -> None:
-    tick = Tick(3, 1_700_000_000.25, 50.5, 2.0, 0.125, 4)
-    assert tick == (3, 1_700_000_000.25, 50.5, 2.0, 0.125, 4)
-    assert tick._fields == ("number", "time", "due", "delay", "lateness", "missed")
+def test_a_tick_is_a_tuple_of_seven() -> None:
+    tick = Tick(3, 1_700_000_000.25, 50.5, 2.0, 0.125, 4, 5)
+    assert tick == (3, 1_700_000_000.25, 50.5, 2.0, 0.125, 4, 5)
+    assert tick._fields == ("number", "time", "due", "delay", "lateness", "missed", "failures")
     assert float(tick) == 1_700_000_000.25
     assert tick.datetime == datetime(2023, 11, 14, 22, 13, 20, 250_000, UTC)
     assert "number=3" in repr(tick)
     for twin in (copy.copy(tick), copy.deepcopy(tick), pickle.loads(pickle.dumps(tick))):
         assert (type(twin), twin) == (Tick, tick)
     assert not hasattr(tick, "__dict__")
+    assert Tick(*tick[:6]).failures == 0  # one that was pickled, or is made, without them
 
 
 def test_a_close_reason_survives_pickling() -> None:

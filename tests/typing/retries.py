@@ -15,6 +15,7 @@ from backoff_ticker import (
     RetryOptions,
     StopReason,
     attempts,
+    hedge_call,
     hedge_call_async,
     retry,
     retry_call,
@@ -98,6 +99,7 @@ Client().fetch(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentTyp
 
 assert_type(retry_call(lambda: 1, policy), int)
 assert_type(retry_call(partial(bare, 2)), list[str])
+assert_type(hedge_call(partial(bare, 2), policy, pool=None, max_attempts=2), list[str])
 retry_call(lambda: 1, policy, max_attempt=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 

@@ -16,6 +16,7 @@ from backoff_ticker import (
     ConstantBackOff,
     Ticker,
     Timer,
+    hedge_call,
     merge,
     retry_call,
     select,
@@ -54,6 +55,7 @@ WAITS: dict[str, Callable[[], object]] = {
     "await retry_call_async(), async for, or a coroutine function": lambda: retry_call(
         failing, ConstantBackOff(HOUR)
     ),
+    "await hedge_call_async()": lambda: hedge_call(failing),
 }
 
 

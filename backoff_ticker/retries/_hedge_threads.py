@@ -1,0 +1,395 @@
+"""``hedge_call``: hedging with attempts in threads, which nothing can cut."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar, copy_context
+from sys import modules
+from types import CoroutineType
+
+from .._errors import Cancelled, ChannelClosed, Permanent
+from .._validation import safe_repr
+from ..channels import Channel, select
+from ..clock import start_thread
+from ..waiting import complete, raise_if_loop_runs
+from ._attempt_scope import token_of_attempts
+from ._final_error import result_of
+from ._hedging import CUT_FOR, MAX_ATTEMPTS, Hedging
+from ._operation import coroutine_returned, name_of, require_operation
+from ._options import HEDGE_OPTIONS, Options
+from ._outcome import StopReason
+from ._run import Run
+from ._settings import settings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor, Future
+    from typing import Any, TypeVar, Unpack
+
+    from ..cancellation import CancellationToken
+    from ..policies import BackOff
+    from ._budget import RetryBudget
+    from ._circuit_breaker import CircuitBreaker
+    from ._option_types import HedgeOptions
+
+    T = TypeVar("T")
+
+
+def hedge_call(
+    operation: Callable[[], T],
+    backoff: BackOff | None = None,
+    *,
+    pool: Executor | None = None,
+    **options: Unpack[HedgeOptions],
+) -> T:
+    """Call ``operation()``, call it again while it is slow, and return the first good result.
+
+    Each attempt runs in a thread of its own. The next one starts when the next delay of the policy
+    has passed since the last start, or at once when a running attempt fails. The first good result
+    ends the call. So does an error that is permanent, or that ``on`` does not retry; it is raised.
+    Once the policy has returned ``STOP``, ``max_attempts`` have started or the budget is spent, no
+    more attempts start, and those that run decide.
+
+    The call returns or raises as soon as that is decided. Attempts that have not begun by then
+    never begin. A thread cannot be cut: attempts that run go on, and what they return or raise is
+    lost, also if they end right after ``timeout`` (``hedge_call_async`` waits for its attempts).
+
+    Use it only for operations that may run twice at the same time without harm.
+
+    Source: hedging as in gRPC (gRFC A6).
+
+    Example:
+        >>> import threading
+        >>> from backoff_ticker import ConstantBackOff, hedge_call
+        >>> servers, done = iter(["slow", "fast"]), threading.Event()
+        >>> def fetch():
+        ...     server = next(servers)
+        ...     if server == "slow":
+        ...         done.wait(10)
+        ...     return server
+        >>> hedge_call(fetch, ConstantBackOff(0.001), max_attempts=2)
+        'fast'
+        >>> done.set()
+
+    Thread safety: each call is a run of its own, on a copy of the policy.
+    Wakes when: an attempt ends, the next is due, ``timeout`` is reached, or a token is cancelled.
+    If interrupted: all attempts are told as at any other end, then the exception passes.
+
+    Args:
+        operation: Called for each attempt, in a copy of the caller's context (``contextvars``).
+        backoff: The policy of the delays; None: ``ExponentialBackOff()``.
+        pool: A ``concurrent.futures.Executor`` whose workers are threads, for the attempts. One
+            that waits in its queue counts as slow. Do not call it in a worker of the same pool:
+            if all workers wait there for attempts, none begins. None: each attempt gets a new
+            thread, a daemon: the process does not wait for it when it ends.
+        **options: As of ``hedge_call_async``.
+
+    Raises:
+        TypeError, ValueError: An argument is invalid.
+        RuntimeError: An event loop runs in this thread. Or the pool was shut down, is broken or
+            accepts no more, or no thread could be started; an executor may raise its own error.
+        Exception: The last error, if all attempts fail, with a note that says why no more started.
+        Cancelled: The token was cancelled; from the last error, if there was one.
+        DeadlineExceeded: ``timeout``, or a token's deadline, was reached; likewise.
+    """
+    require_operation(operation)
+    checked = Options(
+        "hedge_call()",
+        backoff,
+        {"max_attempts": MAX_ATTEMPTS, **options},
+        allowed=HEDGE_OPTIONS,
+    )
+    if pool is not None:
+        _require_thread_pool(pool)
+    raise_if_loop_runs("hedge_call()", "await hedge_call_async()")
+    if settings.in_use:
+        known = checked.under_settings()
+        if known is None:
+            return operation()
+        checked = known
+    run = Run(checked, name_of(operation))
+    threads = _Threads(run, operation, pool)
+    try:
+        result: T = _result(Hedging(run, threads.launch), threads)
+    finally:
+        # An interrupt may hit the first call of a finally clause.
+        try:
+            threads.dismiss()
+        except BaseException:
+            complete(threads.dismiss)
+            raise
+        run.error = None  # its traceback refers to this frame: a reference cycle
+    return result
+
+
+def _require_thread_pool(pool: object) -> None:
+    futures = modules.get("concurrent.futures")
+    if futures is None or not isinstance(pool, futures.Executor):
+        raise TypeError(
+            "pool must be a concurrent.futures.Executor whose workers are threads, or None, "
+            f"not {safe_repr(pool)}"
+        )
+    for where, name in _WITHOUT_SHARED_MEMORY.items():
+        if isinstance(pool, getattr(modules.get(where), name, ())):
+            raise TypeError(
+                f"pool must have threads of this interpreter as its workers, not {safe_repr(pool)}"
+            )
+
+
+_WITHOUT_SHARED_MEMORY = {
+    "concurrent.futures.process": "ProcessPoolExecutor",
+    "concurrent.futures.interpreter": "InterpreterPoolExecutor",
+}
+
+
+def _result(hedging: Hedging, threads: _Threads) -> Any:
+    """Return the first good result, or raise how the call ended."""
+    run = hedging.run
+    try:
+        hedging.end(_decide(hedging, threads))
+        if run.reason in CUT_FOR and _has_succeeded(hedging, threads):
+            hedging.end(StopReason.SUCCEEDED)
+    except Exception as failure:  # noqa: BLE001 - of the policy or the pool, or of what judges
+        hedging.end(run.fail(failure))
+    threads.dismiss()
+    return result_of(run)
+
+
+def _decide(hedging: Hedging, threads: _Threads) -> StopReason:
+    hedging.start()
+    reason = None
+    while reason is None:
+        attempt = _next_end(hedging, threads)
+        reason = hedging.after_wait() if attempt is None else _handle(attempt, hedging, threads)
+    return reason
+
+
+def _handle(attempt: _Attempt, hedging: Hedging, threads: _Threads) -> StopReason | None:
+    """Act on the end of an attempt; return why the call is over, None if it is not."""
+    error = attempt.take_error()
+    try:
+        if attempt.was_dropped:
+            hedging.run.attempts -= 1
+            hedging.run.failing_component = threads.source
+            raise error
+        reason = None
+        if isinstance(error, Cancelled) and attempt.token.cancelled:
+            reason = hedging.limit_reached()  # it ended as told: that is no failure
+        threads.forget(attempt)
+        answer: Any = reason or hedging.after_end(error, attempt.result)
+        return answer  # type: ignore[no-any-return]
+    finally:
+        del error  # its traceback refers to this frame: a reference cycle
+
+
+def _next_end(hedging: Hedging, threads: _Threads) -> _Attempt | None:
+    """Wait until an attempt has ended and return it; None if a limit or a start is due."""
+    ended, token = threads.ended, hedging.token
+    sources: tuple[Any, ...] = (ended,) if token is None else (ended, token)
+    try:
+        source, value = select(*sources, timeout=hedging.seconds_left())
+    except TimeoutError:
+        source = None
+    if source is ended:
+        return value  # type: ignore[no-any-return]
+    return ended.receive_nowait() if len(ended) else None
+
+
+def _has_succeeded(hedging: Hedging, threads: _Threads) -> bool:
+    """Whether an attempt returned a good result before its end was looked at."""
+    came = False
+    while not came and len(threads.ended):
+        attempt = threads.ended.receive_nowait()
+        if attempt.take_error() is None:
+            came = hedging.accepts(attempt.result) is True
+    return came
+
+
+class _Threads:
+    """The attempts of one call.
+
+    Attributes:
+        source: What the threads come from, for notes.
+        ended: Receives each attempt as it ends; closed once the call is decided.
+    """
+
+    __slots__ = ("_attempts", "_operation", "_pool", "_run", "ended", "source")
+
+    def __init__(self, run: Run, operation: Callable[[], Any], pool: Executor | None) -> None:
+        self._run = run
+        self._operation = operation
+        self._pool = pool
+        self._attempts: dict[_Attempt, None] = {}
+        self.ended: Channel[_Attempt] = Channel(float("inf"), clock=run.clock)
+        self.source: str = "the start of a thread" if pool is None else "the pool"
+
+    def launch(self) -> None:
+        """Start an attempt.
+
+        Raises:
+            Exception: The pool refuses it, or no thread can be started.
+        """
+        run = self._run
+        attempt = _Attempt(run, self._operation, self.ended)
+        self._attempts[attempt] = None
+        call = copy_context().run
+        run.failing_component = self.source
+        try:
+            if self._pool is None:
+                start_thread(lambda: call(attempt.make), f"{run.name}, {run.attempts}")
+            else:
+                attempt.follow(self._pool.submit(call, attempt.make))
+        except Exception:
+            run.attempts -= attempt.withdraw()
+            raise
+
+    def forget(self, attempt: _Attempt) -> None:
+        """Forget an attempt that has ended; its token is cancelled."""
+        attempt.token.cancel()
+        self._attempts.pop(attempt, None)
+
+    def dismiss(self) -> None:
+        """Tell the attempts that the call has ended; those that have not begun never begin.
+
+        May be repeated.
+        """
+        self.ended.close()
+        while len(self.ended):
+            attempt = self.ended.receive_nowait()
+            attempt.take_error()
+            self._run.attempts -= attempt.was_dropped
+        for attempt in list(self._attempts):
+            self._run.attempts -= attempt.withdraw()
+            attempt.token.cancel("the hedged call has ended")
+
+
+_token_here: ContextVar[CancellationToken] = ContextVar("token of a hedged attempt")
+
+
+class _Attempt:
+    """One attempt, in its thread and for the caller.
+
+    It refers neither to the run nor to a frame of the caller, who may be gone before it ends.
+
+    Attributes:
+        token: Cancelled when the attempt has ended, and when the call has.
+        result: What the operation returned.
+        was_dropped: Whether the pool dropped it before it began; the error says why.
+    """
+
+    __slots__ = (
+        "_breaker",
+        "_budget",
+        "_claims",
+        "_ended",
+        "_error",
+        "_future",
+        "_is_first",
+        "_name",
+        "_operation",
+        "result",
+        "token",
+        "was_dropped",
+    )
+
+    def __init__(self, run: Run, operation: Callable[[], Any], ended: Channel[_Attempt]) -> None:
+        self._operation = operation
+        self._name = run.name
+        self._is_first = run.attempts == 1
+        self._budget: RetryBudget | None = None if self._is_first else run.options.budget
+        self._breaker: CircuitBreaker | None = run.options.breaker
+        self._ended = ended
+        self._claims = [None]  # whoever pops it makes the attempt, or prevents it
+        self._future: Future[Any] | None = None
+        self._error: Any = None
+        self.token: CancellationToken = token_of_attempts(run)
+        self.result: Any = None
+        self.was_dropped: bool = False
+
+    # In its thread
+
+    def make(self) -> None:
+        """Make the attempt, and tell the caller how it ended."""
+        if not self._claim():
+            return
+        _token_here.set(self.token)
+        token = None if self._is_first else self.token
+        try:
+            # ATOMIC: no call between the check of the token and that of the operation.
+            if token is not None and token.cancelled:
+                self._refund()  # the caller is about to find it cancelled, too
+                return
+            if self._breaker is None:
+                self._call()
+            else:
+                self._call_through(self._breaker)
+        except BaseException as error:  # noqa: BLE001 - the caller decides about it
+            self._error = error
+        self._tell()
+
+    def _call(self) -> None:
+        result = self.result = self._operation()
+        if result.__class__ is CoroutineType:
+            instead = "use await hedge_call_async()"
+            raise Permanent(coroutine_returned(self._name, result, instead))
+
+    def _call_through(self, breaker: CircuitBreaker) -> None:
+        ticket = breaker.allow()
+        try:
+            self._call()
+        except BaseException as error:
+            breaker.record(ticket, error)
+            raise
+        breaker.record(ticket)
+
+    def _tell(self) -> None:
+        try:
+            self._ended.send_nowait(self)
+        except ChannelClosed:
+            self._error = None  # its traceback refers to this attempt: a reference cycle
+
+    # For the caller
+
+    def take_error(self) -> Any:
+        """Return what the operation raised, and forget it; None: it returned ``result``."""
+        error, self._error = self._error, None
+        return error
+
+    def withdraw(self) -> bool:
+        """Prevent an attempt that has not begun; True if this is what prevented it."""
+        prevented = self._claim()
+        if prevented:
+            self._refund()
+            future = self._future
+            if future is not None:
+                future.cancel()
+        return prevented
+
+    def follow(self, future: Future[Any]) -> None:
+        """Keep the future of a pool, which may cancel it."""
+        self._future = future
+        future.add_done_callback(self._note_done)
+
+    def _note_done(self, future: Future[Any]) -> None:
+        self._future = None  # it refers to this method: a reference cycle
+        if self._claim():
+            self._refund()
+            self.was_dropped = True
+            if future.cancelled():
+                self._error = RuntimeError(
+                    "the pool cancelled an attempt that had not begun: was it shut down?"
+                )
+            else:
+                self._error = future.exception() or RuntimeError("the pool made no attempt")
+            self._tell()
+
+    def _claim(self) -> bool:
+        try:
+            self._claims.pop()
+        except IndexError:
+            return False
+        return True
+
+    def _refund(self) -> None:
+        if self._budget is not None:
+            self._budget.release()

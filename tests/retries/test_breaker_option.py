@@ -1,0 +1,317 @@
+"""``breaker=``: retries that go through a circuit breaker."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    CircuitBreaker,
+    CircuitOpen,
+    CircuitState,
+    ConstantBackOff,
+    Permanent,
+    RetryBudget,
+    StopBackOff,
+    StopReason,
+    attempts,
+    retry_call,
+    retry_call_async,
+)
+from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, SYNC, in_loop
+from tests.retries.hedges import InTurn, takes
+from tests.retries.scripts import Recorded, Script, Takes, now
+
+OPEN, CLOSED, HALF_OPEN = CircuitState.OPEN, CircuitState.CLOSED, CircuitState.HALF_OPEN
+
+
+def breaking(seconds: float = 30, failures: int = 2, **options: Any) -> CircuitBreaker:
+    return CircuitBreaker(ConstantBackOff(seconds), failures=failures, **options)
+
+
+def opened(seconds: float = 30, **options: Any) -> CircuitBreaker:
+    """Return a breaker whose circuit has just been opened by a failure."""
+    breaker = breaking(seconds, 1, **options)
+    breaker.record(breaker.allow(), OSError())
+    assert breaker.state is not CLOSED
+    return breaker
+
+
+def test_failures_open_the_circuit_and_the_next_call_waits_until_it_lets_one_through(
+    face: Any,
+) -> None:
+    breaker, script = breaking(30), Script(OSError, OSError, 7)
+    assert face.run(script, ConstantBackOff(1), breaker=breaker) == 7
+    assert script.times == [0, 1, 31]
+    assert breaker.state is CLOSED
+
+
+def test_while_the_circuit_is_open_no_call_is_made(face: Any) -> None:
+    breaker, script, notified = opened(30), Script(7), Recorded()
+    assert face.run(script, ConstantBackOff(1), breaker=breaker, notify=notified) == 7
+    assert script.times == [30]
+    ((_, error, delay),) = notified.calls
+    assert isinstance(error, CircuitOpen)
+    assert delay == error.seconds == 30
+
+
+def test_the_wait_is_that_of_the_policy_if_it_is_longer(face: Any) -> None:
+    script = Script(7)
+    face.run(script, ConstantBackOff(45), breaker=opened(30))
+    assert script.times == [45]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"max_attempts": 1}, StopReason.MAX_ATTEMPTS),
+        ({"max_elapsed_time": 20}, StopReason.MAX_ELAPSED_TIME),
+        ({"timeout": 20}, StopReason.CIRCUIT_OPEN),
+        ({"backoff": StopBackOff()}, StopReason.EXHAUSTED),
+        ({"budget": RetryBudget(1, retry_cost=1)}, StopReason.BUDGET),
+    ],
+)
+def test_if_the_limits_do_not_allow_the_wait_it_is_raised_at_once(
+    face: Any, options: dict[str, Any], reason: StopReason
+) -> None:
+    if "budget" in options:
+        options["budget"].try_acquire()
+    script, gave_up, breaker = Script(7), Recorded(), opened(30)
+    options = {"backoff": ConstantBackOff(1), **options}
+    with pytest.raises(CircuitOpen) as caught:
+        face.run(script, breaker=breaker, on_give_up=gave_up, **options)
+    assert (caught.value.seconds, caught.value.breaker) == (30, breaker)
+    assert (script.count, now()) == (0, 0)
+    assert gave_up.last.reason is reason
+
+
+def test_a_circuit_that_is_open_until_a_reset_ends_the_run(face: Any) -> None:
+    breaker, script, gave_up = breaking(), Script(7), Recorded()
+    breaker.open()
+    with pytest.raises(CircuitOpen) as caught:
+        face.run(script, ConstantBackOff(1), breaker=breaker, on_give_up=gave_up)
+    assert caught.value.seconds is None
+    assert gave_up.last.reason is StopReason.CIRCUIT_OPEN
+    assert "open until a reset" in caught.value.__notes__[0]
+    assert (script.count, now()) == (0, 0)
+
+
+@BOTH
+def test_while_all_probes_are_out_the_policy_says_when_to_ask_again(face: Any) -> None:
+    breaker = opened(0)
+    probe = breaker.allow()
+    assert breaker.state is HALF_OPEN
+
+    def then_closed(*_: Any) -> None:
+        if now() >= 4:
+            breaker.record(probe)
+
+    script = Script(7)
+    face.run(script, ConstantBackOff(2), breaker=breaker, notify=then_closed)
+    assert script.times == [6]
+
+
+@BOTH
+def test_it_is_retried_whatever_on_says(face: Any) -> None:
+    for on in (KeyError, {KeyError: True}, lambda error: False):
+        script = Script(7)
+        start = now()
+        assert face.run(script, ConstantBackOff(1), on=on, breaker=opened(30)) == 7
+        assert [at - start for at in script.times] == [30]
+
+
+@BOTH
+def test_an_open_circuit_of_another_is_not_tried_again_too_early(face: Any) -> None:
+    inner = opened(30)
+
+    def guarded() -> Any:
+        with inner:
+            return 7
+
+    script = Script(guarded)
+    assert face.run(script, ConstantBackOff(1)) == 7
+    assert script.times == [0, 30]
+    inner.open()
+    with pytest.raises(CircuitOpen):
+        face.run(Script(guarded), ConstantBackOff(1))
+    with pytest.raises(CircuitOpen):
+        face.run(Script(guarded), ConstantBackOff(1), on=OSError)
+
+
+@BOTH
+def test_what_counts_is_up_to_the_breaker(face: Any) -> None:
+    breaker = breaking(30, 1, on=OSError)
+    assert face.run(Script(ValueError, KeyError, 7), ConstantBackOff(1), breaker=breaker) == 7
+    assert now() == 2
+    with pytest.raises(OSError):
+        face.run(Script(OSError), ConstantBackOff(1), on=KeyError, breaker=breaker)
+    assert breaker.state is OPEN
+
+
+@BOTH
+def test_a_rejected_result_and_a_permanent_error_are_answers_of_the_service(face: Any) -> None:
+    breaker = breaking(30, 1)
+    assert face.run(Script(0, 0, 7), ConstantBackOff(1), until=bool, breaker=breaker) == 7
+    with pytest.raises(OSError, match="404"):
+        face.run(Script(Permanent(OSError(404))), breaker=breaker)
+    assert breaker.state is CLOSED
+
+
+@ALL_ASYNC
+def test_an_attempt_cut_by_its_own_limit_is_a_failure(face: Any) -> None:
+    breaker, script = breaking(30, 1), Script(Takes(100, 1), 7)
+    face.run(script, ConstantBackOff(1), attempt_timeout=5, breaker=breaker)
+    assert script.times == [0, 35]
+
+
+@ALL_ASYNC
+def test_an_attempt_cut_by_the_token_or_the_timeout_says_nothing(face: Any) -> None:
+    for name in ("timeout", "token"):
+        breaker = opened(0)
+        options = {name: 5 if name == "timeout" else CancellationToken(timeout=5)}
+        with pytest.raises(Cancelled):
+            face.run(Script(Takes(100, 1)), ConstantBackOff(1), breaker=breaker, **options)
+        assert breaker.state is HALF_OPEN
+        breaker.record(breaker.allow())  # its place is free
+        assert breaker.state is CLOSED
+
+
+@BOTH
+def test_an_interrupt_frees_the_place_of_a_probe(face: Any) -> None:
+    breaker = opened(0)
+    with pytest.raises(KeyboardInterrupt):
+        face.run(Script(KeyboardInterrupt), breaker=breaker)
+    assert face.run(Script(7), breaker=breaker) == 7
+
+
+@ASYNC
+def test_a_task_that_is_cancelled_frees_the_place_of_its_probe(face: Any) -> None:
+    breaker = opened(0)
+
+    async def main() -> None:
+        task = asyncio.ensure_future(face.main(Script(Takes(100, 1)), breaker=breaker))
+        await asyncio.sleep(1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    in_loop(main())
+    assert face.run(Script(7), breaker=breaker) == 7
+
+
+@BOTH
+def test_a_cancel_ends_the_wait_for_the_circuit(face: Any, clock: Any) -> None:
+    token = CancellationToken()
+    clock.call_at(clock.monotonic() + 5, token.cancel)
+    script = Script(7)
+    with pytest.raises(Cancelled) as caught:
+        face.run(script, ConstantBackOff(1), breaker=opened(30), token=token)
+    assert isinstance(caught.value.__cause__, CircuitOpen)
+    assert (script.count, now()) == (0, 5)
+
+
+@BOTH
+def test_a_retry_that_was_refused_costs_the_budget_nothing(face: Any) -> None:
+    budget = RetryBudget(10, token_ratio=0)
+    breaker = breaking(30, 1)
+    script = Script(OSError, 7)
+    refused = Recorded()
+    face.run(script, ConstantBackOff(1), breaker=breaker, budget=budget, notify=refused)
+    assert script.times == [0, 30]
+    assert budget.tokens == 9
+
+
+@BOTH
+def test_hooks_see_an_open_circuit_as_a_failed_attempt(face: Any) -> None:
+    breaker, told = opened(30), Recorded()
+    face.run(Script(7), ConstantBackOff(1), breaker=breaker, on_attempt=told, on_success=told)
+    assert [(at, outcome.attempts) for at, outcome in told.calls] == [(0, 1), (30, 2), (30, 2)]
+
+
+@BOTH
+def test_it_may_stand_for_a_fallback(face: Any) -> None:
+    assert (
+        face.run(
+            Script(7), breaker=opened(30), max_attempts=1, fallback=lambda o: o.last_error
+        ).breaker.state
+        is OPEN
+    )
+
+
+def test_many_share_one_breaker(clock: Any) -> None:
+    breaker, script = breaking(30, 3), Script(OSError, OSError, OSError, 7)
+
+    async def main() -> None:
+        await asyncio.gather(
+            *[
+                retry_call_async(script.in_loop, ConstantBackOff(1), breaker=breaker)
+                for _ in range(20)
+            ]
+        )
+
+    in_loop(main())
+    # The calls that were under way count for nothing; then one at a time probes.
+    assert breaker.state is CLOSED
+    assert min(at for at in script.times if at > 0) == 30
+
+
+@SYNC
+def test_what_is_no_breaker_is_refused(face: Any) -> None:
+    for value in (5, CircuitBreaker, object(), "breaker"):
+        with pytest.raises(TypeError, match="breaker must be a CircuitBreaker or None, not"):
+            face.run(Script(7), breaker=value)
+    assert face.run(Script(7), breaker=None) == 7
+
+
+def test_a_policy_of_the_breaker_that_fails_ends_the_run(face: Any) -> None:
+    class Fails(ConstantBackOff):
+        def next_backoff(self) -> float:
+            raise LookupError("of the policy")
+
+    first = OSError("first")
+    with pytest.raises(LookupError, match="of the policy") as caught:
+        face.run(Script(first), ConstantBackOff(1), breaker=CircuitBreaker(Fails(1), failures=1))
+    assert first in (caught.value.__cause__, caught.value.__context__)
+
+
+def test_an_on_attempt_manager_is_left_with_the_open_circuit(clock: Any) -> None:
+    seen: list[object] = []
+
+    class Manager:
+        def __enter__(self) -> None:
+            seen.append("entered")
+
+        def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+            seen.append(kind and kind.__name__)
+
+    for attempt in attempts(
+        ConstantBackOff(1), breaker=opened(30), on_attempt=lambda outcome: Manager()
+    ):
+        with attempt:
+            seen.append(now())
+    assert seen == ["entered", "CircuitOpen", "entered", 30, None]
+
+
+def test_hedges_go_through_it(hedge: Any) -> None:
+    operation = InTurn(takes(1, OSError()), takes(1, OSError()), takes(1, 7))
+    assert hedge(operation, ConstantBackOff(20), breaker=breaking(30, 2)) == 7
+    assert operation.times == [0, 1, 32]
+    operation = InTurn(takes(1, 7))
+    start = now()
+    assert hedge(operation, ConstantBackOff(20), breaker=opened(30)) == 7
+    assert [at - start for at in operation.times] == [30]
+    breaker = breaking()
+    breaker.open()
+    with pytest.raises(CircuitOpen):
+        hedge(operation, ConstantBackOff(20), breaker=breaker)
+
+
+def test_a_breaker_costs_nothing_of_a_retry_call_that_succeeds(clock: Any) -> None:
+    breaker = breaking()
+    assert retry_call(Script(7), breaker=breaker) == 7
+    assert breaker.state is CLOSED

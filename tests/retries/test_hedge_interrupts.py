@@ -1,0 +1,146 @@
+"""Hedged calls in threads: signals, interrupts at any place, forks, and hostile switching."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    ConstantBackOff,
+    DeadlineExceeded,
+    RetryBudget,
+    ZeroBackOff,
+    hedge_call,
+)
+from tests import effort
+from tests.helpers import PATIENCE, eventually
+from tests.retries.hedges import own_token
+from tests.stress.places import InterruptAt, Interrupted, each_place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def wait_for_end_of_all_but(before: set[threading.Thread], when: str | None = None) -> None:
+    """Wait until no thread is left but those that there were before."""
+    eventually(lambda: set(threading.enumerate()) <= before, f"the end of all attempts, {when}")
+
+
+class Interrupt(BaseException):
+    """Raised by a signal handler."""
+
+
+def test_a_signal_ends_the_call_at_once_and_tells_all_attempts() -> None:
+    seen: list[Any] = []
+    told: list[bool] = []
+
+    def handler(*_: object) -> None:
+        seen.append(1)
+        if len(seen) == 1:
+            raise Interrupt
+
+    def operation() -> None:
+        token = own_token()
+        # Repeated: a signal just before the main thread waits is handled when that wait ends.
+        while not token.wait(0.01):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
+        told.append(True)
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    threads = set(threading.enumerate())
+    try:
+        with pytest.raises(Interrupt):
+            hedge_call(operation, ConstantBackOff(0.001), max_attempts=2)
+        wait_for_end_of_all_but(threads)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert told in ([True], [True, True])
+
+
+def test_after_an_interrupt_at_any_place_no_attempt_is_left_alone() -> None:
+    def run(interrupt: InterruptAt) -> None:
+        told: list[bool] = []
+        begun: list[None] = []
+
+        def operation() -> int:
+            begun.append(None)
+            if len(begun) < 3:
+                told.append(own_token().wait(PATIENCE))
+            return 7
+
+        before = set(threading.enumerate())
+        try:
+            with interrupt:
+                assert hedge_call(operation, ZeroBackOff(), max_attempts=3) == 7
+        except Interrupted:
+            pass
+        wait_for_end_of_all_but(before, interrupt.where)
+        assert all(told), interrupt.where
+
+    assert each_place(run) > 100
+
+
+def test_a_fork_in_an_attempt_and_a_call_in_the_child() -> None:
+    def operation() -> int:
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                code = hedge_call(lambda: 0, ConstantBackOff(1), timeout=PATIENCE)
+            finally:
+                os._exit(code)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    assert hedge_call(operation, ConstantBackOff(PATIENCE)) == 0
+
+
+@pytest.fixture(params=[5e-3, 1e-6])
+def _switching(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(request.param)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("_switching")
+def test_a_cancel_a_timeout_or_a_result_at_any_moment() -> None:
+    rng = random.Random(1)
+    before = set(threading.enumerate())
+    for _ in range(effort.rounds(20, 400)):
+        token, budget, made = CancellationToken(), RetryBudget(1000, token_ratio=0), []
+        delay, most = rng.random() * 0.002, rng.randint(1, 6)
+        fails = rng.random() < 0.5
+
+        def operation() -> int:
+            made.append(threading.current_thread().name)
+            if own_token().wait(rng.random() * 0.002) or fails:
+                raise ConnectionError
+            return 7
+
+        canceller = threading.Thread(target=lambda: token.wait(delay) or token.cancel())
+        canceller.start()
+        try:
+            assert (
+                hedge_call(
+                    operation,
+                    ConstantBackOff(rng.choice((0.0, 0.0002))),
+                    max_attempts=most,
+                    token=token,
+                    timeout=rng.choice((0.001, 0.01, 60)),
+                    budget=budget,
+                )
+                == 7
+            )
+        except (DeadlineExceeded, Cancelled, ConnectionError):
+            pass
+        canceller.join()
+        wait_for_end_of_all_but(before)
+        assert 1000 - budget.tokens == len([name for name in made if not name.endswith(", 1")])

@@ -1,0 +1,575 @@
+"""Hedged calls in threads: what is left of the attempts that lost, and pools."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    ConstantBackOff,
+    DeadlineExceeded,
+    Permanent,
+    RejectedResult,
+    RetryBudget,
+    StopBackOff,
+    SystemClock,
+    ZeroBackOff,
+    hedge_call,
+)
+from backoff_ticker.testing import VirtualClock
+from tests.helpers import eventually
+from tests.retries.faces import in_loop
+from tests.retries.hedges import InTurn, hedge as hedge_in_loop, own_token, takes
+from tests.retries.made_policies import at
+from tests.retries.scripts import Script, Takes, now
+from tests.tickers.made_policies import Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+TEN = ConstantBackOff(10)
+
+
+@pytest.fixture(autouse=True)
+def _threads_end(clock: VirtualClock) -> Iterator[None]:
+    """Let all attempts end before the clock is closed."""
+    before = set(threading.enumerate())
+    yield
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
+
+
+class Seen:
+    """An operation that keeps the token, thread and context of each attempt."""
+
+    def __init__(self, *functions: Callable[[], Any]) -> None:
+        self._operation = InTurn(*functions)
+        self.tokens: list[CancellationToken] = []
+        self.threads: list[threading.Thread] = []
+
+    def __call__(self) -> Any:
+        self.tokens.append(own_token())
+        self.threads.append(threading.current_thread())
+        return self._operation()
+
+    def join(self) -> None:
+        for thread in self.threads:
+            thread.join()
+
+
+# The end of the others
+
+
+def test_those_that_lose_are_told_by_a_token_of_their_own() -> None:
+    operation = Seen(takes(100, 1), takes(3, OSError), takes(100, 2), takes(5, 7))
+    assert hedge_call(operation, Scripted(10, 10, 10, 10)) == 7
+    assert now() == 28
+    assert [token.cancelled for token in operation.tokens] == [True] * 4
+    assert operation.tokens[0].cause == "the hedged call has ended"
+    assert len(set(map(id, operation.tokens))) == 4
+    operation.join()
+    assert now() == 28
+
+
+def test_the_token_of_an_attempt_that_failed_is_cancelled_as_it_fails(clock: VirtualClock) -> None:
+    operation = Seen(takes(3, OSError), takes(100, 7))
+    seen = []
+    at(clock, 5, lambda: seen.extend(token.cancelled for token in operation.tokens))
+    assert hedge_call(operation, TEN, max_attempts=2) == 7
+    assert seen == [True, False]
+
+
+@pytest.mark.parametrize("ends", ["timeout", "token", "error", "policy", "interrupt"])
+def test_those_that_run_are_told_whatever_ends_the_call(clock: VirtualClock, ends: str) -> None:
+    token = CancellationToken()
+    options: dict[str, Any] = {"timeout": 15} if ends == "timeout" else {"token": token}
+    if ends == "token":
+        at(clock, 15, token.cancel)
+    last = {"error": ValueError(), "interrupt": GeneratorExit()}.get(ends, OSError())
+    operation = Seen(takes(100, 1, cleanup=5), takes(5, last), takes(100, 2))
+    policy = Scripted(10, KeyError("policy") if ends == "policy" else 10, 10)
+    with pytest.raises((Cancelled, KeyError, ValueError, GeneratorExit)):
+        hedge_call(operation, policy, on=OSError, **options)
+    assert now() == (10 if ends == "policy" else 15)
+    assert all(token.cancelled for token in operation.tokens)
+    operation.join()
+    assert now() == (15 if ends == "policy" else 20)
+
+
+def test_the_tokens_of_attempts_have_the_deadline_of_the_call() -> None:
+    operation = Seen(takes(100, 1))
+    with pytest.raises(DeadlineExceeded):
+        hedge_call(operation, TEN, timeout=25)
+    assert [token.deadline for token in operation.tokens] == [1025] * 3
+    assert isinstance(operation.tokens[0].cause, DeadlineExceeded)
+
+
+def test_the_caller_does_not_wait_for_them_and_they_may_do_anything() -> None:
+    for then in (2, OSError, SystemExit, KeyboardInterrupt, GeneratorExit):
+        began = now()
+        operation = Seen(takes(100, 1, cleanup=30, then=then), takes(3, 7))
+        assert hedge_call(operation, TEN) == 7
+        assert now() - began == 13
+        operation.join()
+        assert now() - began == 43
+
+
+def test_what_comes_later_than_the_timeout_is_lost() -> None:
+    operation = Seen(takes(100, 1, cleanup=1, then=2))
+    with pytest.raises(DeadlineExceeded) as caught:
+        hedge_call(operation, StopBackOff(), timeout=25)
+    assert now() == 25
+    assert caught.value.__notes__ == ["gave up after 1 attempt in 25.0 s: the timeout of 25.0 s"]
+
+
+def test_an_attempt_that_ends_as_its_token_says_has_not_failed(clock: VirtualClock) -> None:
+    last = OSError()
+    for _ in range(20):
+        token = CancellationToken()
+        at(clock, now() + 15, token.cancel)
+        with pytest.raises(Cancelled) as caught:
+            hedge_call(InTurn(takes(3, last), takes(100, 7)), TEN, token=token, max_attempts=3)
+        assert caught.value.__cause__ is last
+
+
+def test_an_attempt_that_cancels_its_own_token_has_failed() -> None:
+    def cancels() -> None:
+        own_token().cancel("mine")
+        own_token().raise_if_cancelled()
+
+    with pytest.raises(Cancelled) as caught:
+        hedge_call(InTurn(takes(100, 1), cancels), TEN)
+    assert caught.value.cause == "mine"
+    assert "on does not retry this error" in caught.value.__notes__[0]
+
+
+def test_a_result_that_is_there_as_the_call_is_cancelled_is_returned() -> None:
+    for good in (True, False):
+        token = CancellationToken()
+
+        def until(value: int) -> bool:
+            if value == 1:  # two more have ended when this one has been judged
+                clock.sleep(10)
+                token.cancel()
+            return value == 7
+
+        clock = own_clock()
+        operation = InTurn(takes(21, 1), takes(12, OSError), takes(3, 7 if good else 2))
+        if good:
+            assert hedge_call(operation, TEN, token=token, until=until, max_attempts=3) == 7
+        else:
+            with pytest.raises(Cancelled) as caught:
+                hedge_call(operation, TEN, token=token, until=until, max_attempts=3)
+            assert isinstance(caught.value.__cause__, RejectedResult)
+
+
+def own_clock() -> VirtualClock:
+    made = CancellationToken().clock
+    assert isinstance(made, VirtualClock)
+    return made
+
+
+# Threads
+
+
+def test_threads_are_named_after_the_operation_and_no_process_waits_for_them() -> None:
+    operation = Seen(takes(3, OSError))
+
+    def fetch() -> None:
+        operation()
+
+    with pytest.raises(OSError):
+        hedge_call(fetch, TEN, max_attempts=2)
+    names = [thread.name.rpartition(".")[2] for thread in operation.threads]
+    assert names == ["fetch, 1", "fetch, 2"]
+    assert all(thread.daemon for thread in operation.threads)
+
+
+def test_attempts_see_the_context_of_the_caller_each_in_a_copy() -> None:
+    variable = contextvars.ContextVar("variable", default="none")
+    seen = []
+
+    def operation() -> None:
+        seen.append(variable.get())
+        variable.set("an attempt's")
+        raise OSError
+
+    def main() -> None:
+        variable.set("the caller's")
+        with ThreadPoolExecutor(2) as workers:
+            for pool in (None, workers):
+                with pytest.raises(OSError):
+                    hedge_call(operation, TEN, max_attempts=3, pool=pool)
+                assert variable.get() == "the caller's"
+
+    contextvars.copy_context().run(main)
+    assert seen == ["the caller's"] * 6
+
+
+def test_no_thread_that_can_be_started_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    started, budget = [], RetryBudget(5)
+    start = threading.Thread.start
+
+    def fails(thread: threading.Thread) -> None:
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", fails)
+    with pytest.raises(RuntimeError, match="can't start") as caught:
+        hedge_call(takes(100, 7), TEN, budget=budget)
+    assert caught.value.__notes__ == [
+        "gave up after 1 attempt in 10.0 s: the start of a thread failed"
+    ]
+    assert budget.tokens == 5
+
+
+def test_a_coroutine_function_is_refused_and_not_made_again() -> None:
+    calls = []
+
+    async def operation() -> None:
+        raise AssertionError
+
+    def counted() -> Any:
+        calls.append(1)
+        return operation()
+
+    with pytest.raises(TypeError, match=r"returned a coroutine.*; use await|hedge_call_async"):
+        hedge_call(counted, TEN)
+    assert calls == [1]
+
+
+def test_in_the_thread_of_a_running_loop_it_is_refused_before_any_attempt() -> None:
+    script = Script(7)
+
+    async def main() -> None:
+        with pytest.raises(RuntimeError, match=r"hedge_call\(\) would block .* hedge_call_async"):
+            hedge_call(script, TEN)
+        assert await asyncio.to_thread(hedge_call, script, TEN) == 7
+
+    in_loop(main())
+    assert script.count == 1
+
+
+def test_a_hedged_call_in_an_attempt_of_another() -> None:
+    def inner() -> int:
+        return hedge_call(takes(15, 7), TEN)
+
+    def outer() -> int:
+        return hedge_call(inner, ConstantBackOff(4), max_attempts=2)
+
+    assert hedge_call(outer, ConstantBackOff(100)) == 7
+    assert now() == 15
+
+
+@pytest.mark.parametrize("backoff", [ZeroBackOff(), ConstantBackOff(0.0001)])
+def test_on_the_systems_clock(backoff: Any) -> None:
+    with own_clock().external("attempts"):
+        clock = SystemClock()
+        assert hedge_call(OnTheThird(), backoff, max_attempts=3, timeout=60, clock=clock) == 3
+
+
+class OnTheThird:
+    """An operation whose first attempts end as the third begins."""
+
+    def __init__(self) -> None:
+        self._begun: list[threading.Event] = []
+        self._third = threading.Event()
+
+    def __call__(self) -> int:
+        mine = threading.Event()
+        self._begun.append(mine)
+        if len(self._begun) == 3:
+            self._third.set()
+        assert self._third.wait(50)
+        return 3
+
+
+EXITS = """
+import threading, time
+from backoff_ticker import ConstantBackOff, hedge_call
+calls = iter([lambda: threading.Event().wait(), lambda: 7])
+print(hedge_call(lambda: next(calls)(), ConstantBackOff(0.001), max_attempts=2))
+"""
+
+
+def test_an_attempt_that_never_ends_does_not_keep_the_process() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", EXITS],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "7\n", "")
+
+
+# What is left
+
+
+class Failure(Exception):
+    """Keeps weak references to all of its instances."""
+
+    made: ClassVar[list[weakref.ref[Any]]] = []
+
+    def __init__(self) -> None:
+        self.made.append(weakref.ref(self))
+
+
+CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "all fail": ([(1, Failure)], Failure, {}),
+    "success": ([(1, Failure), (50, Failure), (2, 7)], (), {}),
+    "losers": ([(50, 7), (45, Failure), (60, Failure)], (), {"timeout": 60}),
+    "permanent": ([(50, Failure), (3, Failure)], Failure, {"on": KeyError}),
+    "timeout": ([(1, Failure), (50, 7)], DeadlineExceeded, {"timeout": 20}),
+    "rejected": ([(1, Failure), (1, 7)], RejectedResult, {"until": lambda _: False}),
+}
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_nothing_of_a_call_outlives_it(case: str, pooled: bool, clock: VirtualClock) -> None:
+    steps, caught, options = CASES[case]
+    Failure.made.clear()
+    token = CancellationToken()
+
+    def call(pool: Any) -> list[weakref.ref[Any]]:
+        functions = [
+            takes(seconds, answer, then=answer if answer is Failure else None)
+            for seconds, answer in steps
+        ]
+        operation = Seen(*functions)
+        try:
+            hedge_call(operation, TEN, token=token, pool=pool, **options)
+        except caught:
+            pass
+        if pool is None:
+            operation.join()
+        return [weakref.ref(operation), *map(weakref.ref, operation.tokens)]
+
+    gc.collect()
+    gc.disable()
+    try:
+        if pooled:
+            with ThreadPoolExecutor(8) as pool:
+                refs = call(pool)
+        else:
+            refs = call(None)
+        eventually(lambda: [ref() for ref in refs] == [None] * len(refs), "all has been dropped")
+        assert [ref() for ref in Failure.made] == [None] * len(Failure.made)
+    finally:
+        gc.enable()
+    assert clock.pending() == []
+
+
+# Pools
+
+
+def test_attempts_are_jobs_of_the_pool() -> None:
+    operation = Seen(takes(100, 1), takes(3, 7))
+    with ThreadPoolExecutor(2, thread_name_prefix="mine") as pool:
+        assert hedge_call(operation, TEN, pool=pool) == 7
+    assert [thread.name for thread in operation.threads] == ["mine_0", "mine_1"]
+
+
+def test_an_attempt_in_the_queue_is_slow_and_begins_as_a_worker_is_free() -> None:
+    operation = InTurn(takes(25, OSError), takes(3, 7))
+    with ThreadPoolExecutor(1) as pool:
+        assert hedge_call(operation, TEN, pool=pool) == 7
+    assert (operation.times, now()) == ([0, 25], 28)
+
+
+@pytest.mark.parametrize("answer", [7, Permanent(ValueError())])
+def test_one_that_has_not_begun_when_the_call_is_decided_never_begins(answer: Any) -> None:
+    budget, operation = RetryBudget(10), InTurn(takes(35, answer))
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            assert hedge_call(operation, TEN, pool=pool, budget=budget, on=OSError) == 7
+        except ValueError as error:
+            assert error.__notes__[0].startswith("gave up after 1 attempt in 35.0 s: ")
+        assert pool._work_queue.qsize() <= 3
+        assert pool.submit(int).result() == 0
+    assert (operation.times, budget.tokens) == ([0], 10)
+
+
+def test_the_first_too_may_never_begin(clock: VirtualClock) -> None:
+    budget, operation = RetryBudget(10), Script(7)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(clock.sleep, 100)
+        with pytest.raises(DeadlineExceeded) as caught:
+            hedge_call(operation, TEN, pool=pool, budget=budget, timeout=25)
+    assert caught.value.__notes__ == ["gave up after 0 attempts in 25.0 s: the timeout of 25.0 s"]
+    assert (operation.count, budget.tokens) == (0, 10)
+
+
+def test_after_a_cancel_no_attempt_begins(clock: VirtualClock) -> None:
+    token, budget = CancellationToken(), RetryBudget(10)
+    operation = InTurn(takes(15, 1), takes(100, 1))
+    at(clock, 12, lambda: token.cancel("enough"))
+    with ThreadPoolExecutor(1) as pool, pytest.raises(Cancelled):
+        hedge_call(operation, TEN, token=token, pool=pool, budget=budget)
+    assert (operation.times, budget.tokens) == ([0], 10)
+
+
+class Late(Executor):
+    """A pool that makes its jobs when the test says so, cancelled or not."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Callable[[], Any]] = []
+        self.futures: list[Future[Any]] = []
+
+    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.jobs.append(lambda: function(*args, **kwargs))
+        self.futures.append(Future())
+        return self.futures[-1]
+
+
+def test_a_pool_that_makes_a_job_too_late_makes_no_call(clock: VirtualClock) -> None:
+    token, pool, script, budget = CancellationToken(), Late(), Script(7), RetryBudget(10)
+    with pytest.raises(DeadlineExceeded):
+        hedge_call(script, TEN, pool=pool, timeout=15, budget=budget)
+    at(clock, 22, token.cancel)
+    with pytest.raises(Cancelled):
+        hedge_call(script, TEN, pool=pool, token=token, budget=budget)
+    assert [future.cancelled() for future in pool.futures] == [True] * 3
+    for job in pool.jobs:
+        job()
+    assert (script.count, budget.tokens) == (0, 10)
+
+
+def test_an_attempt_that_a_worker_takes_just_after_the_cancel_makes_no_call(
+    clock: VirtualClock,
+) -> None:
+    token, pool, script, budget = CancellationToken(), Late(), Script(7), RetryBudget(10)
+
+    def cancel_and_begin() -> None:
+        token.cancel()
+        pool.jobs[1]()  # the caller has not run since
+
+    at(clock, 15, cancel_and_begin)
+    with pytest.raises(Cancelled):
+        hedge_call(script, TEN, pool=pool, token=token, budget=budget)
+    assert (script.count, budget.tokens) == (0, 10)
+
+
+class Inline(Executor):
+    """A pool that makes a job as it is submitted."""
+
+    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(function(*args, **kwargs))
+        return future
+
+
+def test_a_pool_without_threads_is_a_retry_without_waits() -> None:
+    script = Script(OSError, Takes(30, OSError), 7)
+    assert hedge_call(script, TEN, pool=Inline()) == 7
+    assert (script.times, now()) == ([0, 0, 30], 30)
+
+
+def test_a_pool_that_was_shut_down_is_an_error() -> None:
+    pool, script, budget = ThreadPoolExecutor(1), Script(7), RetryBudget(10)
+    pool.shutdown()
+    with pytest.raises(RuntimeError, match="after shutdown") as caught:
+        hedge_call(script, TEN, pool=pool, budget=budget)
+    assert caught.value.__notes__ == ["gave up after 0 attempts in 0.0 s: the pool failed"]
+    assert script.count == 0
+
+
+def test_a_pool_that_is_shut_down_later_is_an_error(clock: VirtualClock) -> None:
+    pool, budget = ThreadPoolExecutor(2), RetryBudget(10)
+    at(clock, 5, lambda: pool.shutdown(wait=False))
+    operation = InTurn(takes(3, OSError("last")), takes(100, 7))
+    with pytest.raises(RuntimeError, match="after shutdown") as caught:
+        hedge_call(operation, TEN, pool=pool, budget=budget)
+    assert str(caught.value.__cause__) == "last"
+    assert caught.value.__notes__ == ["gave up after 2 attempts in 13.0 s: the pool failed"]
+    assert budget.tokens == 9
+    pool.shutdown()
+
+
+def test_a_pool_that_drops_its_queue_is_an_error(clock: VirtualClock) -> None:
+    pool, budget, operation = ThreadPoolExecutor(1), RetryBudget(10), InTurn(takes(100, 7))
+    at(clock, 25, lambda: pool.shutdown(wait=False, cancel_futures=True))
+    with pytest.raises(RuntimeError, match="cancelled an attempt.*shut down") as caught:
+        hedge_call(operation, TEN, pool=pool, budget=budget)
+    assert caught.value.__notes__ == ["gave up after 1 attempt in 25.0 s: the pool failed"]
+    assert (operation.times, now(), budget.tokens) == ([0], 25, 10)
+    pool.shutdown()
+
+
+class Broken(Executor):
+    """A pool whose workers cannot start: it says so in the future."""
+
+    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_exception(RuntimeError("no worker"))
+        return future
+
+
+class Full(Executor):
+    """A pool that accepts no job."""
+
+    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        raise BlockingIOError("full")
+
+
+@pytest.mark.parametrize(
+    ("pool", "kind", "text"),
+    [(Broken(), RuntimeError, "no worker"), (Full(), BlockingIOError, "full")],
+)
+def test_a_pool_that_cannot_make_an_attempt_is_an_error(pool: Any, kind: Any, text: str) -> None:
+    script = Script(7)
+    with pytest.raises(kind, match=text) as caught:
+        hedge_call(script, TEN, pool=pool)
+    assert caught.value.__notes__ == ["gave up after 0 attempts in 0.0 s: the pool failed"]
+    assert script.count == 0
+
+
+class Unused(ProcessPoolExecutor):
+    """A process pool that starts nothing."""
+
+    def __init__(self) -> None:
+        pass
+
+
+def not_threads() -> list[Any]:
+    made: list[Any] = [7, "pool", ThreadPoolExecutor, Unused(), threading.Thread()]
+    if sys.version_info >= (3, 14):
+        from concurrent.futures import InterpreterPoolExecutor
+
+        made.append(InterpreterPoolExecutor())
+    return made
+
+
+@pytest.mark.parametrize("pool", not_threads(), ids=lambda pool: type(pool).__name__)
+def test_what_is_no_pool_of_threads_is_refused(pool: Any) -> None:
+    script = Script(7)
+    with pytest.raises(TypeError, match=r"^pool must .*, not "):
+        hedge_call(script, TEN, pool=pool)
+    assert script.count == 0
+
+
+def test_the_async_twin_has_no_pool() -> None:
+    with pytest.raises(TypeError, match="no option 'pool'"):
+        hedge_in_loop(Script(7), pool=None)
+
+
+def test_a_pool_under_patched_time() -> None:
+    latencies = iter([60, 1])
+    with VirtualClock(auto=True, patch_time=True) as clock, ThreadPoolExecutor(8) as pool:
+        assert hedge_call(lambda: time.sleep(next(latencies)) or 7, ConstantBackOff(2), pool=pool)
+        assert clock.monotonic() == 3

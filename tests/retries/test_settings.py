@@ -1,0 +1,364 @@
+"""What is set for the process: retries off, default hooks, a default token."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    ConstantBackOff,
+    DeadlineExceeded,
+    Permanent,
+    RetryAfter,
+    RetryBudget,
+    StopReason,
+    ZeroBackOff,
+    attempts,
+    is_active,
+    retry,
+    set_active,
+    set_default_hooks,
+    set_default_token,
+    with_max_retries,
+)
+from backoff_ticker.testing import no_wait
+from tests.helpers import in_thread
+from tests.retries.faces import BOTH, FOUR, in_loop
+from tests.retries.hedges import hedge
+from tests.retries.made_hooks import HOOKS, spanning
+from tests.retries.made_policies import at
+from tests.retries.scripts import Recorded, Script, now
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
+
+
+# Off
+
+
+def everything(called: Recorded) -> dict[str, Any]:
+    """Return options that all must be idle."""
+    token = CancellationToken()
+    token.cancel()
+    hooks: dict[str, Any] = dict.fromkeys(("notify", *HOOKS, "until"), called)
+    return {**hooks, "token": token, "timeout": 0, "budget": RetryBudget(1), "max_attempts": 3}
+
+
+def test_while_retries_are_off_a_result_passes_and_nothing_else_is_called(face: Any) -> None:
+    called, result, script = Recorded(), object(), Script()
+    script._steps = (result,)
+    with set_active(False):
+        assert face.run(script, ConstantBackOff(5), **everything(called)) is result
+        assert face.run(script, ConstantBackOff(5)) is result
+    assert (script.times, called.calls) == ([0, 0], [])
+
+
+def test_while_retries_are_off_an_error_passes_as_it_is(face: Any) -> None:
+    for error in (OSError(1), Permanent(OSError(2)), RetryAfter(5, OSError(3)), Cancelled()):
+        context, cause = error.__context__, error.__cause__
+        for options in ({}, everything(Recorded())):
+            script = Script(error)
+            with set_active(False), pytest.raises(type(error)) as caught:
+                face.run(script, ConstantBackOff(5), **options)
+            assert caught.value is error
+            assert (script.count, now()) == (1, 0)
+            assert not hasattr(error, "__notes__")
+            assert (error.__context__, error.__cause__) == (context, cause)
+
+
+def test_hedges_too_call_once_while_retries_are_off(clock: VirtualClock) -> None:
+    script = Script(OSError, 7)
+    with set_active(False), pytest.raises(OSError) as caught:
+        hedge(script.in_loop, ZeroBackOff())
+    assert script.count == 1
+    assert not hasattr(caught.value, "__notes__")
+    assert hedge(script.in_loop, ZeroBackOff()) == 7
+
+
+def test_a_loop_knows_its_outcome_while_retries_are_off(clock: VirtualClock) -> None:
+    with set_active(False):
+        run = attempts(ConstantBackOff(5), until=bool)
+        for attempt in run:
+            with attempt:
+                assert (attempt.number, attempt.token.cancelled) == (1, False)
+        assert run.outcome.reason is StopReason.SUCCEEDED
+        run = attempts()
+        with pytest.raises(OSError):
+            for attempt in run:
+                with attempt:
+                    raise OSError
+        assert run.outcome.reason is StopReason.NOT_RETRIED
+        assert attempt.token.cancelled
+
+
+@pytest.mark.parametrize("options", [{}, {"timeout": 60}])
+def test_all_kinds_of_decorated_functions_are_as_if_undecorated(
+    clock: VirtualClock, options: Any
+) -> None:
+    script = Script(OSError)
+
+    @retry(ConstantBackOff(5), **options)
+    def function() -> Any:
+        return script.in_loop()
+
+    @retry(ConstantBackOff(5), **options)
+    async def coroutine() -> Any:
+        return await script.in_loop()
+
+    @retry(ConstantBackOff(5), **options)
+    def generator() -> Any:
+        yield script()
+
+    @retry(ConstantBackOff(5), **options)
+    async def agenerator() -> Any:
+        yield await script.in_loop()
+
+    calls = (
+        lambda: in_loop(function()),  # not even the coroutine that it returns is an error
+        lambda: in_loop(coroutine()),
+        lambda: next(generator()),
+        lambda: in_loop(anext(agenerator())),
+    )
+    with set_active(False):
+        for number, call in enumerate(calls, 1):
+            with pytest.raises(OSError) as caught:
+                call()
+            assert script.count == number
+            assert not hasattr(caught.value, "__notes__")
+
+
+def test_a_retry_that_was_decorated_while_they_were_off_is_on_again_later(
+    clock: VirtualClock,
+) -> None:
+    with set_active(False):
+        assert not is_active()
+        script = Script(OSError, 7)
+        function = retry(ConstantBackOff(5))(lambda: script())
+    assert is_active()
+    assert (function(), now()) == (7, 5)
+
+
+def test_options_are_checked_all_the_same(face: Any) -> None:
+    with set_active(False), pytest.raises(TypeError, match="max_tries"):
+        face.run(Script(7), max_tries=3)
+
+
+@FOUR
+def test_a_run_that_has_begun_goes_on(face: Any) -> None:
+    script = Script(OSError, OSError, 7)
+    changes: list[Any] = []
+    face.run(script, ConstantBackOff(5), notify=lambda *_: changes.append(set_active(False)))
+    for change in reversed(changes):
+        change.__exit__()
+    assert (script.times, is_active()) == ([0, 5, 10], True)
+
+
+def test_the_switch_works_without_a_block_for_all_threads_and_both_ways(
+    clock: VirtualClock,
+) -> None:
+    script = Script(OSError)
+    function = retry(ConstantBackOff(5), max_attempts=3)(lambda: script())
+    try:
+        set_active(False)
+        with pytest.raises(OSError):
+            in_thread(function).result(30)
+        assert script.count == 1
+        with set_active(True):
+            assert is_active()
+            with set_active(True), pytest.raises(OSError):
+                function()
+            assert is_active()
+        assert script.count == 4
+        assert not is_active()
+    finally:
+        set_active(True)
+    with pytest.raises(OSError):
+        function()
+    assert script.count == 7
+
+
+@pytest.mark.parametrize("value", [None, 1, "off"])
+def test_only_a_bool_switches(value: Any) -> None:
+    with pytest.raises(TypeError, match=f"active must be a bool, not {value!r}"):
+        set_active(value)
+    assert is_active()
+
+
+# Default hooks
+
+
+def test_default_hooks_are_called_after_a_retrys_own(face: Any) -> None:
+    log: list[Any] = []
+    own = {name: lambda _, name=name: log.append(f"own {name}") for name in HOOKS}
+    default = {name: lambda _, name=name: log.append(f"default {name}") for name in HOOKS}
+    with set_default_hooks(**default):
+        face.run(Script(OSError, 7), ConstantBackOff(5), **own)
+    called = ["on_attempt", "on_retry", "on_attempt", "on_success"]
+    assert log == [f"{which} {name}" for name in called for which in ("own", "default")]
+    log.clear()
+    face.run(Script(OSError, 7), ConstantBackOff(5), **own)
+    assert log == [f"own {name}" for name in called]
+
+
+def test_default_hooks_are_called_for_retries_without_any(face: Any) -> None:
+    log: list[Any] = []
+    with set_default_hooks(**spanning(log)), pytest.raises(OSError):
+        face.run(Script(OSError), ConstantBackOff(5), max_attempts=2)
+    assert [(which, name) for _, which, name, *_ in log] == [
+        (which, name)
+        for name in ("on_attempt 1", "on_retry 1", "on_attempt 2", "on_give_up 2")
+        for which in ("in", "out")
+    ]
+
+
+@pytest.mark.parametrize("kind", ["generator", "agenerator"])
+def test_default_hooks_see_the_arguments_of_generators(clock: VirtualClock, kind: str) -> None:
+    @retry
+    def generator(item: int) -> Any:
+        yield item
+
+    @retry
+    async def agenerator(item: int) -> Any:
+        yield item
+
+    told = Recorded()
+    with set_default_hooks(on_success=[told]):
+        if kind == "generator":
+            assert list(generator(5)) == [5]
+        else:
+            assert in_loop(anext(agenerator(5))) == 5
+    assert told.last.args == (5,)
+
+
+@BOTH
+def test_default_hooks_replace_those_set_before(face: Any) -> None:
+    first, second = Recorded(), Recorded()
+    with set_default_hooks(on_attempt=first, on_success=first):
+        with set_default_hooks(on_success=(second,)):
+            face.run(Script(7))
+        with set_default_hooks():
+            face.run(Script(7))
+        assert (len(first.calls), len(second.calls)) == (0, 1)
+        face.run(Script(7))
+    face.run(Script(7))
+    assert (len(first.calls), len(second.calls)) == (2, 1)
+
+
+def test_a_decorated_function_sees_each_change() -> None:
+    function = retry(lambda: 7)
+    told = [Recorded(), Recorded()]
+    for each in (*told, *told):
+        with set_default_hooks(on_success=each):
+            function()
+            function()
+    function()
+    assert [len(each.calls) for each in told] == [4, 4]
+
+
+def test_a_bad_default_hook_is_refused_by_name() -> None:
+    for wrong in (3, [print, None], {"on_retry": print}):
+        with pytest.raises(TypeError, match="on_retry must be a callable, a list or tuple of"):
+            set_default_hooks(on_retry=wrong)  # type: ignore[arg-type]
+
+
+# The default token
+
+
+def test_a_default_token_ends_the_wait(face: Any, clock: VirtualClock) -> None:
+    token = CancellationToken()
+    at(clock, 7, lambda: token.cancel("shutdown"))
+    script = Script(OSError)
+    with set_default_token(token), pytest.raises(Cancelled, match="shutdown"):
+        face.run(script, ConstantBackOff(5))
+    assert (script.times, now()) == ([0, 5], 7)
+
+
+def test_either_token_ends_the_run(face: Any, clock: VirtualClock) -> None:
+    for which in (0, 1):
+        began = now()
+        tokens = CancellationToken(), CancellationToken()
+        at(clock, began + 7, tokens[which].cancel)
+        with set_default_token(tokens[0]), pytest.raises(Cancelled):
+            face.run(Script(OSError), ConstantBackOff(5), token=tokens[1])
+        assert now() == began + 7
+        assert not tokens[1 - which].cancelled
+
+
+@pytest.mark.parametrize("which", ["call", "hedge"])
+def test_a_default_token_cuts_a_coroutine(clock: VirtualClock, which: str) -> None:
+    import asyncio
+
+    from backoff_ticker import hedge_call_async, retry_call_async
+
+    token = CancellationToken()
+    at(clock, 7, token.cancel)
+    run = {"call": retry_call_async, "hedge": hedge_call_async}[which]
+
+    async def operation() -> None:
+        await asyncio.sleep(50)
+
+    with set_default_token(token), pytest.raises(Cancelled):
+        in_loop(run(operation, ConstantBackOff(100)))
+    assert now() == 7
+
+
+@BOTH
+def test_a_default_token_may_have_a_deadline(face: Any) -> None:
+    script = Script(OSError)
+    with set_default_token(CancellationToken(timeout=12)), pytest.raises(DeadlineExceeded):
+        face.run(script, ConstantBackOff(5))
+    assert script.times == [0, 5, 10]
+
+
+def test_a_default_token_that_is_not_one_is_refused() -> None:
+    with pytest.raises(TypeError, match="token must be a CancellationToken, not 3"):
+        set_default_token(3)  # type: ignore[arg-type]
+
+
+@BOTH
+def test_tokens_of_policies_count_beside_it(face: Any, clock: VirtualClock) -> None:
+    token = CancellationToken()
+    at(clock, 7, token.cancel)
+    with set_default_token(CancellationToken()), set_default_token(None), pytest.raises(Cancelled):
+        face.run(Script(OSError), ConstantBackOff(5), token=token)
+    assert now() == 7
+
+
+# All of them
+
+
+def test_settings_may_be_nested_in_any_order(clock: VirtualClock) -> None:
+    told = Recorded()
+    script = Script(OSError, 7)
+    function = retry(with_max_retries(ConstantBackOff(5), 3))(lambda: script())
+    with set_default_hooks(on_attempt=told), set_default_token(CancellationToken()), no_wait():
+        assert function() == 7
+        with set_active(False):
+            assert function() == 7
+    assert (len(told.calls), now()) == (2, 0)
+    assert function() == 7
+    assert len(told.calls) == 2
+
+
+def test_threads_that_change_settings_at_once_leave_them_whole() -> None:
+    def change() -> None:
+        for _ in range(50):
+            set_default_hooks(on_success=len)
+            set_active(False)
+            set_default_token(CancellationToken())
+            set_default_token(None)
+            set_active(True)
+            set_default_hooks()
+
+    threads = [threading.Thread(target=change) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert is_active()
+    script = Script(OSError, 7)
+    assert retry(ZeroBackOff())(lambda: script())() == 7
