@@ -88,6 +88,7 @@ class Options:
         calls_hooks: Whether functions of the user are called between attempts: hooks, ``notify``,
             ``until`` or ``retry_if``.
         can_cut: Whether something may cut an attempt of a coroutine: a token or a limit of time.
+        limits_time: Whether a limit of time counts from the start of the first attempt.
         starts_early: Whether a run in a thread begins before the first attempt, not after its
             failure: if there are hooks to call, a circuit breaker to ask, or a deadline whose clock
             has to be compared.
@@ -112,6 +113,7 @@ class Options:
     is_off: bool = False
     calls_hooks: bool = False
     can_cut: bool = False
+    limits_time: bool = False
     starts_early: bool = False
     attempts_at_once: range | None = None
     on: Any = Exception
@@ -174,8 +176,9 @@ class Options:
                 self._use_on(value)
             elif name in _CALLED_BETWEEN_ATTEMPTS and checked is not None:
                 self.calls_hooks = self.starts_early = True
-            elif name in ("timeout", "attempt_timeout"):
-                self.can_cut = True
+            elif name in ("timeout", "attempt_timeout", "max_elapsed_time"):
+                self.can_cut = self.can_cut or name != "max_elapsed_time"
+                self.limits_time = self.limits_time or name != "attempt_timeout"
             elif name == "breaker":
                 self.starts_early = True
         if self.until is not None and self.retry_if is not None:
@@ -247,11 +250,6 @@ class Options:
     def judges_results(self) -> bool:
         """Whether ``until`` or ``retry_if`` is given."""
         return self.until is not None or self.retry_if is not None
-
-    @property
-    def limits_time(self) -> bool:
-        """Whether a limit of time counts from the start of the first attempt."""
-        return self.timeout is not None or self.max_elapsed_time is not None
 
     def start_of_limits(self) -> float | None:
         """Return the current time, if a limit of time counts from it; else None."""
