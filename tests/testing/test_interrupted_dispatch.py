@@ -43,7 +43,7 @@ class Scene:
 
     @classmethod
     def clock_of_its_own(cls) -> VirtualClock:
-        return VirtualClock(auto=cls.auto, one_at_a_time=cls.one_at_a_time, settle_timeout=2)
+        return VirtualClock(auto=cls.auto, one_at_a_time=cls.one_at_a_time, settle_timeout=20)
 
     def note(self, name: str) -> None:
         # Without a call into the package: an interrupt in a callback that has begun ends it.
