@@ -183,11 +183,15 @@ def _wrapper_for(function: object) -> Callable[[Operation, str, Options], Any]:
     import inspect
 
     for kind in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its code
-        if inspect.iscoroutinefunction(kind):
+        is_coroutine = inspect.iscoroutinefunction(kind)
+        is_generator = inspect.isgeneratorfunction(kind)
+        if is_coroutine and is_generator:
+            return _function  # a mock with the spec of a plain function claims to be everything
+        if is_coroutine:
             return _coroutine_function
         if inspect.isasyncgenfunction(kind):
             return retried_async_generator
-        if inspect.isgeneratorfunction(kind):
+        if is_generator:
             return retried_generator
     return _function
 
