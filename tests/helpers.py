@@ -7,12 +7,14 @@ import re
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from backoff_ticker import AsyncTicker, CancellationToken, Ticker
+from backoff_ticker.retries._settings import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
 
     from backoff_ticker import Parker
 
@@ -42,6 +44,17 @@ def in_thread(function: Callable[..., Any], *args: Any) -> Future[Any]:
 
     threading.Thread(target=run, daemon=True).start()
     return future
+
+
+@contextmanager
+def attempts_tracked() -> Iterator[None]:
+    """Let retries keep track of their attempts, as once ``current_attempt`` has been imported."""
+    before = settings.tracks_attempts
+    settings.track_attempts()
+    try:
+        yield
+    finally:
+        settings.change("tracks_attempts", before)
 
 
 def readable_id(value: object) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+
+from tests.helpers import attempts_tracked
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -27,7 +30,8 @@ BLOCKS = [
 def test_a_block_of_the_docs_prints_what_it_says(code, capsys):
     for package in PEER.findall(code):
         pytest.importorskip(package)
-    exec(compile(code, "<docs>", "exec"), {"__name__": "__main__"})
+    with attempts_tracked() if "current_attempt" in code else nullcontext():
+        exec(compile(code, "<docs>", "exec"), {"__name__": "__main__"})
     printed = capsys.readouterr().out.splitlines()
     assert printed == EXPECTED.findall(code)
 

@@ -10,6 +10,8 @@ Files, each of which imports only from those above it:
 - ``_run``: the state of one run, and the one place that decides what follows a failure.
 - ``_final_error``, ``_attempt_scope``, ``_wait``: the error at the end, the scope that cuts an
   attempt of a coroutine, the wait between two attempts.
+- ``_attempt_context``, ``_current_attempt``: which attempt runs here; nobody keeps track of that
+  before the latter is imported.
 - ``_steps``: the order of attempts, hooks and waits, for runs with hooks and for loops.
 - ``_drivers``: what brings a run to its end, in a thread and in a coroutine.
 - ``_hedging``: the decisions of a hedged call.
@@ -25,6 +27,7 @@ no frame of it is referred to, so no reference cycle keeps an error alive.
 
 from __future__ import annotations
 
+from ._attempt_context import CurrentAttempt as CurrentAttempt
 from ._attempts import Attempt as Attempt, Attempts as Attempts, attempts as attempts
 from ._budget import RetryBudget as RetryBudget
 from ._call import retry_call as retry_call, retry_call_async as retry_call_async
@@ -45,4 +48,13 @@ from ._settings import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ._current_attempt import current_attempt as current_attempt
     from ._option_types import HedgeOptions as HedgeOptions, RetryOptions as RetryOptions
+else:
+
+    def __getattr__(name: str) -> object:
+        if name != "current_attempt":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from ._current_attempt import current_attempt  # from now on runs show their attempts
+
+        return current_attempt

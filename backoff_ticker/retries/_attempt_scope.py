@@ -47,6 +47,7 @@ class AttemptScope:
             by_token = self._token is not None and self._token.cancelled
             self._run.cut = error
             self._run.cut_for = StopReason.CANCELLED if by_token else self._by_time
+        self._run.cut_at = None
         return unmet
 
 
@@ -61,20 +62,34 @@ def attempt_scope(run: Run) -> AttemptScope | None:
         if token is None:
             return None
         return AttemptScope(run, token, token, StopReason.CANCELLED)
-    limits: list[tuple[float, StopReason | None]] = [*_limits(run, token)]
+    limits: list[tuple[float, StopReason | None]] = [*limits_of(run, token)]
     if limit is not None:
-        limits.append((run.clock.monotonic() + limit, None))
+        run.cut_at = run.clock.monotonic() + limit
+        limits.append((run.cut_at, None))
     when, reason = min(limits, key=_time_of)
     return AttemptScope(run, token, _derived(run, token, when), reason)
 
 
+def token_of_run(run: Run) -> CancellationToken:
+    """Return the one token for what all attempts call; it is cancelled when the run ends, too."""
+    if not run.tokens:
+        run.tokens.append(token_of_attempts(run))
+    token = run.tokens[0]  # if two threads have made one
+    if run.is_closed:
+        token.cancel()
+    return token
+
+
 def token_of_attempts(run: Run) -> CancellationToken:
-    """Return a token for what attempts call: cancelled with the run's token and by its timeout."""
-    limits = _limits(run, run.token)
+    """Return a new token for what attempts call.
+
+    It is cancelled with the run's token, and at the limits of time of the run.
+    """
+    limits = limits_of(run, run.token)
     return _derived(run, run.token, min(limits, key=_time_of)[0] if limits else None)
 
 
-def _limits(run: Run, token: CancellationToken | None) -> Sequence[tuple[float, StopReason]]:
+def limits_of(run: Run, token: CancellationToken | None) -> Sequence[tuple[float, StopReason]]:
     """Return when an attempt is cut, on the run's clock, and why the run then ends."""
     limits = []
     if token is not None and token.deadline is not None:

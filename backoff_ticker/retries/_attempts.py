@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .._validation import counted, whole_repr
-from ._attempt_scope import attempt_scope, token_of_attempts
+from ._attempt_context import enter_run, leave_run
+from ._attempt_scope import attempt_scope, token_of_run
 from ._error_chain import set_link
 from ._final_error import take_final_error
 from ._options import LOOP_OPTIONS, Options
@@ -86,7 +87,6 @@ class Attempts:
         "_options",
         "_run",
         "_steps",
-        "_token",
     )
 
     def __init__(self, options: Options) -> None:
@@ -94,7 +94,6 @@ class Attempts:
         self._run: Run | None = None
         self._steps: Steps | None = None
         self._open: Attempt | None = None
-        self._token: CancellationToken | None = None
         self._asynchronous = False
         self._is_raised = False
         self._is_used = False
@@ -119,7 +118,11 @@ class Attempts:
                 options = self._options.under_settings()
             run = Run(options or _OFF, _NAME)
             run.awaits = asynchronous
-            self._steps = Steps(run)
+            try:
+                enter_run(run)
+                self._steps = Steps(run)
+            finally:
+                leave_run(run)
             self._run = run
             self._asynchronous = asynchronous
         elif self._is_used or self._asynchronous != asynchronous:
@@ -133,11 +136,12 @@ class Attempts:
     def __next__(self) -> Attempt:
         steps = self._used(asynchronous=False)
         try:
+            self._enter_run()
             steps.advance(EnterManager)
             while steps.refuse_attempt():
                 steps.advance()
         finally:
-            self._close()
+            self._leave_run()
         if steps.step is END:
             self._end()
             raise StopIteration
@@ -149,11 +153,12 @@ class Attempts:
     async def __anext__(self) -> Attempt:
         steps = self._used(asynchronous=True)
         try:
+            self._enter_run()
             await steps.advance_async(EnterManager)
             while steps.refuse_attempt():
                 await steps.advance_async()
         finally:
-            self._close()
+            self._leave_run()
         if steps.step is END:
             self._end()
             raise StopAsyncIteration
@@ -196,20 +201,17 @@ class Attempts:
             set_link(final, "__context__", context)
             del final, context
 
-    def _close(self) -> None:
-        """If the run has ended, cancel the token that attempts passed to what they called."""
-        assert self._steps is not None  # noqa: S101 - begun
-        if self._token is not None and self._steps.step is END:
-            self._token.cancel()
+    def _enter_run(self) -> None:
+        assert self._run is not None  # noqa: S101 - begun
+        enter_run(self._run)
 
-    def _token_of_run(self) -> CancellationToken:
+    def _leave_run(self) -> None:
+        """Show no attempt any more; if the run has ended, cancel the token of its attempts."""
         assert self._run is not None  # noqa: S101 - begun
         assert self._steps is not None  # noqa: S101
-        if self._token is None:
-            self._token = token_of_attempts(self._run)
-            if self._steps.step is END:
-                self._token.cancel()
-        return self._token
+        leave_run(self._run)
+        if self._steps.step is END:
+            self._run.close()
 
 
 class Attempt:
@@ -262,7 +264,7 @@ class Attempt:
 
         Thread safety: read it in the block; the token may be used in any thread.
         """
-        return self._attempts._token_of_run()
+        return token_of_run(self._run)
 
     def set_result(self, value: object) -> None:
         """Set the value that ``until`` or ``retry_if`` gets; the last call counts.
@@ -336,12 +338,14 @@ class Attempt:
         asynchronous = self._attempts._asynchronous
         advance = self._steps.finish_unawaited if asynchronous else self._steps.advance
         try:
+            self._attempts._enter_run()
             advance()
             if self._steps.refuse_attempt():
                 advance()
-        finally:
-            self._attempts._close()
-        self._begin_block()
+            self._begin_block()
+        except BaseException:
+            self._attempts._leave_run()
+            raise
         return self
 
     def __exit__(
@@ -361,18 +365,20 @@ class Attempt:
                 return False  # the interrupt that ended the block propagates by itself
             raise
         finally:
-            self._attempts._close()
+            self._attempts._leave_run()
         return self._swallows(error)
 
     async def __aenter__(self) -> Self:
         self._enter()
         try:
+            self._attempts._enter_run()
             await self._steps.advance_async()
             if self._steps.refuse_attempt():
                 await self._steps.advance_async()
-        finally:
-            self._attempts._close()
-        self._begin_block()
+            self._begin_block()
+        except BaseException:
+            self._attempts._leave_run()
+            raise
         return self
 
     async def __aexit__(
@@ -389,5 +395,5 @@ class Attempt:
                 return False
             raise
         finally:
-            self._attempts._close()
+            self._attempts._leave_run()
         return self._swallows(error)

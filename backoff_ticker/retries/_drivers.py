@@ -16,6 +16,7 @@ from __future__ import annotations
 from types import CoroutineType
 
 from ..waiting import CHECKPOINT_EVERY, checkpoint
+from ._attempt_context import begin_attempt, enter_run, leave_run
 from ._attempt_scope import attempt_scope
 from ._final_error import result_of, result_of_async
 from ._no_wait import active_no_wait
@@ -91,10 +92,11 @@ def drive(
     error: Any = run.error  # of the last attempt, if attempts were made already
     run.args, run.kwargs = args, kwargs
     try:
+        enter_run(run)
         if run.options.calls_hooks:
             return _perform_steps(run, operation, args, kwargs)
         if error is None:
-            run.attempts += 1
+            begin_attempt(run)
             error = _attempt(run, operation, args, kwargs)
         while error is not None:
             reason: Any = run.after_failure(error)
@@ -103,12 +105,14 @@ def drive(
             if reason is not None:
                 run.end(reason)
                 return result_of(run)
-            run.attempts += 1
+            begin_attempt(run)
             error = _attempt(run, operation, args, kwargs)
         return run.succeeded()
     finally:
         run.error = error = None  # its traceback refers to this frame: a reference cycle
         run.refund()
+        leave_run(run)
+        run.close()
 
 
 async def drive_async(
@@ -122,10 +126,11 @@ async def drive_async(
     error: Any = run.error
     run.args, run.kwargs = args, kwargs
     try:
+        enter_run(run)
         if run.options.calls_hooks:
             return await _perform_steps_async(run, operation, args, kwargs)
         if error is None:
-            run.attempts += 1
+            begin_attempt(run)
             error = await _attempt_async(run, operation, args, kwargs)
         while error is not None:
             reason: Any = run.after_failure(error)
@@ -138,12 +143,14 @@ async def drive_async(
             if reason is not None:
                 run.end(reason)
                 return await result_of_async(run)
-            run.attempts += 1
+            begin_attempt(run)
             error = await _attempt_async(run, operation, args, kwargs)
         return run.succeeded()
     finally:
         run.error = error = None  # as above
         run.refund()
+        leave_run(run)
+        run.close()
 
 
 async def _answer(run: Run, awaiting: Any) -> StopReason | None:

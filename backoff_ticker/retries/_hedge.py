@@ -5,6 +5,8 @@ from __future__ import annotations
 from .._errors import Permanent
 from ..channels import Channel, select_async
 from ..waiting import cancelled_error, checkpoint, current_loop
+from ._attempt_context import show_attempt
+from ._attempt_scope import token_of_attempts
 from ._final_error import result_of_async
 from ._hedging import CUT_FOR, MAX_ATTEMPTS, Hedging
 from ._operation import is_awaitable, name_of, not_awaitable, require_operation
@@ -100,6 +102,7 @@ async def hedge_call_async(
         await tasks.cancel_rest()
     finally:
         tasks.refund()
+        run.close()
     return result
 
 
@@ -192,29 +195,39 @@ class _Tasks:
     def launch(self) -> None:
         """Start an attempt."""
         run = self._run
-        task = current_loop().create_task(self._attempt(), name=f"{run.name}, {run.attempts}")
+        task = current_loop().create_task(
+            self._attempt(run.attempts), name=f"{run.name}, {run.attempts}"
+        )
         self.running.add(task)
         task.add_done_callback(self._note_end)
 
-    async def _attempt(self) -> Any:
+    async def _attempt(self, number: int) -> Any:
         breaker = self._run.options.breaker
         if breaker is None:
-            return await self._call()
+            return await self._call(number)
         ticket = breaker.allow()
         try:
-            result = await self._call()
+            result = await self._call(number)
         except BaseException as error:
             breaker.record(ticket, error)
             raise
         breaker.record(ticket)
         return result
 
-    async def _call(self) -> Any:
+    async def _call(self, number: int) -> Any:
         self._calls += 1
-        awaitable = self._operation()
-        if not is_awaitable(awaitable):
-            raise Permanent(not_awaitable(self._run.name, awaitable))
-        return await awaitable
+        run = self._run
+        token = token_of_attempts(run) if run.is_tracked else None
+        try:
+            if token is not None:
+                show_attempt(run, number, token)
+            awaitable = self._operation()
+            if not is_awaitable(awaitable):
+                raise Permanent(not_awaitable(run.name, awaitable))
+            return await awaitable
+        finally:
+            if token is not None:
+                token.cancel()
 
     def _note_end(self, task: asyncio.Task[Any]) -> None:
         self.running.discard(task)

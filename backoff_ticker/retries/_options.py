@@ -223,6 +223,8 @@ class Options:
         """
         if not settings.active:
             return None
+        if not settings.has_defaults:
+            return self
         version = settings.version
         made = self._with_defaults
         if made is None or made[0] is not version:

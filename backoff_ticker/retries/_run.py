@@ -22,6 +22,7 @@ from ._no_wait import SkippingClock, active_no_wait, fewest_attempts
 from ._operation import NO_KWARGS, close_unawaited
 from ._options import Awaiting
 from ._outcome import Outcome, StopReason
+from ._settings import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,6 +77,12 @@ class Run:
         token: Cancels the run: the given one, combined with that of the policy.
         skipping: The clock that skips waits, inside ``no_wait()``; else None.
         always_waits: Whether a ``delay`` of 0 is a wait as well: waits are skipped, or timed.
+        is_tracked: Whether its attempts are shown to ``current_attempt()``.
+        current: The ``CurrentAttempt`` that is shown, if any.
+        outer: What was shown before.
+        tokens: The token that attempts passed to what they called, if one was asked for.
+        is_closed: Whether that token is cancelled, because the run has ended.
+        cut_at: When ``attempt_timeout`` cuts the attempt that runs, if it does.
         cut: The ``asyncio.CancelledError`` that cut the last attempt: it shows where.
         cut_for: Why the run ends after that cut; None: ``attempt_timeout`` cut the attempt.
         ticket: What the circuit breaker gave the attempt of a loop that is under way.
@@ -89,6 +96,9 @@ class Run:
         reason: Why it ended; None before.
     """
 
+    current: Any
+    outer: Any
+
     __slots__ = (
         "_chosen",
         "_poll",
@@ -98,7 +108,9 @@ class Run:
         "awaits",
         "began",
         "clock",
+        "current",
         "cut",
+        "cut_at",
         "cut_for",
         "deadline",
         "delay",
@@ -107,19 +119,23 @@ class Run:
         "failed_component",
         "failing_component",
         "failure",
+        "is_closed",
         "is_paid",
+        "is_tracked",
         "is_waiting",
         "kwargs",
         "last_start",
         "max_attempts",
         "name",
         "options",
+        "outer",
         "policy",
         "reason",
         "result",
         "skipping",
         "ticket",
         "token",
+        "tokens",
         "waited",
     )
 
@@ -165,14 +181,16 @@ class Run:
         self.awaits: bool = False
         self.waited: float = 0.0
         self.delay: float = 0.0
-        self.is_waiting: bool = False
-        self.is_paid: bool = False
+        self.is_waiting = self.is_paid = self.is_closed = False
         self.error: Any = None
         self.result: Any = None
+        self.is_tracked: bool = settings.tracks_attempts
+        self.current = self.outer = None
+        self.tokens: list[CancellationToken] = []
         self.cut: BaseException | None = None
+        self.cut_at: float | None = None
         self.cut_for: StopReason | None = None
-        self.failing_component: str = ""
-        self.failed_component: str = ""
+        self.failing_component = self.failed_component = ""
         self.failure: Exception | None = None
         self.reason: StopReason | None = None
         self.ended: float = 0.0
@@ -287,6 +305,8 @@ class Run:
         if error.__class__ is NoResult:
             if error is REFUSED:
                 self.attempts -= 1
+                if self.current is not None:
+                    self.current.number = self.attempts
                 return self.limit_reached(self.now()) or StopReason.CANCELLED
             if self.cut_for is not None:
                 return self.cut_for
@@ -515,6 +535,17 @@ class Run:
         if self.is_paid and self.options.budget is not None:
             self.is_paid = False
             self.options.budget.release()
+
+    def close(self) -> None:
+        """Cancel the token of the attempts: the run has ended, or nobody goes on with it.
+
+        A context may show an attempt of it for long, and so hold the run: it holds nothing then.
+        """
+        self.is_closed = True
+        self.result = self.current = self.outer = None
+        self.args, self.kwargs = (), NO_KWARGS
+        for token in self.tokens:
+            token.cancel()
 
     def end(self, reason: StopReason) -> None:
         """Store why the run ended, and when."""

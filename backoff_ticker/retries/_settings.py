@@ -33,23 +33,34 @@ class Settings:
         active: Whether functions are retried at all.
         hooks: The default hooks, by the name of the option.
         token: The default token.
+        tracks_attempts: Whether runs show their attempts to ``current_attempt()``.
         version: Another object after each change: who computed something of these, can tell.
     """
 
-    __slots__ = ("active", "hooks", "in_use", "token", "version")
+    __slots__ = ("active", "hooks", "in_use", "token", "tracks_attempts", "version")
 
     def __init__(self) -> None:
         self.in_use: bool = False
         self.active: bool = True
         self.hooks: Mapping[str, Hooks] = {}
         self.token: CancellationToken | None = None
+        self.tracks_attempts: bool = False
         self.version: object = None
 
     def change(self, name: str, value: object) -> None:
         """Change the setting ``name``."""
         setattr(self, name, value)
         self.version = object()
-        self.in_use = not self.active or bool(self.hooks) or self.token is not None
+        self.in_use = not self.active or self.has_defaults or self.tracks_attempts
+
+    def track_attempts(self) -> None:
+        """Let runs show their attempts from now on."""
+        self.change("tracks_attempts", True)  # noqa: FBT003 - a setting and its value
+
+    @property
+    def has_defaults(self) -> bool:
+        """Whether there are default hooks or a default token."""
+        return bool(self.hooks) or self.token is not None
 
 
 settings = Settings()

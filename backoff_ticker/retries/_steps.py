@@ -17,6 +17,7 @@ import enum
 from functools import partial
 from types import AsyncGeneratorType, GeneratorType
 
+from ._attempt_context import begin_attempt
 from ._operation import close_unawaited, is_awaitable
 from ._options import Awaiting
 from ._outcome import StopReason
@@ -82,7 +83,7 @@ def _order(run: Run) -> Order:  # noqa: C901, PLR0912 - it is one order
     reason: Any
     try:
         while True:
-            run.attempts += 1
+            begin_attempt(run)
             if options.on_attempt is None:
                 error = yield ATTEMPT
             else:

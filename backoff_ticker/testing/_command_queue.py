@@ -3,6 +3,11 @@
 A thread that posts a command runs all commands that are queued, unless another thread is doing so;
 that thread then finds the new command, too. So a signal handler or a finalizer may post in the
 middle of any other command, in the very thread that runs it.
+
+An interrupt may come anywhere in the middle, too, and loses nothing: a command stays at the head of
+the queue until it is done, and a callback stays with whoever fires it until it begins. So a command
+may run twice, in part and then as a whole, and nothing comes in between but ``repair()``. Commands
+must bear that.
 """
 
 from __future__ import annotations
@@ -28,10 +33,11 @@ class CommandQueue:
 
     Args:
         dispatch: Acts upon the new state. Called with the lock, after commands have run. It may
-            call ``fire(callback)`` once.
+            call ``fire(callback)`` once, and again if an interrupt kept the callback from running.
         run_callback: Runs such a callback. Called without the lock.
         callback_ended: Told that the callback has returned, or the error that it raised.
-        repair: Restores the state after an interrupt in the middle of a command.
+        repair: Completes what an interrupt has cut short, before anything else is done. Called
+            with the lock; may be repeated.
 
     Attributes:
         commands: The queued commands.
@@ -54,6 +60,7 @@ class CommandQueue:
         self._run_callback = run_callback
         self._callback_ended = callback_ended
         self._repair = repair
+        self._unfinished = False
         self._observers: list[Callable[[], None]] = []
         self._callbacks: list[Callable[[], object]] = []
         self._firing_thread: int | None = None
@@ -82,30 +89,35 @@ class CommandQueue:
             try:  # entered before the lock is acquired: an interrupt may follow the acquire at once
                 if not lock.acquire(blocking=False):
                     return
+                if self._unfinished:
+                    self._repair()
+                self._unfinished = True
                 self._run_commands(here)
                 for observe in self._observers:
                     observe()
                 self._dispatch()
-            except Exception:
-                raise
-            except BaseException:  # an interrupt in the middle of a command
-                commands.append((self._repair, (), 0))
-                raise
+                self._unfinished = False
             finally:
-                if lock._is_owned():  # type: ignore[attr-defined]
+                try:  # no other call before: an interrupt after it would leave the lock
                     lock.release()
+                except RuntimeError:
+                    pass  # another thread has it
             if callbacks:
                 self._fire_callback()
 
     def _run_commands(self, here: int) -> None:
         while self.commands:
-            command, args, poster = self.commands.popleft()
+            command, args, poster = self.commands[0]
             try:
                 command(*args)
             except Exception as error:
+                self.commands.popleft()
                 if poster == here:
                     raise
                 self.errors.append(error)
+            else:
+                if self.commands:  # a signal handler may have forked
+                    self.commands.popleft()
 
     def unlock(self) -> None:
         """Release the lock if an interrupt left it locked here. Called before each wait."""
@@ -125,7 +137,8 @@ class CommandQueue:
         try:
             try:
                 # ATOMIC: no call between the `try` and the pop, so that an interrupt comes before
-                # both or after the pop: then the callback counts as ended.
+                # both or after the pop: then the callback counts as ended, and is fired again
+                # unless it has begun.
                 callback = self._callbacks.pop()
             except IndexError:
                 mine = False  # another thread runs it
@@ -142,8 +155,8 @@ class CommandQueue:
                 self.commands.append((self._end_callback, (error,), 0))
 
     def _end_callback(self, error: BaseException | None) -> None:
-        self.firing = False
         self._callback_ended(error)
+        self.firing = False
 
     @property
     def fires_here(self) -> bool:
@@ -193,5 +206,5 @@ class CommandQueue:
             self.query(lambda: self._forget_observer(observe))
 
     def _forget_observer(self, observe: Callable[[], None]) -> None:
-        if observe in self._observers:
+        while observe in self._observers:
             self._observers.remove(observe)

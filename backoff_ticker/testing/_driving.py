@@ -122,12 +122,13 @@ def auto_advance(kernel: Kernel) -> Iterator[None]:
             raise ClockUsageError("only the thread that entered a clock can drive it")
         driver.ident = threading.get_ident()
     driver.native = threading.get_native_id()
+    key = object()
     with counted(kernel, driver), kernel.interrupt.armed():
         try:
-            kernel.post(kernel.change_auto, 1)
+            kernel.post(kernel.begin_auto, key)
             yield
         finally:
-            kernel.post(kernel.change_auto, -1)
+            kernel.post(kernel.end_auto, key)
     raise_errors(kernel)
 
 

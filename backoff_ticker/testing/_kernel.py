@@ -25,14 +25,18 @@ Invariants:
 
 1. State changes only in commands, which the command queue runs one at a time, and in what follows
    from them (``_dispatch``). A participant's own thread does nothing but post a command and then
-   block on the lock ``turn``, which is released when its state becomes RUNNING.
+   block on the lock ``turn``, which ``_dispatch`` releases as its state becomes RUNNING.
 2. The command that ends a wait also queues the participant. So no thread is ever about to run
    without being counted, and "none can run" is exact: no real time is needed to find out.
 3. Time moves only while no member is QUEUED or RUNNING, no command is queued, time is not frozen,
    no tracked function is still expected, and no callback runs. The current time is exactly the time
    of the timer that fires.
 4. Callbacks run one after the other and without the lock, so they may call the clock.
-5. With ``one_at_a_time`` at most one member is RUNNING, except while a stalled one shares its turn
+5. An interrupt in the middle of a command or of ``_dispatch`` loses nothing. Each change is noted
+   by one store (a state, a queue, a timer that is still pending) before anything else goes, and
+   whoever runs commands next completes it: ``_repair``, the command again, ``_dispatch`` again. A
+   command runs twice only before ``_dispatch``, while whoever it makes wait cannot have gone on.
+6. With ``one_at_a_time`` at most one member is RUNNING, except while a stalled one shares its turn
    and while an interrupt is being handled.
 
 Members are the participants that time waits for. A thread that drives the clock manually is none, a
@@ -115,9 +119,10 @@ class Step:
         participant: The driver, if it is a member; it does not count meanwhile.
         fired: How many timers have fired.
         error: The error that ended it.
+        over: Whether it has ended.
     """
 
-    __slots__ = ("error", "finish", "fired", "participant", "target", "what")
+    __slots__ = ("error", "finish", "fired", "over", "participant", "target", "what")
 
     def __init__(
         self,
@@ -132,6 +137,7 @@ class Step:
         self.participant: Participant | None = participant
         self.fired: int = 0
         self.error: BaseException | None = None
+        self.over: bool = False
 
     def outcome(self) -> int:
         """Return how many timers fired, or raise the error."""
@@ -185,7 +191,7 @@ class Kernel:
         self.run_queue: RunQueue = RunQueue(one_at_a_time=one_at_a_time)
         self.parking: Parking = Parking(start, self.run_queue, driver)
         self.commands: CommandQueue = CommandQueue(
-            self._dispatch, self._run_callback, self._callback_ended, self.run_queue.repair
+            self._dispatch, self._run_callback, self._callback_ended, self._repair
         )
         self.post: Callable[..., None] = self.commands.post
         self.query: Callable[[Callable[[], Any]], Any] = self.commands.query
@@ -193,7 +199,7 @@ class Kernel:
         self.settle_timer: SettleTimer = SettleTimer(settle_timeout, start)
         self.watchdog: Watchdog = Watchdog(self._post_look)
         self._step: Step | None = None
-        self._auto = 0
+        self._auto: dict[object, None] = {}
         self._frozen: dict[object, str] = {}
         self._expected: dict[object, str] = {}
         self._stall_detector = StallDetector()
@@ -290,13 +296,17 @@ class Kernel:
         """Undo ``expect(key)``."""
         self._expected.pop(key, None)
 
-    def change_auto(self, change: int) -> None:
-        """Count the nested blocks of auto-advance."""
-        self._auto += change
+    def begin_auto(self, key: object) -> None:
+        """Let time advance on its own until ``end_auto(key)``."""
+        self._auto[key] = None
+
+    def end_auto(self, key: object) -> None:
+        """Undo ``begin_auto(key)``."""
+        self._auto.pop(key, None)
 
     def begin_step(self, step: Step) -> None:
         """Begin a step, unless one is under way."""
-        if self._step is None:
+        if self._step is None or self._step is step:
             self._step = step
             self.settle_timer.restart()
             if step.participant is not None:
@@ -310,14 +320,15 @@ class Kernel:
     def withdraw_step(self, step: Step) -> None:
         """End a step whose driver has stopped waiting."""
         if self._step is step:
-            self._step = None
-            self._conclude(step)
+            self._end_step(None)
 
     def _end_step(self, error: BaseException | None) -> None:
-        step, self._step = self._step, None
+        step = self._step
         if step is not None:
             step.error = error
+            step.over = True
             self._conclude(step)
+            self._step = None
 
     def _conclude(self, step: Step) -> None:
         if step.participant is not None:
@@ -336,7 +347,7 @@ class Kernel:
         """Close, in a forked child: no thread exists but the one that forked."""
         self.closed = True
         self.parking.closing = True
-        self._auto = 0
+        self._auto.clear()
         self._step = None
         self.driver.counted = False
         self.driver.state = State.RUNNING
@@ -351,10 +362,9 @@ class Kernel:
         """Give turns; when no participant can run, move the time to the next timer and fire it."""
         commands, run_queue, parking = self.commands, self.run_queue, self.parking
         queue, running = run_queue.queue, run_queue.running
-        while not commands.firing:
-            while queue and not (run_queue.one_at_a_time and running):
-                run_queue.run_next()
-            if running or self._frozen or self._expected or commands.commands:
+        while True:
+            run_queue.give_turns(paused=commands.firing)
+            if commands.firing or running or self._frozen or self._expected or commands.commands:
                 break
             timer, horizon = parking.timers.first(), self._horizon()
             if run_queue.external and not self._all_external_are_quiet(horizon):
@@ -365,15 +375,19 @@ class Kernel:
                 if self._come_to_rest():
                     continue
                 break
-            parking.timers.pop()
-            target = timer.take()
-            if target is None:
-                continue  # cancelled by another thread since first(): time must not move for it
+            sleeper = timer.sleeper
             self._reach(timer)
-            if isinstance(target, Participant):
-                parking.end_wait(target, timed_out=True)
+            if sleeper is None:
+                commands.fire(timer.fire)  # the loop goes on once the callback has ended
             else:
-                commands.fire(target)  # the loop goes on once the callback has ended
+                parking.end_wait(sleeper, timed_out=True)
+
+    def _repair(self) -> None:
+        """Complete what an interrupt has cut short, other than a command; may be repeated."""
+        self.run_queue.repair()
+        self.parking.repair()
+        if self._step is not None and self._step.over:
+            self._end_step(self._step.error)
 
     def _horizon(self) -> int | float | None:
         """Return how far time may go, in nanoseconds; None: nothing may even fire."""
@@ -509,7 +523,7 @@ class Kernel:
     def _driver_delays_others(self) -> bool:
         """Whether the driver runs, with auto-advance, while others wait for time to go on."""
         others = len(self.run_queue.members) > 1 or self.parking.timers.first() is not None
-        return self._auto > 0 and others and self.driver in self.run_queue.running
+        return bool(self._auto) and others and self.driver in self.run_queue.running
 
     def _share_turn(self) -> None:
         """Also run the next participant: those that run may wait for a lock that it holds."""
@@ -527,7 +541,7 @@ class Kernel:
             target = timer.sleeper
             if timer.due > parking.now:
                 break
-            if target is not None and timer.cancel():
+            if target is not None:
                 self._reach(timer)
                 parking.end_wait(target, timed_out=True)
                 run_queue.run_next()
@@ -559,7 +573,7 @@ class Kernel:
         acts = run_queue.running or run_queue.queue or self.commands.firing
         acts = acts or any(works_inside_idle(one) for one in run_queue.external)
         delayed = self._expected or self._frozen
-        timers = self._auto > 0 and self.parking.timers.first() is not None
+        timers = bool(self._auto) and self.parking.timers.first() is not None
         return bool(acts or delayed or timers)
 
     def _driver_waits_elsewhere(self) -> bool:

@@ -173,9 +173,9 @@ def counted(kernel: Kernel, participant: Participant) -> Iterator[None]:
     if participant.counted:
         yield
         return
-    kernel.enter(participant)
-    wait_for_turn(kernel, participant)
     try:
+        kernel.enter(participant)
+        wait_for_turn(kernel, participant)
         yield
     finally:
         kernel.query(lambda: kernel.run_queue.leave(participant))  # done when the block is left
@@ -189,9 +189,12 @@ def waiting_externally(
     if participant is None or participant.state is State.EXTERNAL:
         yield
         return
-    kernel.post(kernel.run_queue.pause, participant, State.EXTERNAL, what)
+
+    def end() -> None:
+        kernel.post(kernel.run_queue.resume, participant)
+
     try:
+        kernel.post(kernel.run_queue.pause, participant, State.EXTERNAL, what)
         yield
     finally:
-        kernel.post(kernel.run_queue.resume, participant)
-        wait_for_turn(kernel, participant)
+        wait_for_turn(kernel, participant, end)

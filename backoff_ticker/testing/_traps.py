@@ -104,17 +104,19 @@ class Trap:
             return
         if self._match is not None and not self._match(*args):
             return
-        kernel.post(self._hold, Call(kernel, participant, args), participant)
-        wait_for_turn(kernel, participant)
+        call = Call(kernel, participant, args)
+        wait_for_turn(kernel, participant, lambda: kernel.post(self._hold, call, participant))
 
     def _hold(self, call: Call, participant: Participant) -> None:
         """Hold a call, unless the trap has been closed; a command of the kernel."""
+        run_queue = self._kernel.run_queue
         if self not in self._traps:
-            participant.grant()
+            run_queue.let_go_on(participant)
             return
-        self._kernel.run_queue.pause(participant, State.HELD, f"a trap of {self.kind}()")
-        self._held.append(call)
-        self._calls.append(call)
+        run_queue.pause(participant, State.HELD, f"a trap of {self.kind}()")
+        if call not in self._held:  # else this is repeated after an interrupt
+            self._calls.append(call)
+            self._held.append(call)
         if self._on_call is not None:
             self._on_call()
 

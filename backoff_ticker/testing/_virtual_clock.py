@@ -203,7 +203,11 @@ class VirtualClock:
         what = f"call of {name_of(callback)}"
         timers = self._parking.timers
         timer = VirtualTimer(when, self._parking.next_order(), callback, timers, what)
-        kernel.post(timers.push, timer)
+        try:
+            kernel.post(timers.push, timer)
+        except BaseException:
+            timer.cancel()
+            raise
         return timer
 
     def parker(self, what: str = "") -> VirtualParker:
@@ -433,11 +437,11 @@ class VirtualClock:
         kernel = self._kernel
         kernel.check_not_in_callback("external()")
         key = object()
-        kernel.post(kernel.freeze_time, key, f"external({why!r})")
         participant = kernel.member_here()
         if participant is not None and asyncio._get_running_loop() is not None:
             participant = None  # the loop goes on running, and parks as usual
         try:
+            kernel.post(kernel.freeze_time, key, f"external({why!r})")
             with waiting_externally(kernel, participant, why):
                 yield
         finally:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import inspect
 import weakref
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,6 +26,7 @@ from backoff_ticker import (
     retry_call,
     retry_call_async,
 )
+from tests.helpers import attempts_tracked
 from tests.retries.hedges import InTurn, takes
 from tests.retries.scripts import Script
 
@@ -55,12 +57,13 @@ async def fail_async() -> Any:
     raise Failure
 
 
-@pytest.fixture(autouse=True)
-def _no_collector(clock: VirtualClock) -> Iterator[None]:
+@pytest.fixture(autouse=True, params=[False, True], ids=["", "tracked"])
+def _no_collector(clock: VirtualClock, request: pytest.FixtureRequest) -> Iterator[None]:
     Failure.made.clear()
     gc.collect()
     gc.disable()
-    yield
+    with attempts_tracked() if request.param else nullcontext():
+        yield
     gc.enable()
 
 

@@ -84,16 +84,20 @@ def test_a_lock_that_an_interrupt_left_is_released_before_a_wait(commands):
     assert in_thread(commands.query, lambda: "answered").result(PATIENCE) == "answered"
 
 
-def test_after_an_interrupt_in_a_command_the_state_is_repaired():
-    repaired = []
+def test_after_an_interrupt_the_state_is_repaired_and_the_command_repeated():
+    done, interrupts = [], [KeyboardInterrupt, SystemExit]
 
-    def interrupt():
-        raise KeyboardInterrupt
+    def command():
+        done.append("command")
+        if interrupts:
+            raise interrupts.pop()
 
-    commands = CommandQueue(*[lambda *_: None] * 3, lambda: repaired.append(True))
-    with pytest.raises(KeyboardInterrupt):
-        commands.post(interrupt)
-    assert commands.query(lambda: list(repaired)) == [True]
+    commands = CommandQueue(*[lambda *_: None] * 3, lambda: done.append("repair"))
+    for interrupt in (SystemExit, KeyboardInterrupt):
+        with pytest.raises(interrupt):
+            commands.post(command)
+    commands.post(done.append, "next")
+    assert done == ["command", "repair", "command", "repair", *["command"] * 2, "next"]
 
 
 def test_a_condition_that_fails_leaves_nothing_behind(commands):

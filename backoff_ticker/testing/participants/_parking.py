@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._errors import ParticipantAborted
 from ._participant import Participant, State
@@ -74,36 +74,34 @@ class Parking:
             order: Its order among the timers due at the same time; None: after all others.
             what: The name of the wait in reports.
         """
+        run_queue = self._run_queue
+        if participant.state is State.QUEUED or participant in run_queue.resuming:
+            return  # repeated after an interrupt: it waits no more
         participant.timed_out = False
         if participant.state is State.EXTERNAL:
             # A wait on the clock inside idle(): the participant is counted while it lasts.
-            self._run_queue.external.pop(participant, None)
+            run_queue.external.pop(participant, None)
             if participant.counted:
-                self._run_queue.running[participant] = None
+                run_queue.running[participant] = None
         if self.closing:
             participant.error = ParticipantAborted()
-            participant.grant()
-        elif self._is_over_already(participant, place):
-            participant.grant()
+            run_queue.let_go_on(participant)
+        elif participant.woken if place is None else place.permit:
+            run_queue.let_go_on(participant)
+            if place is None:
+                participant.woken = False
+            else:
+                place.permit = False
         elif when is not None and in_nanoseconds(when) <= self.now:
             self.move(self.now, when)
             participant.timed_out = True
             participant.polls += 1
             if participant.polls % POLLS_PER_TURN:
-                participant.grant()
+                run_queue.let_go_on(participant)
             else:
-                self._run_queue.yield_turn(participant)
+                run_queue.yield_turn(participant)
         else:
             self._begin_wait(participant, place, when, order, what)
-
-    @staticmethod
-    def _is_over_already(participant: Participant, place: ParkingPlace | None) -> bool:
-        """Consume a wake-up that came before the wait, if there was one."""
-        if place is None:
-            woken, participant.woken = participant.woken, False
-            return woken
-        permit, place.permit = place.permit, False
-        return permit
 
     def _begin_wait(
         self,
@@ -132,8 +130,10 @@ class Parking:
                 order = _LAST_OF_ALL + self.next_order()
             elif order is None:
                 order = self.next_order()
-            timer = VirtualTimer(when, order, participant, self.timers, what)
-            participant.timer = timer
+            timer: Any = participant.timer
+            if timer is None:  # else this is repeated after an interrupt
+                timer = VirtualTimer(when, order, participant, self.timers, what)
+                participant.timer = timer
             self.timers.push(timer)
 
     # Ending
@@ -160,36 +160,38 @@ class Parking:
         error: BaseException | None = None,
     ) -> None:
         """End a participant's wait, and queue it."""
-        self._detach(participant)
         participant.timed_out = timed_out
         participant.error = error
-        self.guests.pop(participant, None)
         if participant.counted:
             self._run_queue.append(participant)
         else:
-            participant.grant()
+            self._run_queue.let_go_on(participant)
+        self._detach(participant)
 
     def _detach(self, participant: Participant) -> None:
-        """Take a participant off its place and its timer."""
+        """Take a participant off its place and its timer. May be repeated."""
         self._run_queue.external.pop(participant, None)
-        place = participant.place
-        if place is not None:
-            place.participant = participant.place = None
+        self.guests.pop(participant, None)
         if participant.timer is not None:
             participant.timer.cancel()
             participant.timer = None
+        place = participant.place
+        if place is not None:
+            place.participant = participant.place = None
+
+    def repair(self) -> None:
+        """Complete ends of waits that an interrupt has cut short; may be repeated."""
+        for participant in [*self._run_queue.queue, *self._run_queue.resuming]:
+            self._detach(participant)
 
     def run_out_of_turn(self, participant: Participant) -> None:
         """Let a participant run after an interrupt has ended its wait."""
-        if participant.state is State.PARKED:
-            self._detach(participant)
+        self._detach(participant)
         self._run_queue.unqueue(participant)
-        self.guests.pop(participant, None)
         participant.error = None
         participant.state = State.RUNNING
         if participant.counted:
             self._run_queue.running[participant] = None
-        self._run_queue.repair()  # the interrupt may have come in the middle of a transition
 
     # The end of a participant
 
@@ -199,9 +201,9 @@ class Parking:
         self._detach(participant)
         self.progress += 1
         participant.state = State.ENDED
-        callbacks, participant.at_end = participant.at_end, []
-        for callback in callbacks:
-            callback()
+        while participant.at_end:
+            participant.at_end[0]()
+            del participant.at_end[0]
 
     def give_up_start(self, participant: Participant) -> None:
         """Forget a participant whose thread could not be started, unless the thread runs."""

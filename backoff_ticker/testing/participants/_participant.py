@@ -141,19 +141,6 @@ class Participant:
         self.stalled_at: int | None = None
         self.stalls: int = 0
 
-    def grant(self) -> None:
-        """Let its thread continue."""
-        break_select = self.break_select
-        try:
-            # ATOMIC: no call between the two, so no interrupt leaves the state RUNNING with
-            # ``turn`` still locked.
-            self.state = State.RUNNING
-            self.turn.release()
-        except RuntimeError:
-            pass  # granted already
-        if break_select is not None:
-            break_select()
-
     def __repr__(self) -> str:
         return f"<Participant {self.name!r} {self.state.value}>"
 

@@ -16,7 +16,8 @@ class RunQueue:
     Attributes:
         one_at_a_time: Whether a turn is given only while no participant has one.
         members: All counted participants.
-        queue: Those that wait for their turn.
+        queue: Those that wait for their turn: whose state is QUEUED.
+        resuming: Participants, counted or not, that go on without a turn of the queue.
         running: Those that have one.
         external: Those that wait for something other than the clock: threads inside ``idle()`` or
             ``external()``, parked event loops that watch file descriptors.
@@ -27,13 +28,20 @@ class RunQueue:
         self.one_at_a_time: bool = one_at_a_time
         self.members: dict[Participant, None] = {}
         self.queue: deque[Participant] = deque()
+        self.resuming: deque[Participant] = deque()
         self.running: dict[Participant, None] = {}
         self.external: dict[Participant, None] = {}
         self.turns_given: int = 0
 
     def clear(self) -> None:
         """Forget all participants."""
-        for known in (self.members, self.queue, self.running, self.external):
+        for known in (
+            self.members,
+            self.queue,
+            self.resuming,
+            self.running,
+            self.external,
+        ):
             known.clear()
 
     def enter(self, participant: Participant) -> None:
@@ -62,14 +70,22 @@ class RunQueue:
         self.unqueue(participant)
 
     def append(self, participant: Participant) -> None:
-        """Queue a participant for its next turn."""
-        participant.state = State.QUEUED
-        self.queue.append(participant)
+        """Queue a participant for its next turn, unless it is queued."""
+        if participant.state is not State.QUEUED:
+            # ATOMIC: no call between the two.
+            participant.state = State.QUEUED
+            self.queue.append(participant)
+
+    def let_go_on(self, participant: Participant) -> None:
+        """Let a participant go on, once the commands have run: its wait is over, or was none."""
+        if participant not in self.resuming:
+            self.resuming.append(participant)
 
     def unqueue(self, participant: Participant) -> None:
         """Take a participant off the queue."""
-        if participant in self.queue:
-            self.queue.remove(participant)
+        for queue in (self.queue, self.resuming):
+            if participant in queue:
+                queue.remove(participant)
 
     def pause(self, participant: Participant, state: State, what: str) -> None:
         """End the turn of a participant that is about to do something time does not wait for."""
@@ -86,8 +102,8 @@ class RunQueue:
         if participant.state in (State.HELD, State.EXTERNAL, State.DRIVING):
             self.external.pop(participant, None)
             self.append(participant)
-        else:
-            participant.grant()
+        elif participant.state is not State.QUEUED:
+            self.let_go_on(participant)
 
     def yield_turn(self, participant: Participant) -> None:
         """Let the queued participants run first, if there are any."""
@@ -95,19 +111,50 @@ class RunQueue:
             self.running.pop(participant, None)
             self.append(participant)
         else:
-            participant.grant()
+            self.let_go_on(participant)
 
     def repair(self) -> None:
-        """Queue again participants that an interrupted transition has lost."""
-        for one in self.members:
-            if one.state is State.QUEUED and one not in self.queue:
-                self.running.pop(one, None)
-                self.queue.append(one)
+        """Wake event loops that an interrupt kept from hearing of their turn; may be repeated."""
+        for one in list(self.running):
+            if one.break_select is not None:
+                one.break_select()
+
+    def give_turns(self, *, paused: bool) -> None:
+        """Let all go on that may; if ``paused``, none of the queue."""
+        while self.resuming:
+            self._resume_next()
+        if not paused:
+            while self.queue and not (self.one_at_a_time and self.running):
+                self.run_next()
 
     def run_next(self) -> None:
         """Give a turn to the participant that has been queued longest."""
-        participant = self.queue.popleft()
+        queue, running = self.queue, self.running
+        participant = queue[0]
         self.turns_given += 1
         participant.last_turn = self.turns_given
-        self.running[participant] = None
-        participant.grant()
+        break_select = participant.break_select
+        try:
+            # ATOMIC: no call until the lock is released: it has its turn, or is queued.
+            del queue[0]
+            running[participant] = None
+            participant.state = State.RUNNING
+            participant.turn.release()
+        except RuntimeError:
+            pass  # it was interrupted, and runs
+        if break_select is not None:
+            break_select()
+
+    def _resume_next(self) -> None:
+        resuming = self.resuming
+        participant = resuming[0]
+        break_select = participant.break_select
+        try:
+            # ATOMIC: as in run_next().
+            del resuming[0]
+            participant.state = State.RUNNING
+            participant.turn.release()
+        except RuntimeError:
+            pass  # it was interrupted, and runs
+        if break_select is not None:
+            break_select()

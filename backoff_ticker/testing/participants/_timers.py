@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from heapq import heapify, heappop, heappush
 from math import floor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ._participant import Participant
 
@@ -70,63 +70,67 @@ class VirtualTimer:
             return None
         return target if isinstance(target, Participant) else None
 
-    def take(self) -> Target | None:
-        """Return the target to exactly one caller, and None to every other."""
-        try:
-            return self._target.pop()
-        except IndexError:
-            return None
-
     def cancel(self) -> bool:
         """Prevent the call; True if this call prevented it. From any thread; never blocks."""
-        if self.take() is None:
+        try:
+            self._target.pop()
+        except IndexError:
             return False
-        self._heap.cancelled += 1  # a lost update only delays the next sweep
+        self._heap.spent += 1  # a lost update only delays the next sweep
         return True
+
+    def fire(self) -> None:
+        """Call the callback, unless it was cancelled; if an interrupt comes before, it is kept."""
+        self._heap.spent += 1
+        try:
+            # ATOMIC: no call from the look to the call of the callback.
+            target: Any = self._target[0]
+            del self._target[0]
+        except IndexError:
+            return
+        target()
 
 
 class TimerHeap:
     """A heap of timers, the next one first. Commands of the kernel use it, and nothing else does.
 
     Attributes:
-        cancelled: About how many of the timers are cancelled.
+        spent: About how many of the timers were fired or cancelled.
     """
 
-    __slots__ = ("_added", "_entries", "cancelled")
+    __slots__ = ("_added", "_entries", "spent")
 
     def __init__(self) -> None:
-        self.cancelled: int = 0
+        self.spent: int = 0
         self._added = 0  # a tie-breaker, so that timers are never compared
         self._entries: list[tuple[int, int, int, VirtualTimer]] = []
 
     def push(self, timer: VirtualTimer) -> None:
-        """Add a timer. Once most timers are cancelled, drop those."""
+        """Add a timer; one that is there may be added again. Once most are spent, drop those."""
         entries = self._entries
         self._added += 1
         heappush(entries, (timer.due, timer.order, self._added, timer))
-        if self.cancelled * 2 > len(entries):
-            self.cancelled = 0
-            entries[:] = [entry for entry in entries if entry[3].pending]
-            heapify(entries)
+        if self.spent * 2 > len(entries):
+            self.spent = 0
+            pending = [entry for entry in entries if entry[3].pending]
+            heapify(pending)
+            entries[:] = pending
 
     def first(self) -> VirtualTimer | None:
-        """Return the next timer that is not cancelled."""
+        """Return the next timer that is neither fired nor cancelled; drop those before it."""
         entries = self._entries
         while entries:
             timer = entries[0][3]
             if timer.pending:
                 return timer
             heappop(entries)
-            self.cancelled -= 1
+            self.spent -= 1
         return None
 
-    def pop(self) -> None:
-        """Remove the next timer."""
-        heappop(self._entries)
-
     def pending(self) -> list[VirtualTimer]:
-        """Return the timers that are not cancelled, in order."""
-        return [timer for _, _, _, timer in sorted(self._entries) if timer.pending]
+        """Return the timers that are neither fired nor cancelled, in order."""
+        timers = [timer for _, _, _, timer in sorted(self._entries) if timer.pending]
+        return list(dict.fromkeys(timers))
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -38,13 +38,14 @@ class _Notice:
     """Stands for the lock that ``notify()`` releases to end one wait.
 
     Attributes:
-        wake: Empty once the wait was ended; before, what to call.
+        over: Whether the wait was ended.
     """
 
-    __slots__ = ("wake",)
+    __slots__ = ("_wake", "over")
 
     def __init__(self, wake: Callable[[], object]) -> None:
-        self.wake: list[Callable[[], object]] = [wake]
+        self.over: bool = False
+        self._wake = wake
 
     def release(self) -> None:
         """End the wait.
@@ -52,11 +53,10 @@ class _Notice:
         Raises:
             RuntimeError: It was ended before.
         """
-        try:
-            wake = self.wake.pop()
-        except IndexError:
-            raise RuntimeError("a wait ends once") from None
-        wake()
+        if self.over:
+            raise RuntimeError("a wait ends once")
+        self._wake()  # again, by the next notify(), if this is interrupted
+        self.over = True
 
 
 def _wait(condition: Any, block: Callable[[Callable[[Any], None]], object]) -> bool:  # noqa: ANN401 - much of it is private
@@ -70,14 +70,14 @@ def _wait(condition: Any, block: Callable[[Callable[[Any], None]], object]) -> b
         saved.append(condition._release_save())
 
     try:
-        block(register)
+        woken = block(register)
     finally:
         if saved:
             condition._acquire_restore(saved[0])
         for notice in notices:
-            if notice.wake and notice in condition._waiters:
+            if not notice.over and notice in condition._waiters:
                 condition._waiters.remove(notice)
-    return not notices[0].wake
+    return woken is not False or notices[0].over
 
 
 def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:

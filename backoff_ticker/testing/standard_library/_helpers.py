@@ -73,8 +73,8 @@ class Absence:
     # Commands: whichever of the two runs second sees what the first has done.
 
     def _leave(self) -> None:
-        if self._ended:
-            self._participant.grant()
+        if self._ended and not self._began:
+            self._kernel.run_queue.let_go_on(self._participant)
         else:
             self._began = True
             self._kernel.run_queue.leave(self._participant)
@@ -83,7 +83,7 @@ class Absence:
         if not self._began:
             return
         if self._kernel.parking.closing:
-            self._participant.grant()  # its turn might never come
+            self._kernel.run_queue.let_go_on(self._participant)  # its turn might never come
         else:
             self._kernel.run_queue.enter(self._participant)
 
@@ -128,8 +128,8 @@ def _submitting(original: Callable[..., Any]) -> Callable[..., Any]:
             future: Future[Any] = original(executor, function, *args, **kwargs)
             return future
         key = object()
-        kernel.post(kernel.freeze_time, key, f"{name_of(function)} in a process pool")
         try:
+            kernel.post(kernel.freeze_time, key, f"{name_of(function)} in a process pool")
             future = original(executor, function, *args, **kwargs)
         except BaseException:
             kernel.post(kernel.unfreeze_time, key)
@@ -149,9 +149,9 @@ def _shutting_down(original: Callable[..., Any]) -> Callable[..., Any]:
     ) -> None:
         kernel = kernel_here()
         key = object()
-        if kernel is not None:
-            kernel.post(kernel.freeze_time, key, "the end of a process pool")
         try:
+            if kernel is not None:
+                kernel.post(kernel.freeze_time, key, "the end of a process pool")
             original(executor, wait, cancel_futures=cancel_futures)
         finally:
             if kernel is not None:

@@ -175,8 +175,9 @@ class LoopDriver:
             raise SettleTimeout(
                 f"{at(kernel.parking.now)}: an event loop never waits: {participant.name}"
             )
-        kernel.post(kernel.run_queue.yield_turn, participant)
-        wait_for_turn(kernel, participant)
+        wait_for_turn(
+            kernel, participant, lambda: kernel.post(kernel.run_queue.yield_turn, participant)
+        )
 
     def pending(self) -> list[tuple[float, str, str]]:
         """Return when the timers are due, what they call, and the name of the participant."""
@@ -217,9 +218,9 @@ class LoopDriver:
         with counted(kernel, participant):
             self.participant = participant
             participant.loop_tasks = self._tasks
-            for holder, what in self._holders.items():
-                kernel.post(kernel.freeze_time, holder, what)
             try:
+                for holder, what in self._holders.items():
+                    kernel.post(kernel.freeze_time, holder, what)
                 yield
             finally:
                 self.participant = participant.loop_tasks = None

@@ -1,0 +1,108 @@
+"""Which attempt runs here: a context variable that runs set, if anybody can ask for it.
+
+Nobody can before ``current_attempt`` was imported: ``settings.tracks_attempts`` says so, and a run
+looks at it once, when it begins.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+
+from ._attempt_scope import limits_of, token_of_run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..cancellation import CancellationToken
+    from ._run import Run
+
+
+class CurrentAttempt:
+    """An attempt, as ``current_attempt()`` shows it to what runs inside.
+
+    Example:
+        >>> from backoff_ticker import ZeroBackOff, current_attempt, retry
+        >>> @retry(ZeroBackOff(), timeout=60)
+        ... def fetch():
+        ...     attempt = current_attempt()
+        ...     if attempt.number < 2:
+        ...         raise ConnectionError
+        ...     return attempt
+        >>> fetch()
+        <CurrentAttempt 2 of fetch>
+
+    Thread safety: any thread may read it.
+
+    Attributes:
+        name: The ``__qualname__`` of the operation.
+        number: The number of the attempt, from 1.
+        waited: Seconds that the run has spent between attempts before this one.
+    """
+
+    __slots__ = ("_run", "_token", "name", "number", "waited")
+
+    def __init__(self, run: Run, number: int, token: CancellationToken | None = None) -> None:
+        self._run = run
+        self._token = token
+        self.name: str = run.name
+        self.number: int = number
+        self.waited: float = run.waited
+
+    @property
+    def time_left(self) -> float | None:
+        """Seconds until the first limit of time; None if there is none.
+
+        Limits are ``timeout``, the deadline of the token, and, in a coroutine, ``attempt_timeout``.
+        Once a limit has passed, it is 0.0.
+        """
+        run = self._run
+        limits = [when for when, _ in limits_of(run, run.token)]
+        if run.cut_at is not None and run.attempts == self.number:
+            limits.append(run.cut_at)
+        return max(0.0, min(limits) - run.clock.monotonic()) if limits else None
+
+    @property
+    def token(self) -> CancellationToken:
+        """A token for what the attempt calls.
+
+        It is cancelled with the run's token, when ``timeout`` is reached, and when the run ends.
+        All attempts of a run have the same token; in a hedged call each has its own.
+        """
+        return token_of_run(self._run) if self._token is None else self._token
+
+    def __repr__(self) -> str:
+        return f"<CurrentAttempt {self.number} of {self.name}>"
+
+
+_here: ContextVar[CurrentAttempt | None] = ContextVar("current_attempt", default=None)
+
+
+def attempt_here() -> CurrentAttempt | None:
+    """Return the innermost attempt around the caller."""
+    return _here.get()
+
+
+def begin_attempt(run: Run) -> None:
+    """Count an attempt that begins, and show it."""
+    run.attempts += 1
+    if run.is_tracked:
+        run.current = CurrentAttempt(run, run.attempts)
+        _here.set(run.current)
+
+
+def show_attempt(run: Run, number: int, token: CancellationToken) -> None:
+    """Show an attempt of a hedged call in its own task, or in a context of its own."""
+    _here.set(CurrentAttempt(run, number, token))
+
+
+def enter_run(run: Run) -> None:
+    """Begin to show the attempts of a run here, up to ``leave_run()``."""
+    if run.is_tracked:
+        run.outer = _here.get()
+        _here.set(run.current or run.outer)
+
+
+def leave_run(run: Run) -> None:
+    """Show what was shown before ``enter_run()``."""
+    # In the context of somebody else, who closes a coroutine, nothing of the run is shown.
+    if run.is_tracked and run.current is not None and _here.get() is run.current:
+        _here.set(run.outer)

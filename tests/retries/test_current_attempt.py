@@ -1,0 +1,485 @@
+"""``current_attempt()``: what runs inside an attempt knows which it is."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    ConstantBackOff,
+    CurrentAttempt,
+    DeadlineExceeded,
+    ZeroBackOff,
+    attempts,
+    current_attempt,
+    hedge_call_async,
+    retry,
+    retry_call,
+    retry_call_async,
+    set_active,
+)
+from backoff_ticker.testing import no_wait
+from tests.helpers import attempts_tracked
+from tests.retries.faces import BOTH, FOUR, SYNC, in_loop, on_faces
+from tests.retries.made_hooks import HOOKS, spanning
+from tests.retries.made_policies import at
+from tests.retries.scripts import Recorded, Script, Takes, now
+from tests.test_imports import run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from backoff_ticker.testing import VirtualClock
+
+
+@pytest.fixture(autouse=True)
+def _tracked() -> Iterator[None]:
+    with attempts_tracked():
+        yield
+    assert current_attempt() is None
+
+
+def here() -> CurrentAttempt:
+    """Return the current attempt, which is there."""
+    attempt = current_attempt()
+    assert attempt is not None
+    return attempt
+
+
+def seen_by(script_ends: int, seen: list[Any], look: Any) -> Script:
+    """Return an operation that looks each time it is called, and fails but for the last time."""
+
+    def step(answer: Any) -> Any:
+        seen.append(look())
+        return answer
+
+    answers: list[Any] = [OSError] * (script_ends - 1) + [7]
+    return Script(*[lambda answer=answer: step(answer) for answer in answers])
+
+
+def test_an_operation_knows_its_attempt(face: Any) -> None:
+    seen: list[Any] = []
+    script = seen_by(3, seen, lambda: (here().number, here().waited))
+    assert face.run(script, ConstantBackOff(5)) == 7
+    assert seen == [(1, 0), (2, 5), (3, 10)]
+    assert current_attempt() is None
+
+
+def test_an_attempt_stays_what_it_was(face: Any) -> None:
+    seen: list[CurrentAttempt] = []
+    face.run(seen_by(3, seen, here), ConstantBackOff(5))
+    assert [attempt.number for attempt in seen] == [1, 2, 3]
+    assert [attempt.waited for attempt in seen] == [0, 5, 10]
+    assert len({attempt.name for attempt in seen}) == 1
+    assert repr(seen[1]) == f"<CurrentAttempt 2 of {seen[0].name}>"
+
+
+@FOUR
+def test_hooks_and_predicates_see_the_attempt_that_they_are_about(face: Any) -> None:
+    seen: list[Any] = []
+
+    def noting(name: str, answer: Any = None) -> Any:
+        def note(*_: object) -> Any:
+            seen.append((name, here().number))
+            return answer
+
+        return note
+
+    hooks = {name: noting(name) for name in ("notify", *HOOKS)}
+    with pytest.raises(OSError):
+        face.run(
+            Script(OSError), ConstantBackOff(5), on=noting("on", True), max_attempts=2, **hooks
+        )
+    assert seen == [
+        ("on_attempt", 1),
+        ("on", 1),
+        ("notify", 1),
+        ("on_retry", 1),
+        ("on_attempt", 2),
+        ("on", 2),
+        ("on_give_up", 2),
+    ]
+    seen.clear()
+    face.run(Script(7), until=noting("until", True), on_success=noting("on_success"))
+    assert seen == [("until", 1), ("on_success", 1)]
+
+
+@BOTH
+def test_managers_policies_and_fallbacks_see_it(face: Any) -> None:
+    seen: list[Any] = []
+
+    class Looking:
+        def next_backoff(self) -> float:
+            seen.append(("policy", here().number))
+            return 5.0
+
+        def reset(self) -> None:
+            pass
+
+    class Manager:
+        def __enter__(self) -> None:
+            seen.append(("in", here().number))
+
+        def __exit__(self, *_: object) -> None:
+            seen.append(("out", here().number))
+
+    def fallback(outcome: Any) -> int:
+        seen.append(("fallback", here().number))
+        return 7
+
+    hook = lambda _: Manager()
+    assert face.run(Script(OSError), Looking(), on_attempt=hook, max_attempts=2, fallback=fallback)
+    assert seen == [
+        *[("in", 1), ("out", 1), ("policy", 1)],
+        *[("in", 2), ("out", 2), ("fallback", 2)],
+    ]
+
+
+@FOUR
+def test_nothing_is_seen_outside(face: Any) -> None:
+    for last in (7, OSError, KeyboardInterrupt):
+        script = Script(OSError, last)
+        try:
+            face.run(script, ConstantBackOff(5), max_attempts=2, **spanning([]))
+        except (OSError, KeyboardInterrupt):
+            pass
+        assert current_attempt() is None
+
+
+def test_nothing_is_seen_between_the_blocks_of_a_loop(clock: VirtualClock) -> None:
+    seen: list[Any] = []
+    for attempt in attempts(ConstantBackOff(5), on_attempt=lambda _: seen.append(here().number)):
+        seen.append(current_attempt())
+        with attempt:
+            assert here().number == attempt.number
+            assert here().token is attempt.token
+            if attempt.number < 2:
+                raise OSError
+        seen.append(current_attempt())
+    assert seen == [1, None, None, 2, None, None]
+    for attempt in attempts():
+        with attempt:
+            break
+    assert current_attempt() is None
+
+
+@FOUR
+def test_the_innermost_attempt_is_seen(face: Any) -> None:
+    seen: list[Any] = []
+
+    def outer() -> int:
+        seen.append(("outer", here().number))
+        inner = Script(OSError, lambda: seen.append(("inner", here().number)) or 7)
+        retry_call(inner, ZeroBackOff())
+        for attempt in attempts(ZeroBackOff()):
+            with attempt:
+                seen.append(("loop", here().number))
+                if attempt.number < 2:
+                    raise OSError
+        seen.append(("outer", here().number))
+        return 7
+
+    face.run(Script(OSError, OSError, outer), ConstantBackOff(5))
+    assert seen == [("outer", 3), ("inner", 2), ("loop", 1), ("loop", 2), ("outer", 3)]
+
+
+@BOTH
+def test_an_attempt_that_is_refused_is_seen_by_nobody(face: Any) -> None:
+    token, seen = CancellationToken(), Recorded()
+    with pytest.raises(Cancelled):
+        face.run(
+            Script(OSError),
+            ConstantBackOff(5),
+            token=token,
+            on_attempt=lambda outcome: outcome.attempts == 2 and token.cancel(),
+            on_give_up=lambda outcome: seen(outcome.attempts, here().number),
+        )
+    ((_, *told),) = seen.calls
+    assert told == [1, 1]
+
+
+# Threads, tasks, contexts
+
+
+def test_threads_see_it_in_a_copy_of_the_context(clock: VirtualClock) -> None:
+    seen: list[Any] = []
+
+    def look() -> None:
+        seen.append(current_attempt())
+
+    def operation() -> Any:
+        context = contextvars.copy_context()
+        for target in (look, lambda: context.run(look)):
+            thread = threading.Thread(target=target)
+            thread.start()
+            thread.join()
+        return here()
+
+    attempt = retry_call(operation)
+    assert seen == [None, attempt]
+
+
+def test_tasks_and_threads_of_a_coroutine_see_it(clock: VirtualClock) -> None:
+    async def look() -> Any:
+        await asyncio.sleep(1)
+        return current_attempt()
+
+    async def operation() -> Any:
+        task = asyncio.ensure_future(look())
+        return here(), await task, await asyncio.to_thread(current_attempt)
+
+    first, *others = in_loop(retry_call_async(operation))
+    assert others == [first, first]
+
+
+def test_tasks_side_by_side_have_each_their_own(clock: VirtualClock) -> None:
+    seen: list[Any] = []
+
+    @retry(ConstantBackOff(5))
+    async def fetch(name: str, fails: int) -> None:
+        await asyncio.sleep(1)
+        seen.append((name, here().number))
+        if here().number <= fails:
+            raise OSError
+
+    async def main() -> None:
+        await asyncio.gather(fetch("a", 2), fetch("b", 1), fetch("c", 0))
+        assert current_attempt() is None
+
+    in_loop(main())
+    assert sorted(seen) == [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2), ("c", 1)]
+
+
+def test_what_an_operation_sets_in_its_context_stays(clock: VirtualClock) -> None:
+    variable: contextvars.ContextVar[int] = contextvars.ContextVar("variable", default=0)
+
+    def operation() -> None:
+        variable.set(7)
+
+    retry_call(operation)
+    assert variable.get() == 7
+
+
+def test_who_closes_the_coroutine_of_another_context_sees_its_own_attempt(
+    clock: VirtualClock,
+) -> None:
+    async def endless() -> None:
+        await asyncio.sleep(3600)
+
+    async def main() -> None:
+        other = contextvars.copy_context()
+        left = retry_call_async(endless)
+        other.run(left.send, None)
+
+        async def closing() -> int:
+            number = here().number
+            left.close()
+            assert here().number == number
+            return number
+
+        assert await retry_call_async(closing) == 1
+        assert current_attempt() is None
+
+    in_loop(main())
+
+
+@pytest.mark.parametrize("kind", ["generator", "agenerator"])
+def test_a_generator_sees_it_until_its_first_item(clock: VirtualClock, kind: str) -> None:
+    seen: list[Any] = []
+
+    @retry(ConstantBackOff(5))
+    def generator() -> Any:
+        seen.append(here().number)
+        if here().number < 2:
+            raise OSError
+        yield 1
+        seen.append(current_attempt())
+        yield 2
+
+    @retry(ConstantBackOff(5))
+    async def agenerator() -> Any:
+        for item in generator.__wrapped__():  # type: ignore[attr-defined]
+            yield item
+
+    async def main() -> None:
+        async for _ in agenerator():
+            seen.append(current_attempt())
+
+    if kind == "generator":
+        for _ in generator():
+            seen.append(current_attempt())
+    else:
+        in_loop(main())
+    assert seen == [1, 2, None, None, None]
+
+
+# The time that is left
+
+
+@FOUR
+def test_the_time_left_is_that_of_the_nearest_limit(face: Any) -> None:
+    def timed(seconds: float) -> CancellationToken:
+        return CancellationToken(timeout=seconds)
+
+    for make, left in [
+        (dict, [None, None]),
+        (lambda: {"timeout": 20}, [18, 13]),
+        (lambda: {"token": timed(15)}, [13, 8]),
+        (lambda: {"timeout": 10, "token": timed(15)}, [8, 3]),
+        (lambda: {"timeout": 20, "token": timed(15)}, [13, 8]),
+        (lambda: {"max_elapsed_time": 100}, [None, None]),
+    ]:
+        seen: list[Any] = []
+        script = Script(
+            Takes(2, lambda: seen.append(here().time_left) or OSError),
+            lambda: seen.append(here().time_left) or 7,
+        )
+        face.run(script, ConstantBackOff(5), **make())
+        assert seen == left
+
+
+@on_faces("async call", "async decorator", "async loop", "async loop, async with")
+def test_the_limit_of_the_attempt_counts_too(face: Any) -> None:
+    seen: list[Any] = []
+    looks = [lambda: seen.append(here().time_left) or OSError] * 2
+    with pytest.raises(OSError):
+        face.run(
+            Script(*[Takes(3, look) for look in looks]),
+            ConstantBackOff(5),
+            attempt_timeout=10,
+            timeout=15,
+            max_attempts=2,
+            on_retry=lambda _: seen.append(here().time_left),
+        )
+    assert seen == [7, 12, 4]
+
+
+@BOTH
+def test_in_no_wait_the_time_that_was_skipped_is_gone(face: Any) -> None:
+    seen: list[Any] = []
+    with no_wait():
+        face.run(seen_by(2, seen, lambda: here().time_left), ConstantBackOff(5), timeout=20)
+    assert seen == [20, 15]
+
+
+@SYNC
+def test_a_limit_that_has_passed_leaves_no_time(face: Any) -> None:
+    seen: list[Any] = []
+    script = Script(Takes(30, lambda: seen.append(here().time_left) or 7))
+    assert face.run(script, timeout=20) == 7
+    assert seen == [0]
+
+
+# The token
+
+
+def test_the_token_is_one_for_all_attempts_and_cancelled_at_the_end(face: Any) -> None:
+    seen: list[Any] = []
+    face.run(seen_by(2, seen, lambda: (here().token, here().token.cancelled)), ConstantBackOff(5))
+    (first, early), (second, late) = seen
+    assert first is second
+    assert (early, late) == (False, False)
+    assert first.cancelled
+
+
+@FOUR
+def test_an_interrupt_cancels_the_token_too(face: Any) -> None:
+    seen: list[Any] = []
+    with pytest.raises(KeyboardInterrupt):
+        face.run(Script(lambda: seen.append(here().token) or KeyboardInterrupt))
+    assert seen[0].cancelled
+
+
+@BOTH
+def test_the_token_is_cancelled_with_that_of_the_run(face: Any) -> None:
+    token, seen = CancellationToken(), []
+
+    def operation() -> Any:
+        seen.append(here().token)
+        token.cancel("shutdown")
+        seen.append(here().token.cause)
+        return OSError
+
+    with pytest.raises(Cancelled):
+        face.run(Script(operation), ConstantBackOff(5), token=token)
+    assert seen[1] == "shutdown"
+    assert seen[0].cancelled
+
+
+@SYNC
+def test_the_token_is_cancelled_by_the_timeout(face: Any) -> None:
+    def operation() -> Any:
+        assert here().token.wait(100)
+        return OSError
+
+    with pytest.raises(DeadlineExceeded):
+        face.run(Script(operation), ConstantBackOff(5), timeout=20)
+    assert now() == 20
+
+
+def test_the_token_of_a_run_that_has_ended_is_cancelled(clock: VirtualClock) -> None:
+    assert retry_call(here).token.cancelled
+
+
+# Hedges
+
+
+def test_each_hedged_attempt_has_a_number_and_a_token_of_its_own(clock: VirtualClock) -> None:
+    seen: list[CurrentAttempt] = []
+
+    async def operation() -> int:
+        attempt = here()
+        seen.append(attempt)
+        assert not attempt.token.cancelled
+        await asyncio.sleep(10 if attempt.number == 1 else 1)
+        assert here() is attempt
+        return attempt.number
+
+    assert in_loop(hedge_call_async(operation, ConstantBackOff(2))) == 2
+    assert [attempt.number for attempt in seen] == [1, 2]
+    assert seen[0].token is not seen[1].token
+    assert all(attempt.token.cancelled for attempt in seen)
+
+
+def test_the_token_of_a_hedged_attempt_is_cancelled_by_the_timeout(clock: VirtualClock) -> None:
+    seen: list[Any] = []
+
+    async def operation() -> int:
+        token = here().token
+        at(clock, 5, lambda: seen.append(token.cancelled))
+        await asyncio.sleep(60)
+        return 7
+
+    with pytest.raises(DeadlineExceeded):
+        in_loop(hedge_call_async(operation, ConstantBackOff(100), timeout=5))
+    assert seen in ([True], [False])
+
+
+# Who does not ask
+
+
+def test_while_retries_are_off_there_is_no_attempt(clock: VirtualClock) -> None:
+    with set_active(False):
+        assert retry_call(current_attempt) is None
+
+
+def test_attempts_are_not_tracked_before_somebody_can_ask() -> None:
+    script = """
+from backoff_ticker import CurrentAttempt, attempts, retry_call
+from backoff_ticker.retries._settings import settings
+seen = [settings.in_use]
+def operation():
+    from backoff_ticker import current_attempt
+    seen.append(current_attempt() is not None)
+    seen.append(settings.in_use)
+retry_call(operation)
+retry_call(operation)
+print(json.dumps(seen))
+"""
+    assert run(script) == [False, False, True, True, True]
