@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import wraps
+from functools import partial, wraps
 from types import CoroutineType
 
 from .._validation import safe_repr
@@ -182,18 +182,28 @@ def _decorated(function: Any, options: Options) -> Any:
 def _wrapper_for(function: object) -> Callable[[Operation, str, Options], Any]:
     import inspect
 
+    if _is_mock_of_function(function):
+        return _function
     for kind in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its code
-        is_coroutine = inspect.iscoroutinefunction(kind)
-        is_generator = inspect.isgeneratorfunction(kind)
-        if is_coroutine and is_generator:
-            return _function  # a mock with the spec of a plain function claims to be everything
-        if is_coroutine:
+        if inspect.iscoroutinefunction(kind):
             return _coroutine_function
         if inspect.isasyncgenfunction(kind):
             return retried_async_generator
-        if is_generator:
+        if inspect.isgeneratorfunction(kind):
             return retried_generator
     return _function
+
+
+def _is_mock_of_function(function: Any) -> bool:
+    """Return whether it is a mock with the spec of a function that is not a coroutine function.
+
+    To ``inspect`` such a mock is a coroutine function and a generator at once, and its questions
+    would be among the calls that the mock has recorded.
+    """
+    while issubclass(type(function), partial):
+        function = function.func
+    code = getattr(function, "__code__", None)
+    return code is not None and type(getattr(code, "co_flags", 0)) is not int
 
 
 def _function(function: Operation, name: str, options: Options) -> Any:
