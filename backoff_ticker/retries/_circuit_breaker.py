@@ -360,7 +360,10 @@ class CircuitBreaker(ProcessBound):
         elif answer.error is None:
             self._follow(opening, Open(inf))
         else:
-            raise answer.error
+            try:
+                raise answer.error
+            finally:
+                del answer  # the traceback of its error refers to this frame: a reference cycle
         return asking, None
 
     def _announce(self, before: Circuit, after: Circuit) -> None:
