@@ -103,7 +103,7 @@ def test_a_refused_call_is_not_made(way: Any, now: SetClock) -> None:
     "neither",
     [
         *(KeyboardInterrupt, SystemExit, asyncio.CancelledError, GeneratorExit),
-        *(Cancelled, lambda: Cancelled("enough")),
+        *(Cancelled, lambda: Cancelled("enough"), CircuitOpen, lambda: CircuitOpen(3)),
     ],
 )
 def test_what_was_stopped_counts_as_neither_and_frees_its_probe(
