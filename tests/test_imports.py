@@ -191,16 +191,16 @@ NAMES = """
     CircuitOpen CircuitState CircuitTicket Clock CloseReason Closed ConstantBackOff
     ConstantFeedbackBackOff CurrentAttempt DeadlineExceeded DecorrelatedJitterBackOff
     EqualJitterBackOff ExponentialBackOff ExponentialFeedbackBackOff FeedbackBackOff
-    FibonacciBackOff Forwarding FullJitterBackOff HedgeOptions JitterBackOff LILDBackOff
-    LIMDBackOff MILDBackOff MIMDBackOff MaxElapsedTimeBackOff MaxIntervalBackOff MaxRetriesBackOff
-    Merge MonotonicTime NamedPolicy Outcome POLICIES Pace Parker Permanent RejectedResult
-    RetryAfter RetryBudget RetryOptions STOP Scope SendSink SignalBlock Sink Stop StopBackOff
-    StopReason SystemClock Tick Ticker TickerClosed Timer TimerHandle TimerLike TokenBackOff
+    FibonacciBackOff Forwarding FullJitterBackOff HedgeOptions JitterBackOff LILDBackOff LIMDBackOff
+    MILDBackOff MIMDBackOff MaxElapsedTimeBackOff MaxIntervalBackOff MaxRetriesBackOff Merge
+    MonotonicTime NamedPolicy Outcome POLICIES Pace Parker Permanent RejectedResult RetryAfter
+    RetryBudget RetryOptions STOP Scope SendSink SignalBlock Sink Stop StopBackOff StopReason
+    SystemClock Tick Ticker TickerClosed Timer TimerHandle TimerLike TokenBackOff
     TruncatedExponentialBackOff WallTime WouldBlock ZeroBackOff any_of attempts cancel_on_signals
-    chain current_attempt delays hedge_call hedge_call_async is_active merge named_policy
-    parse_retry_after retry retry_call retry_call_async select select_async set_active
-    set_default_hooks set_default_token with_added_jitter with_jitter with_max_elapsed_time
-    with_max_interval with_max_retries with_token
+    chain current_attempt delays hedge_call hedge_call_async is_active log_retries merge
+    named_policy parse_retry_after retry retry_call retry_call_async retry_options retry_with select
+    select_async set_active set_default_hooks set_default_token with_added_jitter with_jitter
+    with_max_elapsed_time with_max_interval with_max_retries with_token
 """
 
 

@@ -190,10 +190,12 @@ class Attempts(Generic[Options_co]):
             run = Run(options or _OFF, _NAME)
             run.awaits = asynchronous
             try:
-                enter_run(run)
+                if run.is_tracked:
+                    enter_run(run)
                 self._steps = Steps(run)
             finally:
-                leave_run(run)
+                if run.is_tracked:
+                    leave_run(run)
             self._run = run
             self._asynchronous = asynchronous
         elif self._is_used or self._asynchronous != asynchronous:
@@ -274,13 +276,15 @@ class Attempts(Generic[Options_co]):
 
     def _enter_run(self) -> None:
         assert self._run is not None  # noqa: S101 - begun
-        enter_run(self._run)
+        if self._run.is_tracked:
+            enter_run(self._run)
 
     def _leave_run(self) -> None:
         """Show no attempt any more; if the run has ended, cancel the token of its attempts."""
         assert self._run is not None  # noqa: S101 - begun
         assert self._steps is not None  # noqa: S101
-        leave_run(self._run)
+        if self._run.is_tracked:
+            leave_run(self._run)
         if self._steps.step is END:
             self._run.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import wraps
 from types import CoroutineType
+from weakref import ref
 
 from .._validation import safe_repr
 from ..policies import NamedPolicy, is_policy, require_policy
@@ -21,8 +22,8 @@ from ._signatures import shows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from typing import Any, TypeVar, Unpack, overload
+    from collections.abc import Awaitable, Callable, Mapping
+    from typing import Any, Final, TypeVar, Unpack, overload
 
     from ..cancellation import CancellationToken
     from ..channels import TimerLike
@@ -233,8 +234,8 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     """
     given = backoff
     if given is None or is_policy(given):
-        checked = Options("retry()", given, options)
-        return lambda function: _decorated(function, checked)
+        checked = checked_options("retry()", given, options)
+        return lambda function: decorated(function, checked)
     kinds = given if isinstance(given, tuple) else (given,)
     if any(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
         raise TypeError(
@@ -247,12 +248,41 @@ def retry(backoff: Any = None, **options: Any) -> Any:
             f"retry() decorates {safe_repr(given)} without options, or takes options first: "
             "retry(...)(function), or retry_call(function, ...)"
         )
-    return _decorated(given, Options("retry()", None, {}))
+    return decorated(given, checked_options("retry()", None, {}))
 
 
-def _decorated(function: Any, options: Options) -> Any:
+MARK: Final = "__backoff_ticker_retry__"
+"""The attribute of a decorated function that has its ``Decoration``."""
+
+
+class Decoration:
+    """What a decorated function was made of.
+
+    Attributes:
+        result: A weak reference to the decorated function: who has a copy of the mark, is another.
+        function: The function inside.
+        given: The options as they were given, the policy among them.
+    """
+
+    __slots__ = ("function", "given", "result")
+
+    def __init__(self, result: object, function: Operation, given: Mapping[str, Any]) -> None:
+        self.result = ref(result)
+        self.function: Operation = function
+        self.given: Mapping[str, Any] = given
+
+
+def checked_options(what: str, backoff: BackOff | None, options: Mapping[str, Any]) -> Options:
+    """Return the options of a decorator, checked; it remembers what was given."""
+    checked = Options(what, backoff, options)
+    checked.given = options if backoff is None else {"backoff": backoff, **options}
+    return checked
+
+
+def decorated(function: Any, options: Options) -> Any:
+    """Return a function, decorated; raise a TypeError if that is impossible."""
     if isinstance(function, (staticmethod, classmethod)):
-        return type(function)(_decorated(function.__func__, options))
+        return type(function)(decorated(function.__func__, options))
     if isinstance(function, type):
         raise TypeError(
             f"retry() decorates functions and methods, not the class {function.__name__}, "
@@ -265,7 +295,9 @@ def _decorated(function: Any, options: Options) -> Any:
             f"retry() takes a BackOff as backoff, or decorates a function, "
             f"not {safe_repr(function)}" + below
         )
-    return _wrapper_for(function)(function, name_of(function), options)
+    result = _wrapper_for(function)(function, name_of(function), options)
+    setattr(result, MARK, Decoration(result, function, options.given))
+    return result
 
 
 def _wrapper_for(function: object) -> Callable[[Operation, str, Options], Any]:
@@ -291,11 +323,36 @@ def _function(function: Operation, name: str, options: Options) -> Any:
 
         return run_from_start
 
-    limits_time, budget = options.limits_time, options.budget
+    if options.limits_time or options.budget is not None:
+        return _measured_function(function, name, options)
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         # call() inlined: one more call would double the cost of the decorator.
+        if settings.in_use:
+            return drive_from_start(options, name, function, args, kwargs)
+        try:
+            result = function(*args, **kwargs)
+        except Exception as caught:  # noqa: BLE001 - the run decides about it
+            error = caught
+        else:
+            if result.__class__ is CoroutineType:
+                raise_coroutine_returned(name, result)
+            return result
+        try:
+            return drive_after_failure(options, name, error, None, function, args, kwargs)
+        finally:
+            del error
+
+    return wrapper
+
+
+def _measured_function(function: Operation, name: str, options: Options) -> Any:
+    limits_time, budget = options.limits_time, options.budget
+
+    @wraps(function)
+    def measured(*args: Any, **kwargs: Any) -> Any:
+        # call() inlined once more, with what each call costs if there are limits or a budget.
         if settings.in_use:
             return drive_from_start(options, name, function, args, kwargs)
         began = options.start_of_limits() if limits_time else None
@@ -314,7 +371,7 @@ def _function(function: Operation, name: str, options: Options) -> Any:
         finally:
             del error
 
-    return wrapper
+    return measured
 
 
 def _coroutine_function(function: Operation, name: str, options: Options) -> Any:

@@ -296,6 +296,33 @@ def test_a_loop_keeps_its_timers_while_another_runs_in_the_same_thread(auto):
         loop.close()
 
 
+def test_loops_that_take_turns_in_a_thread_are_each_armed_once(rig):
+    other = FakeLoop()
+    for when in (1001, 1002, 1003):
+        rig.call_at(when)
+        rig.timers.call_at(when, lambda: rig.ran.append("other"), other)
+    assert (len(rig.loop.armed), len(other.armed)) == (1, 1)
+    rig.now = 1003.0
+    rig.loop.fire()
+    other.fire()
+    assert rig.ran == ["it"] * 3 + ["other"] * 3
+
+
+def test_a_loop_that_takes_no_attributes_runs_its_timers(rig):
+    class Sealed(FakeLoop):
+        def __setattr__(self, name, value):
+            if name.startswith("_"):
+                raise AttributeError(name)
+            super().__setattr__(name, value)
+
+    rig.loop = Sealed()
+    timers = [rig.call_at(when, when) for when in (1002, 1001, 1003)]
+    assert timers[0].cancel() is True
+    rig.drain()
+    assert sorted(rig.ran) == [1001, 1003]
+    assert timers[1].cancel() is False
+
+
 def test_an_alarm_that_is_set_again_forgets_its_time_though_another_loop_ran_meanwhile(rig):
     class Bell(Alarm):
         __slots__ = ("_heap", "_number", "when")
