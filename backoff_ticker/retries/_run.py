@@ -96,11 +96,10 @@ class Run:
         reason: Why it ended; None before.
     """
 
-    # Those that __init__() sets together.
-    awaits: bool
     is_waiting: bool
     is_paid: bool
     is_closed: bool
+    awaits: bool
     waited: float
     delay: float
     ended: float
@@ -260,7 +259,7 @@ class Run:
             return self._after_demand(None)
         return demand if isinstance(demand, Awaiting) else self._after_demand(demand)
 
-    def _after_demand(  # noqa: C901, PLR0911 - each return is one reason to end
+    def _after_demand(  # noqa: C901, PLR0911, PLR0912 - each return is one reason to end
         self, demand: StopReason | float | BackOff | None
     ) -> StopReason | None:
         """Decide about a failure of which ``classify()`` has said how it may be retried.

@@ -12,17 +12,26 @@ from backoff_ticker import (
     Attempt,
     Attempts,
     CancellationToken,
+    CircuitBreaker,
     ConstantBackOff,
     Outcome,
     RetryBudget,
     RetryOptions,
     StopReason,
     attempts,
+    current_attempt,
     hedge_call,
     hedge_call_async,
+    is_active,
+    log_retries,
     retry,
     retry_call,
     retry_call_async,
+    retry_options,
+    retry_with,
+    set_active,
+    set_default_hooks,
+    set_default_token,
 )
 
 policy = ConstantBackOff(1)
@@ -190,6 +199,28 @@ async def coroutine_with_a_lambda(count: int) -> str:
 assert_type(with_options(1), list[str])
 assert_type(async_generator_with_options(1), AsyncIterator[int])
 
+# Other options, and those of the process
+
+assert_type(retry_with(called, max_attempts=1)(1, name="a"), list[str])
+assert_type(retry_with(called, ConstantBackOff(2), on=lambda error: True)(1), list[str])
+assert_type(retry_with(Client().fetch, token=None)("a"), bytes)
+assert_type(retry_with(doubled, timeout=1)("a"), str)
+assert_type(retry_with(async_generator, attempt_timeout=1)(1), AsyncIterator[int])
+retry_with(called, fallback=None)(1, name="a")
+again = retry(**retry_options(called))(called)
+assert_type(retry(on_retry=log_retries(), on_give_up=[log_retries(), log])(called)(1), list[str])
+assert_type(retry(breaker=CircuitBreaker(), budget=RetryBudget())(called)(1), list[str])
+assert_type(CircuitBreaker()(doubled)("a"), str)
+assert_type(CircuitBreaker()(called)(1, name="a"), list[str])
+
+with set_active(False), set_default_hooks(on_retry=[log, span]), set_default_token(None):
+    assert_type(is_active(), bool)
+current = current_attempt()
+if current is not None:
+    assert_type(current.number, int)
+    assert_type(current.time_left, float | None)
+    assert_type(current.token, CancellationToken)
+
 # Fallbacks
 
 
@@ -241,6 +272,9 @@ assert_type(hedge_call(partial(bare, 2), fallback=None), list[str] | None)
 async def calls() -> None:
     assert_type(await coroutine(1), str)
     assert_type(await coroutine_with_options(1), str)
+    assert_type(await retry_with(coroutine, attempt_timeout=1)(1), str)
+    assert_type(await retry_with(coroutine, on_retry=lambda outcome: None)(1), str)
+    assert_type(await CircuitBreaker()(coroutine)(1), str)
     assert_type(await coroutine_with_a_lambda(1), str)
     assert_type(await coroutine_or_none(1), int | None)
     assert_type(await coroutine_or_bytes(1), int | bytes)
