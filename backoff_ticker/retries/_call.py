@@ -45,12 +45,6 @@ if TYPE_CHECKING:
 
     @overload
     def retry_call(
-        operation: Callable[[], Coroutine[Any, Any, Any]],
-        backoff: BackOff | None = None,
-        **options: Unpack[RetryOptions],
-    ) -> UseRetryCallAsync: ...
-    @overload
-    def retry_call(
         operation: Callable[[], T],
         backoff: BackOff | None = None,
         *,
@@ -65,6 +59,12 @@ if TYPE_CHECKING:
         fallback: D,
         **options: Unpack[RetryOptions],
     ) -> T | D: ...
+    @overload
+    def retry_call(
+        operation: Callable[[], Coroutine[Any, Any, Any]],
+        backoff: BackOff | None = None,
+        **options: Unpack[RetryOptions],
+    ) -> UseRetryCallAsync: ...
 
 
 @overload

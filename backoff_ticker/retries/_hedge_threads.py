@@ -48,14 +48,6 @@ if TYPE_CHECKING:
 
     @overload
     def hedge_call(
-        operation: Callable[[], Coroutine[Any, Any, Any]],
-        backoff: BackOff | None = None,
-        *,
-        pool: Executor | None = None,
-        **options: Unpack[HedgeOptions],
-    ) -> UseHedgeCallAsync: ...
-    @overload
-    def hedge_call(
         operation: Callable[[], T],
         backoff: BackOff | None = None,
         *,
@@ -72,6 +64,14 @@ if TYPE_CHECKING:
         fallback: D,
         **options: Unpack[HedgeOptions],
     ) -> T | D: ...
+    @overload
+    def hedge_call(
+        operation: Callable[[], Coroutine[Any, Any, Any]],
+        backoff: BackOff | None = None,
+        *,
+        pool: Executor | None = None,
+        **options: Unpack[HedgeOptions],
+    ) -> UseHedgeCallAsync: ...
 
 
 @overload

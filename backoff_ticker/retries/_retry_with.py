@@ -6,6 +6,7 @@ from types import MethodType
 
 from .._validation import safe_repr
 from ._decorator import MARK, checked_options, decorated
+from ._signatures import shows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from ._decorator import Decoration
     from ._option_types import AsyncRetryOptions, RetryOptions
     from ._signatures import AsyncF, F, P
+else:
+    from ._signatures import overload
 
 if TYPE_CHECKING:
 
@@ -23,10 +26,6 @@ if TYPE_CHECKING:
     def retry_with(
         function: AsyncF, /, backoff: BackOff | None = None, **changes: Unpack[AsyncRetryOptions]
     ) -> AsyncF: ...
-    @overload
-    def retry_with(
-        function: F, /, backoff: BackOff | None = None, **changes: Unpack[RetryOptions]
-    ) -> F: ...
     @overload
     def retry_with(
         function: Callable[P, object],
@@ -38,6 +37,11 @@ if TYPE_CHECKING:
     ) -> Callable[P, Any]: ...
 
 
+@overload
+def retry_with(
+    function: F, /, backoff: BackOff | None = None, **changes: Unpack[RetryOptions]
+) -> F: ...
+@shows(retry_with)
 def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
     """Return a function that ``retry`` has decorated, decorated again with other options.
 
