@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar, Unpack, assert_type, overload
+from unittest.mock import Mock
 
 from backoff_ticker import (
     AsyncRetryOptions,
@@ -171,13 +173,28 @@ async def is_transient(error: Exception) -> bool:
 
 @retry(
     on={ConnectionError: True, TimeoutError: ConstantBackOff(2), OSError: False},
-    until=lambda page: page,
+    until=re.compile("x").search,
     notify=print,
     on_attempt=[span, log],
     on_retry=(lambda outcome: outcome.delay, log),
     on_give_up=lambda outcome: pages.clear(),
 )
 def with_options(count: int) -> list[str]:
+    return [""] * count
+
+
+RULES = {OSError: True}
+KINDS = (OSError, ValueError)
+HOOKS = [log, span]
+
+
+@retry(on=RULES, on_retry=HOOKS, until=lambda page: page)
+def with_constants(count: int) -> list[str]:
+    return [""] * count
+
+
+@retry(on=KINDS, on_retry=(log, send), until=lambda page: page)
+async def coroutine_with_constants(count: int) -> list[str]:
     return [""] * count
 
 
@@ -197,6 +214,7 @@ async def coroutine_with_a_lambda(count: int) -> str:
 
 
 assert_type(with_options(1), list[str])
+assert_type(with_constants(1), list[str])
 assert_type(async_generator_with_options(1), AsyncIterator[int])
 
 # Other options, and those of the process
@@ -220,6 +238,25 @@ if current is not None:
     assert_type(current.number, int)
     assert_type(current.time_left, float | None)
     assert_type(current.token, CancellationToken)
+
+# What is not typed
+
+
+class AnyFactory:
+    def __call__(self) -> Any: ...
+
+
+def anything(count: int) -> Any:
+    return count
+
+
+assert_type(retry_call(lambda: anything(1), max_attempts=2), Any)
+assert_type(retry_call(AnyFactory()), Any)
+assert_type(retry_call(Mock()), Any)
+assert_type(hedge_call(AnyFactory()), Any)
+assert_type(retry(policy)(anything)(1), Any)
+assert_type(retry(policy)(Mock()), Any)
+assert_type(retry(fallback=None)(anything)(1), Any)  # type: ignore[no-untyped-call]  # of mypy only
 
 # Fallbacks
 
