@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import wraps
+from functools import partial, wraps
 from types import CoroutineType
 from weakref import ref
 
@@ -303,6 +303,8 @@ def decorated(function: Any, options: Options) -> Any:
 def _wrapper_for(function: object) -> Callable[[Operation, str, Options], Any]:
     import inspect
 
+    if _is_mock_of_function(function):
+        return _function
     for kind in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its code
         if inspect.iscoroutinefunction(kind):
             return _coroutine_function
@@ -311,6 +313,18 @@ def _wrapper_for(function: object) -> Callable[[Operation, str, Options], Any]:
         if inspect.isgeneratorfunction(kind):
             return retried_generator
     return _function
+
+
+def _is_mock_of_function(function: Any) -> bool:
+    """Return whether it is a mock with the spec of a function that is not a coroutine function.
+
+    To ``inspect`` such a mock is a coroutine function and a generator at once, and its questions
+    would be among the calls that the mock has recorded.
+    """
+    while issubclass(type(function), partial):
+        function = function.func
+    code = getattr(function, "__code__", None)
+    return code is not None and type(getattr(code, "co_flags", 0)) is not int
 
 
 def _function(function: Operation, name: str, options: Options) -> Any:
