@@ -11,7 +11,7 @@ from ..cancellation import require_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from typing import Any
 
@@ -135,10 +135,10 @@ def is_active() -> bool:
 
 def set_default_hooks(
     *,
-    on_attempt: Hook | list[Hook] | tuple[Hook, ...] | None = None,
-    on_retry: Hook | list[Hook] | tuple[Hook, ...] | None = None,
-    on_success: Hook | list[Hook] | tuple[Hook, ...] | None = None,
-    on_give_up: Hook | list[Hook] | tuple[Hook, ...] | None = None,
+    on_attempt: Hook | Sequence[Hook] | None = None,
+    on_retry: Hook | Sequence[Hook] | None = None,
+    on_success: Hook | Sequence[Hook] | None = None,
+    on_give_up: Hook | Sequence[Hook] | None = None,
 ) -> AbstractContextManager[None]:
     """Set the hooks that every retry of this process calls, after its own.
 
