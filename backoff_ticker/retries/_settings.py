@@ -13,7 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from typing import Any
 
     from ..cancellation import CancellationToken
     from ._outcome import Outcome
@@ -214,7 +213,7 @@ def set_default_token(token: CancellationToken | None) -> AbstractContextManager
     return _Change(f"set_default_token({safe_repr(token)})", "token", token)
 
 
-def as_hooks(name: str, value: object) -> tuple[Callable[[Any], object], ...] | None:
+def as_hooks(name: str, value: object) -> tuple[Callable[..., object], ...] | None:
     """Return one callable, or a list or tuple of them, as a tuple; None if there is none."""
     hooks = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     for hook in hooks:

@@ -15,6 +15,8 @@ from backoff_ticker import (
     Attempts,
     CancellationToken,
     CircuitBreaker,
+    CircuitState,
+    CircuitTicket,
     ConstantBackOff,
     Outcome,
     RetryBudget,
@@ -376,3 +378,48 @@ def passed_to_a_decorator(**options: Unpack[RetryOptions]) -> int:
 def annotated(run: Attempts) -> None:
     for attempt in run:
         assert_type(attempt, Attempt)
+
+
+# Circuit breakers
+
+
+def on_change(old: CircuitState, new: CircuitState, which: CircuitBreaker) -> None: ...
+
+
+breaker = CircuitBreaker(policy, on=(OSError, ValueError), on_change=[on_change])
+CircuitBreaker(on={OSError: True}, failure_rate=0.5, window=30, on_change=on_change)
+CircuitBreaker(on=lambda error: bool(error.args), failures=3)
+CircuitBreaker(on=KeyboardInterrupt)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+CircuitBreaker(failure=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+@breaker
+def guarded(count: int, *, name: str = "") -> list[str]:
+    return [name] * count
+
+
+@breaker
+async def guarded_coroutine(count: int) -> str:
+    return "x" * count
+
+
+class Guarded:
+    @breaker
+    def method(self, count: int) -> int:
+        return count
+
+
+async def use_breaker() -> None:
+    assert_type(guarded(1, name="a"), list[str])
+    assert_type(await guarded_coroutine(1), str)
+    assert_type(Guarded().method(1), int)
+    guarded("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    with breaker as entered:
+        assert_type(entered, CircuitBreaker)
+    async with breaker as entered:
+        assert_type(entered, CircuitBreaker)
+    ticket = breaker.allow()
+    assert_type(ticket, CircuitTicket)
+    breaker.record(ticket, OSError())
+    assert_type(breaker.remaining(), float | None)
+    assert_type(breaker.state, CircuitState)
