@@ -25,7 +25,7 @@ from ._circuit import (
     Rules,
     threshold_of,
 )
-from ._operation import close_unawaited, is_awaitable, name_of
+from ._operation import close_unawaited, is_awaitable, kind_of, name_of
 from ._options import Awaiting, Options
 from ._outcome import StopReason
 from ._settings import as_hooks
@@ -458,19 +458,15 @@ class _Asking:
 
 
 def _decorated(breaker: CircuitBreaker, function: Any) -> Any:
-    import inspect
-
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(_decorated(breaker, function.__func__))
-    kinds = (function, getattr(type(function), "__call__", None))  # noqa: B004 - its code
-    generates = any(inspect.isgeneratorfunction(k) or inspect.isasyncgenfunction(k) for k in kinds)
-    if not callable(function) or isinstance(function, type) or generates:
+    kind = kind_of(function)
+    if not callable(function) or isinstance(function, type) or "generator" in kind:
         raise TypeError(
             "a CircuitBreaker decorates functions, methods and coroutine functions, "
             f"not {safe_repr(function)}: use `with breaker:`"
         )
-    is_async = any(map(inspect.iscoroutinefunction, kinds))
-    return (_guarded_coroutine if is_async else _guarded)(breaker, function)
+    return (_guarded if kind == "function" else _guarded_coroutine)(breaker, function)
 
 
 def _guarded(breaker: CircuitBreaker, function: Any) -> Any:
