@@ -35,14 +35,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import timedelta
     from types import FrameType, TracebackType
-    from typing import Any, NoReturn, ParamSpec, Self, TypeVar
+    from typing import Any, NoReturn, Self, TypeVar
 
     from ..clock import Clock
     from ..policies import BackOff
     from ..waiting import Claim
 
-    P = ParamSpec("P")
-    R = TypeVar("R")
+    F = TypeVar("F", bound=Callable[..., object])
 
     Hook = Callable[[CircuitState, CircuitState, "CircuitBreaker"], object]
     Block = tuple[CircuitTicket, int, "Block | None"]
@@ -277,7 +276,7 @@ class CircuitBreaker(ProcessBound):
     ) -> None:
         self._leave(exc)
 
-    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
+    def __call__(self, function: F, /) -> F:
         """Decorate a function, a method or a coroutine function: each call is a ``with`` block.
 
         Raises:
@@ -365,7 +364,10 @@ class CircuitBreaker(ProcessBound):
         elif answer.error is None:
             self._follow(opening, Open(inf))
         else:
-            raise answer.error
+            try:
+                raise answer.error
+            finally:
+                del answer  # the traceback of its error refers to this frame: a reference cycle
         return asking, None
 
     def _announce(self, before: Circuit, after: Circuit) -> None:
