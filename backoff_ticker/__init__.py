@@ -29,7 +29,7 @@ if not getattr(_sys, "_is_gil_enabled", lambda: True)():
 
 __version__ = "0.1.0"
 
-TYPE_CHECKING = False
+TYPE_CHECKING = bool()  # noqa: UP018 - editors that use jedi skip what is literally False
 if TYPE_CHECKING:
     from ._errors import (
         BackoffTickerError as BackoffTickerError,
@@ -110,6 +110,7 @@ if TYPE_CHECKING:
         with_token as with_token,
     )
     from .retries import (
+        AsyncRetryOptions as AsyncRetryOptions,
         Attempt as Attempt,
         Attempts as Attempts,
         CircuitBreaker as CircuitBreaker,
@@ -125,10 +126,13 @@ if TYPE_CHECKING:
         hedge_call as hedge_call,
         hedge_call_async as hedge_call_async,
         is_active as is_active,
+        log_retries as log_retries,
         parse_retry_after as parse_retry_after,
         retry as retry,
         retry_call as retry_call,
         retry_call_async as retry_call_async,
+        retry_options as retry_options,
+        retry_with as retry_with,
         set_active as set_active,
         set_default_hooks as set_default_hooks,
         set_default_token as set_default_token,
@@ -145,6 +149,7 @@ if TYPE_CHECKING:
 
 _MODULE_OF = {
     "AlgorithmBackOff": "policies._algorithm",
+    "AsyncRetryOptions": "retries._option_types",
     "AsyncTicker": "tickers._ticker",
     "Attempt": "retries._attempts",
     "Attempts": "retries._attempts",
@@ -227,12 +232,15 @@ _MODULE_OF = {
     "hedge_call": "retries._hedge_threads",
     "hedge_call_async": "retries._hedge",
     "is_active": "retries._settings",
+    "log_retries": "retries._log_retries",
     "merge": "channels._select",
     "named_policy": "policies._named",
     "parse_retry_after": "retries._retry_after",
     "retry": "retries._decorator",
     "retry_call": "retries._call",
     "retry_call_async": "retries._call",
+    "retry_options": "retries._retry_with",
+    "retry_with": "retries._retry_with",
     "select": "channels._select",
     "select_async": "channels._select",
     "set_active": "retries._settings",

@@ -17,7 +17,7 @@ from backoff_ticker import CancellationToken
 FACADE = Path(backoff_ticker.__file__)
 HEAVY = {"asyncio", "dataclasses", "inspect", "janus", "logging", "typing"}
 PROTOCOLS = {"BackOff", "Clock", "FeedbackBackOff", "Parker", "Sink", "TimerHandle"}
-PROTOCOLS |= {"HedgeOptions", "RetryOptions", "SendSink", "TimerLike"}
+PROTOCOLS |= {"AsyncRetryOptions", "HedgeOptions", "RetryOptions", "SendSink", "TimerLike"}
 PROTOCOLS |= {"MonotonicTime", "WallTime"}
 
 PRELUDE = f"""
@@ -164,6 +164,11 @@ print(json.dumps([[w.category.__name__, str(w.message)] for w in caught]))
 # The facade
 
 
+def test_editors_do_not_take_the_names_for_unreachable():
+    """Those that use jedi skip a block if its condition is literally False."""
+    assert "\nTYPE_CHECKING = bool()" in FACADE.read_text()
+
+
 def test_all_names_are_what_type_checkers_are_told():
     assert sorted(backoff_ticker.__all__) == sorted(declared())
     assert len(set(backoff_ticker.__all__)) == len(backoff_ticker.__all__)
@@ -180,21 +185,22 @@ def test_each_name_comes_from_the_folder_that_type_checkers_are_told(name, folde
 
 
 NAMES = """
-    AlgorithmBackOff AsyncTicker Attempt Attempts BackOff BackOffWrapper BackoffTickerError CLOSED
+    AlgorithmBackOff AsyncRetryOptions
+    AsyncTicker Attempt Attempts BackOff BackOffWrapper BackoffTickerError CLOSED
     CallbackHandle CancellationToken Cancelled ChainBackOff Channel ChannelClosed CircuitBreaker
     CircuitOpen CircuitState CircuitTicket Clock CloseReason Closed ConstantBackOff
     ConstantFeedbackBackOff CurrentAttempt DeadlineExceeded DecorrelatedJitterBackOff
     EqualJitterBackOff ExponentialBackOff ExponentialFeedbackBackOff FeedbackBackOff
-    FibonacciBackOff Forwarding FullJitterBackOff HedgeOptions JitterBackOff LILDBackOff
-    LIMDBackOff MILDBackOff MIMDBackOff MaxElapsedTimeBackOff MaxIntervalBackOff MaxRetriesBackOff
-    Merge MonotonicTime NamedPolicy Outcome POLICIES Pace Parker Permanent RejectedResult
-    RetryAfter RetryBudget RetryOptions STOP Scope SendSink SignalBlock Sink Stop StopBackOff
-    StopReason SystemClock Tick Ticker TickerClosed Timer TimerHandle TimerLike TokenBackOff
+    FibonacciBackOff Forwarding FullJitterBackOff HedgeOptions JitterBackOff LILDBackOff LIMDBackOff
+    MILDBackOff MIMDBackOff MaxElapsedTimeBackOff MaxIntervalBackOff MaxRetriesBackOff Merge
+    MonotonicTime NamedPolicy Outcome POLICIES Pace Parker Permanent RejectedResult RetryAfter
+    RetryBudget RetryOptions STOP Scope SendSink SignalBlock Sink Stop StopBackOff StopReason
+    SystemClock Tick Ticker TickerClosed Timer TimerHandle TimerLike TokenBackOff
     TruncatedExponentialBackOff WallTime WouldBlock ZeroBackOff any_of attempts cancel_on_signals
-    chain current_attempt delays hedge_call hedge_call_async is_active merge named_policy
-    parse_retry_after retry retry_call retry_call_async select select_async set_active
-    set_default_hooks set_default_token with_added_jitter with_jitter with_max_elapsed_time
-    with_max_interval with_max_retries with_token
+    chain current_attempt delays hedge_call hedge_call_async is_active log_retries merge
+    named_policy parse_retry_after retry retry_call retry_call_async retry_options retry_with select
+    select_async set_active set_default_hooks set_default_token with_added_jitter with_jitter
+    with_max_elapsed_time with_max_interval with_max_retries with_token
 """
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from .._errors import Cancelled, DeadlineExceeded
+from .._errors import Cancelled, DeadlineExceeded, Permanent
 from ..cancellation import cancel_on_signals
 from ..retries import retry_call_async
 from ._process import Process
@@ -130,7 +130,7 @@ async def _retry(
         return await retry_call_async(
             attempt,
             backoff,
-            on=lambda error: isinstance(error, CommandFailed) and error.final is None,
+            on=CommandFailed,
             token=token,
             timeout=limits.timeout,
             max_attempts=limits.max_attempts,
@@ -152,6 +152,7 @@ async def _attempt(start: Callable[[], Process], limits: Limits, token: Cancella
 
     Raises:
         CommandFailed: It has not.
+        Permanent: It has not, and no attempt is to follow.
         click.ClickException: It cannot be executed.
         OSError: Its output cannot be passed on.
     """
@@ -196,6 +197,7 @@ def _judge(code: int, matched: bool | None, on_exit_code: frozenset[int] | None)
 
     Raises:
         CommandFailed: The attempt has failed.
+        Permanent: It has, and no other is to follow.
     """
     status = SIGNAL_BASE - code if code < 0 else code
     listed = on_exit_code is not None and status in on_exit_code
@@ -213,7 +215,9 @@ def _judge(code: int, matched: bool | None, on_exit_code: frozenset[int] | None)
         final = "nobody reads the output"
     else:
         final = None if on_exit_code is None else "not to be retried"
-    raise CommandFailed(status, how, final)
+    failed = CommandFailed(status, how, final)
+    # As an error that ``on`` does not name, it would not be reported after the first attempt.
+    raise failed if final is None else Permanent(failed)
 
 
 def _name_of(number: int) -> str:

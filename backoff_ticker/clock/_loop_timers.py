@@ -14,10 +14,9 @@ Invariants:
 
 from __future__ import annotations
 
-import threading
-import weakref
 from contextvars import Context, copy_context
 from heapq import heapify, heappop, heappush
+from weakref import ref
 
 from .._validation import LONGEST_WAIT
 
@@ -25,6 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle as LoopHandle
     from collections.abc import Callable
+    from typing import Any
 
 _PAUSE_AFTER_EARLY = 0.001
 """Seconds before the next handle fires if a loop fired one early, so that it does not spin."""
@@ -112,10 +112,10 @@ class LoopTimer(Alarm):
 class _TimerHeap:
     """The timers of one loop.
 
-    Only the handles of the loop keep it alive: when the loop is dropped, its timers are collected.
+    Only the handles of the loop keep it alive: when the loop is closed or dropped, its timers are
+    collected.
 
     Attributes:
-        loop: The loop, as long as it lives.
         cancelled: About how many timers in the heap are cancelled; decides when to sweep.
     """
 
@@ -127,11 +127,9 @@ class _TimerHeap:
         "_heap",
         "_monotonic",
         "cancelled",
-        "loop",
     )
 
-    def __init__(self, loop: AbstractEventLoop, monotonic: Callable[[], float]) -> None:
-        self.loop = weakref.ref(loop)
+    def __init__(self, monotonic: Callable[[], float]) -> None:
         self.cancelled = 0
         self._monotonic = monotonic
         self._heap: list[tuple[float, int, Alarm]] = []
@@ -150,15 +148,15 @@ class _TimerHeap:
         heappush(heap, (when, number, alarm))
         try:
             # Most often a handle that is not overdue fires before all timers; then that is enough.
-            if not handles or not self._monotonic() < handles[-1][0] <= heap[0][0]:
-                self._ensure_handle(loop, when)
+            now = self._monotonic()
+            if not handles or not now < handles[-1][0] <= heap[0][0]:
+                self._ensure_handle(loop, when, now)
         except BaseException:
             alarm.cancel()
             raise
 
-    def _ensure_handle(self, loop: AbstractEventLoop, when: float) -> None:
+    def _ensure_handle(self, loop: AbstractEventLoop, when: float, now: float) -> None:
         """Arm a handle for a new timer, and one for those that are overdue."""
-        now = self._monotonic()
         first = self._heap[0][0]
         if first <= now:
             # Either the loop is late, or an interrupt took a handle out of it.
@@ -224,16 +222,13 @@ class _TimerHeap:
             self._arm(loop, max(self._heap[0][0] - now, least), now)
 
 
-class LoopTimers(threading.local):
-    """The timers of all loops; each thread remembers those of the loop that last set one there.
+class LoopTimers:
+    """The timers of all loops; an attribute of each loop refers to its heap, weakly."""
 
-    Other heaps, such as that of a loop that moved to another thread, stay alive through the handles
-    of their loop until they are empty.
-    """
+    __slots__ = ("_monotonic",)
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
-        self._last: weakref.ref[_TimerHeap] | None = None
 
     def call_at(
         self, when: float, callback: Callable[[], object], loop: AbstractEventLoop
@@ -249,11 +244,16 @@ class LoopTimers(threading.local):
         self.set_alarm(when, timer, loop)
         return timer
 
-    def set_alarm(self, when: float, alarm: Alarm, loop: AbstractEventLoop) -> None:
+    def set_alarm(self, when: float, alarm: Alarm, loop: Any) -> None:  # noqa: ANN401 - sets an attribute
         """Call ``alarm.fire()`` in ``loop``, which runs here, at ``when``."""
-        last = self._last
-        timers = None if last is None else last()
-        if timers is None or timers.loop() is not loop:
-            timers = _TimerHeap(loop, self._monotonic)
-            self._last = weakref.ref(timers)
+        try:
+            timers = loop._backoff_ticker_timers()
+        except AttributeError:
+            timers = None
+        if timers is None:
+            timers = _TimerHeap(self._monotonic)
+            try:
+                loop._backoff_ticker_timers = ref(timers)
+            except AttributeError:
+                pass  # a loop that takes no attributes: each timer has a heap of its own
         timers.add(loop, when, alarm)

@@ -3,9 +3,11 @@
 Files, each of which imports only from those above it:
 
 - ``_settings``: what holds for all retries of the process; the hooks among the options.
+- ``_log_retries``: a hook that is ready to use.
 - ``_outcome``, ``_budget``, ``_retry_after``, ``_no_wait``, ``_error_chain``, ``_operation``:
   parts that do not depend on a run.
 - ``_option_types``, ``_options``: the options as types, and checked; whether an error is retried.
+- ``_signatures``: how functions that take ``**options`` show each of them.
 - ``_circuit``, ``_circuit_breaker``: the states of a circuit; the breaker that keeps one of them.
 - ``_run``: the state of one run, and the one place that decides what follows a failure.
 - ``_final_error``, ``_attempt_scope``, ``_wait``: the error at the end, the scope that cuts an
@@ -15,8 +17,8 @@ Files, each of which imports only from those above it:
 - ``_steps``: the order of attempts, hooks and waits, for runs with hooks and for loops.
 - ``_drivers``: what brings a run to its end, in a thread and in a coroutine.
 - ``_hedging``: the decisions of a hedged call.
-- ``_call``, ``_generators``, ``_decorator``, ``_attempts``, ``_hedge``, ``_hedge_threads``: the
-  public functions.
+- ``_call``, ``_generators``, ``_decorator``, ``_retry_with``, ``_attempts``, ``_hedge``,
+  ``_hedge_threads``: the public functions.
 
 What always holds: the operation is called at least once, and not again after a cancel that came
 before the last check of the token, right before the call. Options are checked before the first
@@ -36,9 +38,11 @@ from ._circuit_breaker import CircuitBreaker as CircuitBreaker
 from ._decorator import retry as retry
 from ._hedge import hedge_call_async as hedge_call_async
 from ._hedge_threads import hedge_call as hedge_call
+from ._log_retries import log_retries as log_retries
 from ._no_wait import active_no_wait as active_no_wait
 from ._outcome import Outcome as Outcome, StopReason as StopReason
 from ._retry_after import parse_retry_after as parse_retry_after
+from ._retry_with import retry_options as retry_options, retry_with as retry_with
 from ._settings import (
     is_active as is_active,
     set_active as set_active,
@@ -49,7 +53,11 @@ from ._settings import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._current_attempt import current_attempt as current_attempt
-    from ._option_types import HedgeOptions as HedgeOptions, RetryOptions as RetryOptions
+    from ._option_types import (
+        AsyncRetryOptions as AsyncRetryOptions,
+        HedgeOptions as HedgeOptions,
+        RetryOptions as RetryOptions,
+    )
 else:
 
     def __getattr__(name: str) -> object:

@@ -81,12 +81,10 @@ def attempt_here() -> CurrentAttempt | None:
     return _here.get()
 
 
-def begin_attempt(run: Run) -> None:
-    """Count an attempt that begins, and show it."""
-    run.attempts += 1
-    if run.is_tracked:
-        run.current = CurrentAttempt(run, run.attempts)
-        _here.set(run.current)
+def show_next_attempt(run: Run) -> None:
+    """Show the attempt that begins here."""
+    run.current = CurrentAttempt(run, run.attempts)
+    _here.set(run.current)
 
 
 def show_attempt(run: Run, number: int, token: CancellationToken) -> None:
@@ -96,13 +94,12 @@ def show_attempt(run: Run, number: int, token: CancellationToken) -> None:
 
 def enter_run(run: Run) -> None:
     """Begin to show the attempts of a run here, up to ``leave_run()``."""
-    if run.is_tracked:
-        run.outer = _here.get()
-        _here.set(run.current or run.outer)
+    run.outer = _here.get()
+    _here.set(run.current or run.outer)
 
 
 def leave_run(run: Run) -> None:
     """Show what was shown before ``enter_run()``."""
     # In the context of somebody else, who closes a coroutine, nothing of the run is shown.
-    if run.is_tracked and run.current is not None and _here.get() is run.current:
+    if run.current is not None and _here.get() is run.current:
         _here.set(run.outer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial, wraps
 from types import CoroutineType
+from weakref import ref
 
 from .._validation import safe_repr
 from ..policies import NamedPolicy, is_policy, require_policy
@@ -15,41 +16,130 @@ from ._drivers import (
 )
 from ._generators import retried_async_generator, retried_generator
 from ._operation import name_of, raise_coroutine_returned, raise_if_makes_policy
-from ._options import Options
+from ._options import NO_FALLBACK, Options
 from ._settings import settings
+from ._signatures import shows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, ParamSpec, Protocol, TypeVar, Unpack, overload
+    from collections.abc import Awaitable, Callable, Mapping
+    from typing import Any, Final, TypeVar, Unpack, overload
 
+    from ..cancellation import CancellationToken
+    from ..channels import TimerLike
+    from ..clock import Clock
     from ..policies import BackOff
+    from ._budget import RetryBudget
+    from ._circuit_breaker import CircuitBreaker
     from ._operation import Operation
-    from ._option_types import RetryOptions
+    from ._option_types import (
+        AsyncHooks,
+        AsyncNotify,
+        AsyncResultCheck,
+        AsyncRetryOn,
+        AsyncRetryOptions,
+        Hooks,
+        Notify,
+        ResultCheck,
+        RetryOn,
+        Seconds,
+    )
+    from ._options import NoFallback
+    from ._outcome import Outcome
+    from ._signatures import (
+        AsyncOptions,
+        DecoratesNoClasses,
+        Decorator,
+        F,
+        FallbackDecorator,
+        SyncOptions,
+    )
 
-if TYPE_CHECKING:
-    P = ParamSpec("P")
-    R = TypeVar("R")
-
-    class Decorator(Protocol):
-        """Decorates a function and keeps its type."""
-
-        def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
-            """Return ``function``, retried."""
-            ...
-
+    D = TypeVar("D")
+else:
+    from ._signatures import overload
 
 if TYPE_CHECKING:
 
     @overload
-    def retry(backoff: Callable[P, R], /) -> Callable[P, R]: ...
+    def retry(  # type: ignore[overload-overlap]  # the more special one comes first
+        backoff: BackOff | None = None,
+        *,
+        on: RetryOn = Exception,
+        until: ResultCheck | None = None,
+        retry_if: ResultCheck | None = None,
+        token: CancellationToken | None = None,
+        timeout: Seconds | None = None,
+        attempt_timeout: None = None,
+        max_elapsed_time: Seconds | None = None,
+        max_attempts: int | None = None,
+        max_retry_after: Seconds | None = 21_600.0,
+        notify: Notify | None = None,
+        on_attempt: Hooks | None = None,
+        on_retry: Hooks | None = None,
+        on_success: Hooks | None = None,
+        on_give_up: Hooks | None = None,
+        fallback: NoFallback = NO_FALLBACK,
+        budget: RetryBudget | None = None,
+        breaker: CircuitBreaker | None = None,
+        clock: Clock | None = None,
+        timer: TimerLike | None = None,
+    ) -> Decorator[SyncOptions]: ...
     @overload
-    def retry(backoff: BackOff | None = None, **options: Unpack[RetryOptions]) -> Decorator: ...
+    def retry(
+        backoff: BackOff | None = None,
+        *,
+        fallback: Callable[[Outcome], Awaitable[D]],
+        **options: Unpack[AsyncRetryOptions],
+    ) -> FallbackDecorator[D]: ...
+    @overload
+    def retry(
+        backoff: BackOff | None = None,
+        *,
+        fallback: Callable[[Outcome], D],
+        **options: Unpack[AsyncRetryOptions],
+    ) -> FallbackDecorator[D]: ...
+    @overload
+    def retry(
+        backoff: BackOff | None = None,
+        *,
+        fallback: D,
+        **options: Unpack[AsyncRetryOptions],
+    ) -> FallbackDecorator[D]: ...
+    @overload
+    def retry(  # type: ignore[overload-overlap]  # the more special one comes first
+        function: type[Any], /
+    ) -> DecoratesNoClasses: ...
+    @overload
+    def retry(function: F, /) -> F: ...
 
 
+@overload
 def retry(
-    backoff: BackOff | Callable[..., Any] | None = None, **options: Unpack[RetryOptions]
-) -> Any:
+    backoff: BackOff | None = None,
+    *,
+    on: AsyncRetryOn = Exception,
+    until: AsyncResultCheck | None = None,
+    retry_if: AsyncResultCheck | None = None,
+    token: CancellationToken | None = None,
+    timeout: Seconds | None = None,
+    attempt_timeout: Seconds | None = None,
+    max_elapsed_time: Seconds | None = None,
+    max_attempts: int | None = None,
+    max_retry_after: Seconds | None = 21_600.0,
+    notify: AsyncNotify | None = None,
+    on_attempt: AsyncHooks | None = None,
+    on_retry: AsyncHooks | None = None,
+    on_success: AsyncHooks | None = None,
+    on_give_up: AsyncHooks | None = None,
+    fallback: NoFallback = NO_FALLBACK,
+    budget: RetryBudget | None = None,
+    breaker: CircuitBreaker | None = None,
+    clock: Clock | None = None,
+    timer: TimerLike | None = None,
+) -> Decorator[AsyncOptions]: ...
+@shows(retry)
+def retry(backoff: Any = None, **options: Any) -> Any:
     """Decorate a function so that it is called again, as a policy says, until it succeeds.
 
     ``@retry`` and ``@retry(policy, max_attempts=5)`` both work, on functions, methods, coroutine
@@ -142,10 +232,10 @@ def retry(
         DeadlineExceeded: ``timeout`` or the deadline of a token was reached; likewise.
         Exception: The error of a hook, the policy, the timer, ``on``, ``until`` or ``retry_if``.
     """
-    given: Any = backoff
+    given = backoff
     if given is None or is_policy(given):
-        checked = Options("retry()", given, options)
-        return lambda function: _decorated(function, checked)
+        checked = checked_options("retry()", given, options)
+        return lambda function: decorated(function, checked)
     kinds = given if isinstance(given, tuple) else (given,)
     if any(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
         raise TypeError(
@@ -158,12 +248,41 @@ def retry(
             f"retry() decorates {safe_repr(given)} without options, or takes options first: "
             "retry(...)(function), or retry_call(function, ...)"
         )
-    return _decorated(given, Options("retry()", None, {}))
+    return decorated(given, checked_options("retry()", None, {}))
 
 
-def _decorated(function: Any, options: Options) -> Any:
+MARK: Final = "__backoff_ticker_retry__"
+"""The attribute of a decorated function that has its ``Decoration``."""
+
+
+class Decoration:
+    """What a decorated function was made of.
+
+    Attributes:
+        result: A weak reference to the decorated function: who has a copy of the mark, is another.
+        function: The function inside.
+        given: The options as they were given, the policy among them.
+    """
+
+    __slots__ = ("function", "given", "result")
+
+    def __init__(self, result: object, function: Operation, given: Mapping[str, Any]) -> None:
+        self.result = ref(result)
+        self.function: Operation = function
+        self.given: Mapping[str, Any] = given
+
+
+def checked_options(what: str, backoff: BackOff | None, options: Mapping[str, Any]) -> Options:
+    """Return the options of a decorator, checked; it remembers what was given."""
+    checked = Options(what, backoff, options)
+    checked.given = options if backoff is None else {"backoff": backoff, **options}
+    return checked
+
+
+def decorated(function: Any, options: Options) -> Any:
+    """Return a function, decorated; raise a TypeError if that is impossible."""
     if isinstance(function, (staticmethod, classmethod)):
-        return type(function)(_decorated(function.__func__, options))
+        return type(function)(decorated(function.__func__, options))
     if isinstance(function, type):
         raise TypeError(
             f"retry() decorates functions and methods, not the class {function.__name__}, "
@@ -176,7 +295,9 @@ def _decorated(function: Any, options: Options) -> Any:
             f"retry() takes a BackOff as backoff, or decorates a function, "
             f"not {safe_repr(function)}" + below
         )
-    return _wrapper_for(function)(function, name_of(function), options)
+    result = _wrapper_for(function)(function, name_of(function), options)
+    setattr(result, MARK, Decoration(result, function, options.given))
+    return result
 
 
 def _wrapper_for(function: object) -> Callable[[Operation, str, Options], Any]:
@@ -216,11 +337,36 @@ def _function(function: Operation, name: str, options: Options) -> Any:
 
         return run_from_start
 
-    limits_time, budget = options.limits_time, options.budget
+    if options.limits_time or options.budget is not None:
+        return _measured_function(function, name, options)
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         # call() inlined: one more call would double the cost of the decorator.
+        if settings.in_use:
+            return drive_from_start(options, name, function, args, kwargs)
+        try:
+            result = function(*args, **kwargs)
+        except Exception as caught:  # noqa: BLE001 - the run decides about it
+            error = caught
+        else:
+            if result.__class__ is CoroutineType:
+                raise_coroutine_returned(name, result)
+            return result
+        try:
+            return drive_after_failure(options, name, error, None, function, args, kwargs)
+        finally:
+            del error
+
+    return wrapper
+
+
+def _measured_function(function: Operation, name: str, options: Options) -> Any:
+    limits_time, budget = options.limits_time, options.budget
+
+    @wraps(function)
+    def measured(*args: Any, **kwargs: Any) -> Any:
+        # call() inlined once more, with what each call costs if there are limits or a budget.
         if settings.in_use:
             return drive_from_start(options, name, function, args, kwargs)
         began = options.start_of_limits() if limits_time else None
@@ -239,7 +385,7 @@ def _function(function: Operation, name: str, options: Options) -> Any:
         finally:
             del error
 
-    return wrapper
+    return measured
 
 
 def _coroutine_function(function: Operation, name: str, options: Options) -> Any:

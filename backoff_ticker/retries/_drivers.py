@@ -16,7 +16,7 @@ from __future__ import annotations
 from types import CoroutineType
 
 from ..waiting import CHECKPOINT_EVERY, checkpoint
-from ._attempt_context import begin_attempt, enter_run, leave_run
+from ._attempt_context import enter_run, leave_run, show_next_attempt
 from ._attempt_scope import attempt_scope
 from ._final_error import result_of, result_of_async
 from ._no_wait import active_no_wait
@@ -92,12 +92,16 @@ def drive(
     error: Any = run.error  # of the last attempt, if attempts were made already
     run.args, run.kwargs = args, kwargs
     try:
-        enter_run(run)
+        if run.is_tracked:
+            enter_run(run)
         if run.options.calls_hooks:
             return _perform_steps(run, operation, args, kwargs)
+        attempt = _call if run.options.breaker is None else _call_through_breaker
         if error is None:
-            begin_attempt(run)
-            error = _attempt(run, operation, args, kwargs)
+            run.attempts += 1
+            if run.is_tracked:
+                show_next_attempt(run)
+            error = attempt(run, operation, args, kwargs)
         while error is not None:
             reason: Any = run.after_failure(error)
             if reason is None and (run.delay or run.always_waits):
@@ -105,17 +109,20 @@ def drive(
             if reason is not None:
                 run.end(reason)
                 return result_of(run)
-            begin_attempt(run)
-            error = _attempt(run, operation, args, kwargs)
+            run.attempts += 1
+            if run.is_tracked:
+                show_next_attempt(run)
+            error = attempt(run, operation, args, kwargs)
         return run.succeeded()
     finally:
         run.error = error = None  # its traceback refers to this frame: a reference cycle
         run.refund()
-        leave_run(run)
-        run.close()
+        if run.is_tracked:
+            leave_run(run)
+            run.close()
 
 
-async def drive_async(
+async def drive_async(  # noqa: C901 - as in a thread
     run: Run,
     operation: Operation,
     args: Args = (),
@@ -126,12 +133,16 @@ async def drive_async(
     error: Any = run.error
     run.args, run.kwargs = args, kwargs
     try:
-        enter_run(run)
+        if run.is_tracked:
+            enter_run(run)
         if run.options.calls_hooks:
             return await _perform_steps_async(run, operation, args, kwargs)
+        attempt = _call_async if run.options.breaker is None else _call_through_breaker_async
         if error is None:
-            begin_attempt(run)
-            error = await _attempt_async(run, operation, args, kwargs)
+            run.attempts += 1
+            if run.is_tracked:
+                show_next_attempt(run)
+            error = await attempt(run, operation, args, kwargs)
         while error is not None:
             reason: Any = run.after_failure(error)
             if reason.__class__ is Awaiting:
@@ -143,14 +154,17 @@ async def drive_async(
             if reason is not None:
                 run.end(reason)
                 return await result_of_async(run)
-            begin_attempt(run)
-            error = await _attempt_async(run, operation, args, kwargs)
+            run.attempts += 1
+            if run.is_tracked:
+                show_next_attempt(run)
+            error = await attempt(run, operation, args, kwargs)
         return run.succeeded()
     finally:
         run.error = error = None  # as above
         run.refund()
-        leave_run(run)
-        run.close()
+        if run.is_tracked:
+            leave_run(run)
+            run.close()
 
 
 async def _answer(run: Run, awaiting: Any) -> StopReason | None:
@@ -163,12 +177,13 @@ async def _answer(run: Run, awaiting: Any) -> StopReason | None:
 
 def _perform_steps(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Any:
     steps = Steps(run)
+    attempt = _call if run.options.breaker is None else _call_through_breaker
     error = None
     try:
         steps.advance()
         while steps.step is not END:
             try:
-                error = _attempt(run, operation, args, kwargs)
+                error = attempt(run, operation, args, kwargs)
             except BaseException as interrupt:  # noqa: BLE001 - the steps raise it again
                 steps.throw(interrupt)
             else:
@@ -183,12 +198,13 @@ def _perform_steps(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -
 
 async def _perform_steps_async(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Any:
     steps = Steps(run)
+    attempt = _call_async if run.options.breaker is None else _call_through_breaker_async
     error = None
     try:
         await steps.advance_async()
         while steps.step is not END:
             try:
-                error = await _attempt_async(run, operation, args, kwargs)
+                error = await attempt(run, operation, args, kwargs)
             except BaseException as interrupt:  # noqa: BLE001 - the steps raise it again
                 steps.throw(interrupt)
             else:
@@ -201,14 +217,10 @@ async def _perform_steps_async(run: Run, operation: Operation, args: Args, kwarg
         error = None
 
 
-def _attempt(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Exception | None:
-    """Make an attempt, unless the circuit is open.
-
-    Returns:
-        The ``error`` that ``Run.after_attempt()`` takes.
-    """
-    if run.options.breaker is None:
-        return _call(run, operation, args, kwargs)
+def _call_through_breaker(
+    run: Run, operation: Operation, args: Args, kwargs: Kwargs
+) -> Exception | None:
+    """Call the operation once, unless the circuit is open; return what ``_call()`` returns."""
     refused = run.ask_circuit()
     if refused is not None:
         return refused
@@ -217,16 +229,17 @@ def _attempt(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Exce
     except BaseException as interrupt:
         run.tell_circuit(interrupt)
         raise
-    run.tell_circuit(error)
-    return error
+    try:
+        run.tell_circuit(error)
+        return error
+    finally:
+        del error  # its traceback refers to this frame: a reference cycle
 
 
-async def _attempt_async(
+async def _call_through_breaker_async(
     run: Run, operation: Operation, args: Args, kwargs: Kwargs
 ) -> Exception | None:
-    """Make an attempt in a coroutine, as ``_attempt()`` does in a thread."""
-    if run.options.breaker is None:
-        return await _call_async(run, operation, args, kwargs)
+    """Call and await the operation once, as ``_call_through_breaker()`` calls it."""
     refused = run.ask_circuit()
     if refused is not None:
         return refused
@@ -235,12 +248,15 @@ async def _attempt_async(
     except BaseException as interrupt:
         run.tell_circuit(interrupt)
         raise
-    run.tell_circuit(error)
-    return error
+    try:
+        run.tell_circuit(error)
+        return error
+    finally:
+        del error  # its traceback refers to this frame: a reference cycle
 
 
 def _call(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Exception | None:
-    """Call the operation once; return what ``_attempt()`` returns.
+    """Call the operation once; return the ``error`` that ``Run.after_attempt()`` takes.
 
     Raises:
         TypeError: The operation returned a coroutine.
@@ -262,7 +278,7 @@ def _call(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Excepti
 async def _call_async(
     run: Run, operation: Operation, args: Args, kwargs: Kwargs
 ) -> Exception | None:
-    """Call and await the operation once, unless it is cut; return what ``_attempt()`` returns.
+    """Call and await the operation once, unless it is cut; return what ``_call()`` returns.
 
     Raises:
         TypeError: What the operation returned cannot be awaited.

@@ -2,46 +2,101 @@
 
 from __future__ import annotations
 
-from contextvars import ContextVar, copy_context
+from contextvars import copy_context
 from sys import modules
 from types import CoroutineType
 
-from .._errors import Cancelled, ChannelClosed, Permanent
+from .._errors import Cancelled, ChannelClosed, CircuitOpen, Permanent
 from .._validation import safe_repr
 from ..channels import Channel, select
 from ..clock import start_thread
 from ..waiting import complete, raise_if_loop_runs
+from ._attempt_context import show_attempt
 from ._attempt_scope import token_of_attempts
 from ._final_error import result_of
 from ._hedging import CUT_FOR, MAX_ATTEMPTS, Hedging
 from ._operation import coroutine_returned, name_of, require_operation
-from ._options import HEDGE_OPTIONS, Options
+from ._options import HEDGE_OPTIONS, NO_FALLBACK, Options
 from ._outcome import StopReason
 from ._run import Run
 from ._settings import settings
+from ._signatures import shows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
     from concurrent.futures import Executor, Future
-    from typing import Any, TypeVar, Unpack
+    from typing import Any, TypeVar, Unpack, overload
 
     from ..cancellation import CancellationToken
+    from ..clock import Clock
     from ..policies import BackOff
     from ._budget import RetryBudget
     from ._circuit_breaker import CircuitBreaker
-    from ._option_types import HedgeOptions
+    from ._option_types import HedgeOptions, ResultCheck, RetryOn, Seconds
+    from ._options import NoFallback
+    from ._outcome import Outcome
+    from ._signatures import UseHedgeCallAsync
 
     T = TypeVar("T")
+    D = TypeVar("D")
+else:
+    from ._signatures import overload
 
 
+if TYPE_CHECKING:
+
+    @overload
+    def hedge_call(
+        operation: Callable[[], Coroutine[Any, Any, Any]],
+        backoff: BackOff | None = None,
+        *,
+        pool: Executor | None = None,
+        **options: Unpack[HedgeOptions],
+    ) -> UseHedgeCallAsync: ...
+    @overload
+    def hedge_call(
+        operation: Callable[[], T],
+        backoff: BackOff | None = None,
+        *,
+        pool: Executor | None = None,
+        fallback: Callable[[Outcome], D],
+        **options: Unpack[HedgeOptions],
+    ) -> T | D: ...
+    @overload
+    def hedge_call(
+        operation: Callable[[], T],
+        backoff: BackOff | None = None,
+        *,
+        pool: Executor | None = None,
+        fallback: D,
+        **options: Unpack[HedgeOptions],
+    ) -> T | D: ...
+
+
+@overload
 def hedge_call(
     operation: Callable[[], T],
     backoff: BackOff | None = None,
     *,
     pool: Executor | None = None,
-    **options: Unpack[HedgeOptions],
-) -> T:
+    on: RetryOn = Exception,
+    until: ResultCheck | None = None,
+    retry_if: ResultCheck | None = None,
+    token: CancellationToken | None = None,
+    timeout: Seconds | None = None,
+    max_elapsed_time: Seconds | None = None,
+    max_attempts: int | None = 5,
+    max_retry_after: Seconds | None = 21_600.0,
+    fallback: NoFallback = NO_FALLBACK,
+    budget: RetryBudget | None = None,
+    breaker: CircuitBreaker | None = None,
+    clock: Clock | None = None,
+) -> T: ...
+@shows(hedge_call)
+def hedge_call(
+    operation: Any, backoff: Any = None, *, pool: Executor | None = None, **options: Any
+) -> Any:
     """Call ``operation()``, call it again while it is slow, and return the first good result.
 
     Each attempt runs in a thread of its own. The next one starts when the next delay of the policy
@@ -53,23 +108,23 @@ def hedge_call(
     The call returns or raises as soon as that is decided. Attempts that have not begun by then
     never begin. A thread cannot be cut: attempts that run go on, and what they return or raise is
     lost, also if they end right after ``timeout`` (``hedge_call_async`` waits for its attempts).
+    They are told by ``current_attempt().token``: each attempt has one of its own, which is
+    cancelled when the call ends.
 
     Use it only for operations that may run twice at the same time without harm.
 
     Source: hedging as in gRPC (gRFC A6).
 
     Example:
-        >>> import threading
-        >>> from backoff_ticker import ConstantBackOff, hedge_call
-        >>> servers, done = iter(["slow", "fast"]), threading.Event()
+        >>> from backoff_ticker import ConstantBackOff, current_attempt, hedge_call
+        >>> servers = iter(["slow", "fast"])
         >>> def fetch():
         ...     server = next(servers)
         ...     if server == "slow":
-        ...         done.wait(10)
+        ...         current_attempt().token.wait(10)
         ...     return server
         >>> hedge_call(fetch, ConstantBackOff(0.001), max_attempts=2)
         'fast'
-        >>> done.set()
 
     Thread safety: each call is a run of its own, on a copy of the policy.
     Wakes when: an attempt ends, the next is due, ``timeout`` is reached, or a token is cancelled.
@@ -101,16 +156,16 @@ def hedge_call(
     )
     if pool is not None:
         _require_thread_pool(pool)
-    raise_if_loop_runs("hedge_call()", "await hedge_call_async()")
     if settings.in_use:
         known = checked.under_settings()
         if known is None:
             return operation()
         checked = known
+    raise_if_loop_runs("hedge_call()", "await hedge_call_async()")
     run = Run(checked, name_of(operation))
     threads = _Threads(run, operation, pool)
     try:
-        result: T = _result(Hedging(run, threads.launch), threads)
+        result = _result(Hedging(run, threads.launch), threads)
     finally:
         # An interrupt may hit the first call of a finally clause.
         try:
@@ -119,6 +174,7 @@ def hedge_call(
             complete(threads.dismiss)
             raise
         run.error = None  # its traceback refers to this frame: a reference cycle
+        run.result = None  # attempts that still run can refer to the run
     return result
 
 
@@ -173,8 +229,8 @@ def _handle(attempt: _Attempt, hedging: Hedging, threads: _Threads) -> StopReaso
             hedging.run.failing_component = threads.source
             raise error
         reason = None
-        if isinstance(error, Cancelled) and attempt.token.cancelled:
-            reason = hedging.limit_reached()  # it ended as told: that is no failure
+        if attempt.ends_as_told(error):
+            reason = hedging.limit_reached()  # that is no failure
         threads.forget(attempt)
         answer: Any = reason or hedging.after_end(error, attempt.result)
         return answer  # type: ignore[no-any-return]
@@ -233,6 +289,7 @@ class _Threads:
         attempt = _Attempt(run, self._operation, self.ended)
         self._attempts[attempt] = None
         call = copy_context().run
+        call(show_attempt, run, run.attempts, attempt.token)
         run.failing_component = self.source
         try:
             if self._pool is None:
@@ -263,13 +320,10 @@ class _Threads:
             attempt.token.cancel("the hedged call has ended")
 
 
-_token_here: ContextVar[CancellationToken] = ContextVar("token of a hedged attempt")
-
-
 class _Attempt:
     """One attempt, in its thread and for the caller.
 
-    It refers neither to the run nor to a frame of the caller, who may be gone before it ends.
+    It refers to no frame of the caller, who may be gone before it ends.
 
     Attributes:
         token: Cancelled when the attempt has ended, and when the call has.
@@ -312,35 +366,53 @@ class _Attempt:
         """Make the attempt, and tell the caller how it ended."""
         if not self._claim():
             return
-        _token_here.set(self.token)
-        token = None if self._is_first else self.token
+        made = True
         try:
-            # ATOMIC: no call between the check of the token and that of the operation.
-            if token is not None and token.cancelled:
-                self._refund()  # the caller is about to find it cancelled, too
-                return
-            if self._breaker is None:
-                self._call()
-            else:
-                self._call_through(self._breaker)
+            made = self._call() if self._breaker is None else self._call_through(self._breaker)
         except BaseException as error:  # noqa: BLE001 - the caller decides about it
             self._error = error
-        self._tell()
+        if made:
+            self._tell()
 
-    def _call(self) -> None:
+    def _call(self) -> bool:
+        """Call the operation; False: not called, because the token is cancelled.
+
+        Then the caller is about to find its token cancelled, too.
+        """
+        token = None if self._is_first else self.token
+        # ATOMIC: no call between the check of the token and that of the operation.
+        if token is not None and token.cancelled:
+            self._refund()
+            return False
         result = self.result = self._operation()
         if result.__class__ is CoroutineType:
             instead = "use await hedge_call_async()"
             raise Permanent(coroutine_returned(self._name, result, instead))
+        return True
 
-    def _call_through(self, breaker: CircuitBreaker) -> None:
-        ticket = breaker.allow()
+    def _call_through(self, breaker: CircuitBreaker) -> bool:
         try:
-            self._call()
-        except BaseException as error:
-            breaker.record(ticket, error)
+            ticket = breaker.allow()
+        except CircuitOpen:
+            self._refund()
             raise
-        breaker.record(ticket)
+        try:
+            made = self._call()
+        except BaseException as error:
+            if self.ends_as_told(error):
+                breaker.release(ticket)  # it says nothing about the service
+            else:
+                breaker.record(ticket, error)
+            raise
+        if made:
+            breaker.record(ticket)
+        else:
+            breaker.release(ticket)
+        return made
+
+    def ends_as_told(self, error: BaseException | None) -> bool:
+        """Whether ``error`` says that the token of this attempt was cancelled."""
+        return isinstance(error, Cancelled) and self.token.cancelled
 
     def _tell(self) -> None:
         try:

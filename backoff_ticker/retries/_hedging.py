@@ -164,6 +164,9 @@ class Hedging:
         Args:
             demand: What ``Run.classify()`` returned for the failure.
         """
+        if demand is StopReason.CIRCUIT_OPEN and self._pending:
+            self._no_more, self._due = demand, None
+            return None  # those that run have begun before, and may still succeed
         if isinstance(demand, StopReason):
             return demand
         run = self.run
@@ -186,7 +189,8 @@ class Hedging:
         due = self._due
         if over is None and due is not None and run.deadline is not None and due >= run.deadline:
             run.delay, run.is_waiting = due - run.clock.monotonic(), True
-            over = StopReason.DEADLINE
+            circuit_is_open = isinstance(run.error, CircuitOpen)
+            over = StopReason.CIRCUIT_OPEN if circuit_is_open else StopReason.DEADLINE
         return over or self._no_more
 
     def limit_reached(self) -> StopReason | None:

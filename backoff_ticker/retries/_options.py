@@ -47,7 +47,14 @@ _SIX_HOURS = 21_600.0
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
-NO_FALLBACK: Final = object()
+class NoFallback:
+    """The type of ``NO_FALLBACK``."""
+
+    def __repr__(self) -> str:
+        return "NO_FALLBACK"
+
+
+NO_FALLBACK: Final = NoFallback()
 """The default of ``fallback``, of which None is a valid value."""
 
 
@@ -81,12 +88,14 @@ class Options:
 
     Attributes:
         backoff: The policy; each run makes a copy.
+        given: The options of a decorator as they were given, the policy among them.
         is_immutable: Whether the policy has no state, so that runs share it without a copy.
         is_off: Whether these are the options of a loop while retries are switched off: its one
             attempt is all, and its error passes as it is.
         calls_hooks: Whether functions of the user are called between attempts: hooks, ``notify``,
             ``until`` or ``retry_if``.
         can_cut: Whether something may cut an attempt of a coroutine: a token or a limit of time.
+        limits_time: Whether a limit of time counts from the start of the first attempt.
         starts_early: Whether a run in a thread begins before the first attempt, not after its
             failure: if there are hooks to call, a circuit breaker to ask, or a deadline whose clock
             has to be compared.
@@ -106,10 +115,12 @@ class Options:
 
     # Defaults are attributes of the class, so that a call without options need not set them.
     backoff: BackOff = ExponentialBackOff()
+    given: Mapping[str, Any] = {}
     is_immutable: bool = False
     is_off: bool = False
     calls_hooks: bool = False
     can_cut: bool = False
+    limits_time: bool = False
     starts_early: bool = False
     attempts_at_once: range | None = None
     on: Any = Exception
@@ -172,8 +183,9 @@ class Options:
                 self._use_on(value)
             elif name in _CALLED_BETWEEN_ATTEMPTS and checked is not None:
                 self.calls_hooks = self.starts_early = True
-            elif name in ("timeout", "attempt_timeout"):
-                self.can_cut = True
+            elif name in ("timeout", "attempt_timeout", "max_elapsed_time"):
+                self.can_cut = self.can_cut or name != "max_elapsed_time"
+                self.limits_time = self.limits_time or name != "attempt_timeout"
             elif name == "breaker":
                 self.starts_early = True
         if self.until is not None and self.retry_if is not None:
@@ -245,11 +257,6 @@ class Options:
     def judges_results(self) -> bool:
         """Whether ``until`` or ``retry_if`` is given."""
         return self.until is not None or self.retry_if is not None
-
-    @property
-    def limits_time(self) -> bool:
-        """Whether a limit of time counts from the start of the first attempt."""
-        return self.timeout is not None or self.max_elapsed_time is not None
 
     def start_of_limits(self) -> float | None:
         """Return the current time, if a limit of time counts from it; else None."""

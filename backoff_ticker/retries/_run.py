@@ -96,8 +96,15 @@ class Run:
         reason: Why it ended; None before.
     """
 
-    current: Any
-    outer: Any
+    is_waiting: bool
+    is_paid: bool
+    is_closed: bool
+    awaits: bool
+    waited: float
+    delay: float
+    ended: float
+    failing_component: str
+    failed_component: str
 
     __slots__ = (
         "_chosen",
@@ -157,35 +164,36 @@ class Run:
         self.name: str = name
         self.clock: Clock = clock
         self.token: CancellationToken | None = token
-        self.skipping: SkippingClock | None = None
-        self.always_waits: bool = options.timer is not None
+        self.policy: BackOff = options.backoff
+        self.attempts: int = attempts
         self.max_attempts: int | None = options.max_attempts
+        self.always_waits: bool = options.timer is not None
+        self.skipping: SkippingClock | None = None
         if active_no_wait:
             self.max_attempts = fewest_attempts(options.max_attempts)
             self.clock = clock = self.skipping = SkippingClock(clock)
             self.always_waits = True
-        self.attempts: int = attempts
-        self.args: Args = ()
-        self.kwargs: Kwargs = NO_KWARGS
         if began is None and not attempts:
             began = clock.monotonic()
         self.began: float | None = began
         self.deadline: float | None = None
-        if began is not None and options.timeout is not None:
-            self.deadline = min(began + options.timeout, LARGEST)
         self.last_start: float | None = None
-        if began is not None and options.max_elapsed_time is not None:
-            # A limit of 0 means one attempt, even if the clock has not moved since.
-            limit = options.max_elapsed_time or -LARGEST
-            self.last_start = min(began + limit, LARGEST)
-        self.awaits: bool = False
-        self.waited: float = 0.0
-        self.delay: float = 0.0
-        self.is_waiting = self.is_paid = self.is_closed = False
+        if began is not None and options.limits_time:
+            if options.timeout is not None:
+                self.deadline = min(began + options.timeout, LARGEST)
+            if options.max_elapsed_time is not None:
+                # A limit of 0 means one attempt, even if the clock has not moved since.
+                self.last_start = min(began + (options.max_elapsed_time or -LARGEST), LARGEST)
+        self.is_tracked: bool = settings.tracks_attempts
+        self.awaits = self.is_waiting = self.is_paid = self.is_closed = False
+        self.waited = self.delay = self.ended = 0.0
+        self.args: Args = ()
+        self.kwargs: Kwargs = NO_KWARGS
         self.error: Any = None
         self.result: Any = None
-        self.is_tracked: bool = settings.tracks_attempts
-        self.current = self.outer = None
+        self.ticket: Any = None
+        self.current: Any = None
+        self.outer: Any = None
         self.tokens: list[CancellationToken] = []
         self.cut: BaseException | None = None
         self.cut_at: float | None = None
@@ -193,9 +201,6 @@ class Run:
         self.failing_component = self.failed_component = ""
         self.failure: Exception | None = None
         self.reason: StopReason | None = None
-        self.ended: float = 0.0
-        self.ticket: Any = None
-        self.policy: BackOff = options.backoff
         self._poll: Poll | None = None
         self._chosen: dict[int, tuple[BackOff, Poll]] | None = None
 
@@ -231,7 +236,8 @@ class Run:
 
     def parse_answer(self, answer: object) -> Any:
         """Return what the awaited answer of ``on`` says of the last failure."""
-        return self._noted(self.options.parse_answer(answer))
+        demand = self.options.parse_answer(answer)
+        return None if demand is None else self._noted(demand)
 
     def _after_judgement(self, accepted: bool) -> StopReason | None:  # noqa: FBT001 - an answer
         if accepted:
@@ -249,35 +255,39 @@ class Run:
             demand = self.classify(error)
         except Exception as failure:  # noqa: BLE001 - of `on`: raised at the end
             return self.fail(failure)
-        if isinstance(demand, Awaiting):
-            return demand
-        return self._after_demand(demand)
+        if demand is None:
+            return self._after_demand(None)
+        return demand if isinstance(demand, Awaiting) else self._after_demand(demand)
 
-    def _after_demand(  # noqa: C901, PLR0911 - each return is one reason to end
+    def _after_demand(  # noqa: C901, PLR0911, PLR0912 - each return is one reason to end
         self, demand: StopReason | float | BackOff | None
     ) -> StopReason | None:
         """Decide about a failure of which ``classify()`` has said how it may be retried.
 
         The order of these checks is part of the contract: see ``retry``.
         """
-        if isinstance(demand, StopReason):
+        if demand is not None and isinstance(demand, StopReason):
             return demand
         options = self.options
         try:
-            now = self.now()
-            reason = self.limit_reached(now)
-            if reason is not None:
-                return reason
+            now = 0.0
+            if self.token is not None or self.deadline is not None or self.last_start is not None:
+                now = self.now()
+                reason = self.limit_reached(now)
+                if reason is not None:
+                    return reason
             if self.max_attempts is not None and self.attempts >= self.max_attempts:
                 return StopReason.MAX_ATTEMPTS
-            if isinstance(demand, float):
+            if demand is None:
+                reason = self.poll_policy()
+            elif isinstance(demand, float):
                 reason = self.poll_policy()
                 self.delay = demand
             else:
                 reason = self.poll_policy(demand)
             if reason is not None:
                 return reason
-            circuit_is_open = self.lengthen_delay()
+            circuit_is_open = self.error.__class__ is CircuitOpen and self.lengthen_delay()
             if self.deadline is not None and now + self.delay >= self.deadline:
                 self.is_waiting = True
                 return StopReason.CIRCUIT_OPEN if circuit_is_open else StopReason.DEADLINE
@@ -316,19 +326,19 @@ class Run:
         if self.options.is_off:
             return StopReason.NOT_RETRIED
         self.failing_component = "on"
-        return self._noted(self.options.classify(error, was_cut=was_cut))
+        demand = self.options.classify(error, was_cut=was_cut)
+        return None if demand is None else self._noted(demand)
 
     def _noted(self, demand: Demand) -> Demand:
         """Return what ``on`` demands for ``error``; store the error that a marker carries."""
-        if demand is not None:
-            error = self.error
-            marker = find_permanent(error) if demand is StopReason.PERMANENT else error
-            if isinstance(marker, (Permanent, RetryAfter)):
-                self.error = unwrapped(marker)
-            elif isinstance(error, Cancelled) and self.is_cancelled():
-                return StopReason.CANCELLED
-            elif isinstance(demand, Awaiting):
-                self._require_coroutine(demand)
+        error = self.error
+        marker = find_permanent(error) if demand is StopReason.PERMANENT else error
+        if isinstance(marker, (Permanent, RetryAfter)):
+            self.error = unwrapped(marker)
+        elif isinstance(error, Cancelled) and self.is_cancelled():
+            return StopReason.CANCELLED
+        elif isinstance(demand, Awaiting):
+            self._require_coroutine(demand)
         return demand
 
     def _require_coroutine(self, awaiting: Awaiting) -> None:
@@ -424,7 +434,10 @@ class Run:
             self.delay = answer
             return None
         if isinstance(answer, End) and answer.error is not None:
-            raise answer.error
+            try:
+                raise answer.error
+            finally:
+                del answer  # the traceback of its error refers to this frame: a reference cycle
         return StopReason.CANCELLED if self.is_cancelled() else StopReason.EXHAUSTED
 
     def _start_policy(self) -> Poll:
@@ -498,12 +511,12 @@ class Run:
             raise
 
     def lengthen_delay(self) -> bool:
-        """Make ``delay`` last until the circuit lets calls through, if the last error says when.
+        """Make ``delay`` last until the circuit lets calls through, if its error says when.
 
         Returns:
             Whether it was made longer.
         """
-        left = self.error.seconds if isinstance(self.error, CircuitOpen) else None
+        left = self.error.seconds
         if left is None or self.delay >= left:
             return False
         self.delay = left

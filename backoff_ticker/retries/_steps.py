@@ -17,7 +17,7 @@ import enum
 from functools import partial
 from types import AsyncGeneratorType, GeneratorType
 
-from ._attempt_context import begin_attempt
+from ._attempt_context import show_next_attempt
 from ._operation import close_unawaited, is_awaitable
 from ._options import Awaiting
 from ._outcome import StopReason
@@ -83,7 +83,9 @@ def _order(run: Run) -> Order:  # noqa: C901, PLR0912 - it is one order
     reason: Any
     try:
         while True:
-            begin_attempt(run)
+            run.attempts += 1
+            if run.is_tracked:
+                show_next_attempt(run)
             if options.on_attempt is None:
                 error = yield ATTEMPT
             else:

@@ -7,6 +7,7 @@ import logging
 import time
 import warnings
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from backoff_ticker import (
@@ -18,7 +19,10 @@ from backoff_ticker import (
     retry,
     retry_call,
     retry_call_async,
+    set_default_hooks,
+    set_default_token,
 )
+from backoff_ticker.retries._settings import settings
 from backoff_ticker.testing import no_wait
 from tests.benchmarks._retrying import MOST
 from tests.benchmarks._table import say
@@ -98,6 +102,16 @@ def nothing(_: object) -> None:
     """Stand for a hook, or for a sleep."""
 
 
+@contextmanager
+def tracked() -> Iterator[None]:
+    """Keep track of attempts, as retries do once ``current_attempt`` has been imported."""
+    settings.track_attempts()
+    try:
+        yield
+    finally:
+        settings.change("tracks_attempts", False)
+
+
 def package(case: Case) -> Subjects:
     """Return what the package has to offer."""
     zero = ZeroBackOff()
@@ -119,6 +133,7 @@ def package(case: Case) -> Subjects:
     # Unless nothing fails, a default policy would wait.
     default = {"around": no_wait} if case.fails else {}
     suffix = ", in no_wait()" if case.fails else ""
+    plain = retry(zero)
     looped = "{} for attempt in attempts(zero):\n    with attempt:\n        AWAIT operation()"
     return {
         f"@retry{suffix}": case.subject("AWAIT call()", wrap=retry, **default),
@@ -130,6 +145,15 @@ def package(case: Case) -> Subjects:
         f"{name}(f, ZeroBackOff())": case.subject("AWAIT retry_call(operation, zero)", **names),
         f"{name}(f, ZeroBackOff(), max_attempts=5)": case.subject(
             f"AWAIT retry_call(operation, zero, max_attempts={MOST})", **names
+        ),
+        "@retry(ZeroBackOff()), default hook": case.subject(
+            "AWAIT call()", partial(set_default_hooks, on_retry=nothing), wrap=plain
+        ),
+        "@retry(ZeroBackOff()), default token": case.subject(
+            "AWAIT call()", partial(set_default_token, CancellationToken()), wrap=plain
+        ),
+        "@retry(ZeroBackOff()), current_attempt in use": case.subject(
+            "AWAIT call()", tracked, wrap=plain
         ),
         "attempts(ZeroBackOff())": case.subject(
             looped.format("ASYNC"), attempts=attempts, zero=zero

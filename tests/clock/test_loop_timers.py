@@ -252,6 +252,18 @@ def test_an_interrupt_while_it_is_armed_again_leaves_it_armed(rig):
     assert rig.ran == ["it", "after"]
 
 
+def test_timers_that_were_cancelled_last_are_swept_out_as_the_next_one_fires(rig):
+    rig.call_at(1000.5, "fired")
+    for timer in [rig.call_at(1000 + A_DAY / 4) for _ in range(1000)]:
+        timer.cancel()
+    heap = rig.loop._backoff_ticker_timers()
+    assert len(heap._heap) == 1001
+    rig.now += 1
+    rig.loop.fire()
+    assert rig.ran == ["fired"]
+    assert len(heap._heap) == 0
+
+
 def test_cancelled_timers_are_swept_out(rig):
     rig.call_at(1000 + A_DAY / 2, "kept")
     alive = []
@@ -294,6 +306,33 @@ def test_a_loop_keeps_its_timers_while_another_runs_in_the_same_thread(auto):
         loop.run_until_complete(asyncio.sleep(1))
         assert ran == [0] * 3 + [1] * 3 * number
         loop.close()
+
+
+def test_loops_that_take_turns_in_a_thread_are_each_armed_once(rig):
+    other = FakeLoop()
+    for when in (1001, 1002, 1003):
+        rig.call_at(when)
+        rig.timers.call_at(when, lambda: rig.ran.append("other"), other)
+    assert (len(rig.loop.armed), len(other.armed)) == (1, 1)
+    rig.now = 1003.0
+    rig.loop.fire()
+    other.fire()
+    assert rig.ran == ["it"] * 3 + ["other"] * 3
+
+
+def test_a_loop_that_takes_no_attributes_runs_its_timers(rig):
+    class Sealed(FakeLoop):
+        def __setattr__(self, name, value):
+            if name.startswith("_"):
+                raise AttributeError(name)
+            super().__setattr__(name, value)
+
+    rig.loop = Sealed()
+    timers = [rig.call_at(when, when) for when in (1002, 1001, 1003)]
+    assert timers[0].cancel() is True
+    rig.drain()
+    assert sorted(rig.ran) == [1001, 1003]
+    assert timers[1].cancel() is False
 
 
 def test_an_alarm_that_is_set_again_forgets_its_time_though_another_loop_ran_meanwhile(rig):

@@ -6,9 +6,8 @@ import asyncio
 import gc
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from backoff_ticker import hedge_call, hedge_call_async
+from backoff_ticker import current_attempt, hedge_call, hedge_call_async
 from backoff_ticker.clock._system import resolve_clock
-from backoff_ticker.retries._hedge_threads import _token_here
 from tests.retries.faces import in_loop
 from tests.retries.scripts import answered, now
 
@@ -58,7 +57,9 @@ HEDGES = {
 
 def own_token() -> CancellationToken:
     """Return the token of the attempt that runs in this thread."""
-    return _token_here.get()
+    attempt = current_attempt()
+    assert attempt is not None
+    return attempt.token
 
 
 class InTurn:

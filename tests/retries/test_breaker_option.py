@@ -14,17 +14,21 @@ from backoff_ticker import (
     CircuitOpen,
     CircuitState,
     ConstantBackOff,
+    DeadlineExceeded,
     Permanent,
     RetryBudget,
     StopBackOff,
     StopReason,
     attempts,
+    hedge_call,
     retry_call,
     retry_call_async,
 )
+from backoff_ticker.testing import VirtualClock
 from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, SYNC, in_loop
 from tests.retries.hedges import InTurn, takes
-from tests.retries.scripts import Recorded, Script, Takes, now
+from tests.retries.made_policies import at
+from tests.retries.scripts import START, Recorded, Script, Takes, now
 
 OPEN, CLOSED, HALF_OPEN = CircuitState.OPEN, CircuitState.CLOSED, CircuitState.HALF_OPEN
 
@@ -309,6 +313,79 @@ def test_hedges_go_through_it(hedge: Any) -> None:
     breaker.open()
     with pytest.raises(CircuitOpen):
         hedge(operation, ConstantBackOff(20), breaker=breaker)
+
+
+def test_a_circuit_that_is_open_until_a_reset_leaves_a_hedge_to_those_that_run(
+    hedge: Any, clock: Any
+) -> None:
+    for answer in (7, OSError("last")):
+        breaker, operation = breaking(), InTurn(takes(25, answer))
+        at(clock, now() + 5, breaker.open)
+        if answer == 7:
+            assert hedge(operation, ConstantBackOff(10), breaker=breaker) == 7
+        else:
+            with pytest.raises(OSError, match="last") as caught:
+                hedge(operation, ConstantBackOff(10), breaker=breaker)
+            assert caught.value.__notes__[0].endswith("the circuit is open until a reset")
+        assert len(operation.times) == 1
+
+
+def test_a_hedge_does_not_wait_for_a_circuit_that_stays_open_up_to_the_timeout(hedge: Any) -> None:
+    with pytest.raises(CircuitOpen) as caught:
+        hedge(Script(7), ConstantBackOff(10), breaker=opened(60), timeout=30)
+    assert caught.value.__notes__[0].endswith("longer than timeout=30.0 allows")
+    assert now() == 0
+
+
+def test_an_attempt_of_a_hedge_that_the_circuit_refuses_costs_nothing(
+    hedge: Any, clock: Any
+) -> None:
+    breaker, budget = breaking(30, 1), RetryBudget(10, token_ratio=0)
+    at(clock, 5, lambda: breaker.record(breaker.allow(), OSError()))
+    operation = InTurn(takes(25, 7))
+    assert hedge(operation, ConstantBackOff(10), breaker=breaker, budget=budget) == 7
+    assert (operation.times, budget.tokens) == ([0], 10)
+
+
+def test_a_hedge_in_a_thread_that_ends_as_told_says_nothing_about_the_service(clock: Any) -> None:
+    for options in ({}, {"timeout": 23}):
+        breaker = breaking(failures=1)
+        operation = InTurn(takes(100, 1), takes(100, 1), takes(4, 7))
+        try:
+            hedge_call(operation, ConstantBackOff(10), breaker=breaker, **options)
+        except DeadlineExceeded:
+            pass
+        clock.sleep(1)
+        assert breaker.state is CLOSED
+
+
+class CancelledByProbe(CircuitBreaker):
+    """A breaker that is asked just before a cancel."""
+
+    def __init__(self, token: CancellationToken) -> None:
+        super().__init__(ConstantBackOff(1), failures=1)
+        self.token = token
+        self.released = 0
+
+    def allow(self) -> Any:
+        ticket = super().allow()
+        if now() >= 10:
+            self.token.cancel()
+        return ticket
+
+    def release(self, ticket: Any) -> None:
+        self.released += 1
+        super().release(ticket)
+
+
+def test_a_hedge_in_a_thread_is_not_called_if_a_cancel_comes_as_the_breaker_is_asked() -> None:
+    with VirtualClock(START, auto=True) as clock:
+        token, budget = CancellationToken(), RetryBudget(10)
+        breaker, operation = CancelledByProbe(token), InTurn(takes(100, 7))
+        with pytest.raises(Cancelled):
+            hedge_call(operation, ConstantBackOff(10), token=token, breaker=breaker, budget=budget)
+        clock.sleep(1)
+    assert (operation.times, budget.tokens, breaker.released) == ([0], 10, 2)
 
 
 def test_a_breaker_costs_nothing_of_a_retry_call_that_succeeds(clock: Any) -> None:

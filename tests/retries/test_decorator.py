@@ -105,12 +105,6 @@ def test_the_face_of_the_function_is_kept() -> None:
         assert inspect.get_annotations(decorated) == inspect.get_annotations(function)
 
 
-def test_its_own_signature_tells_what_it_takes():
-    text = str(inspect.signature(retry))
-    assert "Callable" in text
-    assert "Unpack[RetryOptions]" in text
-
-
 class Client:
     """Has methods of each kind; each fails twice."""
 

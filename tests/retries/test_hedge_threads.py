@@ -26,7 +26,10 @@ from backoff_ticker import (
     StopBackOff,
     SystemClock,
     ZeroBackOff,
+    current_attempt,
     hedge_call,
+    set_active,
+    set_default_token,
 )
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import eventually
@@ -114,6 +117,36 @@ def test_the_tokens_of_attempts_have_the_deadline_of_the_call() -> None:
         hedge_call(operation, TEN, timeout=25)
     assert [token.deadline for token in operation.tokens] == [1025] * 3
     assert isinstance(operation.tokens[0].cause, DeadlineExceeded)
+
+
+def test_current_attempt_tells_what_runs_in_a_thread() -> None:
+    seen = []
+
+    def fetch() -> int:
+        attempt = current_attempt()
+        assert attempt is not None
+        seen.append((attempt.name.rpartition(".")[2], attempt.number, attempt.time_left))
+        return takes(15, 7)()  # type: ignore[no-any-return]
+
+    def outer() -> int:
+        result = hedge_call(fetch, TEN, timeout=30)
+        seen.append(current_attempt().name.rpartition(".")[2])  # type: ignore[union-attr]
+        return result
+
+    assert hedge_call(outer, ConstantBackOff(100)) == 7
+    assert seen == [("fetch", 1, 30), ("fetch", 2, 20), "outer"]
+    assert current_attempt() is None
+
+
+def test_the_result_is_not_kept_by_an_attempt_that_still_runs() -> None:
+    class Result:
+        pass
+
+    operation = Seen(takes(100, 1, cleanup=50), takes(3, Result))
+    result = weakref.ref(hedge_call(operation, TEN))
+    gc.collect()
+    assert result() is None
+    assert now() == 13
 
 
 def test_the_caller_does_not_wait_for_them_and_they_may_do_anything() -> None:
@@ -262,6 +295,42 @@ def test_in_the_thread_of_a_running_loop_it_is_refused_before_any_attempt() -> N
 
     in_loop(main())
     assert script.count == 1
+
+
+def test_while_retries_are_off_the_caller_calls_once_in_its_own_thread() -> None:
+    seen = []
+
+    def operation() -> None:
+        seen.append(threading.current_thread())
+        raise OSError
+
+    async def main() -> None:
+        with pytest.raises(OSError):
+            hedge_call(operation, TEN)
+
+    with set_active(False):
+        in_loop(main())
+        with pytest.raises(OSError) as caught:
+            hedge_call(operation, TEN, pool=ThreadPoolExecutor(1), timeout=0)
+    assert seen == [threading.current_thread()] * 2
+    assert not hasattr(caught.value, "__notes__")
+
+
+def test_the_default_token_ends_it_and_tells_all_attempts(clock: VirtualClock) -> None:
+    token, operation = CancellationToken(), Seen(takes(100, 7))
+    at(clock, 15, lambda: token.cancel("shutdown"))
+    with set_default_token(token), pytest.raises(Cancelled, match="shutdown"):
+        hedge_call(operation, TEN)
+    assert now() == 15
+    assert [token.cause for token in operation.tokens] == ["shutdown"] * 2
+
+
+def test_a_predicate_that_has_to_be_awaited_is_refused() -> None:
+    async def until(value: int) -> bool:
+        raise AssertionError
+
+    with pytest.raises(TypeError, match="until must be a plain function"):
+        hedge_call(takes(1, 7), TEN, until=until)
 
 
 def test_a_hedged_call_in_an_attempt_of_another() -> None:

@@ -259,6 +259,13 @@ def test_a_decorated_function_sees_each_change() -> None:
     assert [len(each.calls) for each in told] == [4, 4]
 
 
+def test_hedges_have_no_hooks(clock: VirtualClock) -> None:
+    told = Recorded()
+    with set_default_hooks(**dict.fromkeys(HOOKS, told)):
+        assert hedge(Script(OSError, 7).in_loop, ZeroBackOff()) == 7
+    assert told.calls == []
+
+
 def test_a_bad_default_hook_is_refused_by_name() -> None:
     for wrong in (3, [print, None], {"on_retry": print}):
         with pytest.raises(TypeError, match="on_retry must be a callable, a list or tuple of"):

@@ -149,3 +149,20 @@ def test_the_last_ticker_that_was_sent_is_not_kept_by_the_scheduler() -> None:
         return gone() is None
 
     eventually(collected, "it is collected")
+
+
+def test_a_reader_that_waits_for_tick_after_tick_leaves_no_object() -> None:
+    """Else thousands of readers would make the interpreter collect garbage again and again."""
+
+    async def main() -> list[int]:
+        counts = []
+        async for tick in AsyncTicker(ConstantBackOff(0.0001)):
+            if tick.number in (10, 60):
+                gc.collect()
+                counts.append(len(gc.get_objects()))
+            if tick.number == 60:
+                break
+        return counts
+
+    before, after = asyncio.run(main())
+    assert after <= before

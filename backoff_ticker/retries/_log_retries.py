@@ -1,0 +1,77 @@
+"""``log_retries``: a hook that writes to the log of the standard library."""
+
+from __future__ import annotations
+
+from .._validation import counted, safe_repr
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import logging
+    from collections.abc import Callable
+    from typing import Any
+
+    from ._outcome import Outcome
+
+    Logger = logging.Logger | logging.LoggerAdapter[Any]
+
+_WARNING = 30
+"""``logging.WARNING``; ``logging`` takes long to import."""
+
+
+def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable[[Outcome], None]:
+    """Return a hook for ``on_retry`` and ``on_give_up`` that logs each failure.
+
+    A message has the name of the operation, the number of attempts, the error, and the wait that
+    follows or why none does. As ``on_success`` or ``on_attempt`` it logs these. The arguments of
+    the operation are not logged, as they may be secret.
+
+    Example:
+        >>> import logging, sys
+        >>> from backoff_ticker import ConstantBackOff, log_retries, retry_call
+        >>> logger = logging.Logger("fetching")
+        >>> logger.addHandler(logging.StreamHandler(sys.stdout))
+        >>> hook = log_retries(logger)
+        >>> def fetch():
+        ...     raise ConnectionError("no route")
+        >>> try:
+        ...     retry_call(
+        ...         fetch, ConstantBackOff(0.001), max_attempts=2, on_retry=hook, on_give_up=hook
+        ...     )
+        ... except ConnectionError:
+        ...     pass
+        fetch failed in attempt 1, again in 0.001 s: ConnectionError('no route')
+        fetch gave up after 2 attempts, max_attempts: ConnectionError('no route')
+
+    Thread safety: the hook may be used by any number of retries, threads and loops.
+
+    Args:
+        logger: Where it logs; None: the logger ``backoff_ticker``.
+        level: The level of the messages, such as ``logging.INFO``.
+
+    Raises:
+        TypeError: ``logger`` has no method ``log()``, or ``level`` is not an int.
+    """
+    if logger is None:
+        import logging
+
+        logger = logging.getLogger("backoff_ticker")
+    if not callable(getattr(logger, "log", None)):
+        raise TypeError(f"logger must be a logging.Logger or None, not {safe_repr(logger)}")
+    if isinstance(level, bool) or not isinstance(level, int):
+        raise TypeError(f"level must be an int, such as logging.INFO, not {safe_repr(level)}")
+    log = logger.log
+
+    def log_retry(outcome: Outcome) -> None:
+        name, number, error = outcome.name, outcome.attempts, safe_repr(outcome.last_error)
+        if outcome.delay is not None:
+            message = "%s failed in attempt %d, again in %.3g s: %s"
+            log(level, message, name, number, outcome.delay, error)
+        elif outcome.reason is None:
+            log(level, "%s: attempt %d", name, number)
+        elif outcome.succeeded:
+            log(level, "%s succeeded after %s", name, counted(number, "attempt"))
+        else:
+            made = counted(number, "attempt")
+            log(level, "%s gave up after %s, %s: %s", name, made, outcome.reason, error)
+
+    return log_retry

@@ -1,0 +1,106 @@
+"""``retry_with`` and ``retry_options``: the options of a decorated function, changed and read."""
+
+from __future__ import annotations
+
+from types import MethodType
+
+from .._validation import safe_repr
+from ._decorator import MARK, checked_options, decorated
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar, Unpack
+
+    from ..policies import BackOff
+    from ._decorator import Decoration
+    from ._option_types import RetryOptions
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+
+def retry_with(
+    function: F, /, backoff: BackOff | None = None, **changes: Unpack[RetryOptions]
+) -> F:
+    """Return a function that ``retry`` has decorated, decorated again with other options.
+
+    The function inside is the same; options that are not named here are kept. What is given stays
+    as it is. Of a bound method the result is bound to the same object.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, retry, retry_with
+        >>> @retry(ConstantBackOff(60), on=ConnectionError, max_attempts=5)
+        ... def fetch(url):
+        ...     print("called")
+        ...     raise ConnectionError("no route")
+        >>> try:
+        ...     retry_with(fetch, max_attempts=1)("/")
+        ... except ConnectionError as error:
+        ...     print(error)
+        called
+        no route
+
+    Thread safety: any thread.
+
+    Args:
+        function: What ``retry`` has returned: a function, method, bound method, coroutine function,
+            generator function, static method or class method.
+        backoff: The policy; None: that of ``function``.
+        **changes: Options of ``retry``. None removes an option, where that means that it is absent.
+
+    Raises:
+        TypeError, ValueError: ``function`` is not what ``retry`` has returned, or an option is
+            invalid.
+    """
+    given: Any = function
+    if isinstance(given, (staticmethod, classmethod)):
+        return type(given)(retry_with(given.__func__, backoff, **changes))  # type: ignore[return-value]
+    if isinstance(given, MethodType):
+        return MethodType(retry_with(given.__func__, backoff, **changes), given.__self__)  # type: ignore[return-value]
+    decoration = _decoration_of("retry_with()", given)
+    options = {**decoration.given, **changes}
+    policy = options.pop("backoff", None) if backoff is None else backoff
+    options.pop("backoff", None)
+    result: F = decorated(decoration.function, checked_options("retry_with()", policy, options))
+    return result
+
+
+def retry_options(function: Callable[..., object], /) -> dict[str, Any]:
+    """Return the options that a function was decorated with by ``retry``, as they were given.
+
+    ``backoff`` is among them, if it was given: ``retry(**retry_options(f))(g)`` decorates another
+    function as ``f`` is.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, retry, retry_options
+        >>> @retry(ConstantBackOff(60), max_attempts=5)
+        ... def fetch(url): ...
+        >>> retry_options(fetch)
+        {'backoff': ConstantBackOff(60.0), 'max_attempts': 5}
+
+    Thread safety: any thread.
+
+    Args:
+        function: What ``retry`` or ``retry_with()`` has returned, bound or not.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    given: Any = function
+    if isinstance(given, (staticmethod, classmethod, MethodType)):
+        given = given.__func__
+    return dict(_decoration_of("retry_options()", given).given)
+
+
+def _decoration_of(what: str, function: Any) -> Decoration:
+    decoration: Any = getattr(function, MARK, None)
+    if decoration is None:
+        raise TypeError(
+            f"{what} needs a function that retry has decorated, not {safe_repr(function)}"
+        )
+    if decoration.result() is not function:  # functools.wraps() has copied the mark
+        raise TypeError(
+            f"{what} needs the very function that retry has returned, but {safe_repr(function)} is "
+            "decorated by something else around it: give it what is inside, and decorate its result"
+        )
+    return decoration  # type: ignore[no-any-return]

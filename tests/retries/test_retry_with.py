@@ -1,0 +1,230 @@
+"""``retry_with()`` and ``retry_options()``: the same function with other options."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import inspect
+import weakref
+from types import MethodType
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import ConstantBackOff, ZeroBackOff, retry, retry_options, retry_with
+from tests.retries.faces import in_loop
+from tests.retries.scripts import Recorded, Script, now
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
+
+POLICY = ConstantBackOff(5)
+
+
+def attempts_of(call: Any, script: Script) -> int:
+    """Return how many attempts a call makes that never succeeds."""
+    before = script.count
+    with pytest.raises(OSError):
+        call()
+    return script.count - before
+
+
+def test_what_is_named_is_changed_and_the_rest_kept(clock: VirtualClock) -> None:
+    script, told = Script(OSError), Recorded()
+
+    @retry(POLICY, on=OSError, max_attempts=3, on_give_up=told)
+    def fetch() -> Any:
+        """Fetch."""
+        return script()
+
+    once = retry_with(fetch, max_attempts=1)
+    assert (attempts_of(once, script), now()) == (1, 0)
+    assert (attempts_of(fetch, script), now()) == (3, 10)
+    assert attempts_of(retry_with(once, max_attempts=2), script) == 2
+    assert attempts_of(retry_with(fetch, on=KeyError), script) == 1
+    assert [outcome.name for _, outcome in told.calls] == [fetch.__qualname__] * 3
+    began = now()
+    assert attempts_of(retry_with(fetch, ZeroBackOff()), script) == 3
+    assert attempts_of(retry_with(fetch, backoff=ConstantBackOff(1)), script) == 3
+    assert now() == began + 2
+    assert (once.__name__, once.__doc__, once.__wrapped__) == (  # type: ignore[attr-defined]
+        "fetch",
+        "Fetch.",
+        fetch.__wrapped__,  # type: ignore[attr-defined]
+    )
+
+
+def test_none_removes_an_option() -> None:
+    fetch = retry(POLICY, until=bool, max_attempts=3)(lambda: 0)
+    judged = retry_with(fetch, until=None, retry_if=bool)
+    assert judged() == 0
+    with pytest.raises(TypeError, match=r"retry_with\(\) takes until or retry_if, not both"):
+        retry_with(fetch, retry_if=bool)
+
+
+class Client:
+    def __init__(self, script: Script) -> None:
+        self.script = script
+
+    @retry(POLICY, max_attempts=3)
+    def method(self) -> Any:
+        return self.script()
+
+    @retry(POLICY, max_attempts=3)
+    async def coroutine(self) -> Any:
+        return await self.script.in_loop()
+
+    @retry(POLICY, max_attempts=3)
+    def generator(self) -> Any:
+        yield self.script()
+
+    @retry(POLICY, max_attempts=3)
+    async def agenerator(self) -> Any:
+        yield await self.script.in_loop()
+
+    shared = Script(OSError)
+
+    @classmethod
+    @retry(POLICY, max_attempts=3)
+    def inside_class(cls) -> Any:
+        return cls.shared()
+
+    @retry(POLICY, max_attempts=3)
+    @classmethod
+    def around_class(cls) -> Any:
+        return cls.shared()
+
+    @staticmethod
+    @retry(POLICY, max_attempts=3)
+    def inside_static() -> Any:
+        return Client.shared()
+
+    @retry(POLICY, max_attempts=3)
+    @staticmethod
+    def around_static() -> Any:
+        return Client.shared()
+
+
+class Careful(Client):
+    method = retry_with(Client.method, max_attempts=2)
+    inside_class = retry_with(vars(Client)["inside_class"], max_attempts=2)
+    around_static = retry_with(vars(Client)["around_static"], max_attempts=2)
+
+
+def result_of(kind: str, value: Any) -> Any:
+    """Bring what a method of some kind has returned to its end."""
+    if kind == "coroutine":
+        return in_loop(value)
+    if kind == "generator":
+        return next(value)
+    return in_loop(anext(value)) if kind == "agenerator" else value
+
+
+@pytest.mark.parametrize("kind", ["method", "coroutine", "generator", "agenerator"])
+def test_methods_bound_and_not(clock: VirtualClock, kind: str) -> None:
+    client = Client(Script(OSError))
+    bound = retry_with(getattr(client, kind), max_attempts=1)
+    assert isinstance(bound, MethodType)
+    assert bound.__self__ is client
+    assert attempts_of(lambda: result_of(kind, bound()), client.script) == 1
+    plain = retry_with(getattr(Client, kind), max_attempts=2)
+    assert attempts_of(lambda: result_of(kind, plain(client)), client.script) == 2
+    assert attempts_of(lambda: result_of(kind, getattr(client, kind)()), client.script) == 3
+    assert inspect.iscoroutinefunction(plain) == (kind == "coroutine")
+    assert inspect.isgeneratorfunction(plain) == (kind == "generator")
+    assert inspect.isasyncgenfunction(plain) == (kind == "agenerator")
+
+
+@pytest.mark.parametrize("kind", ["inside_class", "around_class", "inside_static", "around_static"])
+def test_static_and_class_methods(clock: VirtualClock, kind: str) -> None:
+    for owner in (Client, Client(Script())):
+        changed = retry_with(getattr(owner, kind), max_attempts=1)
+        assert attempts_of(changed, Client.shared) == 1
+        assert attempts_of(getattr(owner, kind), Client.shared) == 3
+
+
+def test_in_a_subclass(clock: VirtualClock) -> None:
+    careful = Careful(Script(OSError))
+    assert attempts_of(careful.method, careful.script) == 2
+    assert attempts_of(Careful.inside_class, Client.shared) == 2
+    assert attempts_of(careful.around_static, Client.shared) == 2
+    assert attempts_of(Client(careful.script).method, careful.script) == 3
+
+
+def test_in_a_test(clock: VirtualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Client, "method", retry_with(Client.method, max_attempts=1))
+    client = Client(Script(OSError))
+    assert attempts_of(client.method, client.script) == 1
+
+
+# Options
+
+
+def test_options_are_read_as_they_were_given() -> None:
+    hooks = [print]
+    fetch = retry(POLICY, on=(OSError, KeyError), timeout=5, on_retry=hooks)(lambda: 7)  # type: ignore[arg-type]
+    options = retry_options(fetch)
+    assert options == {
+        "backoff": POLICY,
+        "on": (OSError, KeyError),
+        "timeout": 5,
+        "on_retry": hooks,
+    }
+    options["timeout"] = 6
+    assert retry_options(fetch)["timeout"] == 5
+    assert retry_options(retry_with(fetch, timeout=7))["timeout"] == 7
+    assert retry_options(retry(lambda: 7)) == retry_options(retry()(lambda: 7)) == {}
+    assert retry_options(retry(max_attempts=3)(lambda: 7)) == {"max_attempts": 3}
+
+
+def test_options_of_one_function_decorate_another(clock: VirtualClock) -> None:
+    script = Script(OSError)
+    for first in (Client.method, Client(script).method, vars(Client)["around_static"]):
+        fetch = retry(**retry_options(first))(lambda: script())
+        began = now()
+        assert (attempts_of(fetch, script), now()) == (3, began + 10)
+
+
+# What it refuses
+
+
+@pytest.mark.parametrize("read", [retry_with, retry_options])
+def test_what_retry_has_not_returned_is_refused(read: Any) -> None:
+    for wrong in (len, lambda: 7, Client, 7, functools.partial(Client.method), Client(Script())):
+        with pytest.raises(TypeError, match=rf"{read.__name__}\(\) needs a function that retry"):
+            read(wrong)
+
+
+@pytest.mark.parametrize("read", [retry_with, retry_options])
+def test_another_decorator_around_it_is_not_dropped(read: Any) -> None:
+    @functools.wraps(Client.method)
+    def around(*args: Any) -> Any:
+        return Client.method(*args)
+
+    with pytest.raises(TypeError, match="is decorated by something else around it"):
+        read(around)
+    assert read(retry(around)) is not None
+    assert retry_options(retry(max_attempts=2)(around)) == {"max_attempts": 2}
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(TypeError, match=r"retry_with\(\) has no option 'max_tries'"):
+        retry_with(Client.method, max_tries=3)  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="max_attempts"):
+        retry_with(Client.method, max_attempts=0)
+    with pytest.raises(TypeError, match="attempt_timeout"):
+        retry_with(Client.method, attempt_timeout=3)
+    with pytest.raises(TypeError, match="backoff"):
+        retry_with(Client.method, 3)  # type: ignore[arg-type]
+
+
+def test_a_decorated_function_is_freed_without_the_collector() -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        fetch: Any = retry_with(retry(lambda: 7), max_attempts=3)
+        freed = weakref.ref(fetch)
+        del fetch
+        assert freed() is None
+    finally:
+        gc.enable()
