@@ -25,15 +25,16 @@ from ._circuit import (
     Rules,
     threshold_of,
 )
-from ._operation import close_unawaited, name_of
-from ._options import Options
+from ._operation import close_unawaited, is_awaitable, name_of
+from ._options import Awaiting, Options
 from ._outcome import StopReason
+from ._settings import as_hooks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping
     from datetime import timedelta
-    from types import TracebackType
+    from types import FrameType, TracebackType
     from typing import Any, NoReturn, ParamSpec, Self, TypeVar
 
     from ..clock import Clock
@@ -94,8 +95,8 @@ class CircuitBreaker(ProcessBound):
             the circuit opens, and resets it first if the circuit was closed before. ``STOP``: it
             stays open until ``reset()``. None: 5 s at first, twice as long each time, up to 60 s,
             without end, each up to half longer or shorter.
-        on: The failures, as in ``retry``: a type of ``Exception``, a tuple of them, or a function
-            of the error that returns a bool.
+        on: The failures, as in ``retry``: a type of ``Exception``, a tuple of them, a mapping from
+            them to True or False, or a function of the error that returns a bool.
         failures: The number of failures in a row that opens the circuit, >= 1; None: 5, unless
             there is a ``failure_rate``.
         failure_rate: The share of failures that opens it instead, > 0 and <= 1, as soon as there
@@ -109,9 +110,9 @@ class CircuitBreaker(ProcessBound):
         successes: How many of them have to succeed before it closes, >= 1.
         probe_timeout: After that time another call may take the place of a probe that has not come
             back, whose result then counts for nothing: seconds > 0 or a timedelta.
-        on_change: A function, or a sequence of them, called as ``f(old, new, breaker)`` with two
-            ``CircuitState``, after each change, by the thread that has made it. What it raises is
-            reported through ``sys.unraisablehook`` and stops nothing.
+        on_change: A function, or a list or tuple of them, called after each change by the thread
+            that has made it, as ``f(old, new, breaker)`` with two ``CircuitState``. What it raises
+            is reported through ``sys.unraisablehook`` and stops nothing.
         clock: Measures all times; None: the current clock, when the breaker is made.
 
     Raises:
@@ -137,7 +138,10 @@ class CircuitBreaker(ProcessBound):
         self,
         backoff: BackOff | None = None,
         *,
-        on: type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool] = Exception,
+        on: type[Exception]
+        | tuple[type[Exception], ...]
+        | Mapping[type[Exception], bool]
+        | Callable[[Exception], bool] = Exception,
         failures: int | None = None,
         failure_rate: float | None = None,
         window_calls: int | None = None,
@@ -146,14 +150,14 @@ class CircuitBreaker(ProcessBound):
         probes: int = 1,
         successes: int = 1,
         probe_timeout: float | timedelta = 60.0,
-        on_change: Hook | Sequence[Hook] = (),
+        on_change: Hook | list[Hook] | tuple[Hook, ...] | None = None,
         clock: Clock | None = None,
     ) -> None:
         threshold = threshold_of(failures, failure_rate, window_calls, window, minimum_calls)
         probes = as_count("probes", probes, 1)
         self._rules = Rules(threshold, probes, as_count("successes", successes, 1))
         self._probe_timeout = _above_zero("probe_timeout", probe_timeout)
-        self._hooks = _as_hooks(on_change)
+        self._hooks = () if on_change is None else as_hooks("on_change", on_change) or ()
         self._options = Options("CircuitBreaker()", None, {"on": on}, {"on"})
         made_on = resolve_clock(clock)
         self._monotonic = made_on.monotonic
@@ -166,7 +170,7 @@ class CircuitBreaker(ProcessBound):
         # The ticket of each `with` block, by the frame that it stands in: nothing else is the same
         # as a block is entered and as it is left, since another thread or task may close a
         # generator.
-        self._blocks: dict[int, Block] = {}
+        self._blocks: dict[FrameType, Block] = {}
 
     # State
 
@@ -231,6 +235,8 @@ class CircuitBreaker(ProcessBound):
                 self.release(ticket)
             else:
                 verdict = self._options.classify(error)
+                if isinstance(verdict, Awaiting):
+                    _raise_async("on", verdict())
                 self._finish(ticket, failed=not isinstance(verdict, StopReason))
         except BaseException:
             complete(self.release, ticket)  # no effect if the result was counted
@@ -346,6 +352,8 @@ class CircuitBreaker(ProcessBound):
 
     def _ask(self, asking: _Asking, opening: Opening) -> tuple[_Asking, None]:
         """Rule: ask the policy; one thread at a time does."""
+        if opening.next:
+            return asking, None  # another thread was asking as this one looked, and has finished
         answer = self._policy.begin() if opening.is_first else self._policy.ask()
         if not isinstance(answer, End):
             self._follow(opening, Open(opening.since + answer))
@@ -363,9 +371,8 @@ class CircuitBreaker(ProcessBound):
         for hook in self._hooks:
             try:
                 result: object = hook(before.state, after.state, self)
-                if isinstance(result, CoroutineType):
-                    close_unawaited(result)
-                    raise TypeError("on_change must be a plain function, not a coroutine function")  # noqa: TRY301
+                if is_awaitable(result):
+                    _raise_async("on_change", result)
             except Exception as error:  # noqa: BLE001 - no hook stops the others
                 report(error, "Exception in on_change of a circuit breaker", hook)
             except BaseException as error:  # noqa: BLE001 - raised once all were called
@@ -376,7 +383,7 @@ class CircuitBreaker(ProcessBound):
     def _enter(self) -> Self:
         ticket = self.allow()
         try:
-            frame = id(sys._getframe(2))  # of the `with` statement
+            frame = sys._getframe(2)  # of the `with` statement
             self._blocks[frame] = ticket, get_ident(), self._blocks.get(frame)
         except BaseException:
             complete(self.release, ticket)
@@ -386,15 +393,15 @@ class CircuitBreaker(ProcessBound):
     def _leave(self, error: BaseException | None) -> None:
         ticket = None
         try:
-            ticket = self._take_ticket(id(sys._getframe(2)))
+            ticket = self._take_ticket(sys._getframe(2))
             self.record(ticket, error)
         except BaseException:
             if ticket is None:
-                ticket = self._take_ticket(id(sys._getframe(2)))
+                ticket = self._take_ticket(sys._getframe(2))
             complete(self.release, ticket)  # no effect if the result was counted
             raise
 
-    def _take_ticket(self, frame: int) -> CircuitTicket:
+    def _take_ticket(self, frame: FrameType) -> CircuitTicket:
         """Return the ticket of the block that is left, and forget the block."""
         blocks = self._blocks
         block = blocks.get(frame)
@@ -417,17 +424,22 @@ class CircuitBreaker(ProcessBound):
     def __repr__(self) -> str:
         last, rules = self._last(), self._rules
         try:
-            state, left = self.state, last.seconds_left(rules, self._monotonic())
+            left = last.seconds_left(rules, self._monotonic())
         except Exception:  # noqa: BLE001 - of the clock
-            state, left = last.state, None
+            left = None
+        state, successes = last.state, 0
+        if isinstance(last, HalfOpen):
+            successes = last.succeeded
+        elif isinstance(last, Open) and left == 0.0:
+            state = CircuitState.HALF_OPEN  # as a call would find it
         if isinstance(last, Closed):
             shown = f", {rules.threshold.shown(last.history)}"
-        elif isinstance(last, HalfOpen):
-            shown = f", {last.succeeded} of {rules.successes} successes"
+        elif state is CircuitState.HALF_OPEN:
+            shown = f", {successes} of {rules.successes} successes"
         elif isinstance(last, Open) and last.until == inf:
             shown = " until reset()"
         else:
-            shown = "" if not left else f", {round(left, 3)} s left"
+            shown = "" if left is None else f", {round(left, 3)} s left"
         return f"<CircuitBreaker {state}{shown}>"
 
 
@@ -497,6 +509,11 @@ def _guarded_coroutine(breaker: CircuitBreaker, function: Any) -> Any:
     return guarded
 
 
+def _raise_async(name: str, awaitable: object) -> NoReturn:
+    close_unawaited(awaitable)
+    raise TypeError(f"{name} must be a plain function, not a coroutine function")
+
+
 def _raise_coroutine_returned(function: object, coroutine: object) -> NoReturn:
     close_unawaited(coroutine)
     raise TypeError(
@@ -511,14 +528,3 @@ def _above_zero(name: str, value: float | timedelta) -> float:
     if seconds <= 0.0:
         raise ValueError(f"{name} must be {expected}, not {safe_repr(value)}")
     return seconds
-
-
-def _as_hooks(on_change: Any) -> tuple[Hook, ...]:
-    hooks = on_change if isinstance(on_change, (tuple, list)) else (on_change,)
-    for each in hooks:
-        if not callable(each):
-            raise TypeError(
-                "on_change must be a function of two states and the breaker, or a sequence of "
-                f"them, not {safe_repr(on_change)}"
-            )
-    return tuple(hooks)

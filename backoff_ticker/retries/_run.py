@@ -96,6 +96,16 @@ class Run:
         reason: Why it ended; None before.
     """
 
+    is_waiting: bool
+    is_paid: bool
+    is_closed: bool
+    awaits: bool
+    waited: float
+    delay: float
+    ended: float
+    failing_component: str
+    failed_component: str
+
     __slots__ = (
         "_chosen",
         "_poll",

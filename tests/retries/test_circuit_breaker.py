@@ -10,7 +10,7 @@ import pickle
 import sys
 import threading
 import weakref
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import ExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -33,16 +33,26 @@ from backoff_ticker import (
     with_token,
 )
 from tests.helpers import PATIENCE, SetClock, in_thread
+from tests.retries.circuits import (
+    CLOSED,
+    HALF_OPEN,
+    OPEN,
+    WAYS,
+    fail,
+    half_open,
+    opened,
+    refused,
+    succeed,
+    told,
+    with_block,
+)
 from tests.retries.faces import in_loop
-from tests.stress.places import InterruptAt, Interrupted, each_place
 from tests.tickers.made_policies import Blocking, Counting, Scripted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from backoff_ticker.testing import VirtualClock
-
-CLOSED, OPEN, HALF_OPEN = CircuitState
 
 
 @pytest.fixture
@@ -51,122 +61,10 @@ def now() -> SetClock:
     return SetClock()
 
 
-def done(outcome: object) -> object:
-    """Return the outcome of a call, or raise it."""
-    if isinstance(outcome, BaseException):
-        raise outcome
-    return outcome
-
-
-# The ways to make a call
-
-
-def with_block(breaker: CircuitBreaker, outcome: object) -> object:
-    with breaker as entered:
-        assert entered is breaker
-        return done(outcome)
-
-
-def async_with_block(breaker: CircuitBreaker, outcome: object) -> object:
-    async def main() -> object:
-        async with breaker as entered:
-            assert entered is breaker
-            await asyncio.sleep(0)
-            return done(outcome)
-
-    return in_loop(main())
-
-
-def with_block_in_a_coroutine(breaker: CircuitBreaker, outcome: object) -> object:
-    async def main() -> object:
-        with breaker:
-            await asyncio.sleep(0)
-            return done(outcome)
-
-    return in_loop(main())
-
-
-def decorated(breaker: CircuitBreaker, outcome: object) -> object:
-    @breaker
-    def call(outcome: object) -> object:
-        return done(outcome)
-
-    return call(outcome)
-
-
-def decorated_coroutine(breaker: CircuitBreaker, outcome: object) -> object:
-    @breaker
-    async def call(outcome: object) -> object:
-        await asyncio.sleep(0)
-        return done(outcome)
-
-    return in_loop(call(outcome))
-
-
-def in_a_stack(breaker: CircuitBreaker, outcome: object) -> object:
-    with ExitStack() as stack:
-        stack.enter_context(breaker)
-        return done(outcome)
-    raise AssertionError
-
-
-def in_an_async_stack(breaker: CircuitBreaker, outcome: object) -> object:
-    async def main() -> object:
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(breaker)
-            return done(outcome)
-        raise AssertionError
-
-    return in_loop(main())
-
-
-def told(breaker: CircuitBreaker, outcome: object) -> object:
-    ticket = breaker.allow()
-    breaker.record(ticket, outcome if isinstance(outcome, BaseException) else None)
-    return done(outcome)
-
-
-WAYS = [
-    *(with_block, async_with_block, with_block_in_a_coroutine, decorated, decorated_coroutine),
-    *(in_a_stack, in_an_async_stack, told),
-]
-
-
 @pytest.fixture(params=WAYS, ids=lambda way: way.__name__)
 def way(request: pytest.FixtureRequest) -> Callable[[CircuitBreaker, object], object]:
     """Each way to make a call in turn."""
     return request.param  # type: ignore[no-any-return]
-
-
-def fail(breaker: CircuitBreaker, times: int = 1, error: Any = OSError, way: Any = told) -> None:
-    for _ in range(times):
-        with pytest.raises(error):
-            way(breaker, error())
-
-
-def succeed(breaker: CircuitBreaker, times: int = 1, way: Any = told) -> None:
-    for number in range(times):
-        assert way(breaker, number) == number
-
-
-def refused(breaker: CircuitBreaker, way: Any = told) -> CircuitOpen:
-    with pytest.raises(CircuitOpen) as caught:
-        way(breaker, "not reached")
-    assert caught.value.breaker is breaker
-    return caught.value
-
-
-def opened(now: SetClock, **options: Any) -> CircuitBreaker:
-    """Return a breaker that has just opened for 10 s."""
-    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now, **options)
-    fail(breaker)
-    return breaker
-
-
-def half_open(now: SetClock, **options: Any) -> CircuitBreaker:
-    breaker = opened(now, **options)
-    now.advance(10)
-    return breaker
 
 
 # Its life, in every way
@@ -257,10 +155,11 @@ def test_an_error_that_on_does_not_cover_is_an_answer(now: SetClock) -> None:
     "on",
     [
         (ConnectionError, TimeoutError),
+        {OSError: False, ConnectionError: True, TimeoutError: ConstantBackOff(1)},
         lambda error: isinstance(error, (ConnectionError, TimeoutError)),
         lambda error: 3 if isinstance(error, (ConnectionError, TimeoutError)) else False,
     ],
-    ids=["types", "predicate", "predicate of seconds"],
+    ids=["types", "mapping", "predicate", "predicate of seconds"],
 )
 def test_on_has_the_meaning_it_has_for_retries(on: Any, now: SetClock) -> None:
     breaker = CircuitBreaker(on=on, failures=3, clock=now)
@@ -302,6 +201,18 @@ def test_an_error_of_on_is_raised_and_the_call_does_not_count(now: SetClock) -> 
     with pytest.raises(LookupError), breaker:
         raise error
     assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
+
+
+def test_on_cannot_be_a_coroutine_function(way: Any, now: SetClock) -> None:
+    async def on(_: Exception) -> bool:
+        raise AssertionError
+
+    breaker: Any = None
+    breaker = half_open(now, on=lambda error: True if breaker is None else on(error))
+    with pytest.raises(TypeError) as caught:
+        way(breaker, OSError())
+    assert str(caught.value) == "on must be a plain function, not a coroutine function"
+    assert breaker.remaining() == 0
 
 
 # Rates in windows
@@ -447,6 +358,16 @@ def test_each_breaker_has_its_own_copy_of_the_policy(now: SetClock) -> None:
         fail(breaker)
         assert breaker.remaining() == 1
     assert policy.last == 0
+
+
+def test_the_time_counts_from_the_failure_however_long_the_policy_takes(now: SetClock) -> None:
+    def answer() -> float:
+        now.advance(4)
+        return 10.0
+
+    breaker = CircuitBreaker(Scripted(answer), failures=1, clock=now)
+    fail(breaker)
+    assert breaker.remaining() == 6
 
 
 @pytest.mark.parametrize("answer", [LookupError("policy"), float("nan"), -1, "1", None])
@@ -704,6 +625,19 @@ def test_blocks_may_be_nested(now: SetClock) -> None:
     assert breaker._blocks == {}
 
 
+def test_stacks_in_two_threads_are_told_apart(now: SetClock) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
+    early, probe = ExitStack(), ExitStack()
+    early.enter_context(breaker)
+    fail(breaker)
+    now.advance(10)
+    in_thread(probe.enter_context, breaker).result(PATIENCE)
+    early.close()
+    assert breaker.state is HALF_OPEN, "the early call is not the probe"
+    probe.close()
+    assert breaker.state is CLOSED
+
+
 def test_a_block_that_was_not_entered_cannot_be_left(now: SetClock) -> None:
     breaker = CircuitBreaker(clock=now)
     with pytest.raises(RuntimeError) as caught:
@@ -858,8 +792,8 @@ def test_a_hook_may_use_the_breaker(now: SetClock) -> None:
         ({"successes": 1.5}, TypeError, "successes must be an int >= 1, not 1.5"),
         ({"probe_timeout": 0}, ValueError, "probe_timeout must be a finite number of seconds > 0"),
         ({"probe_timeout": None}, TypeError, "probe_timeout must be a finite number"),
-        ({"on_change": 3}, TypeError, "on_change must be a function of two states"),
-        ({"on_change": [print, 3]}, TypeError, "on_change must be a function of two states"),
+        ({"on_change": 3}, TypeError, "on_change must be a callable, a list or tuple of them"),
+        ({"on_change": [print, 3]}, TypeError, "on_change must be a callable, a list or tuple"),
         ({"clock": 3}, TypeError, "clock must be a Clock, not 3"),
     ],
 )
@@ -1044,75 +978,6 @@ def test_a_stampede_on_a_half_open_circuit_lets_only_the_probes_through(
     go_on.set()
     assert sum(each.result(PATIENCE) for each in calls) == probes
     assert breaker.state is CLOSED
-
-
-# Signal handlers
-
-
-def walk(breaker: CircuitBreaker, now: SetClock) -> None:
-    """Bring a breaker through all its states, in blocks."""
-    for outcome in [None, OSError(), OSError()]:
-        with contextlib.suppress(OSError, CircuitOpen), breaker:
-            done(outcome)
-    now.advance(20)
-    for outcome in [OSError(), None]:
-        with contextlib.suppress(OSError, CircuitOpen), breaker:
-            done(outcome)
-        now.advance(20)
-
-
-def test_an_interrupt_anywhere_leaves_it_usable() -> None:
-    lost: set[str | None] = set()
-
-    def run(interrupt: InterruptAt) -> None:
-        now = SetClock()
-        breaker = CircuitBreaker(Scripted(then=10.0), failures=2, clock=now, probe_timeout=40)
-        try:
-            with interrupt:
-                walk(breaker, now)
-        except Interrupted:
-            pass
-        now.advance(20)
-        with contextlib.suppress(CircuitOpen):
-            breaker.release(breaker.allow())  # asks the policy, if the interrupt has prevented that
-        now.advance(10)
-        if breaker.remaining() is None:
-            lost.add(interrupt.where)
-            now.advance(10)
-        assert breaker.remaining() == 0.0
-        succeed(breaker)
-        assert breaker.state is CLOSED
-        fail(breaker, 2)
-        assert breaker.remaining() == 10
-
-    assert each_place(run) > 100
-    # As a block is left, an interrupt can come before the first instruction that could heed it.
-    assert {where.split(":")[0] for where in lost if where} <= {
-        "CircuitBreaker.__exit__",
-        "CircuitBreaker._leave",
-    }
-
-
-def test_a_signal_handler_may_use_it_anywhere() -> None:
-    def run(interrupt: InterruptAt) -> None:
-        now = SetClock()
-        breaker = CircuitBreaker(Scripted(then=10.0), failures=2, clock=now)
-
-        def handler() -> None:
-            with contextlib.suppress(CircuitOpen, OSError), breaker:
-                raise OSError
-
-        interrupt.handler = handler
-        with interrupt:
-            walk(breaker, now)
-        now.advance(20)
-        assert breaker.remaining() == 0.0
-        assert breaker._blocks == {}
-        succeed(breaker)
-        fail(breaker, 2)
-        assert breaker.remaining() == 10
-
-    assert each_place(run) > 100
 
 
 def test_stop_is_not_a_number_of_seconds(now: SetClock) -> None:
