@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     )
     from ._options import NoFallback
     from ._outcome import Outcome
-    from ._signatures import UseRetryCallAsync
+    from ._signatures import Untyped, UseRetryCallAsync
 
     T = TypeVar("T")
     D = TypeVar("D")
@@ -43,12 +43,6 @@ else:
 
 if TYPE_CHECKING:
 
-    @overload
-    def retry_call(
-        operation: Callable[[], Coroutine[Any, Any, Any]],
-        backoff: BackOff | None = None,
-        **options: Unpack[RetryOptions],
-    ) -> UseRetryCallAsync: ...
     @overload
     def retry_call(
         operation: Callable[[], T],
@@ -65,6 +59,18 @@ if TYPE_CHECKING:
         fallback: D,
         **options: Unpack[RetryOptions],
     ) -> T | D: ...
+    @overload
+    def retry_call(
+        operation: Callable[[], Untyped],
+        backoff: BackOff | None = None,
+        **options: Unpack[RetryOptions],
+    ) -> Any: ...
+    @overload
+    def retry_call(
+        operation: Callable[[], Coroutine[Any, Any, Any]],
+        backoff: BackOff | None = None,
+        **options: Unpack[RetryOptions],
+    ) -> UseRetryCallAsync: ...
 
 
 @overload

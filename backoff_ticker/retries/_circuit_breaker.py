@@ -35,14 +35,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import timedelta
     from types import FrameType, TracebackType
-    from typing import Any, NoReturn, ParamSpec, Self, TypeVar
+    from typing import Any, NoReturn, Self, TypeVar
 
     from ..clock import Clock
     from ..policies import BackOff
     from ..waiting import Claim
 
-    P = ParamSpec("P")
-    R = TypeVar("R")
+    F = TypeVar("F", bound=Callable[..., object])
 
     Hook = Callable[[CircuitState, CircuitState, "CircuitBreaker"], object]
     Block = tuple[CircuitTicket, int, "Block | None"]
@@ -78,8 +77,9 @@ class CircuitBreaker(ProcessBound):
 
     What counts: a block that ends normally is a success, an error that ``on`` covers a failure. Any
     other error is a success, since the service has answered. A ``Cancelled`` (that is no
-    ``DeadlineExceeded``), and what is not an ``Exception`` (``KeyboardInterrupt``,
-    ``asyncio.CancelledError``, ``GeneratorExit``), count as neither, and free the place of a probe.
+    ``DeadlineExceeded``), a ``CircuitOpen`` of a breaker inside, and what is not an ``Exception``
+    (``KeyboardInterrupt``, ``asyncio.CancelledError``, ``GeneratorExit``) count as neither, and
+    free the place of a probe.
     The result of a call that began before the circuit last changed counts for nothing.
 
     Thread safety: every method, from any thread, loop, signal handler or finalizer; nothing waits.
@@ -157,7 +157,10 @@ class CircuitBreaker(ProcessBound):
         probes = as_count("probes", probes, 1)
         self._rules = Rules(threshold, probes, as_count("successes", successes, 1))
         self._probe_timeout = _above_zero("probe_timeout", probe_timeout)
-        self._hooks = () if on_change is None else as_hooks("on_change", on_change) or ()
+        hooks: tuple[Any, ...] | None = (
+            None if on_change is None else as_hooks("on_change", on_change)
+        )
+        self._hooks = hooks or ()
         self._options = Options("CircuitBreaker()", None, {"on": on}, {"on"})
         made_on = resolve_clock(clock)
         self._monotonic = made_on.monotonic
@@ -230,7 +233,8 @@ class CircuitBreaker(ProcessBound):
             if error is None:
                 self._finish(ticket, failed=False)
             elif not isinstance(error, Exception) or (
-                isinstance(error, Cancelled) and not isinstance(error, DeadlineExceeded)
+                isinstance(error, (Cancelled, CircuitOpen))
+                and not isinstance(error, DeadlineExceeded)
             ):
                 self.release(ticket)
             else:
@@ -272,7 +276,7 @@ class CircuitBreaker(ProcessBound):
     ) -> None:
         self._leave(exc)
 
-    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
+    def __call__(self, function: F, /) -> F:
         """Decorate a function, a method or a coroutine function: each call is a ``with`` block.
 
         Raises:
@@ -360,7 +364,10 @@ class CircuitBreaker(ProcessBound):
         elif answer.error is None:
             self._follow(opening, Open(inf))
         else:
-            raise answer.error
+            try:
+                raise answer.error
+            finally:
+                del answer  # the traceback of its error refers to this frame: a reference cycle
         return asking, None
 
     def _announce(self, before: Circuit, after: Circuit) -> None:

@@ -235,8 +235,11 @@ def _call_through_breaker(
     except BaseException as interrupt:
         run.tell_circuit(interrupt)
         raise
-    run.tell_circuit(error)
-    return error
+    try:
+        run.tell_circuit(error)
+        return error
+    finally:
+        del error  # its traceback refers to this frame: a reference cycle
 
 
 async def _call_through_breaker_async(
@@ -251,8 +254,11 @@ async def _call_through_breaker_async(
     except BaseException as interrupt:
         run.tell_circuit(interrupt)
         raise
-    run.tell_circuit(error)
-    return error
+    try:
+        run.tell_circuit(error)
+        return error
+    finally:
+        del error  # its traceback refers to this frame: a reference cycle
 
 
 def _call(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Exception | None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ._option_types import HedgeOptions, ResultCheck, RetryOn, Seconds
     from ._options import NoFallback
     from ._outcome import Outcome
-    from ._signatures import UseHedgeCallAsync
+    from ._signatures import Untyped, UseHedgeCallAsync
 
     T = TypeVar("T")
     D = TypeVar("D")
@@ -46,14 +46,6 @@ else:
 
 if TYPE_CHECKING:
 
-    @overload
-    def hedge_call(
-        operation: Callable[[], Coroutine[Any, Any, Any]],
-        backoff: BackOff | None = None,
-        *,
-        pool: Executor | None = None,
-        **options: Unpack[HedgeOptions],
-    ) -> UseHedgeCallAsync: ...
     @overload
     def hedge_call(
         operation: Callable[[], T],
@@ -72,6 +64,22 @@ if TYPE_CHECKING:
         fallback: D,
         **options: Unpack[HedgeOptions],
     ) -> T | D: ...
+    @overload
+    def hedge_call(
+        operation: Callable[[], Untyped],
+        backoff: BackOff | None = None,
+        *,
+        pool: Executor | None = None,
+        **options: Unpack[HedgeOptions],
+    ) -> Any: ...
+    @overload
+    def hedge_call(
+        operation: Callable[[], Coroutine[Any, Any, Any]],
+        backoff: BackOff | None = None,
+        *,
+        pool: Executor | None = None,
+        **options: Unpack[HedgeOptions],
+    ) -> UseHedgeCallAsync: ...
 
 
 @overload

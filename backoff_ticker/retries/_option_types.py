@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence, Sized
+    from collections.abc import Awaitable, Callable, Sequence, Sized
     from contextlib import AbstractContextManager
     from datetime import timedelta
+    from re import Match
     from typing import TypeAlias
+
+    from _typeshed import SupportsItems
 
     from ..cancellation import CancellationToken
     from ..channels import TimerLike
@@ -21,15 +24,15 @@ if TYPE_CHECKING:
     Seconds = float | timedelta
 
     # Types cannot say "anything but a coroutine". So where nothing is awaited, what functions of
-    # the user may return is listed: a truth value, a number, a container, None.
-    Plain = float | Sized | None
+    # the user may return is listed: a truth value, a number, a container, a match, None.
+    Plain = float | Sized | Match[Any] | None
 
     Answer: TypeAlias = bool | float | timedelta | BackOff
     """What a function given as ``on`` answers."""
     ErrorTypes = (
         type[Exception]
         | tuple[type[Exception], ...]
-        | Mapping[type[Exception], bool | BackOff]
+        | SupportsItems[type[Exception], bool | BackOff]
     )  # fmt: skip
     RetryOn = ErrorTypes | Callable[[Exception], Answer]
     AsyncRetryOn = ErrorTypes | Callable[[Exception], Answer | Awaitable[Answer]]

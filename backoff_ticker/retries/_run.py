@@ -434,7 +434,10 @@ class Run:
             self.delay = answer
             return None
         if isinstance(answer, End) and answer.error is not None:
-            raise answer.error
+            try:
+                raise answer.error
+            finally:
+                del answer  # the traceback of its error refers to this frame: a reference cycle
         return StopReason.CANCELLED if self.is_cancelled() else StopReason.EXHAUSTED
 
     def _start_policy(self) -> Poll:

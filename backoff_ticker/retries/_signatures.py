@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         """What ``retry(...)`` returns: it decorates a function and keeps its type."""
 
         @overload
+        def __call__(self, function: Untyped, /) -> Any: ...
+        @overload
         def __call__(  # type: ignore[overload-overlap]  # the more special one comes first
             self, function: type[Any], /
         ) -> DecoratesNoClasses: ...
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     class FallbackDecorator(Generic[Fallback_co]):
         """What ``retry(fallback=...)`` returns: the function may then return the fallback."""
 
+        @overload
+        def __call__(self, function: Callable[P, Untyped], /) -> Callable[P, Any]: ...
         @overload
         def __call__(
             self, function: Callable[P, Coroutine[Y, S, R]], /
@@ -65,6 +69,9 @@ if TYPE_CHECKING:
 
     class UseHedgeCallAsync:
         """Of ``hedge_call`` with a coroutine function."""
+
+    class Untyped:
+        """Nothing is of this type; what fits it is untyped, and must not be taken for wrong."""
 
 else:
 

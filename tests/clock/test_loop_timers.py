@@ -256,7 +256,7 @@ def test_timers_that_were_cancelled_last_are_swept_out_as_the_next_one_fires(rig
     rig.call_at(1000.5, "fired")
     for timer in [rig.call_at(1000 + A_DAY / 4) for _ in range(1000)]:
         timer.cancel()
-    heap = rig.timers._last()
+    heap = rig.loop._backoff_ticker_timers()
     assert len(heap._heap) == 1001
     rig.now += 1
     rig.loop.fire()

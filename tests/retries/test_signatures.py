@@ -20,6 +20,7 @@ from backoff_ticker import (
     retry,
     retry_call,
     retry_call_async,
+    retry_with,
 )
 from backoff_ticker.retries import _option_types
 from backoff_ticker.retries._options import _CHECKS, HEDGE_OPTIONS, LOOP_OPTIONS, Options
@@ -75,6 +76,14 @@ def test_the_parameters_before_the_options_are_as_they_were(function):
 def test_every_default_can_be_given():
     defaults = {name: one.default for name, one in shown(retry_call).items()}
     assert retry_call(lambda: "done", **defaults) == "done"
+
+
+def test_retry_with_shows_that_it_takes_those_of_retry():
+    text = str(inspect.signature(retry_with))
+    assert text == (
+        "(function: 'F', /, backoff: 'BackOff | None' = None, "
+        "**changes: 'Unpack[RetryOptions]') -> 'F'"
+    )
 
 
 # As types

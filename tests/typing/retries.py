@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar, Unpack, assert_type, overload
+from unittest.mock import Mock
 
 from backoff_ticker import (
     AsyncRetryOptions,
     Attempt,
     Attempts,
     CancellationToken,
+    CircuitBreaker,
+    CircuitState,
+    CircuitTicket,
     ConstantBackOff,
     Outcome,
     RetryBudget,
     RetryOptions,
     StopReason,
     attempts,
+    current_attempt,
     hedge_call,
     hedge_call_async,
+    is_active,
+    log_retries,
     retry,
     retry_call,
     retry_call_async,
+    retry_options,
+    retry_with,
+    set_active,
+    set_default_hooks,
+    set_default_token,
 )
 
 policy = ConstantBackOff(1)
@@ -162,13 +175,28 @@ async def is_transient(error: Exception) -> bool:
 
 @retry(
     on={ConnectionError: True, TimeoutError: ConstantBackOff(2), OSError: False},
-    until=lambda page: page,
+    until=re.compile("x").search,
     notify=print,
     on_attempt=[span, log],
     on_retry=(lambda outcome: outcome.delay, log),
     on_give_up=lambda outcome: pages.clear(),
 )
 def with_options(count: int) -> list[str]:
+    return [""] * count
+
+
+RULES = {OSError: True}
+KINDS = (OSError, ValueError)
+HOOKS = [log, span]
+
+
+@retry(on=RULES, on_retry=HOOKS, until=lambda page: page)
+def with_constants(count: int) -> list[str]:
+    return [""] * count
+
+
+@retry(on=KINDS, on_retry=(log, send), until=lambda page: page)
+async def coroutine_with_constants(count: int) -> list[str]:
     return [""] * count
 
 
@@ -188,7 +216,49 @@ async def coroutine_with_a_lambda(count: int) -> str:
 
 
 assert_type(with_options(1), list[str])
+assert_type(with_constants(1), list[str])
 assert_type(async_generator_with_options(1), AsyncIterator[int])
+
+# Other options, and those of the process
+
+assert_type(retry_with(called, max_attempts=1)(1, name="a"), list[str])
+assert_type(retry_with(called, ConstantBackOff(2), on=lambda error: True)(1), list[str])
+assert_type(retry_with(Client().fetch, token=None)("a"), bytes)
+assert_type(retry_with(doubled, timeout=1)("a"), str)
+assert_type(retry_with(async_generator, attempt_timeout=1)(1), AsyncIterator[int])
+retry_with(called, fallback=None)(1, name="a")
+again = retry(**retry_options(called))(called)
+assert_type(retry(on_retry=log_retries(), on_give_up=[log_retries(), log])(called)(1), list[str])
+assert_type(retry(breaker=CircuitBreaker(), budget=RetryBudget())(called)(1), list[str])
+assert_type(CircuitBreaker()(doubled)("a"), str)
+assert_type(CircuitBreaker()(called)(1, name="a"), list[str])
+
+with set_active(False), set_default_hooks(on_retry=[log, span]), set_default_token(None):
+    assert_type(is_active(), bool)
+current = current_attempt()
+if current is not None:
+    assert_type(current.number, int)
+    assert_type(current.time_left, float | None)
+    assert_type(current.token, CancellationToken)
+
+# What is not typed
+
+
+class AnyFactory:
+    def __call__(self) -> Any: ...
+
+
+def anything(count: int) -> Any:
+    return count
+
+
+assert_type(retry_call(lambda: anything(1), max_attempts=2), Any)
+assert_type(retry_call(AnyFactory()), Any)
+assert_type(retry_call(Mock()), Any)
+assert_type(hedge_call(AnyFactory()), Any)
+assert_type(retry(policy)(anything)(1), Any)
+assert_type(retry(policy)(Mock()), Any)
+assert_type(retry(fallback=None)(anything)(1), Any)  # type: ignore[no-untyped-call]  # of mypy only
 
 # Fallbacks
 
@@ -241,6 +311,9 @@ assert_type(hedge_call(partial(bare, 2), fallback=None), list[str] | None)
 async def calls() -> None:
     assert_type(await coroutine(1), str)
     assert_type(await coroutine_with_options(1), str)
+    assert_type(await retry_with(coroutine, attempt_timeout=1)(1), str)
+    assert_type(await retry_with(coroutine, on_retry=lambda outcome: None)(1), str)
+    assert_type(await CircuitBreaker()(coroutine)(1), str)
     assert_type(await coroutine_with_a_lambda(1), str)
     assert_type(await coroutine_or_none(1), int | None)
     assert_type(await coroutine_or_bytes(1), int | bytes)
@@ -305,3 +378,48 @@ def passed_to_a_decorator(**options: Unpack[RetryOptions]) -> int:
 def annotated(run: Attempts) -> None:
     for attempt in run:
         assert_type(attempt, Attempt)
+
+
+# Circuit breakers
+
+
+def on_change(old: CircuitState, new: CircuitState, which: CircuitBreaker) -> None: ...
+
+
+breaker = CircuitBreaker(policy, on=(OSError, ValueError), on_change=[on_change])
+CircuitBreaker(on={OSError: True}, failure_rate=0.5, window=30, on_change=on_change)
+CircuitBreaker(on=lambda error: bool(error.args), failures=3)
+CircuitBreaker(on=KeyboardInterrupt)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+CircuitBreaker(failure=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+@breaker
+def guarded(count: int, *, name: str = "") -> list[str]:
+    return [name] * count
+
+
+@breaker
+async def guarded_coroutine(count: int) -> str:
+    return "x" * count
+
+
+class Guarded:
+    @breaker
+    def method(self, count: int) -> int:
+        return count
+
+
+async def use_breaker() -> None:
+    assert_type(guarded(1, name="a"), list[str])
+    assert_type(await guarded_coroutine(1), str)
+    assert_type(Guarded().method(1), int)
+    guarded("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    with breaker as entered:
+        assert_type(entered, CircuitBreaker)
+    async with breaker as entered:
+        assert_type(entered, CircuitBreaker)
+    ticket = breaker.allow()
+    assert_type(ticket, CircuitTicket)
+    breaker.record(ticket, OSError())
+    assert_type(breaker.remaining(), float | None)
+    assert_type(breaker.state, CircuitState)

@@ -18,6 +18,7 @@ from backoff_ticker import (
     retry,
     retry_call,
     retry_call_async,
+    retry_with,
 )
 
 policy = ConstantBackOff(1)
@@ -64,6 +65,9 @@ retry(1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, repo
 retry(function)("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 retry(policy)(function)(number=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
+retry_with(function, max_attempt=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+retry_with(function)("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
 # What only coroutines can have
 
 retry(attempt_timeout=1)(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
@@ -71,6 +75,7 @@ retry(on_retry=send)(function)  # type: ignore[type-var]  # pyright: ignore[repo
 retry(on_retry=[print, send])(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(on=is_transient)(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(until=coroutine)(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry_with(function, attempt_timeout=1)  # type: ignore[type-var]  # pyright: ignore[reportArgumentType]
 retry_call(function, attempt_timeout=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 retry_call(function, on_give_up=send)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry_call(function, on=is_transient)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
