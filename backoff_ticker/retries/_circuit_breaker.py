@@ -429,16 +429,13 @@ class CircuitBreaker(ProcessBound):
     def _latest_frame(self) -> FrameType | None:
         """Return the frame of the latest block, of this thread if there is one."""
         ident = get_ident()
-        while True:
-            latest = None
-            try:
-                for frame, block in reversed(self._blocks.items()):
-                    if block[1] == ident:
-                        return frame
-                    latest = latest or frame
-            except RuntimeError:
-                continue  # a block was entered or left meanwhile
-            return latest
+        # A copy, which C makes in one step: an iterator of a dict that other threads change may
+        # leave out what was there all the time.
+        blocks = list(self._blocks.items())
+        for frame, block in reversed(blocks):
+            if block[1] == ident:
+                return frame
+        return blocks[-1][0] if blocks else None
 
     def __repr__(self) -> str:
         last, rules = self._last(), self._rules
