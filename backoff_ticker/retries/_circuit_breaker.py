@@ -25,7 +25,7 @@ from ._circuit import (
     Rules,
     threshold_of,
 )
-from ._operation import close_unawaited, is_awaitable, name_of
+from ._operation import close_unawaited, is_awaitable, kind_of, name_of
 from ._options import Awaiting, Options
 from ._outcome import StopReason
 from ._settings import as_hooks
@@ -412,14 +412,12 @@ class CircuitBreaker(ProcessBound):
         """Return the ticket of the block that is left, and forget the block."""
         blocks = self._blocks
         block = blocks.get(frame)
-        if block is None:
-            # An ExitStack enters and leaves a block in frames of its own: take the latest block,
-            # of this thread if there is one.
-            ident = get_ident()
-            found = sorted(blocks.items(), key=lambda item: item[1][1] == ident)[-1:]
-            if not found:
+        while block is None:
+            # An ExitStack enters and leaves blocks in frames of its own.
+            latest = self._latest_frame()
+            if latest is None:
                 raise RuntimeError(f"{self!r} was left, but not entered")
-            ((frame, block),) = found
+            frame, block = latest, blocks.get(latest)
         ticket, _, outer = block
         # ATOMIC: no call from here to the return: the ticket is in the block, or with the caller.
         if outer is None:
@@ -427,6 +425,20 @@ class CircuitBreaker(ProcessBound):
         else:
             blocks[frame] = outer
         return ticket
+
+    def _latest_frame(self) -> FrameType | None:
+        """Return the frame of the latest block, of this thread if there is one."""
+        ident = get_ident()
+        while True:
+            latest = None
+            try:
+                for frame, block in reversed(self._blocks.items()):
+                    if block[1] == ident:
+                        return frame
+                    latest = latest or frame
+            except RuntimeError:
+                continue  # a block was entered or left meanwhile
+            return latest
 
     def __repr__(self) -> str:
         last, rules = self._last(), self._rules
@@ -460,19 +472,15 @@ class _Asking:
 
 
 def _decorated(breaker: CircuitBreaker, function: Any) -> Any:
-    import inspect
-
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(_decorated(breaker, function.__func__))
-    kinds = (function, getattr(type(function), "__call__", None))  # noqa: B004 - its code
-    generates = any(inspect.isgeneratorfunction(k) or inspect.isasyncgenfunction(k) for k in kinds)
-    if not callable(function) or isinstance(function, type) or generates:
+    kind = kind_of(function)
+    if not callable(function) or isinstance(function, type) or "generator" in kind:
         raise TypeError(
             "a CircuitBreaker decorates functions, methods and coroutine functions, "
             f"not {safe_repr(function)}: use `with breaker:`"
         )
-    is_async = any(map(inspect.iscoroutinefunction, kinds))
-    return (_guarded_coroutine if is_async else _guarded)(breaker, function)
+    return (_guarded if kind == "function" else _guarded_coroutine)(breaker, function)
 
 
 def _guarded(breaker: CircuitBreaker, function: Any) -> Any:

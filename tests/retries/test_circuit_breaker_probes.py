@@ -68,6 +68,18 @@ def test_one_failing_probe_opens_it_for_the_next_delay(now: SetClock) -> None:
     assert breaker.state is CLOSED
 
 
+def test_one_probe_decides_whatever_a_rate_needs(now: SetClock) -> None:
+    breaker = CircuitBreaker(Counting(), failure_rate=0.5, minimum_calls=10, clock=now)
+    fail(breaker, 10)
+    for seconds in (1, 2, 3):
+        assert breaker.remaining() == seconds
+        now.advance(seconds)
+        fail(breaker)
+    now.advance(4)
+    succeed(breaker)
+    assert breaker.state is CLOSED
+
+
 def test_a_probe_that_never_returns_loses_its_place(now: SetClock) -> None:
     breaker = half_open(now, probe_timeout=30)
     lost = breaker.allow()
