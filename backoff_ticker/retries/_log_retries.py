@@ -64,8 +64,8 @@ def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable
     def log_retry(outcome: Outcome) -> None:
         name, number, error = outcome.name, outcome.attempts, safe_repr(outcome.last_error)
         if outcome.delay is not None:
-            message = "%s failed in attempt %d, again in %.3g s: %s"
-            log(level, message, name, number, outcome.delay, error)
+            message = "%s failed in attempt %d, again in %g s: %s"
+            log(level, message, name, number, round(outcome.delay, 3), error)
         elif outcome.reason is None:
             log(level, "%s: attempt %d", name, number)
         elif outcome.succeeded:

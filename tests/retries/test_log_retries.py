@@ -13,6 +13,7 @@ from backoff_ticker import (
     RetryAfter,
     log_retries,
     retry,
+    retry_call,
     set_default_hooks,
 )
 from tests.retries.faces import BOTH
@@ -35,6 +36,13 @@ def test_retries_and_the_end_are_logged(face: Any, caplog: pytest.LogCaptureFixt
         "failed in attempt 2, again in 1.25 s: KeyError('no')",
         "gave up after 3 attempts, max_attempts: OSError(3)",
     ]
+
+
+def test_waits_are_shown_in_seconds(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
+    for delay, shown in [(0, "0"), (0.12345, "0.123"), (999.9, "999.9"), (3600, "3600")]:
+        script = Script(OSError, 7)
+        retry_call(script, ConstantBackOff(delay), on_retry=log_retries())
+        assert f" again in {shown} s: " in caplog.records[-1].getMessage()
 
 
 @BOTH
