@@ -17,6 +17,7 @@ from backoff_ticker import (
     StopBackOff,
     StopReason,
     attempts,
+    hedge_call,
     retry,
 )
 from tests.retries.faces import on_faces
@@ -113,6 +114,18 @@ def test_what_it_raises_passes_with_the_last_error_as_its_cause(face: Any) -> No
         face.run(Script(last), max_attempts=1, fallback=Recorded(own))
     assert caught.value is own
     assert own.__cause__ is last
+
+
+@on_faces("call", "decorator")
+def test_in_a_thread_it_cannot_await(face: Any) -> None:
+    async def fallback(outcome: Outcome) -> int:
+        return outcome.attempts
+
+    last = OSError("last")
+    for run in (face.run, hedge_call):
+        with pytest.raises(TypeError, match="fallback returned a coroutine") as caught:
+            run(Script(last), max_attempts=1, fallback=fallback)
+        assert caught.value.__cause__ is last
 
 
 @ASYNC_CALLS

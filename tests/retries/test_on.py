@@ -333,6 +333,23 @@ def test_what_on_awaits_may_be_seconds_a_policy_or_no_answer(face: Any) -> None:
 
 
 @ASYNC
+def test_of_a_cancel_by_its_own_token_nothing_is_awaited(face: Any) -> None:
+    token, seen = CancellationToken(), Recorded()
+
+    async def on(error: Exception) -> bool:
+        seen(error)  # would be told if it was awaited; if it is forgotten, Python warns
+        return True
+
+    def cancel() -> None:
+        token.cancel("the end")
+        raise Cancelled("of the operation")
+
+    with pytest.raises(Cancelled, match="the end"):
+        face.run(Script(cancel), on=on, token=token)
+    assert seen.calls == []
+
+
+@ASYNC
 def test_what_on_raises_as_it_is_awaited_ends_the_run(face: Any) -> None:
     own, first = LookupError("of on"), OSError("first")
 
