@@ -329,7 +329,9 @@ class CircuitBreaker(ProcessBound):
         except BaseException:
             complete(self.release, ticket)
             raise
-        raise CircuitOpen(last.seconds_left(self._rules, now), self, last.state)
+        # While the policy is asked, not None, which would mean that it is open until a reset.
+        left = 0.0 if isinstance(last, Opening) else last.seconds_left(self._rules, now)
+        raise CircuitOpen(left, self, last.state)
 
     def _finish(self, ticket: CircuitTicket, *, failed: bool) -> None:
         while True:
