@@ -286,7 +286,7 @@ def test_many_failures_at_once_open_it_once(now: SetClock) -> None:
     tickets = [breaker.allow() for _ in range(8)]
     first = [in_thread(breaker.record, ticket, OSError()) for ticket in tickets[:3]]
     policy.entered.wait()
-    assert (breaker.state, breaker.remaining(), refused(breaker).seconds) == (OPEN, None, None)
+    assert (breaker.state, breaker.remaining(), refused(breaker).seconds) == (OPEN, None, 0.0)
     for ticket in tickets[3:]:
         in_thread(breaker.record, ticket, OSError()).result(PATIENCE)
     assert changes == []
