@@ -29,7 +29,7 @@ if not getattr(_sys, "_is_gil_enabled", lambda: True)():
 
 __version__ = "0.1.0"
 
-TYPE_CHECKING = False
+TYPE_CHECKING = bool()  # noqa: UP018 - editors that use jedi skip what is literally False
 if TYPE_CHECKING:
     from ._errors import (
         BackoffTickerError as BackoffTickerError,
@@ -110,6 +110,7 @@ if TYPE_CHECKING:
         with_token as with_token,
     )
     from .retries import (
+        AsyncRetryOptions as AsyncRetryOptions,
         Attempt as Attempt,
         Attempts as Attempts,
         CircuitBreaker as CircuitBreaker,
@@ -148,6 +149,7 @@ if TYPE_CHECKING:
 
 _MODULE_OF = {
     "AlgorithmBackOff": "policies._algorithm",
+    "AsyncRetryOptions": "retries._option_types",
     "AsyncTicker": "tickers._ticker",
     "Attempt": "retries._attempts",
     "Attempts": "retries._attempts",

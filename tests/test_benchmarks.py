@@ -22,6 +22,7 @@ def test_there_is_a_script_for_each_matter():
     assert SCRIPTS == [
         "cancel",
         "channels",
+        "circuit",
         "imports",
         "lateness",
         "memory",

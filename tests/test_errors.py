@@ -11,6 +11,8 @@ import pytest
 from backoff_ticker import (
     BackoffTickerError,
     Cancelled,
+    CircuitOpen,
+    CircuitState,
     CloseReason,
     DeadlineExceeded,
     TickerClosed,
@@ -29,6 +31,9 @@ ERRORS = [
     Cancelled(CAUSE),
     DeadlineExceeded(),
     DeadlineExceeded("why"),
+    CircuitOpen(),
+    CircuitOpen(3.25),
+    CircuitOpen(state=CircuitState.HALF_OPEN),
 ]
 
 
@@ -40,6 +45,7 @@ ERRORS = [
         (TickerClosed, (BackoffTickerError,)),
         (Cancelled, (BackoffTickerError,)),
         (DeadlineExceeded, (Cancelled, TimeoutError)),
+        (CircuitOpen, (BackoffTickerError,)),
     ],
 )
 def test_each_error_has_its_place(error, bases):
@@ -73,6 +79,12 @@ def test_a_time_out_of_ours_is_the_built_in_one():
         (DeadlineExceeded(CAUSE), "the deadline has passed"),
         (DeadlineExceeded("the next wait is too long"), "the next wait is too long"),
         (WouldBlock("no tick is due"), "no tick is due"),
+        (CircuitOpen(), "the circuit is open"),
+        (CircuitOpen(3.25), "the circuit is open, 3.25 s left"),
+        (
+            CircuitOpen(state=CircuitState.HALF_OPEN),
+            "the circuit is half-open, and its probes have not come back",
+        ),
     ],
 )
 def test_each_error_says_what_happened(error, text):
@@ -104,3 +116,4 @@ def test_errors_survive_pickle_and_copy(error):
         assert str(twin) == str(error)
         assert repr(getattr(twin, "cause", None)) == repr(getattr(error, "cause", None))
         assert getattr(twin, "reason", None) is getattr(error, "reason", None)
+        assert getattr(twin, "seconds", None) == getattr(error, "seconds", None)

@@ -17,7 +17,7 @@ from backoff_ticker import CancellationToken
 FACADE = Path(backoff_ticker.__file__)
 HEAVY = {"asyncio", "dataclasses", "inspect", "janus", "logging", "typing"}
 PROTOCOLS = {"BackOff", "Clock", "FeedbackBackOff", "Parker", "Sink", "TimerHandle"}
-PROTOCOLS |= {"HedgeOptions", "RetryOptions", "SendSink", "TimerLike"}
+PROTOCOLS |= {"AsyncRetryOptions", "HedgeOptions", "RetryOptions", "SendSink", "TimerLike"}
 PROTOCOLS |= {"MonotonicTime", "WallTime"}
 
 PRELUDE = f"""
@@ -164,6 +164,11 @@ print(json.dumps([[w.category.__name__, str(w.message)] for w in caught]))
 # The facade
 
 
+def test_editors_do_not_take_the_names_for_unreachable():
+    """Those that use jedi skip a block if its condition is literally False."""
+    assert "\nTYPE_CHECKING = bool()" in FACADE.read_text()
+
+
 def test_all_names_are_what_type_checkers_are_told():
     assert sorted(backoff_ticker.__all__) == sorted(declared())
     assert len(set(backoff_ticker.__all__)) == len(backoff_ticker.__all__)
@@ -180,7 +185,8 @@ def test_each_name_comes_from_the_folder_that_type_checkers_are_told(name, folde
 
 
 NAMES = """
-    AlgorithmBackOff AsyncTicker Attempt Attempts BackOff BackOffWrapper BackoffTickerError CLOSED
+    AlgorithmBackOff AsyncRetryOptions
+    AsyncTicker Attempt Attempts BackOff BackOffWrapper BackoffTickerError CLOSED
     CallbackHandle CancellationToken Cancelled ChainBackOff Channel ChannelClosed CircuitBreaker
     CircuitOpen CircuitState CircuitTicket Clock CloseReason Closed ConstantBackOff
     ConstantFeedbackBackOff CurrentAttempt DeadlineExceeded DecorrelatedJitterBackOff

@@ -5,6 +5,7 @@ from __future__ import annotations
 from backoff_ticker import (
     CancellationToken,
     Channel,
+    CircuitBreaker,
     ConstantBackOff,
     RetryBudget,
     Ticker,
@@ -53,6 +54,27 @@ def test_a_budget_shows_what_it_holds():
     budget.try_acquire(3.5)
     shown = "<RetryBudget 6.5 of 10.0 tokens, token_ratio=0.1, retry_cost=1.0>"
     assert repr(budget) == shown
+
+
+def test_a_breaker_shows_its_circuit(clock):
+    breaker = CircuitBreaker(ConstantBackOff(5), failures=2, successes=3, clock=clock)
+    assert repr(breaker) == "<CircuitBreaker closed, 0 of 2 failures in a row>"
+    breaker.record(breaker.allow(), OSError())
+    assert repr(breaker) == "<CircuitBreaker closed, 1 of 2 failures in a row>"
+    breaker.record(breaker.allow(), OSError())
+    assert repr(breaker) == "<CircuitBreaker open, 5.0 s left>"
+    clock.advance(5)
+    assert repr(breaker) == "<CircuitBreaker half-open, 0 of 3 successes>"
+    assert repr(breaker.allow()) == "<CircuitTicket>"
+    assert repr(breaker) == "<CircuitBreaker half-open, 0 of 3 successes>"
+    breaker.open()
+    assert repr(breaker) == "<CircuitBreaker open until reset()>"
+    of_calls = CircuitBreaker(failure_rate=0.5, window_calls=5)
+    of_seconds = CircuitBreaker(failure_rate=0.5, window=30)
+    for each in (of_calls, of_seconds):
+        each.record(each.allow())
+    assert repr(of_calls) == "<CircuitBreaker closed, 0 of the last 1 calls failed>"
+    assert repr(of_seconds) == "<CircuitBreaker closed, 0 of 1 calls failed in 30.0 s>"
 
 
 def test_a_timer_shows_whether_it_runs(clock):
@@ -170,9 +192,11 @@ def test_no_repr_raises(clock):
     policy, failing = Failing(), FailingClock()
     token = CancellationToken(timeout=5, clock=failing)
     ticker = Ticker(policy, token=token, clock=failing)
+    breaker = CircuitBreaker(policy, failures=1, clock=failing)
+    breaker.record(breaker.allow(), OSError())
     forwarding = Ticker(policy, clock=clock).send_to(Failing())
     made = [
-        *(token, token.scope(), ticker, merge(ticker), Timer(clock=failing), forwarding),
+        *(token, token.scope(), ticker, breaker, merge(ticker), Timer(clock=failing), forwarding),
         *(attempts(policy), delays(policy), chain(policy), with_token(policy, token)),
         *(with_max_retries(policy, 1), with_max_elapsed_time(policy, 1)),
         *(with_max_interval(policy, 1), with_jitter(policy), with_added_jitter(policy, 1)),

@@ -63,6 +63,7 @@ class CancellationToken(Source, ProcessBound):
 
         @property
         def cancelled(self) -> bool: ...
+        def _selected(self) -> tuple[Self, BaseException | str | None]: ...
 
     _clock: Clock
     _parents: tuple[CancellationToken, ...]

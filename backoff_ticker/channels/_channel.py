@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Any, Generic, Self, TypeVar
 
+    from .._sentinels import Closed
     from ..clock import Clock
     from ..waiting import LoopWaiter, ThreadWaiter, WaitSet
 
@@ -85,6 +86,10 @@ class Channel(Source, ProcessBound, Generic[T]):
         "_next_item",
         "_timing_clock",
     )
+
+    if TYPE_CHECKING:
+
+        def _selected(self) -> tuple[Self, T | Closed]: ...
 
     _kind = "a Channel"
     __class_getitem__: classmethod[Any, ..., GenericAlias] = classmethod(GenericAlias)

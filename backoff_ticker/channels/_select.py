@@ -11,20 +11,26 @@ from ._timer import is_timer
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
-    from typing import Any, Self, TypeVar, overload
+    from typing import Any, Generic, Protocol, Self, overload
 
-    from .._sentinels import Closed
-    from ..cancellation import CancellationToken
+    from typing_extensions import TypeVar
+
     from ..clock import Clock
     from ..waiting import LoopWaiter, ThreadWaiter, WaitSet
-    from ._channel import Channel
     from ._protocol import TimerLike
-    from ._timer import Timer
 
     AnySource = Source | TimerLike
     S = TypeVar("S", bound=AnySource)
-    T = TypeVar("T")
+    R_co = TypeVar("R_co", covariant=True, default=tuple[Any, Any])
     Timeout = float | timedelta | None
+
+    class Selectable(Protocol[R_co]):
+        """A source of the package: type checkers know what is selected, itself and its value."""
+
+        def _selected(self) -> R_co: ...
+
+else:
+    R_co, Generic = None, {None: object}  # typing is not imported at run time
 
 
 class _Selection:
@@ -131,21 +137,17 @@ def _clock_of(caller: str, sources: list[Source]) -> Clock:
     return timed[0] if timed else sources[0]._clock
 
 
-if TYPE_CHECKING:  # the value is typed where all sources are of one kind
+if TYPE_CHECKING:
 
     @overload
-    def select(*sources: Channel[T], timeout: Timeout = None) -> tuple[Channel[T], T | Closed]: ...
-    @overload
-    def select(*sources: Timer, timeout: Timeout = None) -> tuple[Timer, float | Closed]: ...
-    @overload
-    def select(
-        *sources: CancellationToken, timeout: Timeout = None
-    ) -> tuple[CancellationToken, BaseException | str | None]: ...
+    def select(  # type: ignore[overload-overlap]  # the second one is for timers of users
+        *sources: Selectable[R_co], timeout: Timeout = None
+    ) -> R_co: ...
     @overload
     def select(*sources: S, timeout: Timeout = None) -> tuple[S, Any]: ...
 
 
-def select(*sources: S, timeout: float | timedelta | None = None) -> tuple[S, Any]:
+def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
     """Block until the first of ``sources`` is ready, and take its value.
 
     If several are ready, one is chosen at random, each with the same probability; the others
@@ -208,25 +210,17 @@ def _wait(caller: str, instead: str, sources: tuple[AnySource, ...], seconds: fl
     return selection
 
 
-if TYPE_CHECKING:  # the value is typed where all sources are of one kind
+if TYPE_CHECKING:
 
     @overload
-    async def select_async(
-        *sources: Channel[T], timeout: Timeout = None
-    ) -> tuple[Channel[T], T | Closed]: ...
-    @overload
-    async def select_async(
-        *sources: Timer, timeout: Timeout = None
-    ) -> tuple[Timer, float | Closed]: ...
-    @overload
-    async def select_async(
-        *sources: CancellationToken, timeout: Timeout = None
-    ) -> tuple[CancellationToken, BaseException | str | None]: ...
+    async def select_async(  # type: ignore[overload-overlap]  # as of select()
+        *sources: Selectable[R_co], timeout: Timeout = None
+    ) -> R_co: ...
     @overload
     async def select_async(*sources: S, timeout: Timeout = None) -> tuple[S, Any]: ...
 
 
-async def select_async(*sources: S, timeout: float | timedelta | None = None) -> tuple[S, Any]:
+async def select_async(*sources: Any, timeout: float | timedelta | None = None) -> Any:
     """Wait in a coroutine as ``select()`` does in a thread.
 
     If it is cancelled, nothing is taken, and wake-ups go on to others who wait. It yields to the
@@ -267,7 +261,7 @@ async def _wait_async(caller: str, sources: tuple[AnySource, ...], seconds: floa
     return selection
 
 
-class Merge:
+class Merge(Generic[R_co]):
     """The iterator that ``merge()`` returns.
 
     Example:
@@ -296,12 +290,12 @@ class Merge:
     def __iter__(self) -> Self:
         return self
 
-    def __next__(self) -> tuple[Any, Any]:
+    def __next__(self) -> R_co:
         while self._open:
             selection = _wait("merge()", "async for", tuple(self._open.values()), NO_DEADLINE)
             # ATOMIC: no call until a value is returned, so that no interrupt loses it.
             if not selection.has_ended or self._leave_out(selection.chosen):
-                return selection.chosen, selection.value
+                return selection.chosen, selection.value  # type: ignore[return-value]
         raise StopIteration
 
     def __repr__(self) -> str:
@@ -310,16 +304,26 @@ class Merge:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> tuple[Any, Any]:
+    async def __anext__(self) -> R_co:
         while self._open:
             selection = await _wait_async("merge()", tuple(self._open.values()), NO_DEADLINE)
             # ATOMIC: no call until a value is returned, so that no interrupt loses it.
             if not selection.has_ended or self._leave_out(selection.chosen):
-                return selection.chosen, selection.value
+                return selection.chosen, selection.value  # type: ignore[return-value]
         raise StopAsyncIteration
 
 
-def merge(*sources: AnySource) -> Merge:
+if TYPE_CHECKING:
+
+    @overload
+    def merge(  # type: ignore[overload-overlap]  # as of select()
+        *sources: Selectable[R_co],
+    ) -> Merge[R_co]: ...
+    @overload
+    def merge(*sources: S) -> Merge[tuple[S, Any]]: ...
+
+
+def merge(*sources: Any) -> Any:
     """Return an iterator over the values of several sources, for ``for`` and ``async for``.
 
     Each step is a ``select``: it gives the source and its value. The end of a source, ``CLOSED`` or

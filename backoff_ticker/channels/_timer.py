@@ -16,8 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import timedelta
-    from typing import Any, TypeGuard
+    from typing import Any, Self, TypeGuard
 
+    from .._sentinels import Closed
     from ..clock import Clock, TimerHandle
     from ._protocol import TimerLike
 
@@ -124,6 +125,10 @@ class Timer(ProcessBound):
         >>> timer.stop()
         True
     """
+
+    if TYPE_CHECKING:
+
+        def _selected(self) -> tuple[Self, float | Closed]: ...
 
     __slots__ = ("__weakref__", "_buffer", "_c", "_clock")
 

@@ -7,6 +7,7 @@ Files, each of which imports only from those above it:
 - ``_outcome``, ``_budget``, ``_retry_after``, ``_no_wait``, ``_error_chain``, ``_operation``:
   parts that do not depend on a run.
 - ``_option_types``, ``_options``: the options as types, and checked; whether an error is retried.
+- ``_signatures``: how functions that take ``**options`` show each of them.
 - ``_circuit``, ``_circuit_breaker``: the states of a circuit; the breaker that keeps one of them.
 - ``_run``: the state of one run, and the one place that decides what follows a failure.
 - ``_final_error``, ``_attempt_scope``, ``_wait``: the error at the end, the scope that cuts an
@@ -52,7 +53,11 @@ from ._settings import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._current_attempt import current_attempt as current_attempt
-    from ._option_types import HedgeOptions as HedgeOptions, RetryOptions as RetryOptions
+    from ._option_types import (
+        AsyncRetryOptions as AsyncRetryOptions,
+        HedgeOptions as HedgeOptions,
+        RetryOptions as RetryOptions,
+    )
 else:
 
     def __getattr__(name: str) -> object:

@@ -11,17 +11,37 @@ from ._options import LOOP_OPTIONS, Options
 from ._outcome import Outcome
 from ._run import CUT, REFUSED, Run
 from ._settings import settings
+from ._signatures import shows
 from ._steps import END, RETRY, EnterManager, GeneratorExitCarrier, Steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Self, Unpack
+    from typing import Any, Generic, Self, overload
 
     from ..cancellation import CancellationToken
+    from ..channels import TimerLike
+    from ..clock import Clock
     from ..policies import BackOff
     from ._attempt_scope import AttemptScope
-    from ._option_types import RetryOptions
+    from ._budget import RetryBudget
+    from ._circuit_breaker import CircuitBreaker
+    from ._option_types import (
+        AsyncHooks,
+        AsyncNotify,
+        AsyncResultCheck,
+        AsyncRetryOn,
+        Hooks,
+        Notify,
+        ResultCheck,
+        RetryOn,
+        Seconds,
+    )
+    from ._signatures import AsyncOptions, Options_co, SyncOptions
+else:
+    from ._signatures import overload
+
+    Options_co, Generic = None, {None: object}  # typing is not imported at run time
 
 _NAME = "attempts()"
 
@@ -29,7 +49,58 @@ _OFF = Options(_NAME, None, {})
 _OFF.is_off = True
 
 
-def attempts(backoff: BackOff | None = None, **options: Unpack[RetryOptions]) -> Attempts:
+if TYPE_CHECKING:
+
+    @overload
+    def attempts(
+        backoff: BackOff | None = None,
+        *,
+        on: RetryOn = Exception,
+        until: ResultCheck | None = None,
+        retry_if: ResultCheck | None = None,
+        token: CancellationToken | None = None,
+        timeout: Seconds | None = None,
+        attempt_timeout: None = None,
+        max_elapsed_time: Seconds | None = None,
+        max_attempts: int | None = None,
+        max_retry_after: Seconds | None = 21_600.0,
+        notify: Notify | None = None,
+        on_attempt: Hooks | None = None,
+        on_retry: Hooks | None = None,
+        on_success: Hooks | None = None,
+        on_give_up: Hooks | None = None,
+        budget: RetryBudget | None = None,
+        breaker: CircuitBreaker | None = None,
+        clock: Clock | None = None,
+        timer: TimerLike | None = None,
+    ) -> Attempts[SyncOptions]: ...
+
+
+@overload
+def attempts(
+    backoff: BackOff | None = None,
+    *,
+    on: AsyncRetryOn = Exception,
+    until: AsyncResultCheck | None = None,
+    retry_if: AsyncResultCheck | None = None,
+    token: CancellationToken | None = None,
+    timeout: Seconds | None = None,
+    attempt_timeout: Seconds | None = None,
+    max_elapsed_time: Seconds | None = None,
+    max_attempts: int | None = None,
+    max_retry_after: Seconds | None = 21_600.0,
+    notify: AsyncNotify | None = None,
+    on_attempt: AsyncHooks | None = None,
+    on_retry: AsyncHooks | None = None,
+    on_success: AsyncHooks | None = None,
+    on_give_up: AsyncHooks | None = None,
+    budget: RetryBudget | None = None,
+    breaker: CircuitBreaker | None = None,
+    clock: Clock | None = None,
+    timer: TimerLike | None = None,
+) -> Attempts[AsyncOptions]: ...
+@shows(attempts)
+def attempts(backoff: Any = None, **options: Any) -> Any:
     """Return the attempts of one run, for a loop around a block that may fail.
 
     In a coroutine use ``async for``, and ``with attempt:`` or ``async with attempt:`` inside. The
@@ -59,7 +130,7 @@ def attempts(backoff: BackOff | None = None, **options: Unpack[RetryOptions]) ->
     return Attempts(Options(_NAME, backoff, options, allowed=LOOP_OPTIONS))
 
 
-class Attempts:
+class Attempts(Generic[Options_co]):
     """One run as an iterator of its attempts; made by ``attempts()``.
 
     It can be iterated once: a second loop needs another one.
@@ -131,7 +202,7 @@ class Attempts:
             raise RuntimeError("attempts() is one run, which has begun: call it again for another")
         return self
 
-    def __iter__(self) -> Self:
+    def __iter__(self: Attempts[SyncOptions]) -> Attempts[SyncOptions]:
         self._options.raise_if_attempts_are_cut()
         return self._begin(asynchronous=False)
 

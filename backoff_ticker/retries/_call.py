@@ -4,24 +4,101 @@ from __future__ import annotations
 
 from ._drivers import call, call_async
 from ._operation import require_operation
-from ._options import Options
+from ._options import NO_FALLBACK, Options
+from ._signatures import shows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from typing import TypeVar, Unpack
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from typing import Any, TypeVar, Unpack, overload
 
+    from ..cancellation import CancellationToken
+    from ..channels import TimerLike
+    from ..clock import Clock
     from ..policies import BackOff
-    from ._option_types import RetryOptions
+    from ._budget import RetryBudget
+    from ._circuit_breaker import CircuitBreaker
+    from ._option_types import (
+        AsyncHooks,
+        AsyncNotify,
+        AsyncResultCheck,
+        AsyncRetryOn,
+        AsyncRetryOptions,
+        Hooks,
+        Notify,
+        ResultCheck,
+        RetryOn,
+        RetryOptions,
+        Seconds,
+    )
+    from ._options import NoFallback
+    from ._outcome import Outcome
+    from ._signatures import Untyped, UseRetryCallAsync
 
     T = TypeVar("T")
+    D = TypeVar("D")
+else:
+    from ._signatures import overload
 
 
+if TYPE_CHECKING:
+
+    @overload
+    def retry_call(
+        operation: Callable[[], T],
+        backoff: BackOff | None = None,
+        *,
+        fallback: Callable[[Outcome], D],
+        **options: Unpack[RetryOptions],
+    ) -> T | D: ...
+    @overload
+    def retry_call(
+        operation: Callable[[], T],
+        backoff: BackOff | None = None,
+        *,
+        fallback: D,
+        **options: Unpack[RetryOptions],
+    ) -> T | D: ...
+    @overload
+    def retry_call(
+        operation: Callable[[], Untyped],
+        backoff: BackOff | None = None,
+        **options: Unpack[RetryOptions],
+    ) -> Any: ...
+    @overload
+    def retry_call(
+        operation: Callable[[], Coroutine[Any, Any, Any]],
+        backoff: BackOff | None = None,
+        **options: Unpack[RetryOptions],
+    ) -> UseRetryCallAsync: ...
+
+
+@overload
 def retry_call(
     operation: Callable[[], T],
     backoff: BackOff | None = None,
-    **options: Unpack[RetryOptions],
-) -> T:
+    *,
+    on: RetryOn = Exception,
+    until: ResultCheck | None = None,
+    retry_if: ResultCheck | None = None,
+    token: CancellationToken | None = None,
+    timeout: Seconds | None = None,
+    max_elapsed_time: Seconds | None = None,
+    max_attempts: int | None = None,
+    max_retry_after: Seconds | None = 21_600.0,
+    notify: Notify | None = None,
+    on_attempt: Hooks | None = None,
+    on_retry: Hooks | None = None,
+    on_success: Hooks | None = None,
+    on_give_up: Hooks | None = None,
+    fallback: NoFallback = NO_FALLBACK,
+    budget: RetryBudget | None = None,
+    breaker: CircuitBreaker | None = None,
+    clock: Clock | None = None,
+    timer: TimerLike | None = None,
+) -> T: ...
+@shows(retry_call)
+def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Call ``operation()`` until it succeeds, and return its result.
 
     The wait between two attempts blocks this thread; a cancel of a token ends it at once. See
@@ -56,15 +133,64 @@ def retry_call(
     checked = _checked("retry_call()", backoff, options)
     if options:
         checked.raise_if_attempts_are_cut()
-    result: T = call(checked, operation)
-    return result
+    return call(checked, operation)
 
 
-async def retry_call_async(
+if TYPE_CHECKING:
+
+    @overload
+    def retry_call_async(
+        operation: Callable[[], Awaitable[T]],
+        backoff: BackOff | None = None,
+        *,
+        fallback: Callable[[Outcome], Awaitable[D]],
+        **options: Unpack[AsyncRetryOptions],
+    ) -> Coroutine[Any, Any, T | D]: ...
+    @overload
+    def retry_call_async(
+        operation: Callable[[], Awaitable[T]],
+        backoff: BackOff | None = None,
+        *,
+        fallback: Callable[[Outcome], D],
+        **options: Unpack[AsyncRetryOptions],
+    ) -> Coroutine[Any, Any, T | D]: ...
+    @overload
+    def retry_call_async(
+        operation: Callable[[], Awaitable[T]],
+        backoff: BackOff | None = None,
+        *,
+        fallback: D,
+        **options: Unpack[AsyncRetryOptions],
+    ) -> Coroutine[Any, Any, T | D]: ...
+
+
+@overload
+def retry_call_async(
     operation: Callable[[], Awaitable[T]],
     backoff: BackOff | None = None,
-    **options: Unpack[RetryOptions],
-) -> T:
+    *,
+    on: AsyncRetryOn = Exception,
+    until: AsyncResultCheck | None = None,
+    retry_if: AsyncResultCheck | None = None,
+    token: CancellationToken | None = None,
+    timeout: Seconds | None = None,
+    attempt_timeout: Seconds | None = None,
+    max_elapsed_time: Seconds | None = None,
+    max_attempts: int | None = None,
+    max_retry_after: Seconds | None = 21_600.0,
+    notify: AsyncNotify | None = None,
+    on_attempt: AsyncHooks | None = None,
+    on_retry: AsyncHooks | None = None,
+    on_success: AsyncHooks | None = None,
+    on_give_up: AsyncHooks | None = None,
+    fallback: NoFallback = NO_FALLBACK,
+    budget: RetryBudget | None = None,
+    breaker: CircuitBreaker | None = None,
+    clock: Clock | None = None,
+    timer: TimerLike | None = None,
+) -> Coroutine[Any, Any, T]: ...
+@shows(retry_call_async)
+async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Await ``operation()`` until it succeeds, and return its result.
 
     Like ``retry_call()``, for coroutines. A cancel of a token and the limits of time also cut an
@@ -93,14 +219,13 @@ async def retry_call_async(
     """
     require_operation(operation)
     checked = _checked("retry_call_async()", backoff, options)
-    result: T = await call_async(checked, operation)
-    return result
+    return await call_async(checked, operation)
 
 
 _DEFAULT = Options("", None, {})
 
 
-def _checked(what: str, backoff: BackOff | None, options: RetryOptions) -> Options:
+def _checked(what: str, backoff: BackOff | None, options: Mapping[str, Any]) -> Options:
     if backoff is None and not options:
         return _DEFAULT
     return Options(what, backoff, options)

@@ -6,10 +6,11 @@ them links its state behind the one that it has looked at, the others look again
 
 .. code-block:: text
 
-    Closed ──too many failures──> Opening ──the policy was asked──> Open
-       ^                             ^                               │ its time is over,
-       │                             └───a probe fails───┐           v and a call comes
-       └──────────────enough probes succeed──────────────┴─────── HalfOpen
+             too many failures            the policy was asked
+    Closed ───────────────────> Opening ────────────────────────> Open
+      ^                            ^                               │ its time is over,
+      │                            └──── a probe fails ────────┐   v and a call comes
+      └────────────── enough probes succeed ───────────────── HalfOpen
 
 Invariants:
     * A result counts only in the state that its ticket belongs to: while closed all calls share a

@@ -25,23 +25,23 @@ from ._circuit import (
     Rules,
     threshold_of,
 )
-from ._operation import close_unawaited, name_of
-from ._options import Options
+from ._operation import close_unawaited, is_awaitable, kind_of, name_of
+from ._options import Awaiting, Options
 from ._outcome import StopReason
+from ._settings import as_hooks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping
     from datetime import timedelta
-    from types import TracebackType
-    from typing import Any, NoReturn, ParamSpec, Self, TypeVar
+    from types import FrameType, TracebackType
+    from typing import Any, NoReturn, Self, TypeVar
 
     from ..clock import Clock
     from ..policies import BackOff
     from ..waiting import Claim
 
-    P = ParamSpec("P")
-    R = TypeVar("R")
+    F = TypeVar("F", bound=Callable[..., object])
 
     Hook = Callable[[CircuitState, CircuitState, "CircuitBreaker"], object]
     Block = tuple[CircuitTicket, int, "Block | None"]
@@ -77,8 +77,9 @@ class CircuitBreaker(ProcessBound):
 
     What counts: a block that ends normally is a success, an error that ``on`` covers a failure. Any
     other error is a success, since the service has answered. A ``Cancelled`` (that is no
-    ``DeadlineExceeded``), and what is not an ``Exception`` (``KeyboardInterrupt``,
-    ``asyncio.CancelledError``, ``GeneratorExit``), count as neither, and free the place of a probe.
+    ``DeadlineExceeded``), a ``CircuitOpen`` of a breaker inside, and what is not an ``Exception``
+    (``KeyboardInterrupt``, ``asyncio.CancelledError``, ``GeneratorExit``) count as neither, and
+    free the place of a probe.
     The result of a call that began before the circuit last changed counts for nothing.
 
     Thread safety: every method, from any thread, loop, signal handler or finalizer; nothing waits.
@@ -94,8 +95,8 @@ class CircuitBreaker(ProcessBound):
             the circuit opens, and resets it first if the circuit was closed before. ``STOP``: it
             stays open until ``reset()``. None: 5 s at first, twice as long each time, up to 60 s,
             without end, each up to half longer or shorter.
-        on: The failures, as in ``retry``: a type of ``Exception``, a tuple of them, or a function
-            of the error that returns a bool.
+        on: The failures, as in ``retry``: a type of ``Exception``, a tuple of them, a mapping from
+            them to True or False, or a function of the error that returns a bool.
         failures: The number of failures in a row that opens the circuit, >= 1; None: 5, unless
             there is a ``failure_rate``.
         failure_rate: The share of failures that opens it instead, > 0 and <= 1, as soon as there
@@ -109,9 +110,9 @@ class CircuitBreaker(ProcessBound):
         successes: How many of them have to succeed before it closes, >= 1.
         probe_timeout: After that time another call may take the place of a probe that has not come
             back, whose result then counts for nothing: seconds > 0 or a timedelta.
-        on_change: A function, or a sequence of them, called as ``f(old, new, breaker)`` with two
-            ``CircuitState``, after each change, by the thread that has made it. What it raises is
-            reported through ``sys.unraisablehook`` and stops nothing.
+        on_change: A function, or a list or tuple of them, called after each change by the thread
+            that has made it, as ``f(old, new, breaker)`` with two ``CircuitState``. What it raises
+            is reported through ``sys.unraisablehook`` and stops nothing.
         clock: Measures all times; None: the current clock, when the breaker is made.
 
     Raises:
@@ -137,7 +138,10 @@ class CircuitBreaker(ProcessBound):
         self,
         backoff: BackOff | None = None,
         *,
-        on: type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], bool] = Exception,
+        on: type[Exception]
+        | tuple[type[Exception], ...]
+        | Mapping[type[Exception], bool]
+        | Callable[[Exception], bool] = Exception,
         failures: int | None = None,
         failure_rate: float | None = None,
         window_calls: int | None = None,
@@ -146,14 +150,17 @@ class CircuitBreaker(ProcessBound):
         probes: int = 1,
         successes: int = 1,
         probe_timeout: float | timedelta = 60.0,
-        on_change: Hook | Sequence[Hook] = (),
+        on_change: Hook | list[Hook] | tuple[Hook, ...] | None = None,
         clock: Clock | None = None,
     ) -> None:
         threshold = threshold_of(failures, failure_rate, window_calls, window, minimum_calls)
         probes = as_count("probes", probes, 1)
         self._rules = Rules(threshold, probes, as_count("successes", successes, 1))
         self._probe_timeout = _above_zero("probe_timeout", probe_timeout)
-        self._hooks = _as_hooks(on_change)
+        hooks: tuple[Any, ...] | None = (
+            None if on_change is None else as_hooks("on_change", on_change)
+        )
+        self._hooks = hooks or ()
         self._options = Options("CircuitBreaker()", None, {"on": on}, {"on"})
         made_on = resolve_clock(clock)
         self._monotonic = made_on.monotonic
@@ -166,7 +173,7 @@ class CircuitBreaker(ProcessBound):
         # The ticket of each `with` block, by the frame that it stands in: nothing else is the same
         # as a block is entered and as it is left, since another thread or task may close a
         # generator.
-        self._blocks: dict[int, Block] = {}
+        self._blocks: dict[FrameType, Block] = {}
 
     # State
 
@@ -226,11 +233,14 @@ class CircuitBreaker(ProcessBound):
             if error is None:
                 self._finish(ticket, failed=False)
             elif not isinstance(error, Exception) or (
-                isinstance(error, Cancelled) and not isinstance(error, DeadlineExceeded)
+                isinstance(error, (Cancelled, CircuitOpen))
+                and not isinstance(error, DeadlineExceeded)
             ):
                 self.release(ticket)
             else:
                 verdict = self._options.classify(error)
+                if isinstance(verdict, Awaiting):
+                    _raise_async("on", verdict())
                 self._finish(ticket, failed=not isinstance(verdict, StopReason))
         except BaseException:
             complete(self.release, ticket)  # no effect if the result was counted
@@ -266,7 +276,7 @@ class CircuitBreaker(ProcessBound):
     ) -> None:
         self._leave(exc)
 
-    def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
+    def __call__(self, function: F, /) -> F:
         """Decorate a function, a method or a coroutine function: each call is a ``with`` block.
 
         Raises:
@@ -346,13 +356,18 @@ class CircuitBreaker(ProcessBound):
 
     def _ask(self, asking: _Asking, opening: Opening) -> tuple[_Asking, None]:
         """Rule: ask the policy; one thread at a time does."""
+        if opening.next:
+            return asking, None  # another thread was asking as this one looked, and has finished
         answer = self._policy.begin() if opening.is_first else self._policy.ask()
         if not isinstance(answer, End):
             self._follow(opening, Open(opening.since + answer))
         elif answer.error is None:
             self._follow(opening, Open(inf))
         else:
-            raise answer.error
+            try:
+                raise answer.error
+            finally:
+                del answer  # the traceback of its error refers to this frame: a reference cycle
         return asking, None
 
     def _announce(self, before: Circuit, after: Circuit) -> None:
@@ -363,9 +378,8 @@ class CircuitBreaker(ProcessBound):
         for hook in self._hooks:
             try:
                 result: object = hook(before.state, after.state, self)
-                if isinstance(result, CoroutineType):
-                    close_unawaited(result)
-                    raise TypeError("on_change must be a plain function, not a coroutine function")  # noqa: TRY301
+                if is_awaitable(result):
+                    _raise_async("on_change", result)
             except Exception as error:  # noqa: BLE001 - no hook stops the others
                 report(error, "Exception in on_change of a circuit breaker", hook)
             except BaseException as error:  # noqa: BLE001 - raised once all were called
@@ -376,7 +390,7 @@ class CircuitBreaker(ProcessBound):
     def _enter(self) -> Self:
         ticket = self.allow()
         try:
-            frame = id(sys._getframe(2))  # of the `with` statement
+            frame = sys._getframe(2)  # of the `with` statement
             self._blocks[frame] = ticket, get_ident(), self._blocks.get(frame)
         except BaseException:
             complete(self.release, ticket)
@@ -386,26 +400,24 @@ class CircuitBreaker(ProcessBound):
     def _leave(self, error: BaseException | None) -> None:
         ticket = None
         try:
-            ticket = self._take_ticket(id(sys._getframe(2)))
+            ticket = self._take_ticket(sys._getframe(2))
             self.record(ticket, error)
         except BaseException:
             if ticket is None:
-                ticket = self._take_ticket(id(sys._getframe(2)))
+                ticket = self._take_ticket(sys._getframe(2))
             complete(self.release, ticket)  # no effect if the result was counted
             raise
 
-    def _take_ticket(self, frame: int) -> CircuitTicket:
+    def _take_ticket(self, frame: FrameType) -> CircuitTicket:
         """Return the ticket of the block that is left, and forget the block."""
         blocks = self._blocks
         block = blocks.get(frame)
-        if block is None:
-            # An ExitStack enters and leaves a block in frames of its own: take the latest block,
-            # of this thread if there is one.
-            ident = get_ident()
-            found = sorted(blocks.items(), key=lambda item: item[1][1] == ident)[-1:]
-            if not found:
+        while block is None:
+            # An ExitStack enters and leaves blocks in frames of its own.
+            latest = self._latest_frame()
+            if latest is None:
                 raise RuntimeError(f"{self!r} was left, but not entered")
-            ((frame, block),) = found
+            frame, block = latest, blocks.get(latest)
         ticket, _, outer = block
         # ATOMIC: no call from here to the return: the ticket is in the block, or with the caller.
         if outer is None:
@@ -414,20 +426,39 @@ class CircuitBreaker(ProcessBound):
             blocks[frame] = outer
         return ticket
 
+    def _latest_frame(self) -> FrameType | None:
+        """Return the frame of the latest block, of this thread if there is one."""
+        ident = get_ident()
+        while True:
+            latest = None
+            try:
+                for frame, block in reversed(self._blocks.items()):
+                    if block[1] == ident:
+                        return frame
+                    latest = latest or frame
+            except RuntimeError:
+                continue  # a block was entered or left meanwhile
+            return latest
+
     def __repr__(self) -> str:
         last, rules = self._last(), self._rules
         try:
-            state, left = self.state, last.seconds_left(rules, self._monotonic())
+            left = last.seconds_left(rules, self._monotonic())
         except Exception:  # noqa: BLE001 - of the clock
-            state, left = last.state, None
+            left = None
+        state, successes = last.state, 0
+        if isinstance(last, HalfOpen):
+            successes = last.succeeded
+        elif isinstance(last, Open) and left == 0.0:
+            state = CircuitState.HALF_OPEN  # as a call would find it
         if isinstance(last, Closed):
             shown = f", {rules.threshold.shown(last.history)}"
-        elif isinstance(last, HalfOpen):
-            shown = f", {last.succeeded} of {rules.successes} successes"
+        elif state is CircuitState.HALF_OPEN:
+            shown = f", {successes} of {rules.successes} successes"
         elif isinstance(last, Open) and last.until == inf:
             shown = " until reset()"
         else:
-            shown = "" if not left else f", {round(left, 3)} s left"
+            shown = "" if left is None else f", {round(left, 3)} s left"
         return f"<CircuitBreaker {state}{shown}>"
 
 
@@ -441,19 +472,15 @@ class _Asking:
 
 
 def _decorated(breaker: CircuitBreaker, function: Any) -> Any:
-    import inspect
-
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(_decorated(breaker, function.__func__))
-    kinds = (function, getattr(type(function), "__call__", None))  # noqa: B004 - its code
-    generates = any(inspect.isgeneratorfunction(k) or inspect.isasyncgenfunction(k) for k in kinds)
-    if not callable(function) or isinstance(function, type) or generates:
+    kind = kind_of(function)
+    if not callable(function) or isinstance(function, type) or "generator" in kind:
         raise TypeError(
             "a CircuitBreaker decorates functions, methods and coroutine functions, "
             f"not {safe_repr(function)}: use `with breaker:`"
         )
-    is_async = any(map(inspect.iscoroutinefunction, kinds))
-    return (_guarded_coroutine if is_async else _guarded)(breaker, function)
+    return (_guarded if kind == "function" else _guarded_coroutine)(breaker, function)
 
 
 def _guarded(breaker: CircuitBreaker, function: Any) -> Any:
@@ -497,6 +524,11 @@ def _guarded_coroutine(breaker: CircuitBreaker, function: Any) -> Any:
     return guarded
 
 
+def _raise_async(name: str, awaitable: object) -> NoReturn:
+    close_unawaited(awaitable)
+    raise TypeError(f"{name} must be a plain function, not a coroutine function")
+
+
 def _raise_coroutine_returned(function: object, coroutine: object) -> NoReturn:
     close_unawaited(coroutine)
     raise TypeError(
@@ -511,14 +543,3 @@ def _above_zero(name: str, value: float | timedelta) -> float:
     if seconds <= 0.0:
         raise ValueError(f"{name} must be {expected}, not {safe_repr(value)}")
     return seconds
-
-
-def _as_hooks(on_change: Any) -> tuple[Hook, ...]:
-    hooks = on_change if isinstance(on_change, (tuple, list)) else (on_change,)
-    for each in hooks:
-        if not callable(each):
-            raise TypeError(
-                "on_change must be a function of two states and the breaker, or a sequence of "
-                f"them, not {safe_repr(on_change)}"
-            )
-    return tuple(hooks)

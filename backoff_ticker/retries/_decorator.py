@@ -15,42 +15,131 @@ from ._drivers import (
     drive_from_start_async,
 )
 from ._generators import retried_async_generator, retried_generator
-from ._operation import name_of, raise_coroutine_returned, raise_if_makes_policy
-from ._options import Options
+from ._operation import kind_of, name_of, raise_coroutine_returned, raise_if_makes_policy
+from ._options import NO_FALLBACK, Options
 from ._settings import settings
+from ._signatures import shows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any, Final, ParamSpec, Protocol, TypeVar, Unpack, overload
+    from collections.abc import Awaitable, Callable, Mapping
+    from typing import Any, Final, TypeVar, Unpack, overload
 
+    from ..cancellation import CancellationToken
+    from ..channels import TimerLike
+    from ..clock import Clock
     from ..policies import BackOff
+    from ._budget import RetryBudget
+    from ._circuit_breaker import CircuitBreaker
     from ._operation import Operation
-    from ._option_types import RetryOptions
+    from ._option_types import (
+        AsyncHooks,
+        AsyncNotify,
+        AsyncResultCheck,
+        AsyncRetryOn,
+        AsyncRetryOptions,
+        Hooks,
+        Notify,
+        ResultCheck,
+        RetryOn,
+        Seconds,
+    )
+    from ._options import NoFallback
+    from ._outcome import Outcome
+    from ._signatures import (
+        AsyncOptions,
+        DecoratesNoClasses,
+        Decorator,
+        F,
+        FallbackDecorator,
+        SyncOptions,
+    )
 
-if TYPE_CHECKING:
-    P = ParamSpec("P")
-    R = TypeVar("R")
-
-    class Decorator(Protocol):
-        """Decorates a function and keeps its type."""
-
-        def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
-            """Return ``function``, retried."""
-            ...
-
+    D = TypeVar("D")
+else:
+    from ._signatures import overload
 
 if TYPE_CHECKING:
 
     @overload
-    def retry(backoff: Callable[P, R], /) -> Callable[P, R]: ...
+    def retry(  # type: ignore[overload-overlap]  # the more special one comes first
+        backoff: BackOff | None = None,
+        *,
+        on: RetryOn = Exception,
+        until: ResultCheck | None = None,
+        retry_if: ResultCheck | None = None,
+        token: CancellationToken | None = None,
+        timeout: Seconds | None = None,
+        attempt_timeout: None = None,
+        max_elapsed_time: Seconds | None = None,
+        max_attempts: int | None = None,
+        max_retry_after: Seconds | None = 21_600.0,
+        notify: Notify | None = None,
+        on_attempt: Hooks | None = None,
+        on_retry: Hooks | None = None,
+        on_success: Hooks | None = None,
+        on_give_up: Hooks | None = None,
+        fallback: NoFallback = NO_FALLBACK,
+        budget: RetryBudget | None = None,
+        breaker: CircuitBreaker | None = None,
+        clock: Clock | None = None,
+        timer: TimerLike | None = None,
+    ) -> Decorator[SyncOptions]: ...
     @overload
-    def retry(backoff: BackOff | None = None, **options: Unpack[RetryOptions]) -> Decorator: ...
+    def retry(
+        backoff: BackOff | None = None,
+        *,
+        fallback: Callable[[Outcome], Awaitable[D]],
+        **options: Unpack[AsyncRetryOptions],
+    ) -> FallbackDecorator[D]: ...
+    @overload
+    def retry(
+        backoff: BackOff | None = None,
+        *,
+        fallback: Callable[[Outcome], D],
+        **options: Unpack[AsyncRetryOptions],
+    ) -> FallbackDecorator[D]: ...
+    @overload
+    def retry(
+        backoff: BackOff | None = None,
+        *,
+        fallback: D,
+        **options: Unpack[AsyncRetryOptions],
+    ) -> FallbackDecorator[D]: ...
+    @overload
+    def retry(  # type: ignore[overload-overlap]  # the more special one comes first
+        function: type[Any], /
+    ) -> DecoratesNoClasses: ...
+    @overload
+    def retry(function: F, /) -> F: ...
 
 
+@overload
 def retry(
-    backoff: BackOff | Callable[..., Any] | None = None, **options: Unpack[RetryOptions]
-) -> Any:
+    backoff: BackOff | None = None,
+    *,
+    on: AsyncRetryOn = Exception,
+    until: AsyncResultCheck | None = None,
+    retry_if: AsyncResultCheck | None = None,
+    token: CancellationToken | None = None,
+    timeout: Seconds | None = None,
+    attempt_timeout: Seconds | None = None,
+    max_elapsed_time: Seconds | None = None,
+    max_attempts: int | None = None,
+    max_retry_after: Seconds | None = 21_600.0,
+    notify: AsyncNotify | None = None,
+    on_attempt: AsyncHooks | None = None,
+    on_retry: AsyncHooks | None = None,
+    on_success: AsyncHooks | None = None,
+    on_give_up: AsyncHooks | None = None,
+    fallback: NoFallback = NO_FALLBACK,
+    budget: RetryBudget | None = None,
+    breaker: CircuitBreaker | None = None,
+    clock: Clock | None = None,
+    timer: TimerLike | None = None,
+) -> Decorator[AsyncOptions]: ...
+@shows(retry)
+def retry(backoff: Any = None, **options: Any) -> Any:
     """Decorate a function so that it is called again, as a policy says, until it succeeds.
 
     ``@retry`` and ``@retry(policy, max_attempts=5)`` both work, on functions, methods, coroutine
@@ -143,7 +232,7 @@ def retry(
         DeadlineExceeded: ``timeout`` or the deadline of a token was reached; likewise.
         Exception: The error of a hook, the policy, the timer, ``on``, ``until`` or ``retry_if``.
     """
-    given: Any = backoff
+    given = backoff
     if given is None or is_policy(given):
         checked = checked_options("retry()", given, options)
         return lambda function: decorated(function, checked)
@@ -212,16 +301,12 @@ def decorated(function: Any, options: Options) -> Any:
 
 
 def _wrapper_for(function: object) -> Callable[[Operation, str, Options], Any]:
-    import inspect
-
-    for kind in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its code
-        if inspect.iscoroutinefunction(kind):
-            return _coroutine_function
-        if inspect.isasyncgenfunction(kind):
-            return retried_async_generator
-        if inspect.isgeneratorfunction(kind):
-            return retried_generator
-    return _function
+    kind = kind_of(function)
+    if kind == "coroutine function":
+        return _coroutine_function
+    if kind == "async generator":
+        return retried_async_generator
+    return retried_generator if kind == "generator" else _function
 
 
 def _function(function: Operation, name: str, options: Options) -> Any:

@@ -10,28 +10,81 @@ from ._attempt_scope import token_of_attempts
 from ._final_error import result_of_async
 from ._hedging import CUT_FOR, MAX_ATTEMPTS, Hedging
 from ._operation import is_awaitable, name_of, not_awaitable, require_operation
-from ._options import HEDGE_OPTIONS, Awaiting, Options
+from ._options import HEDGE_OPTIONS, NO_FALLBACK, Awaiting, Options
 from ._outcome import StopReason
 from ._run import Run
 from ._settings import settings
+from ._signatures import shows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Awaitable, Callable
-    from typing import Any, TypeVar, Unpack
+    from collections.abc import Awaitable, Callable, Coroutine
+    from typing import Any, TypeVar, Unpack, overload
 
+    from ..cancellation import CancellationToken
+    from ..clock import Clock
     from ..policies import BackOff
-    from ._option_types import HedgeOptions
+    from ._budget import RetryBudget
+    from ._circuit_breaker import CircuitBreaker
+    from ._option_types import AsyncHedgeOptions, AsyncResultCheck, AsyncRetryOn, Seconds
+    from ._options import NoFallback
+    from ._outcome import Outcome
 
     T = TypeVar("T")
+    D = TypeVar("D")
+else:
+    from ._signatures import overload
 
 
-async def hedge_call_async(
+if TYPE_CHECKING:
+
+    @overload
+    def hedge_call_async(
+        operation: Callable[[], Awaitable[T]],
+        backoff: BackOff | None = None,
+        *,
+        fallback: Callable[[Outcome], Awaitable[D]],
+        **options: Unpack[AsyncHedgeOptions],
+    ) -> Coroutine[Any, Any, T | D]: ...
+    @overload
+    def hedge_call_async(
+        operation: Callable[[], Awaitable[T]],
+        backoff: BackOff | None = None,
+        *,
+        fallback: Callable[[Outcome], D],
+        **options: Unpack[AsyncHedgeOptions],
+    ) -> Coroutine[Any, Any, T | D]: ...
+    @overload
+    def hedge_call_async(
+        operation: Callable[[], Awaitable[T]],
+        backoff: BackOff | None = None,
+        *,
+        fallback: D,
+        **options: Unpack[AsyncHedgeOptions],
+    ) -> Coroutine[Any, Any, T | D]: ...
+
+
+@overload
+def hedge_call_async(
     operation: Callable[[], Awaitable[T]],
     backoff: BackOff | None = None,
-    **options: Unpack[HedgeOptions],
-) -> T:
+    *,
+    on: AsyncRetryOn = Exception,
+    until: AsyncResultCheck | None = None,
+    retry_if: AsyncResultCheck | None = None,
+    token: CancellationToken | None = None,
+    timeout: Seconds | None = None,
+    max_elapsed_time: Seconds | None = None,
+    max_attempts: int | None = 5,
+    max_retry_after: Seconds | None = 21_600.0,
+    fallback: NoFallback = NO_FALLBACK,
+    budget: RetryBudget | None = None,
+    breaker: CircuitBreaker | None = None,
+    clock: Clock | None = None,
+) -> Coroutine[Any, Any, T]: ...
+@shows(hedge_call_async)
+async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Await ``operation()``, start it again while it is slow, and return the first good result.
 
     Each attempt runs in a task of its own. The next one starts when the next delay of the policy
@@ -91,7 +144,7 @@ async def hedge_call_async(
     run.awaits = True
     tasks = _Tasks(run, operation)
     try:
-        result: T = await _result(Hedging(run, tasks.launch), tasks)
+        result = await _result(Hedging(run, tasks.launch), tasks)
     except GeneratorExit:  # this coroutine was closed: nothing can be awaited
         tasks.cancel_all()
         raise

@@ -16,33 +16,95 @@ from ._attempt_scope import token_of_attempts
 from ._final_error import result_of
 from ._hedging import CUT_FOR, MAX_ATTEMPTS, Hedging
 from ._operation import coroutine_returned, name_of, require_operation
-from ._options import HEDGE_OPTIONS, Options
+from ._options import HEDGE_OPTIONS, NO_FALLBACK, Options
 from ._outcome import StopReason
 from ._run import Run
 from ._settings import settings
+from ._signatures import shows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
     from concurrent.futures import Executor, Future
-    from typing import Any, TypeVar, Unpack
+    from typing import Any, TypeVar, Unpack, overload
 
     from ..cancellation import CancellationToken
+    from ..clock import Clock
     from ..policies import BackOff
     from ._budget import RetryBudget
     from ._circuit_breaker import CircuitBreaker
-    from ._option_types import HedgeOptions
+    from ._option_types import HedgeOptions, ResultCheck, RetryOn, Seconds
+    from ._options import NoFallback
+    from ._outcome import Outcome
+    from ._signatures import Untyped, UseHedgeCallAsync
 
     T = TypeVar("T")
+    D = TypeVar("D")
+else:
+    from ._signatures import overload
 
 
+if TYPE_CHECKING:
+
+    @overload
+    def hedge_call(
+        operation: Callable[[], T],
+        backoff: BackOff | None = None,
+        *,
+        pool: Executor | None = None,
+        fallback: Callable[[Outcome], D],
+        **options: Unpack[HedgeOptions],
+    ) -> T | D: ...
+    @overload
+    def hedge_call(
+        operation: Callable[[], T],
+        backoff: BackOff | None = None,
+        *,
+        pool: Executor | None = None,
+        fallback: D,
+        **options: Unpack[HedgeOptions],
+    ) -> T | D: ...
+    @overload
+    def hedge_call(
+        operation: Callable[[], Untyped],
+        backoff: BackOff | None = None,
+        *,
+        pool: Executor | None = None,
+        **options: Unpack[HedgeOptions],
+    ) -> Any: ...
+    @overload
+    def hedge_call(
+        operation: Callable[[], Coroutine[Any, Any, Any]],
+        backoff: BackOff | None = None,
+        *,
+        pool: Executor | None = None,
+        **options: Unpack[HedgeOptions],
+    ) -> UseHedgeCallAsync: ...
+
+
+@overload
 def hedge_call(
     operation: Callable[[], T],
     backoff: BackOff | None = None,
     *,
     pool: Executor | None = None,
-    **options: Unpack[HedgeOptions],
-) -> T:
+    on: RetryOn = Exception,
+    until: ResultCheck | None = None,
+    retry_if: ResultCheck | None = None,
+    token: CancellationToken | None = None,
+    timeout: Seconds | None = None,
+    max_elapsed_time: Seconds | None = None,
+    max_attempts: int | None = 5,
+    max_retry_after: Seconds | None = 21_600.0,
+    fallback: NoFallback = NO_FALLBACK,
+    budget: RetryBudget | None = None,
+    breaker: CircuitBreaker | None = None,
+    clock: Clock | None = None,
+) -> T: ...
+@shows(hedge_call)
+def hedge_call(
+    operation: Any, backoff: Any = None, *, pool: Executor | None = None, **options: Any
+) -> Any:
     """Call ``operation()``, call it again while it is slow, and return the first good result.
 
     Each attempt runs in a thread of its own. The next one starts when the next delay of the policy
@@ -111,7 +173,7 @@ def hedge_call(
     run = Run(checked, name_of(operation))
     threads = _Threads(run, operation, pool)
     try:
-        result: T = _result(Hedging(run, threads.launch), threads)
+        result = _result(Hedging(run, threads.launch), threads)
     finally:
         # An interrupt may hit the first call of a finally clause.
         try:

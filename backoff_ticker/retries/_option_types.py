@@ -5,8 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Sequence, Sized
+    from contextlib import AbstractContextManager
     from datetime import timedelta
+    from re import Match
+    from typing import TypeAlias
+
+    from _typeshed import SupportsItems
 
     from ..cancellation import CancellationToken
     from ..channels import TimerLike
@@ -16,13 +21,49 @@ if TYPE_CHECKING:
     from ._circuit_breaker import CircuitBreaker
     from ._outcome import Outcome
 
+    Seconds = float | timedelta
 
-if TYPE_CHECKING:
-    Notify = Callable[[Exception, float], object]
-    Hook = Callable[[Outcome], object]
+    # Types cannot say "anything but a coroutine". So where nothing is awaited, what functions of
+    # the user may return is listed: a truth value, a number, a container, a match, None.
+    Plain = float | Sized | Match[Any] | None
+
+    Answer: TypeAlias = bool | float | timedelta | BackOff
+    """What a function given as ``on`` answers."""
+    ErrorTypes = (
+        type[Exception]
+        | tuple[type[Exception], ...]
+        | SupportsItems[type[Exception], bool | BackOff]
+    )  # fmt: skip
+    RetryOn = ErrorTypes | Callable[[Exception], Answer]
+    AsyncRetryOn = ErrorTypes | Callable[[Exception], Answer | Awaitable[Answer]]
+
+    ResultCheck = Callable[[Any], Plain]
+    AsyncResultCheck = Callable[[Any], object]
+
+    NotifyOne = Callable[[Exception, float], Plain]
+    Notify = NotifyOne | Sequence[NotifyOne]
+    AsyncNotifyOne = Callable[[Exception, float], object]
+    AsyncNotify = AsyncNotifyOne | Sequence[AsyncNotifyOne]
+    Hook = Callable[[Outcome], AbstractContextManager[Any] | Plain]
+    Hooks = Hook | Sequence[Hook]
+    AsyncHook = Callable[[Outcome], object]
+    AsyncHooks = AsyncHook | Sequence[AsyncHook]
 
 
-class HedgeOptions(TypedDict, total=False):
+class _Limits(TypedDict, total=False):
+    """The options that mean the same in threads and in coroutines."""
+
+    token: CancellationToken | None
+    timeout: Seconds | None
+    max_elapsed_time: Seconds | None
+    max_attempts: int | None
+    max_retry_after: Seconds | None
+    budget: RetryBudget | None
+    breaker: CircuitBreaker | None
+    clock: Clock | None
+
+
+class HedgeOptions(_Limits, total=False):
     """The options of ``hedge_call`` and ``hedge_call_async``; ``retry`` has them all.
 
     Example:
@@ -30,33 +71,18 @@ class HedgeOptions(TypedDict, total=False):
         >>> options: HedgeOptions = {"max_attempts": 3, "timeout": 10}
     """
 
-    on: (
-        type[Exception]
-        | tuple[type[Exception], ...]
-        | Mapping[type[Exception], BackOff | bool]
-        | Callable[
-            [Exception],
-            bool | float | timedelta | BackOff | Awaitable[bool | float | timedelta | BackOff],
-        ]
-    )
-    until: Callable[[Any], object] | None
-    retry_if: Callable[[Any], object] | None
-    token: CancellationToken | None
-    timeout: float | timedelta | None
-    max_elapsed_time: float | timedelta | None
-    max_attempts: int | None
-    max_retry_after: float | timedelta | None
-    fallback: Any
-    budget: RetryBudget | None
-    breaker: CircuitBreaker | None
-    clock: Clock | None
+    on: RetryOn
+    until: ResultCheck | None
+    retry_if: ResultCheck | None
 
 
 class RetryOptions(HedgeOptions, total=False):
     """The options that ``retry``, ``retry_call``, ``retry_call_async`` and ``attempts`` share.
 
     ``retry`` describes them. A function that passes them on is annotated
-    ``**options: Unpack[RetryOptions]``.
+    ``**options: Unpack[RetryOptions]``. What only some of them take is not among them:
+    ``fallback``, which changes the type of the result, ``attempt_timeout``, and functions to be
+    awaited; for the latter two there is ``AsyncRetryOptions``.
 
     Example:
         >>> from backoff_ticker import RetryOptions, retry_call
@@ -65,10 +91,39 @@ class RetryOptions(HedgeOptions, total=False):
         'done'
     """
 
-    attempt_timeout: float | timedelta | None
-    notify: Notify | list[Notify] | tuple[Notify, ...] | None
-    on_attempt: Hook | list[Hook] | tuple[Hook, ...] | None
-    on_retry: Hook | list[Hook] | tuple[Hook, ...] | None
-    on_success: Hook | list[Hook] | tuple[Hook, ...] | None
-    on_give_up: Hook | list[Hook] | tuple[Hook, ...] | None
+    notify: Notify | None
+    on_attempt: Hooks | None
+    on_retry: Hooks | None
+    on_success: Hooks | None
+    on_give_up: Hooks | None
+    timer: TimerLike | None
+
+
+class AsyncHedgeOptions(_Limits, total=False):
+    """The options of ``hedge_call_async``: as ``HedgeOptions``, with functions to be awaited."""
+
+    on: AsyncRetryOn
+    until: AsyncResultCheck | None
+    retry_if: AsyncResultCheck | None
+
+
+class AsyncRetryOptions(AsyncHedgeOptions, total=False):
+    """The options that retries of coroutines share: as ``RetryOptions``, and what only they take.
+
+    Example:
+        >>> import asyncio
+        >>> from backoff_ticker import AsyncRetryOptions, retry_call_async
+        >>> async def operation():
+        ...     return "done"
+        >>> options: AsyncRetryOptions = {"on": OSError, "attempt_timeout": 10}
+        >>> asyncio.run(retry_call_async(operation, **options))
+        'done'
+    """
+
+    attempt_timeout: Seconds | None
+    notify: AsyncNotify | None
+    on_attempt: AsyncHooks | None
+    on_retry: AsyncHooks | None
+    on_success: AsyncHooks | None
+    on_give_up: AsyncHooks | None
     timer: TimerLike | None

@@ -47,7 +47,14 @@ _SIX_HOURS = 21_600.0
 _PACKAGE = __name__.partition(".")[0] + "."
 
 
-NO_FALLBACK: Final = object()
+class NoFallback:
+    """The type of ``NO_FALLBACK``."""
+
+    def __repr__(self) -> str:
+        return "NO_FALLBACK"
+
+
+NO_FALLBACK: Final = NoFallback()
 """The default of ``fallback``, of which None is a valid value."""
 
 

@@ -6,22 +6,43 @@ from types import MethodType
 
 from .._validation import safe_repr
 from ._decorator import MARK, checked_options, decorated
+from ._signatures import shows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar, Unpack
+    from typing import Any, Unpack, overload
 
     from ..policies import BackOff
     from ._decorator import Decoration
-    from ._option_types import RetryOptions
+    from ._option_types import AsyncRetryOptions, RetryOptions
+    from ._signatures import AsyncF, F, P
+else:
+    from ._signatures import overload
 
-    F = TypeVar("F", bound=Callable[..., Any])
+if TYPE_CHECKING:
+
+    @overload
+    def retry_with(
+        function: AsyncF, /, backoff: BackOff | None = None, **changes: Unpack[AsyncRetryOptions]
+    ) -> AsyncF: ...
+    @overload
+    def retry_with(
+        function: Callable[P, object],
+        /,
+        backoff: BackOff | None = None,
+        *,
+        fallback: object,
+        **changes: Unpack[AsyncRetryOptions],
+    ) -> Callable[P, Any]: ...
 
 
+@overload
 def retry_with(
     function: F, /, backoff: BackOff | None = None, **changes: Unpack[RetryOptions]
-) -> F:
+) -> F: ...
+@shows(retry_with)
+def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
     """Return a function that ``retry`` has decorated, decorated again with other options.
 
     The function inside is the same; options that are not named here are kept. What is given stays
@@ -52,17 +73,16 @@ def retry_with(
         TypeError, ValueError: ``function`` is not what ``retry`` has returned, or an option is
             invalid.
     """
-    given: Any = function
+    given = function
     if isinstance(given, (staticmethod, classmethod)):
-        return type(given)(retry_with(given.__func__, backoff, **changes))  # type: ignore[return-value]
+        return type(given)(retry_with(given.__func__, backoff, **changes))
     if isinstance(given, MethodType):
-        return MethodType(retry_with(given.__func__, backoff, **changes), given.__self__)  # type: ignore[return-value]
+        return MethodType(retry_with(given.__func__, backoff, **changes), given.__self__)
     decoration = _decoration_of("retry_with()", given)
     options = {**decoration.given, **changes}
     policy = options.pop("backoff", None) if backoff is None else backoff
     options.pop("backoff", None)
-    result: F = decorated(decoration.function, checked_options("retry_with()", policy, options))
-    return result
+    return decorated(decoration.function, checked_options("retry_with()", policy, options))
 
 
 def retry_options(function: Callable[..., object], /) -> dict[str, Any]:

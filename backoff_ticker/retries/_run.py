@@ -96,6 +96,16 @@ class Run:
         reason: Why it ended; None before.
     """
 
+    is_waiting: bool
+    is_paid: bool
+    is_closed: bool
+    awaits: bool
+    waited: float
+    delay: float
+    ended: float
+    failing_component: str
+    failed_component: str
+
     __slots__ = (
         "_chosen",
         "_poll",
@@ -424,7 +434,10 @@ class Run:
             self.delay = answer
             return None
         if isinstance(answer, End) and answer.error is not None:
-            raise answer.error
+            try:
+                raise answer.error
+            finally:
+                del answer  # the traceback of its error refers to this frame: a reference cycle
         return StopReason.CANCELLED if self.is_cancelled() else StopReason.EXHAUSTED
 
     def _start_policy(self) -> Poll:

@@ -11,9 +11,8 @@ from ..cancellation import require_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
-    from typing import Any
 
     from ..cancellation import CancellationToken
     from ._outcome import Outcome
@@ -135,10 +134,10 @@ def is_active() -> bool:
 
 def set_default_hooks(
     *,
-    on_attempt: Hook | list[Hook] | tuple[Hook, ...] | None = None,
-    on_retry: Hook | list[Hook] | tuple[Hook, ...] | None = None,
-    on_success: Hook | list[Hook] | tuple[Hook, ...] | None = None,
-    on_give_up: Hook | list[Hook] | tuple[Hook, ...] | None = None,
+    on_attempt: Hook | Sequence[Hook] | None = None,
+    on_retry: Hook | Sequence[Hook] | None = None,
+    on_success: Hook | Sequence[Hook] | None = None,
+    on_give_up: Hook | Sequence[Hook] | None = None,
 ) -> AbstractContextManager[None]:
     """Set the hooks that every retry of this process calls, after its own.
 
@@ -214,7 +213,7 @@ def set_default_token(token: CancellationToken | None) -> AbstractContextManager
     return _Change(f"set_default_token({safe_repr(token)})", "token", token)
 
 
-def as_hooks(name: str, value: object) -> tuple[Callable[[Any], object], ...] | None:
+def as_hooks(name: str, value: object) -> tuple[Callable[..., object], ...] | None:
     """Return one callable, or a list or tuple of them, as a tuple; None if there is none."""
     hooks = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     for hook in hooks:

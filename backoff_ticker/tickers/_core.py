@@ -32,8 +32,9 @@ from ._tick import Pace, Tick
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, NoReturn
+    from typing import Any, NoReturn, Self
 
+    from .._sentinels import Closed
     from ..cancellation import CancellationToken
     from ..channels import TimerLike
     from ..clock import Clock
@@ -67,6 +68,10 @@ class TickerCore(Source):
         _reset_epoch: Replaced by each ``reset()``, before the reset takes effect.
         _first_ignores_cancel: Whether the first tick was delivered regardless of the token.
     """
+
+    if TYPE_CHECKING:
+
+        def _selected(self) -> tuple[Self, Tick | Closed]: ...
 
     __slots__ = (
         "__weakref__",

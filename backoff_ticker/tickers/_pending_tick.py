@@ -91,7 +91,7 @@ class PendingTick:
         return self.replace(kind=_SCHEDULED, due=due, delay=delay, missed=0)
 
     def recovered(self) -> PendingTick:
-        """Return the state after a success: failures are counted anew, from the next to come."""
+        """Return the state after a success: the count of failures begins again."""
         returned = tuple(tick._replace(failures=i) for i, tick in enumerate(self.returned))
         return self.replace(failures=len(returned), returned=returned)
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import ClassVar
+    from typing import Any, ClassVar, Self
 
     from ..clock import Clock
     from ._parking import LoopWaiter, ThreadWaiter
@@ -28,6 +28,11 @@ class Source:
 
     _ends_with_value: ClassVar[bool] = False
     """Whether there is one value only, which is also the end; else the end is ``ENDED``."""
+
+    if TYPE_CHECKING:
+
+        def _selected(self) -> tuple[Self, Any]:
+            """Return what ``select`` returns for it: no code, but its type in each class."""
 
     @property
     def _timing_clock(self) -> Clock | None:

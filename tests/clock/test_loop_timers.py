@@ -252,6 +252,18 @@ def test_an_interrupt_while_it_is_armed_again_leaves_it_armed(rig):
     assert rig.ran == ["it", "after"]
 
 
+def test_timers_that_were_cancelled_last_are_swept_out_as_the_next_one_fires(rig):
+    rig.call_at(1000.5, "fired")
+    for timer in [rig.call_at(1000 + A_DAY / 4) for _ in range(1000)]:
+        timer.cancel()
+    heap = rig.loop._backoff_ticker_timers()
+    assert len(heap._heap) == 1001
+    rig.now += 1
+    rig.loop.fire()
+    assert rig.ran == ["fired"]
+    assert len(heap._heap) == 0
+
+
 def test_cancelled_timers_are_swept_out(rig):
     rig.call_at(1000 + A_DAY / 2, "kept")
     alive = []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backoff_ticker.testing import VirtualClock
+from tests.helpers import SetClock
 from tests.retries.faces import FACES
 from tests.retries.hedges import HEDGES
 from tests.retries.scripts import START
@@ -39,3 +40,9 @@ def hedge(request: pytest.FixtureRequest, clock: VirtualClock) -> Iterator[Hedge
     yield HEDGES[request.param]
     for thread in set(threading.enumerate()) - before:
         thread.join()
+
+
+@pytest.fixture
+def now() -> SetClock:
+    """A clock that a test sets; nothing waits on it."""
+    return SetClock()

@@ -8,11 +8,11 @@ import copy
 import gc
 import pickle
 import sys
-import threading
 import weakref
-from contextlib import AsyncExitStack, ExitStack
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock, Mock, call, create_autospec
 
 import pytest
 
@@ -32,141 +32,32 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
-from tests.helpers import PATIENCE, SetClock, in_thread
-from tests.retries.faces import in_loop
-from tests.stress.places import InterruptAt, Interrupted, each_place
-from tests.tickers.made_policies import Blocking, Counting, Scripted
+from tests.retries.circuits import (
+    CLOSED,
+    HALF_OPEN,
+    OPEN,
+    WAYS,
+    fail,
+    half_open,
+    opened,
+    refused,
+    succeed,
+    told,
+    with_block,
+)
+from tests.tickers.made_policies import Counting, Scripted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from backoff_ticker.testing import VirtualClock
-
-CLOSED, OPEN, HALF_OPEN = CircuitState
-
-
-@pytest.fixture
-def now() -> SetClock:
-    """A clock that a test sets; nothing waits on it."""
-    return SetClock()
-
-
-def done(outcome: object) -> object:
-    """Return the outcome of a call, or raise it."""
-    if isinstance(outcome, BaseException):
-        raise outcome
-    return outcome
-
-
-# The ways to make a call
-
-
-def with_block(breaker: CircuitBreaker, outcome: object) -> object:
-    with breaker as entered:
-        assert entered is breaker
-        return done(outcome)
-
-
-def async_with_block(breaker: CircuitBreaker, outcome: object) -> object:
-    async def main() -> object:
-        async with breaker as entered:
-            assert entered is breaker
-            await asyncio.sleep(0)
-            return done(outcome)
-
-    return in_loop(main())
-
-
-def with_block_in_a_coroutine(breaker: CircuitBreaker, outcome: object) -> object:
-    async def main() -> object:
-        with breaker:
-            await asyncio.sleep(0)
-            return done(outcome)
-
-    return in_loop(main())
-
-
-def decorated(breaker: CircuitBreaker, outcome: object) -> object:
-    @breaker
-    def call(outcome: object) -> object:
-        return done(outcome)
-
-    return call(outcome)
-
-
-def decorated_coroutine(breaker: CircuitBreaker, outcome: object) -> object:
-    @breaker
-    async def call(outcome: object) -> object:
-        await asyncio.sleep(0)
-        return done(outcome)
-
-    return in_loop(call(outcome))
-
-
-def in_a_stack(breaker: CircuitBreaker, outcome: object) -> object:
-    with ExitStack() as stack:
-        stack.enter_context(breaker)
-        return done(outcome)
-    raise AssertionError
-
-
-def in_an_async_stack(breaker: CircuitBreaker, outcome: object) -> object:
-    async def main() -> object:
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(breaker)
-            return done(outcome)
-        raise AssertionError
-
-    return in_loop(main())
-
-
-def told(breaker: CircuitBreaker, outcome: object) -> object:
-    ticket = breaker.allow()
-    breaker.record(ticket, outcome if isinstance(outcome, BaseException) else None)
-    return done(outcome)
-
-
-WAYS = [
-    *(with_block, async_with_block, with_block_in_a_coroutine, decorated, decorated_coroutine),
-    *(in_a_stack, in_an_async_stack, told),
-]
+    from tests.helpers import SetClock
 
 
 @pytest.fixture(params=WAYS, ids=lambda way: way.__name__)
 def way(request: pytest.FixtureRequest) -> Callable[[CircuitBreaker, object], object]:
     """Each way to make a call in turn."""
     return request.param  # type: ignore[no-any-return]
-
-
-def fail(breaker: CircuitBreaker, times: int = 1, error: Any = OSError, way: Any = told) -> None:
-    for _ in range(times):
-        with pytest.raises(error):
-            way(breaker, error())
-
-
-def succeed(breaker: CircuitBreaker, times: int = 1, way: Any = told) -> None:
-    for number in range(times):
-        assert way(breaker, number) == number
-
-
-def refused(breaker: CircuitBreaker, way: Any = told) -> CircuitOpen:
-    with pytest.raises(CircuitOpen) as caught:
-        way(breaker, "not reached")
-    assert caught.value.breaker is breaker
-    return caught.value
-
-
-def opened(now: SetClock, **options: Any) -> CircuitBreaker:
-    """Return a breaker that has just opened for 10 s."""
-    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now, **options)
-    fail(breaker)
-    return breaker
-
-
-def half_open(now: SetClock, **options: Any) -> CircuitBreaker:
-    breaker = opened(now, **options)
-    now.advance(10)
-    return breaker
 
 
 # Its life, in every way
@@ -205,7 +96,7 @@ def test_a_refused_call_is_not_made(way: Any, now: SetClock) -> None:
     "neither",
     [
         *(KeyboardInterrupt, SystemExit, asyncio.CancelledError, GeneratorExit),
-        *(Cancelled, lambda: Cancelled("enough")),
+        *(Cancelled, lambda: Cancelled("enough"), CircuitOpen, lambda: CircuitOpen(3)),
     ],
 )
 def test_what_was_stopped_counts_as_neither_and_frees_its_probe(
@@ -257,10 +148,11 @@ def test_an_error_that_on_does_not_cover_is_an_answer(now: SetClock) -> None:
     "on",
     [
         (ConnectionError, TimeoutError),
+        {OSError: False, ConnectionError: True, TimeoutError: ConstantBackOff(1)},
         lambda error: isinstance(error, (ConnectionError, TimeoutError)),
         lambda error: 3 if isinstance(error, (ConnectionError, TimeoutError)) else False,
     ],
-    ids=["types", "predicate", "predicate of seconds"],
+    ids=["types", "mapping", "predicate", "predicate of seconds"],
 )
 def test_on_has_the_meaning_it_has_for_retries(on: Any, now: SetClock) -> None:
     breaker = CircuitBreaker(on=on, failures=3, clock=now)
@@ -302,6 +194,18 @@ def test_an_error_of_on_is_raised_and_the_call_does_not_count(now: SetClock) -> 
     with pytest.raises(LookupError), breaker:
         raise error
     assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
+
+
+def test_on_cannot_be_a_coroutine_function(way: Any, now: SetClock) -> None:
+    async def on(_: Exception) -> bool:
+        raise AssertionError
+
+    breaker: Any = None
+    breaker = half_open(now, on=lambda error: True if breaker is None else on(error))
+    with pytest.raises(TypeError) as caught:
+        way(breaker, OSError())
+    assert str(caught.value) == "on must be a plain function, not a coroutine function"
+    assert breaker.remaining() == 0
 
 
 # Rates in windows
@@ -449,6 +353,16 @@ def test_each_breaker_has_its_own_copy_of_the_policy(now: SetClock) -> None:
     assert policy.last == 0
 
 
+def test_the_time_counts_from_the_failure_however_long_the_policy_takes(now: SetClock) -> None:
+    def answer() -> float:
+        now.advance(4)
+        return 10.0
+
+    breaker = CircuitBreaker(Scripted(answer), failures=1, clock=now)
+    fail(breaker)
+    assert breaker.remaining() == 6
+
+
 @pytest.mark.parametrize("answer", [LookupError("policy"), float("nan"), -1, "1", None])
 def test_a_failing_policy_leaves_it_open_and_is_asked_again(now: SetClock, answer: Any) -> None:
     policy = Scripted(answer, answer, 3)
@@ -490,225 +404,6 @@ def test_the_clock_is_the_current_one(clock: VirtualClock) -> None:
     assert refused(breaker).seconds == 0.5
     clock.sleep(0.5)
     succeed(breaker)
-
-
-# Half-open
-
-
-def test_as_many_probes_at_once_as_asked_for(now: SetClock) -> None:
-    breaker = half_open(now, probes=3, successes=2)
-    tickets = [breaker.allow() for _ in range(3)]
-    assert len(set(tickets)) == 3
-    error = refused(breaker)
-    assert (error.state, error.seconds, breaker.remaining()) == (HALF_OPEN, None, None)
-    assert str(error) == "the circuit is half-open, and its probes have not come back"
-    breaker.record(tickets[0])
-    tickets.append(breaker.allow())
-    refused(breaker)
-    assert breaker.state is HALF_OPEN
-    breaker.record(tickets[1])
-    assert breaker.state is CLOSED
-    for ticket in tickets:
-        breaker.record(ticket, OSError())
-    assert breaker.state is CLOSED, "the other probes belong to the past"
-
-
-def test_one_failing_probe_opens_it_for_the_next_delay(now: SetClock) -> None:
-    breaker = CircuitBreaker(Counting(), failures=1, probes=3, successes=3, clock=now)
-    fail(breaker)
-    now.advance(1)
-    tickets = [breaker.allow() for _ in range(3)]
-    breaker.record(tickets[0])
-    breaker.record(tickets[1], OSError())
-    assert breaker.remaining() == 2
-    breaker.record(tickets[2], OSError())
-    assert breaker.remaining() == 2, "a second one changes nothing"
-    now.advance(2)
-    succeed(breaker, 2)
-    assert breaker.state is HALF_OPEN, "the success of the last time is forgotten"
-    succeed(breaker)
-    assert breaker.state is CLOSED
-
-
-def test_a_probe_that_never_returns_loses_its_place(now: SetClock) -> None:
-    breaker = half_open(now, probe_timeout=30)
-    lost = breaker.allow()
-    now.advance(29)
-    refused(breaker)
-    now.advance(1)
-    assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
-    taken = breaker.allow()
-    refused(breaker)
-    for error in [OSError(), None]:
-        breaker.record(lost, error)
-        assert breaker.state is HALF_OPEN, "its late result counts for nothing"
-        refused(breaker)
-    breaker.record(taken)
-    assert breaker.state is CLOSED
-
-
-def test_a_late_probe_counts_while_nobody_has_taken_its_place(now: SetClock) -> None:
-    breaker = half_open(now, probe_timeout=30)
-    late = breaker.allow()
-    now.advance(3600)
-    breaker.record(late)
-    assert breaker.state is CLOSED
-
-
-@pytest.mark.parametrize("error", [None, OSError()])
-def test_a_call_from_before_the_circuit_opened_counts_for_nothing(
-    now: SetClock, error: Exception | None
-) -> None:
-    breaker = CircuitBreaker(Counting(), failures=1, clock=now)
-    early = [breaker.allow() for _ in range(9)]
-    fail(breaker)
-    breaker.record(early.pop(), error)
-    assert (breaker.state, breaker.remaining()) == (OPEN, 1.0), "neither longer nor shorter"
-    now.advance(1)
-    breaker.record(early.pop(), error)
-    assert breaker.state is HALF_OPEN
-    probe = breaker.allow()
-    breaker.record(early.pop(), error)
-    refused(breaker)
-    breaker.record(probe)
-    breaker.record(early.pop(), error)
-    assert (breaker.state, breaker._last().history) == (CLOSED, 0)  # type: ignore[attr-defined]
-
-
-def test_a_result_that_is_told_twice_counts_once(now: SetClock) -> None:
-    breaker = half_open(now, successes=2)
-    ticket = breaker.allow()
-    for _ in range(3):
-        breaker.record(ticket)
-    assert breaker.state is HALF_OPEN
-    succeed(breaker)
-    assert breaker.state is CLOSED
-
-
-def test_a_released_probe_says_nothing(now: SetClock) -> None:
-    breaker = half_open(now)
-    for _ in range(5):
-        breaker.release(breaker.allow())
-    assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
-
-
-def test_a_cancelled_coroutine_frees_its_probe(now: SetClock) -> None:
-    breaker = half_open(now)
-
-    async def main() -> None:
-        async def hang() -> None:
-            async with breaker:
-                await asyncio.Event().wait()
-
-        for _ in range(3):
-            task = asyncio.create_task(hang())
-            await asyncio.sleep(0)
-            refused(breaker)
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-        async with breaker:
-            pass
-
-    in_loop(main())
-    assert breaker.state is CLOSED
-
-
-def test_a_timeout_inside_the_block_is_a_failure_and_one_outside_is_not(
-    clock: VirtualClock,
-) -> None:
-    breaker = CircuitBreaker(failures=1)
-
-    async def main() -> None:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(1), breaker:
-                await asyncio.sleep(2)
-        assert breaker.state is CLOSED
-        with pytest.raises(TimeoutError):
-            async with breaker, asyncio.timeout(1):
-                await asyncio.sleep(2)
-        assert breaker.state is OPEN
-
-    in_loop(main())
-
-
-def test_a_generator_that_is_dropped_frees_its_probe(now: SetClock) -> None:
-    breaker = half_open(now)
-
-    def rows() -> Any:
-        with breaker:
-            yield 1
-
-    generator = rows()
-    assert next(generator) == 1
-    refused(breaker)
-    del generator
-    gc.collect()
-    assert breaker.remaining() == 0
-    assert list(rows()) == [1]
-    assert breaker.state is CLOSED
-
-
-def test_an_async_generator_that_its_loop_closes_frees_its_probe(now: SetClock) -> None:
-    breaker = half_open(now)
-
-    async def rows() -> Any:
-        async with breaker:
-            yield 1
-            yield 2
-
-    async def main() -> None:
-        async for _ in rows():
-            refused(breaker)
-            break
-        gc.collect()
-        await asyncio.sleep(0)  # the loop closes it in a task of its own
-        await asyncio.sleep(0)
-        assert breaker.remaining() == 0
-        assert [row async for row in rows()] == [1, 2]
-
-    in_loop(main())
-    assert breaker.state is CLOSED
-
-
-def test_blocks_that_overlap_in_one_thread_are_told_apart(now: SetClock) -> None:
-    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
-
-    def call(error: Exception | None = None) -> Any:
-        with breaker:
-            yield
-            if error is not None:
-                raise error
-
-    early, failing = call(OSError()), call(OSError())
-    next(early)
-    next(failing)
-    with pytest.raises(OSError):
-        next(failing)
-    now.advance(10)
-    probe = call()
-    next(probe)
-    with pytest.raises(OSError):
-        next(early)
-    assert breaker.state is HALF_OPEN, "the early call is not the probe"
-    refused(breaker)
-    next(probe, None)
-    assert breaker.state is CLOSED
-
-
-def test_blocks_may_be_nested(now: SetClock) -> None:
-    breaker = CircuitBreaker(failures=4, clock=now)
-    with contextlib.suppress(OSError), breaker, breaker, breaker:
-        raise OSError
-    assert breaker._last().history == 3  # type: ignore[attr-defined]
-    assert breaker._blocks == {}
-
-
-def test_a_block_that_was_not_entered_cannot_be_left(now: SetClock) -> None:
-    breaker = CircuitBreaker(clock=now)
-    with pytest.raises(RuntimeError) as caught:
-        breaker.__exit__(None, None, None)
-    assert str(caught.value) == f"{breaker!r} was left, but not entered"
 
 
 # By hand
@@ -858,8 +553,8 @@ def test_a_hook_may_use_the_breaker(now: SetClock) -> None:
         ({"successes": 1.5}, TypeError, "successes must be an int >= 1, not 1.5"),
         ({"probe_timeout": 0}, ValueError, "probe_timeout must be a finite number of seconds > 0"),
         ({"probe_timeout": None}, TypeError, "probe_timeout must be a finite number"),
-        ({"on_change": 3}, TypeError, "on_change must be a function of two states"),
-        ({"on_change": [print, 3]}, TypeError, "on_change must be a function of two states"),
+        ({"on_change": 3}, TypeError, "on_change must be a callable, a list or tuple of them"),
+        ({"on_change": [print, 3]}, TypeError, "on_change must be a callable, a list or tuple"),
         ({"clock": 3}, TypeError, "clock must be a Clock, not 3"),
     ],
 )
@@ -892,6 +587,25 @@ def test_what_it_decorates_keeps_its_kind(now: SetClock) -> None:
     assert client.get(3) == (client, 3)
     assert (client.get.__name__, client.get.__doc__) == ("get", "Get it.")
     assert (Client.static(3), Client.of_class(3)) == (3, (Client, 3))
+
+
+def test_it_decorates_mocks(now: SetClock) -> None:
+    class Client:
+        def get(self, page: int) -> int: ...
+        async def get_async(self, page: int) -> int: ...
+
+    client: Any = create_autospec(Client, instance=True)
+    client.get.side_effect = client.get_async.side_effect = [OSError, 3]
+    breaker = CircuitBreaker(failures=9, clock=now)
+    with pytest.raises(OSError):
+        breaker(partial(client.get))(1)
+    assert breaker(partial(client.get))(1) == 3
+    with pytest.raises(OSError):
+        asyncio.run(breaker(partial(client.get_async))(1))
+    assert asyncio.run(breaker(partial(client.get_async))(1)) == 3
+    assert breaker(Mock(return_value=3))() == 3
+    assert asyncio.run(breaker(AsyncMock(return_value=3))()) == 3
+    assert client.mock_calls == [call.get(1)] * 2 + [call.get_async(1)] * 2
 
 
 @pytest.mark.parametrize("kind", ["class", "generator", "async generator", "number"])
@@ -964,155 +678,6 @@ def test_a_slow_call_keeps_no_states_alive(now: SetClock) -> None:
             succeed(breaker)
         states = [each for each in gc.get_objects() if type(each) is type(breaker._last())]
         assert sum(each.ticket is breaker._last().ticket for each in states) <= 2
-
-
-# Threads
-
-
-def test_many_failures_at_once_open_it_once(now: SetClock) -> None:
-    policy = Blocking(10)
-    changes: list[object] = []
-    breaker = CircuitBreaker(
-        policy, failures=3, on_change=lambda *c: changes.append(c[:2]), clock=now
-    )
-    tickets = [breaker.allow() for _ in range(8)]
-    first = [in_thread(breaker.record, ticket, OSError()) for ticket in tickets[:3]]
-    policy.entered.wait()
-    assert (breaker.state, breaker.remaining(), refused(breaker).seconds) == (OPEN, None, None)
-    for ticket in tickets[3:]:
-        in_thread(breaker.record, ticket, OSError()).result(PATIENCE)
-    assert changes == []
-    policy.release.set()
-    for each in first:
-        each.result(PATIENCE)
-    assert policy.asked == 1
-    assert changes == [(CLOSED, OPEN)]
-    assert breaker.remaining() == 10
-
-
-def test_a_reset_while_the_policy_is_asked_takes_effect_at_once(now: SetClock) -> None:
-    policy = Blocking(10, 20)
-    breaker = CircuitBreaker(policy, failures=1, clock=now)
-    failing = in_thread(fail, breaker)
-    policy.entered.wait()
-    breaker.reset()
-    succeed(breaker)
-    assert breaker.state is CLOSED
-    again = in_thread(fail, breaker)
-    again.result(PATIENCE)  # it does not wait for the policy, which another thread asks
-    assert (breaker.state, breaker.remaining()) == (OPEN, None)
-    policy.release.set()
-    failing.result(PATIENCE)
-    assert breaker.remaining() == 20, "the thread that asked saw that it was to ask again"
-    assert policy.asked == 2
-
-
-def test_a_policy_that_uses_its_breaker_does_no_harm(now: SetClock) -> None:
-    seen: list[object] = []
-
-    def answer() -> float:
-        seen.append(refused(breaker).seconds)
-        return 10.0
-
-    breaker = CircuitBreaker(Scripted(answer), failures=1, clock=now)
-    fail(breaker)
-    assert seen == [None]
-    assert breaker.remaining() == 10
-
-
-@pytest.mark.parametrize("probes", [1, 3])
-def test_a_stampede_on_a_half_open_circuit_lets_only_the_probes_through(
-    now: SetClock, probes: int
-) -> None:
-    breaker = half_open(now, probes=probes, successes=probes)
-    start, go_on = threading.Barrier(40), threading.Event()
-    entered: list[int] = []
-
-    def call(number: int) -> bool:
-        start.wait(PATIENCE)
-        try:
-            with breaker:
-                entered.append(number)
-                return go_on.wait(PATIENCE)
-        except CircuitOpen:
-            return False
-
-    calls = [in_thread(call, number) for number in range(40)]
-    while sum(each.done() for each in calls) < 40 - probes:
-        threading.Event().wait(0.001)
-    assert len(entered) == probes
-    go_on.set()
-    assert sum(each.result(PATIENCE) for each in calls) == probes
-    assert breaker.state is CLOSED
-
-
-# Signal handlers
-
-
-def walk(breaker: CircuitBreaker, now: SetClock) -> None:
-    """Bring a breaker through all its states, in blocks."""
-    for outcome in [None, OSError(), OSError()]:
-        with contextlib.suppress(OSError, CircuitOpen), breaker:
-            done(outcome)
-    now.advance(20)
-    for outcome in [OSError(), None]:
-        with contextlib.suppress(OSError, CircuitOpen), breaker:
-            done(outcome)
-        now.advance(20)
-
-
-def test_an_interrupt_anywhere_leaves_it_usable() -> None:
-    lost: set[str | None] = set()
-
-    def run(interrupt: InterruptAt) -> None:
-        now = SetClock()
-        breaker = CircuitBreaker(Scripted(then=10.0), failures=2, clock=now, probe_timeout=40)
-        try:
-            with interrupt:
-                walk(breaker, now)
-        except Interrupted:
-            pass
-        now.advance(20)
-        with contextlib.suppress(CircuitOpen):
-            breaker.release(breaker.allow())  # asks the policy, if the interrupt has prevented that
-        now.advance(10)
-        if breaker.remaining() is None:
-            lost.add(interrupt.where)
-            now.advance(10)
-        assert breaker.remaining() == 0.0
-        succeed(breaker)
-        assert breaker.state is CLOSED
-        fail(breaker, 2)
-        assert breaker.remaining() == 10
-
-    assert each_place(run) > 100
-    # As a block is left, an interrupt can come before the first instruction that could heed it.
-    assert {where.split(":")[0] for where in lost if where} <= {
-        "CircuitBreaker.__exit__",
-        "CircuitBreaker._leave",
-    }
-
-
-def test_a_signal_handler_may_use_it_anywhere() -> None:
-    def run(interrupt: InterruptAt) -> None:
-        now = SetClock()
-        breaker = CircuitBreaker(Scripted(then=10.0), failures=2, clock=now)
-
-        def handler() -> None:
-            with contextlib.suppress(CircuitOpen, OSError), breaker:
-                raise OSError
-
-        interrupt.handler = handler
-        with interrupt:
-            walk(breaker, now)
-        now.advance(20)
-        assert breaker.remaining() == 0.0
-        assert breaker._blocks == {}
-        succeed(breaker)
-        fail(breaker, 2)
-        assert breaker.remaining() == 10
-
-    assert each_place(run) > 100
 
 
 def test_stop_is_not_a_number_of_seconds(now: SetClock) -> None:

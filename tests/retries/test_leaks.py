@@ -14,6 +14,7 @@ import pytest
 from backoff_ticker import (
     CancellationToken,
     Cancelled,
+    CircuitBreaker,
     ConstantBackOff,
     DeadlineExceeded,
     Permanent,
@@ -147,6 +148,50 @@ def test_no_error_outlives_a_run_with_everything(run: Any) -> None:
     }
     assert alive(run, max_attempts=3, **options) == [False] * 3
     assert outcomes == [1, 2, 3]
+
+
+class FailingPolicy(ConstantBackOff):
+    """Fails when it is asked."""
+
+    def next_backoff(self) -> float:
+        raise Failure
+
+
+@CALLS
+@pytest.mark.parametrize("hooks", [{}, {"on_give_up": lambda _: None}], ids=["", "hooks"])
+def test_no_error_outlives_a_run_in_which_something_else_fails(run: Any, hooks: Any) -> None:
+    def fails(*_: Any) -> Any:
+        raise Failure
+
+    rest: dict[str, Any]
+    for count, rest in [
+        (2, {"on": {Failure: FailingPolicy(1)}}),
+        (2, {"on": lambda error: FailingPolicy(1)}),
+        (2, {"on": fails}),
+        (2, {"notify": fails}),
+        (2, {"max_attempts": 1, "fallback": fails}),
+        (1, {"breaker": CircuitBreaker(on=fails)}),
+        (1, {"breaker": CircuitBreaker(FailingPolicy(1), failures=1)}),
+    ]:
+        Failure.made.clear()
+        assert not any(alive(run, **rest, **hooks)), rest
+        assert len(Failure.made) >= count
+
+
+def test_no_error_outlives_a_run_whose_predicates_await() -> None:
+    async def on(error: Exception) -> Any:
+        await asyncio.sleep(1)
+        return len(Failure.made) < 3
+
+    async def fails(_: Any) -> Any:
+        await asyncio.sleep(1)
+        raise Failure
+
+    for run in (call_async, decorated_async):
+        for options in ({"on": on}, {"on": fails}, {"max_attempts": 1, "fallback": fails}):
+            for hooks in ({}, {"notify": lambda *_: None}):
+                Failure.made.clear()
+                assert not any(alive(run, **options, **hooks)), (options, hooks)
 
 
 @CALLS

@@ -243,3 +243,36 @@ def test_a_loop_that_is_not_asyncios_runs_outside_the_clock_only():
     loop.run_forever()
     assert loop.done == ["in a thread of nobody's", "if not strict", "ran"]
     assert dict(vars(Foreign)) == before
+
+
+# The times of timers
+
+
+def test_a_timer_less_than_a_nanosecond_after_another_does_not_fire_early(auto):
+    fired = []
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        for when in (1.0, 1.0 + 4e-10):
+            loop.call_at(when, lambda when=when: fired.append(loop.time() >= when))
+        await asyncio.sleep(2)
+
+    asyncio.run(main())
+    assert fired == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("start", "passed"), [(0.1, 1234567.891), (0.1, 1e9 + 0.3), (1e9 + 0.3, 5.1), (-0.7, 0.1)]
+)
+def test_a_loop_that_is_ahead_of_the_clock_does_not_wait_for_a_rounding_error(start, passed):
+    """Its times, less what it is ahead, plus the same, are not always what they were."""
+    loop = asyncio.new_event_loop()
+    loop.time = lambda: passed
+    fired = []
+    for n in range(200):
+        loop.call_later(n * 0.1, fired.append, n)
+    loop.call_later(30, loop.stop)
+    with VirtualClock(start=start, auto=True, settle_timeout=0.5):
+        loop.run_forever()
+    assert fired == list(range(200))
+    loop.close()

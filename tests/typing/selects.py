@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any, assert_type
 
 from backoff_ticker import (
+    AsyncTicker,
     CancellationToken,
     Channel,
     Closed,
+    Merge,
+    Tick,
     Ticker,
     Timer,
     ZeroBackOff,
+    merge,
     select,
     select_async,
 )
@@ -30,14 +34,38 @@ assert_type(select(timer, timeout=None), tuple[Timer, float | Closed])
 
 # Mixed, and tickers
 
-_, value = select(numbers, token, ticker, timeout=1)
-assert_type(value, Any)
 source, value = select(ticker)
 assert_type(source, Ticker)
-assert_type(value, Any)
+assert_type(value, Tick | Closed)
+assert_type(select(ticker, AsyncTicker(ZeroBackOff()))[1], Tick | Closed)
+assert_type(select(numbers, ticker, timeout=1)[1], int | Closed | Tick)
+assert_type(select(numbers, token)[1], int | Closed | BaseException | str | None)
+
+
+class TimerOfATest:
+    c: Channel[float] = Channel(1)
+
+    def start(self, delay: float) -> None: ...
+    def stop(self) -> None: ...
+
+
+own, time = select(TimerOfATest())
+assert_type(own, TimerOfATest)
+assert_type(time, Any)
 select("numbers")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
 async def awaited() -> None:
     assert_type(await select_async(numbers, more, timeout=1), tuple[Channel[int], int | Closed])
-    assert_type((await select_async(numbers, ticker))[1], Any)
+    assert_type((await select_async(numbers, ticker))[1], int | Closed | Tick)
+    async for item in merge(numbers, more):
+        assert_type(item, tuple[Channel[int], int | Closed])
+
+
+def merged(both: Merge) -> None:
+    for _, value in merge(numbers, ticker):
+        assert_type(value, int | Closed | Tick)
+    for _, value in merge(TimerOfATest()):
+        assert_type(value, Any)
+    for _, value in both:
+        assert_type(value, Any)

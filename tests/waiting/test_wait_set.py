@@ -326,6 +326,20 @@ def test_an_interrupted_wake_up_of_a_queue_still_wakes() -> None:
     assert log == ["a"]
 
 
+def test_a_wake_up_of_a_queue_never_depends_on_the_main_thread_alone() -> None:
+    """It may be held by a signal handler: whoever else waits is woken with each of its waits."""
+    log: list[str] = []
+    source = WaitQueue()
+    waiters = [Probe(name, log, chains_wakeups=False) for name in ("lone", "nested", "inmost")]
+    waiters += probes("ab", log, WaitSet())
+    for waiter in waiters:
+        source.add(waiter)
+    source.wake_next()
+    assert sorted(log) == ["a", "inmost", "lone", "nested"]
+    source.wake_next()
+    assert log[4:] == ["b"]
+
+
 def test_each_wake_up_of_a_queue_goes_to_the_next_waiter_of_each_domain() -> None:
     log: list[str] = []
     queue = WaitQueue()

@@ -37,8 +37,6 @@ HOW_TO_DRIVE = "run the code on clock.new_event_loop(), or begin the loop inside
 """Advice for loops that a clock does not drive."""
 
 _DRIVER = "_backoff_ticker_driver"
-_RESOLUTION = 1e-9
-"""The resolution, in seconds, of a loop whose time is ahead of the clock's."""
 
 
 class LoopDriver:
@@ -154,10 +152,12 @@ class LoopDriver:
     def _set_resolution(self) -> None:
         """Make the loop's timers fire at exactly their own time.
 
-        The times of a loop that is ahead of the clock are rounded twice.
+        The times of a loop that is ahead of the clock, or behind it, are rounded twice.
         """
         step = ulp(self._loop.time())
-        self._loop._clock_resolution = max(_RESOLUTION, 4.0 * step) if self.timers.ahead else step
+        if self.timers.ahead:
+            step = 2.0 * max(step, ulp(self.kernel.parking.seconds))
+        self._loop._clock_resolution = step
 
     def _yield_turn(self, participant: Participant) -> None:
         """Let others run, although this loop always has something to do and never waits.

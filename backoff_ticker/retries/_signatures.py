@@ -1,0 +1,90 @@
+"""How functions that take ``**options`` show each option by name, type and default.
+
+At run time they take a dict: twenty defaults, filled in at each call, would make ``retry_call`` a
+third slower before any of them is looked at. What they take is written down in overloads before
+each of them. Type checkers and editors read them all; the last one, which is also run, is what
+``inspect.signature`` and ``help()`` show. ``tests/retries/test_signatures.py`` compares them with
+the options.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine
+    from typing import Any, Generic, Literal, ParamSpec, overload
+
+    from typing_extensions import TypeVar
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
+    Y = TypeVar("Y")
+    S = TypeVar("S")
+    F = TypeVar("F", bound=Callable[..., object])
+    AsyncF = TypeVar("AsyncF", bound=Callable[..., Coroutine[Any, Any, Any] | AsyncIterator[Any]])
+
+    # Whether options can be used anywhere, or, as `attempt_timeout`, in coroutines only.
+    SyncOptions = Literal["sync options"]
+    AsyncOptions = Literal["async options"]
+    Options_co = TypeVar("Options_co", bound=str, covariant=True, default=Any)
+    Fallback_co = TypeVar("Fallback_co", covariant=True)
+
+    class Decorator(Generic[Options_co]):
+        """What ``retry(...)`` returns: it decorates a function and keeps its type."""
+
+        @overload
+        def __call__(self, function: Untyped, /) -> Any: ...
+        @overload
+        def __call__(  # type: ignore[overload-overlap]  # the more special one comes first
+            self, function: type[Any], /
+        ) -> DecoratesNoClasses: ...
+        @overload
+        def __call__(self, function: AsyncF, /) -> AsyncF: ...
+        @overload
+        def __call__(self: Decorator[SyncOptions], function: F, /) -> F: ...
+        def __call__(self, function: Any, /) -> Any:
+            """Return ``function``, retried."""
+
+    class FallbackDecorator(Generic[Fallback_co]):
+        """What ``retry(fallback=...)`` returns: the function may then return the fallback."""
+
+        @overload
+        def __call__(self, function: Callable[P, Untyped], /) -> Callable[P, Any]: ...
+        @overload
+        def __call__(
+            self, function: Callable[P, Coroutine[Y, S, R]], /
+        ) -> Callable[P, Coroutine[Y, S, R | Fallback_co]]: ...
+        @overload
+        def __call__(self, function: Callable[P, R], /) -> Callable[P, R | Fallback_co]: ...
+        def __call__(self, function: Any, /) -> Any:
+            """Return ``function``, retried."""
+
+    # What wrong uses return that no argument type can refuse: it can be neither called nor awaited,
+    # and its name says what to do instead.
+
+    class DecoratesNoClasses:
+        """Of ``retry(OSError)``, which needs ``retry(on=OSError)``, and of other classes."""
+
+    class UseRetryCallAsync:
+        """Of ``retry_call`` with a coroutine function."""
+
+    class UseHedgeCallAsync:
+        """Of ``hedge_call`` with a coroutine function."""
+
+    class Untyped:
+        """Nothing is of this type; what fits it is untyped, and must not be taken for wrong."""
+
+else:
+
+    def overload(function):  # noqa: ANN001, ANN202
+        return function
+
+
+def shows(signature: Callable[..., Any]) -> Callable[[F], F]:
+    """Return a decorator of functions whose parameters are to be seen as those of ``signature``."""
+
+    def decorate(function: F) -> F:
+        function.__wrapped__ = signature  # type: ignore[attr-defined]
+        return function
+
+    return decorate

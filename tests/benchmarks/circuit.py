@@ -1,0 +1,223 @@
+"""What a circuit breaker adds to a call, beside one written by hand and other libraries.
+
+The call returns at once. By hand: a lock (none where one event loop is the only caller), a count of
+failures in a row, and a time; no half-open state. pybreaker, aiobreaker and circuitbreaker are left
+out where they are not installed; all count failures in a row. ``closed``: the call is let through
+and succeeds. ``open``: it is refused, and the error caught.
+
+Run as ``python -m tests.benchmarks.circuit`` from the project's root.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+import warnings
+from datetime import timedelta
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from backoff_ticker import CircuitBreaker, ConstantBackOff
+from tests.benchmarks._table import interleaved, options, show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Call = Callable[[], Any]
+
+HOUR = 3600
+GOALS = {("@breaker", "closed ns"): "<= 1.5x; 1x", ("@breaker", "open ns"): "<= 4x; 2x"}
+
+
+class RefusedError(Exception):
+    """Raised by the breaker written by hand."""
+
+
+class ByHand:
+    """The breaker that one writes instead of using a library."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._open_until = 0.0
+
+    def __call__(self, function: Call) -> Call:
+        def call() -> Any:
+            with self._lock:
+                if self._failures >= 5 and time.monotonic() < self._open_until:
+                    raise RefusedError
+            try:
+                result = function()
+            except Exception:
+                with self._lock:
+                    self._failures += 1
+                    self._open_until = time.monotonic() + HOUR
+                raise
+            with self._lock:
+                self._failures = 0
+            return result
+
+        return call
+
+    def of_coroutine(self, function: Call) -> Call:
+        async def call() -> Any:
+            if self._failures >= 5 and time.monotonic() < self._open_until:
+                raise RefusedError
+            try:
+                result = await function()
+            except Exception:
+                self._failures += 1
+                self._open_until = time.monotonic() + HOUR
+                raise
+            self._failures = 0
+            return result
+
+        return call
+
+
+class Service:
+    """What is called: it answers until it is down."""
+
+    is_down = False
+
+
+def with_block(breaker: CircuitBreaker, function: Call) -> Call:
+    def call() -> Any:
+        with breaker:
+            return function()
+
+    return call
+
+
+def async_with_block(breaker: CircuitBreaker, function: Call) -> Call:
+    async def call() -> Any:
+        async with breaker:
+            return await function()
+
+    return call
+
+
+def told(breaker: CircuitBreaker, function: Call) -> Call:
+    def call() -> Any:
+        ticket = breaker.allow()
+        try:
+            result = function()
+        except Exception as error:
+            breaker.record(ticket, error)
+            raise
+        breaker.record(ticket)
+        return result
+
+    return call
+
+
+def ours(**given: Any) -> CircuitBreaker:
+    return CircuitBreaker(ConstantBackOff(HOUR), **given)
+
+
+def guarded(service: Service) -> dict[str, Call]:
+    """Return the call of ``service`` behind each breaker."""
+
+    def call() -> None:  # circuitbreaker and aiobreaker want functions
+        if service.is_down:
+            raise OSError
+
+    calls: dict[str, Call] = {
+        "by hand, with a lock": ByHand()(call),
+        "@breaker": ours()(call),
+        "with breaker": with_block(ours(), call),
+        "allow(), record()": told(ours(), call),
+        "@breaker, failure_rate, window_calls": ours(failure_rate=0.01)(call),
+        "@breaker, failure_rate, window": ours(failure_rate=0.001, window=60)(call),
+    }
+    if find_spec("pybreaker"):
+        import pybreaker
+
+        calls["pybreaker"] = pybreaker.CircuitBreaker(reset_timeout=HOUR)(call)
+    if find_spec("circuitbreaker"):
+        from circuitbreaker import circuit
+
+        calls["circuitbreaker"] = circuit(recovery_timeout=HOUR)(call)
+    return calls
+
+
+def guarded_async(service: Service) -> dict[str, Call]:
+    """Return the awaited call of ``service`` behind each breaker."""
+
+    async def call() -> None:
+        if service.is_down:
+            raise OSError
+
+    calls: dict[str, Call] = {
+        "by hand, no lock": ByHand().of_coroutine(call),
+        "@breaker": ours()(call),
+        "async with breaker": async_with_block(ours(), call),
+    }
+    if find_spec("aiobreaker"):
+        import aiobreaker
+
+        calls["aiobreaker"] = aiobreaker.CircuitBreaker(5, timedelta(hours=1))(call)
+    if find_spec("circuitbreaker"):
+        from circuitbreaker import circuit
+
+        calls["circuitbreaker"] = circuit(recovery_timeout=HOUR)(call)
+    return calls
+
+
+def measured(call: Call, *, awaited: bool, count: int) -> float:
+    """Return the nanoseconds of CPU that a call takes; errors are caught."""
+
+    def run() -> float:
+        begun = time.process_time()
+        for _ in range(count):
+            try:
+                call()
+            except Exception:
+                pass
+        return time.process_time() - begun
+
+    async def run_async() -> float:
+        begun = time.process_time()
+        for _ in range(count):
+            try:
+                await call()
+            except Exception:
+                pass
+        return time.process_time() - begun
+
+    return (asyncio.run(run_async()) if awaited else run()) / count * 1e9
+
+
+def figures(
+    make: Callable[[Service], dict[str, Call]], name: str, count: int, *, awaited: bool
+) -> dict[str, float]:
+    """Measure one subject while it is closed, then while it is open."""
+    service = Service()
+    call = make(service)[name]
+    closed = measured(call, awaited=awaited, count=count)
+    service.is_down = True
+    measured(call, awaited=awaited, count=100)
+    service.is_down = False  # each is open now
+    return {"closed ns": closed, "open ns": measured(call, awaited=awaited, count=count)}
+
+
+def main() -> None:
+    """Print a table for functions and one for coroutine functions."""
+    chosen = options(__doc__, rounds=25)
+    count = 200 if chosen.quick else 10_000
+    warnings.simplefilter("ignore", DeprecationWarning)  # aiobreaker uses what 3.12 deprecates
+    for make, title in [(guarded, "calls"), (guarded_async, "awaited calls")]:
+        awaited = make is guarded_async
+        subjects = {
+            name: lambda make=make, name=name, awaited=awaited: figures(
+                make, name, count, awaited=awaited
+            )
+            for name in make(Service())
+        }
+        goals = {} if awaited else GOALS
+        show(title, interleaved(subjects, chosen.rounds, warm_up=True), goals)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""CircuitBreaker: interrupts and signal handlers at each place at which CPython lets them run."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import pytest
+
+from backoff_ticker import CircuitBreaker, CircuitOpen
+from tests.helpers import SetClock
+from tests.retries.circuits import CLOSED, decorated, done, fail, succeed, told, walk, with_block
+from tests.stress.places import InterruptAt, Interrupted, each_place
+from tests.tickers.made_policies import Scripted
+
+
+def async_with_block_without_a_loop(breaker: CircuitBreaker, outcome: object) -> None:
+    async def main() -> None:
+        async with breaker:
+            done(outcome)
+
+    with contextlib.suppress(StopIteration):
+        main().send(None)
+
+
+@pytest.mark.parametrize(
+    ("way", "entries"),
+    [
+        (with_block, {"__exit__", "_leave"}),
+        (async_with_block_without_a_loop, {"__aexit__", "_leave"}),
+        (decorated, set()),
+    ],
+)
+def test_an_interrupt_anywhere_leaves_it_usable(way: Any, entries: set[str]) -> None:
+    lost: set[str] = set()
+
+    def run(interrupt: InterruptAt) -> None:
+        now = SetClock()
+        breaker = CircuitBreaker(Scripted(then=10.0), failures=2, clock=now, probe_timeout=40)
+        try:
+            with interrupt:
+                walk(breaker, now, way)
+        except Interrupted:
+            pass
+        with contextlib.suppress(CircuitOpen):
+            breaker.release(breaker.allow())  # asks the policy, if the interrupt has prevented that
+        now.advance(10)
+        if breaker.remaining() is None:
+            lost.add(str(interrupt.where).split(":")[0].split(".")[-1])
+            now.advance(30)
+        assert breaker.remaining() == 0.0
+        succeed(breaker)
+        assert breaker.state is CLOSED
+        fail(breaker, 2)
+        assert breaker.remaining() == 10
+
+    assert each_place(run) > 100
+    # As a block is left, an interrupt can come before the first instruction that could heed it:
+    # the probe has its place until its time is over.
+    assert lost <= entries
+
+
+def test_a_signal_handler_may_use_it_anywhere() -> None:
+    def run(interrupt: InterruptAt) -> None:
+        now = SetClock()
+        breaker = CircuitBreaker(Scripted(then=10.0), failures=2, clock=now)
+
+        def handler() -> None:
+            with contextlib.suppress(CircuitOpen, OSError), breaker:
+                raise OSError
+
+        interrupt.handler = handler
+        with interrupt:
+            walk(breaker, now)
+        now.advance(20)
+        assert breaker.remaining() == 0.0
+        assert breaker._blocks == {}
+        succeed(breaker)
+        fail(breaker, 2)
+        assert breaker.remaining() == 10
+
+    assert each_place(run) > 100
+
+
+def test_two_that_ask_the_policy_at_once_ask_it_once() -> None:
+    def run(interrupt: InterruptAt) -> None:
+        policy = Scripted(LookupError(), 10.0)
+        breaker = CircuitBreaker(policy, failures=1, clock=SetClock())
+        with pytest.raises(LookupError):
+            told(breaker, OSError())
+
+        def allow() -> None:
+            with pytest.raises(CircuitOpen):
+                breaker.allow()
+
+        interrupt.handler = allow
+        with interrupt:
+            allow()
+        assert policy.asked == 2, "the handler has asked it, or left that to the interrupted call"
+        assert breaker.remaining() == 10
+
+    assert each_place(run, all_of_them=True) > 20

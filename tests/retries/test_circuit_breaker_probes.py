@@ -1,0 +1,354 @@
+"""CircuitBreaker: a half-open circuit, calls that end late or never, and many calls at once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import threading
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import (
+    CircuitBreaker,
+    CircuitOpen,
+    ConstantBackOff,
+)
+from tests.helpers import PATIENCE, SetClock, in_thread
+from tests.retries.circuits import (
+    CLOSED,
+    HALF_OPEN,
+    OPEN,
+    fail,
+    half_open,
+    refused,
+    succeed,
+)
+from tests.retries.faces import in_loop
+from tests.tickers.made_policies import Blocking, Counting, Scripted
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
+
+
+def test_as_many_probes_at_once_as_asked_for(now: SetClock) -> None:
+    breaker = half_open(now, probes=3, successes=2)
+    tickets = [breaker.allow() for _ in range(3)]
+    assert len(set(tickets)) == 3
+    error = refused(breaker)
+    assert (error.state, error.seconds, breaker.remaining()) == (HALF_OPEN, None, None)
+    assert str(error) == "the circuit is half-open, and its probes have not come back"
+    breaker.record(tickets[0])
+    tickets.append(breaker.allow())
+    refused(breaker)
+    assert breaker.state is HALF_OPEN
+    breaker.record(tickets[1])
+    assert breaker.state is CLOSED
+    for ticket in tickets:
+        breaker.record(ticket, OSError())
+    assert breaker.state is CLOSED, "the other probes belong to the past"
+
+
+def test_one_failing_probe_opens_it_for_the_next_delay(now: SetClock) -> None:
+    breaker = CircuitBreaker(Counting(), failures=1, probes=3, successes=3, clock=now)
+    fail(breaker)
+    now.advance(1)
+    tickets = [breaker.allow() for _ in range(3)]
+    breaker.record(tickets[0])
+    breaker.record(tickets[1], OSError())
+    assert breaker.remaining() == 2
+    breaker.record(tickets[2], OSError())
+    assert breaker.remaining() == 2, "a second one changes nothing"
+    now.advance(2)
+    succeed(breaker, 2)
+    assert breaker.state is HALF_OPEN, "the success of the last time is forgotten"
+    succeed(breaker)
+    assert breaker.state is CLOSED
+
+
+def test_one_probe_decides_whatever_a_rate_needs(now: SetClock) -> None:
+    breaker = CircuitBreaker(Counting(), failure_rate=0.5, minimum_calls=10, clock=now)
+    fail(breaker, 10)
+    for seconds in (1, 2, 3):
+        assert breaker.remaining() == seconds
+        now.advance(seconds)
+        fail(breaker)
+    now.advance(4)
+    succeed(breaker)
+    assert breaker.state is CLOSED
+
+
+def test_a_probe_that_never_returns_loses_its_place(now: SetClock) -> None:
+    breaker = half_open(now, probe_timeout=30)
+    lost = breaker.allow()
+    now.advance(29)
+    refused(breaker)
+    now.advance(1)
+    assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
+    taken = breaker.allow()
+    refused(breaker)
+    for error in [OSError(), None]:
+        breaker.record(lost, error)
+        assert breaker.state is HALF_OPEN, "its late result counts for nothing"
+        refused(breaker)
+    breaker.record(taken)
+    assert breaker.state is CLOSED
+
+
+def test_a_late_probe_counts_while_nobody_has_taken_its_place(now: SetClock) -> None:
+    breaker = half_open(now, probe_timeout=30)
+    late = breaker.allow()
+    now.advance(3600)
+    breaker.record(late)
+    assert breaker.state is CLOSED
+
+
+@pytest.mark.parametrize("error", [None, OSError()])
+def test_a_call_from_before_the_circuit_opened_counts_for_nothing(
+    now: SetClock, error: Exception | None
+) -> None:
+    breaker = CircuitBreaker(Counting(), failures=1, clock=now)
+    early = [breaker.allow() for _ in range(9)]
+    fail(breaker)
+    breaker.record(early.pop(), error)
+    assert (breaker.state, breaker.remaining()) == (OPEN, 1.0), "neither longer nor shorter"
+    now.advance(1)
+    breaker.record(early.pop(), error)
+    assert breaker.state is HALF_OPEN
+    probe = breaker.allow()
+    breaker.record(early.pop(), error)
+    refused(breaker)
+    breaker.record(probe)
+    breaker.record(early.pop(), error)
+    assert (breaker.state, breaker._last().history) == (CLOSED, 0)  # type: ignore[attr-defined]
+
+
+def test_a_result_that_is_told_twice_counts_once(now: SetClock) -> None:
+    breaker = half_open(now, successes=2)
+    ticket = breaker.allow()
+    for _ in range(3):
+        breaker.record(ticket)
+    assert breaker.state is HALF_OPEN
+    succeed(breaker)
+    assert breaker.state is CLOSED
+
+
+def test_a_released_probe_says_nothing(now: SetClock) -> None:
+    breaker = half_open(now)
+    for _ in range(5):
+        breaker.release(breaker.allow())
+    assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
+
+
+def test_a_cancelled_coroutine_frees_its_probe(now: SetClock) -> None:
+    breaker = half_open(now)
+
+    async def main() -> None:
+        async def hang() -> None:
+            async with breaker:
+                await asyncio.Event().wait()
+
+        for _ in range(3):
+            task = asyncio.create_task(hang())
+            await asyncio.sleep(0)
+            refused(breaker)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        async with breaker:
+            pass
+
+    in_loop(main())
+    assert breaker.state is CLOSED
+
+
+def test_a_timeout_inside_the_block_is_a_failure_and_one_outside_is_not(
+    clock: VirtualClock,
+) -> None:
+    breaker = CircuitBreaker(failures=1)
+
+    async def main() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1), breaker:
+                await asyncio.sleep(2)
+        assert breaker.state is CLOSED
+        with pytest.raises(TimeoutError):
+            async with breaker, asyncio.timeout(1):
+                await asyncio.sleep(2)
+        assert breaker.state is OPEN
+
+    in_loop(main())
+
+
+def test_a_generator_that_is_dropped_frees_its_probe(now: SetClock) -> None:
+    breaker = half_open(now)
+
+    def rows() -> Any:
+        with breaker:
+            yield 1
+
+    generator = rows()
+    assert next(generator) == 1
+    refused(breaker)
+    del generator
+    gc.collect()
+    assert breaker.remaining() == 0
+    assert list(rows()) == [1]
+    assert breaker.state is CLOSED
+
+
+def test_an_async_generator_that_its_loop_closes_frees_its_probe(now: SetClock) -> None:
+    breaker = half_open(now)
+
+    async def rows() -> Any:
+        async with breaker:
+            yield 1
+            yield 2
+
+    async def main() -> None:
+        async for _ in rows():
+            refused(breaker)
+            break
+        gc.collect()
+        await asyncio.sleep(0)  # the loop closes it in a task of its own
+        await asyncio.sleep(0)
+        assert breaker.remaining() == 0
+        assert [row async for row in rows()] == [1, 2]
+
+    in_loop(main())
+    assert breaker.state is CLOSED
+
+
+def test_blocks_that_overlap_in_one_thread_are_told_apart(now: SetClock) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
+
+    def call(error: Exception | None = None) -> Any:
+        with breaker:
+            yield
+            if error is not None:
+                raise error
+
+    early, failing = call(OSError()), call(OSError())
+    next(early)
+    next(failing)
+    with pytest.raises(OSError):
+        next(failing)
+    now.advance(10)
+    probe = call()
+    next(probe)
+    with pytest.raises(OSError):
+        next(early)
+    assert breaker.state is HALF_OPEN, "the early call is not the probe"
+    refused(breaker)
+    next(probe, None)
+    assert breaker.state is CLOSED
+
+
+def test_blocks_may_be_nested(now: SetClock) -> None:
+    breaker = CircuitBreaker(failures=4, clock=now)
+    with contextlib.suppress(OSError), breaker, breaker, breaker:
+        raise OSError
+    assert breaker._last().history == 3  # type: ignore[attr-defined]
+    assert breaker._blocks == {}
+
+
+def test_stacks_in_two_threads_are_told_apart(now: SetClock) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
+    early, probe = ExitStack(), ExitStack()
+    early.enter_context(breaker)
+    fail(breaker)
+    now.advance(10)
+    in_thread(probe.enter_context, breaker).result(PATIENCE)
+    early.close()
+    assert breaker.state is HALF_OPEN, "the early call is not the probe"
+    probe.close()
+    assert breaker.state is CLOSED
+
+
+def test_a_block_that_was_not_entered_cannot_be_left(now: SetClock) -> None:
+    breaker = CircuitBreaker(clock=now)
+    with pytest.raises(RuntimeError) as caught:
+        breaker.__exit__(None, None, None)
+    assert str(caught.value) == f"{breaker!r} was left, but not entered"
+
+
+# Threads
+
+
+def test_many_failures_at_once_open_it_once(now: SetClock) -> None:
+    policy = Blocking(10)
+    changes: list[object] = []
+    breaker = CircuitBreaker(
+        policy, failures=3, on_change=lambda *c: changes.append(c[:2]), clock=now
+    )
+    tickets = [breaker.allow() for _ in range(8)]
+    first = [in_thread(breaker.record, ticket, OSError()) for ticket in tickets[:3]]
+    policy.entered.wait()
+    assert (breaker.state, breaker.remaining(), refused(breaker).seconds) == (OPEN, None, None)
+    for ticket in tickets[3:]:
+        in_thread(breaker.record, ticket, OSError()).result(PATIENCE)
+    assert changes == []
+    policy.release.set()
+    for each in first:
+        each.result(PATIENCE)
+    assert policy.asked == 1
+    assert changes == [(CLOSED, OPEN)]
+    assert breaker.remaining() == 10
+
+
+def test_a_reset_while_the_policy_is_asked_takes_effect_at_once(now: SetClock) -> None:
+    policy = Blocking(10, 20)
+    breaker = CircuitBreaker(policy, failures=1, clock=now)
+    failing = in_thread(fail, breaker)
+    policy.entered.wait()
+    breaker.reset()
+    succeed(breaker)
+    assert breaker.state is CLOSED
+    again = in_thread(fail, breaker)
+    again.result(PATIENCE)  # it does not wait for the policy, which another thread asks
+    assert (breaker.state, breaker.remaining()) == (OPEN, None)
+    policy.release.set()
+    failing.result(PATIENCE)
+    assert breaker.remaining() == 20, "the thread that asked saw that it was to ask again"
+    assert policy.asked == 2
+
+
+def test_a_policy_that_uses_its_breaker_does_no_harm(now: SetClock) -> None:
+    seen: list[object] = []
+
+    def answer() -> float:
+        seen.append(refused(breaker).seconds)
+        return 10.0
+
+    breaker = CircuitBreaker(Scripted(answer), failures=1, clock=now)
+    fail(breaker)
+    assert seen == [None]
+    assert breaker.remaining() == 10
+
+
+@pytest.mark.parametrize("probes", [1, 3])
+def test_a_stampede_on_a_half_open_circuit_lets_only_the_probes_through(
+    now: SetClock, probes: int
+) -> None:
+    breaker = half_open(now, probes=probes, successes=probes)
+    start, go_on = threading.Barrier(40), threading.Event()
+    entered: list[int] = []
+
+    def call(number: int) -> bool:
+        start.wait(PATIENCE)
+        try:
+            with breaker:
+                entered.append(number)
+                return go_on.wait(PATIENCE)
+        except CircuitOpen:
+            return False
+
+    calls = [in_thread(call, number) for number in range(40)]
+    while sum(each.done() for each in calls) < 40 - probes:
+        threading.Event().wait(0.001)
+    assert len(entered) == probes
+    go_on.set()
+    assert sum(each.result(PATIENCE) for each in calls) == probes
+    assert breaker.state is CLOSED

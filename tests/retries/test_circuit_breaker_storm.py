@@ -1,0 +1,278 @@
+"""CircuitBreaker in threads, loops, signal handlers, finalizers and forked children, at once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import threading
+from collections import Counter
+from contextlib import ExitStack
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import CircuitBreaker, CircuitOpen, CircuitState
+from backoff_ticker.retries._circuit import HalfOpen
+from tests import effort
+from tests.helpers import PATIENCE, SetClock
+from tests.stress.places import PACKAGE
+from tests.stress.tools import (
+    Finalized,
+    fast_switching,
+    gc_threshold,
+    join_all,
+    run_silently,
+    signal_storm,
+    start_threads,
+)
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+PROBES = 2
+
+
+class GoingOn(SetClock):
+    """A clock that goes on with each look at it; threads never see it go back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._looks = count()
+
+    def monotonic(self) -> float:
+        return self.now + next(self._looks) / 10
+
+
+class Service:
+    """A breaker under load; checks what holds at any time."""
+
+    def __init__(self, **options: Any) -> None:
+        self.now = GoingOn()
+        self.asked = 0
+        self.changes: list[Any] = []  # a Counter is not safe in threads
+        self.wrong: list[object] = []
+        self.breaker = CircuitBreaker(
+            self,  # its policy
+            probes=PROBES,
+            successes=3,
+            probe_timeout=50,
+            clock=self.now,
+            on_change=lambda old, new, _: self.changes.append((old, new)),
+            **(options or {"failures": 3}),
+        )
+
+    def next_backoff(self) -> float:
+        self.asked += 1
+        return 2.0
+
+    def reset(self) -> None:
+        pass
+
+    def __copy__(self) -> Service:
+        return self
+
+    def look(self) -> None:
+        """Note if more probes are on their way than there may be."""
+        last = self.breaker._last()
+        if isinstance(last, HalfOpen) and len(last.running) > PROBES:
+            self.wrong.append(last.running)
+
+    def call(self, chance: random.Random) -> None:
+        with contextlib.suppress(OSError, CircuitOpen), self.breaker:
+            self.look()
+            self.finish(chance)
+
+    def call_in_a_stack(self, seed: int, times: int) -> None:
+        chance = random.Random(seed)
+        for _ in range(times):
+            with (
+                contextlib.suppress(OSError, CircuitOpen, asyncio.CancelledError),
+                ExitStack() as stack,
+            ):
+                stack.enter_context(self.breaker)
+                self.look()
+                self.finish(chance)
+
+    def finish(self, chance: random.Random) -> None:
+        if chance.random() < 0.5:
+            raise OSError
+        if chance.random() < 0.1:
+            raise asyncio.CancelledError
+
+    def call_in_a_row(self, seed: int, times: int) -> None:
+        chance = random.Random(seed)
+        for _ in range(times):
+            with contextlib.suppress(asyncio.CancelledError):
+                self.call(chance)
+
+    async def call_in_tasks(self, seed: int, times: int) -> None:
+        async def work(seed: int) -> None:
+            chance = random.Random(seed)
+            for _ in range(times):
+                with contextlib.suppress(OSError, CircuitOpen, asyncio.CancelledError):
+                    async with self.breaker:
+                        self.look()
+                        await asyncio.sleep(0)
+                        self.finish(chance)
+                await asyncio.sleep(0)
+
+        await asyncio.gather(*(work(seed + number) for number in range(5)))
+
+    def check(self) -> None:
+        """Find that it works as ever, once all have ended."""
+        assert self.wrong == []
+        breaker, now = self.breaker, self.now
+        with contextlib.suppress(CircuitOpen):
+            breaker.release(breaker.allow())  # asks the policy, if that was interrupted
+        now.advance(50)
+        for _ in range(3):
+            breaker.record(breaker.allow())
+        assert breaker.state is CircuitState.CLOSED
+        while breaker.state is CircuitState.CLOSED:
+            breaker.record(breaker.allow(), OSError())
+        assert 1 < (breaker.remaining() or 0) < 2
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"failure_rate": 0.4, "window": 5, "minimum_calls": 3}], ids=["row", "rate"]
+)
+def test_threads_and_loops_open_it_once_each_time(options: Any) -> None:
+    start = threading.Barrier(6)
+
+    def run(service: Service, seed: int) -> None:
+        start.wait(PATIENCE)
+        if seed % 20:
+            service.call_in_a_row(seed, 150)
+            service.call_in_a_stack(seed, 50)
+        else:
+            asyncio.run(service.call_in_tasks(seed, 30))
+
+    for seed in range(effort.rounds(3, 60)):
+        service = Service(**options)
+        with fast_switching(1e-5):
+            join_all(start_threads(6, lambda index: run(service, 100 * seed + 10 * index)))
+        changes = Counter(service.changes)
+        openings = sum(number for (_, new), number in changes.items() if new == "open")
+        assert openings == service.asked > 0
+        begun = changes[CircuitState.OPEN, CircuitState.HALF_OPEN]
+        ended = sum(number for (old, _), number in changes.items() if old == "half-open")
+        assert 0 <= begun - ended <= 1
+        service.check()
+        assert service.breaker._blocks == {}
+
+
+@pytest.mark.slow
+def test_signals_that_raise_anywhere_leave_it_usable() -> None:
+    class Interrupt(BaseException):
+        pass
+
+    def handle(frame: FrameType | None) -> None:
+        if frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
+            raise Interrupt
+
+    service = Service()
+    others = start_threads(2, lambda index: service.call_in_a_row(index, 3000))
+    with signal_storm(handle) as handled:
+        chance = random.Random(7)
+        while len(handled) < 3000:
+            with contextlib.suppress(Interrupt, asyncio.CancelledError):
+                service.call(chance)
+    join_all(others)
+    service.check()
+
+
+@pytest.mark.slow
+def test_signal_handlers_and_finalizers_use_it_anywhere() -> None:
+    service = Service()
+    chance, theirs = random.Random(7), random.Random(8)
+
+    def handle(_: FrameType | None) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            service.call(theirs)
+
+    with gc_threshold(20), signal_storm(handle) as handled:
+        while len(handled) < 2000:
+            with contextlib.suppress(asyncio.CancelledError):
+                service.call(chance)
+            Finalized(lambda: handle(None))
+    assert service.breaker._blocks == {}
+    service.check()
+
+
+def test_a_child_has_a_circuit_of_its_own() -> None:
+    run_silently(
+        """
+sys.setswitchinterval(1e-6)
+asking, go_on = threading.Event(), threading.Event()
+class Policy:
+    slow = False
+    def next_backoff(self):
+        if self.slow: asking.set(); go_on.wait(8)
+        return 0.2
+    def reset(self): pass
+    def __copy__(self): return self
+
+def fail(breaker):
+    try:
+        with breaker: raise OSError
+    except OSError: pass
+
+def refused(breaker):
+    try:
+        with breaker: return False
+    except CircuitOpen as error: return error.state
+
+policy = Policy()
+breaker = CircuitBreaker(policy, failures=1)
+fail(breaker)
+time.sleep(0.25)
+def hang():
+    with breaker: go_on.wait(8)
+probe, = threads(1, hang)
+while breaker.remaining() is not None: time.sleep(0.001)
+
+def after_the_probe():
+    assert breaker.remaining() == 0.0  # its thread is not here
+    with breaker: pass
+    assert breaker.state == "closed"
+assert collect(fork(after_the_probe)) == 0
+assert breaker.remaining() is None
+
+opening = CircuitBreaker(policy, failures=1)
+policy.slow = True
+asker, = threads(1, lambda: fail(opening))
+assert asking.wait(5)
+def while_the_policy_is_asked():
+    policy.slow = False
+    assert refused(opening) == "open"
+    assert 0 < opening.remaining() <= 0.2
+    time.sleep(0.25)
+    with opening: pass
+    assert opening.state == "closed"
+assert collect(fork(while_the_policy_is_asked)) == 0
+assert opening.remaining() is None
+go_on.set()
+probe.join(5); asker.join(5)
+assert breaker.state == "closed" and opening.remaining() is not None
+"""
+    )
+
+
+def test_a_block_that_spans_a_fork_is_told_by_both() -> None:
+    run_silently(
+        """
+breaker = CircuitBreaker(ConstantBackOff(0), failures=1)
+try:
+    with breaker: raise OSError
+except OSError: pass
+children = []
+with breaker:
+    assert breaker.remaining() is None
+    children.append(os.fork())
+assert breaker.state == "closed" and breaker._blocks == {}
+if not children[0]: os._exit(7)
+assert collect(children[0]) == 7
+"""
+    )

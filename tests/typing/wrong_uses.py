@@ -1,0 +1,131 @@
+"""What type checkers must refuse; checked by mypy and pyright, never run.
+
+Both are told to report each comment that is not needed: a line that passes is an error.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import backoff_ticker
+from backoff_ticker import (
+    CircuitBreaker,
+    ConstantBackOff,
+    Outcome,
+    attempts,
+    hedge_call,
+    hedge_call_async,
+    retry,
+    retry_call,
+    retry_call_async,
+    retry_with,
+)
+
+policy = ConstantBackOff(1)
+
+
+def function(count: int = 1) -> int:
+    return count
+
+
+async def coroutine(count: int = 1) -> int:
+    return count
+
+
+async def send(outcome: Outcome) -> None: ...
+
+
+async def is_transient(error: Exception) -> bool:
+    return True
+
+
+def page(outcome: Outcome) -> bytes:
+    return b""
+
+
+# Names
+
+list(backoff_ticker.Tocker)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def imports() -> None:
+    from backoff_ticker import Tocker  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
+
+    Tocker()
+
+
+# What is decorated
+
+retry(OSError)(function)  # type: ignore[operator]  # pyright: ignore[reportCallIssue]
+retry((OSError, ValueError))  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(ConstantBackOff)(function)  # type: ignore[operator]  # pyright: ignore[reportCallIssue]
+retry(policy)(ConstantBackOff)(1)  # type: ignore[operator]  # pyright: ignore[reportCallIssue]
+retry(function, max_attempts=3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(function)("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+retry(policy)(function)(number=1)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+retry_with(function, max_attempt=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+retry_with(function)("1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+# What only coroutines can have
+
+retry(attempt_timeout=1)(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(on_retry=send)(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(on_retry=[print, send])(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(on=is_transient)(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(until=coroutine)(function)  # type: ignore[type-var]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry_with(function, attempt_timeout=1)  # type: ignore[type-var]  # pyright: ignore[reportArgumentType]
+retry_call(function, attempt_timeout=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+retry_call(function, on_give_up=send)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry_call(function, on=is_transient)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry_call(function, retry_if=coroutine)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+for _ in attempts(attempt_timeout=1):  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
+    pass
+for _ in attempts(on_retry=send):  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
+    pass
+
+# Operations of the wrong kind
+
+number: int = retry_call(coroutine)  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+retry_call(coroutine) + 1  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue, reportUnusedExpression]
+retry_call(function(1))  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry_call(policy, function)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry_call(function, "page")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+number = hedge_call(coroutine)  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+hedge_call(function, timer=None)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+
+
+async def awaits() -> None:
+    await retry_call(coroutine)  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
+    await retry_call_async(function)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await retry_call_async(coroutine())  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    await hedge_call_async(function)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await hedge_call_async(coroutine, attempt_timeout=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+    retry_call_async(coroutine)  # type: ignore[unused-coroutine]  # pyright: ignore[reportUnusedCoroutine]
+
+
+# Options
+
+retry(max_attempt=3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+retry(max_attempts="3")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(on=KeyboardInterrupt)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(on=(OSError, KeyboardInterrupt))  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(on=[OSError])  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(on={OSError: 1.5})  # type: ignore[dict-item]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(on=lambda error: "yes")  # type: ignore[arg-type, return-value]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(on_retry=lambda error, delay: None)  # type: ignore[arg-type]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(timeout="1s")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(token=policy)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry(breaker=CircuitBreaker)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry_call(function, max_attempt=3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+retry_call(function, budget=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+attempts(fallback=None)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+attempts(max_attempts=1.5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+# Results
+
+text: str = retry_call(partial(function, 1))  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+text = retry_call(function, fallback=b"")  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+whole: int = retry(fallback=None)(function)(1)  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+whole = retry(fallback=page)(function)(1)  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
