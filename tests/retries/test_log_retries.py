@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -43,6 +44,18 @@ def test_waits_are_shown_in_seconds(clock: Any, caplog: pytest.LogCaptureFixture
         script = Script(OSError, 7)
         retry_call(script, ConstantBackOff(delay), on_retry=log_retries())
         assert f" again in {shown} s: " in caplog.records[-1].getMessage()
+
+
+def test_a_cut_before_any_error_is_logged_without_one(
+    clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    @retry(timeout=5, on_give_up=log_retries(), fallback=7)
+    async def fetch() -> int:
+        await asyncio.sleep(10)
+        return 8
+
+    assert clock.run_async(fetch()) == 7
+    assert caplog.records[-1].getMessage().endswith(".fetch gave up after 1 attempt, deadline")
 
 
 @BOTH
