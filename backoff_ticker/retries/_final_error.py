@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import CoroutineType
 
-from .._errors import DeadlineExceeded
+from .._errors import Cancelled, DeadlineExceeded
 from .._validation import counted, safe_repr
 from ._error_chain import append_cause, set_link
 from ._operation import close_unawaited, is_awaitable
@@ -68,8 +68,14 @@ def _falls_back(run: Run) -> bool:
     return (
         run.options.fallback is not NO_FALLBACK
         and run.reason not in _WITHOUT_FALLBACK
+        and not (run.reason is StopReason.NOT_RETRIED and _says_cancelled(run.error))
         and not run.is_untouched
     )
+
+
+def _says_cancelled(error: object) -> bool:
+    """Whether it says that work was stopped on purpose, if not by a token of the run."""
+    return isinstance(error, Cancelled) and not isinstance(error, DeadlineExceeded)
 
 
 def _fallback(run: Run, final: BaseException) -> Any:

@@ -97,6 +97,15 @@ def test_a_cancel_an_interrupt_and_an_error_of_a_hook_have_none(face: Any) -> No
 
 
 @CALLS
+def test_a_cancel_of_another_token_has_none_at_any_attempt(face: Any) -> None:
+    for script in (Script(Cancelled("others")), Script(OSError, Cancelled("others"))):
+        with pytest.raises(Cancelled, match="others"):
+            face.run(script, ConstantBackOff(1), fallback=7)
+    options: dict[str, Any] = {"on": (OSError, Cancelled), "max_attempts": 2}
+    assert face.run(Script(Cancelled), ConstantBackOff(1), fallback=7, **options) == 7
+
+
+@CALLS
 def test_it_comes_after_the_hooks(face: Any) -> None:
     log: list[str] = []
     options: dict[str, Any] = {
