@@ -429,7 +429,7 @@ class Run:
             Exception: The policy failed.
         """
         self.failing_component = "the back-off policy"
-        if chosen is None:
+        if chosen is None or chosen is self.options.backoff:
             self.policy = self.options.backoff
             answer: Any = (self._poll or self._start_policy())()
         else:

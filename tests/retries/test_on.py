@@ -296,6 +296,14 @@ def test_a_feedback_policy_of_a_mapping_is_told_of_each_failure(face: Any) -> No
     ]
 
 
+@FOUR
+def test_the_policy_of_the_retry_is_the_same_series_if_on_names_it_too(face: Any) -> None:
+    policy = ExponentialBackOff(1, 0, 2)
+    script = Script(OSError, KeyError, OSError, KeyError, 7)
+    assert face.run(script, policy, on={OSError: policy, KeyError: True}) == 7
+    assert script.times == [0, 1, 3, 7, 15]
+
+
 # Functions that await
 
 
