@@ -329,7 +329,9 @@ class CircuitBreaker(ProcessBound):
         except BaseException:
             complete(self.release, ticket)
             raise
-        raise CircuitOpen(last.seconds_left(self._rules, now), self, last.state)
+        # While the policy is asked, not None, which would mean that it is open until a reset.
+        left = 0.0 if isinstance(last, Opening) else last.seconds_left(self._rules, now)
+        raise CircuitOpen(left, self, last.state)
 
     def _finish(self, ticket: CircuitTicket, *, failed: bool) -> None:
         while True:
@@ -391,6 +393,8 @@ class CircuitBreaker(ProcessBound):
         ticket = self.allow()
         try:
             frame = sys._getframe(2)  # of the `with` statement
+            if frame.f_globals.get("__name__") == "contextlib":
+                frame = _user_of_stack(frame)
             self._blocks[frame] = ticket, get_ident(), self._blocks.get(frame)
         except BaseException:
             complete(self.release, ticket)
@@ -412,8 +416,11 @@ class CircuitBreaker(ProcessBound):
         """Return the ticket of the block that is left, and forget the block."""
         blocks = self._blocks
         block = blocks.get(frame)
+        if block is None:
+            frame = _user_of_stack(frame)
+            block = blocks.get(frame)
         while block is None:
-            # An ExitStack enters and leaves blocks in frames of its own.
+            # Entered in another function than left, as by methods of a class with a stack.
             latest = self._latest_frame()
             if latest is None:
                 raise RuntimeError(f"{self!r} was left, but not entered")
@@ -429,16 +436,13 @@ class CircuitBreaker(ProcessBound):
     def _latest_frame(self) -> FrameType | None:
         """Return the frame of the latest block, of this thread if there is one."""
         ident = get_ident()
-        while True:
-            latest = None
-            try:
-                for frame, block in reversed(self._blocks.items()):
-                    if block[1] == ident:
-                        return frame
-                    latest = latest or frame
-            except RuntimeError:
-                continue  # a block was entered or left meanwhile
-            return latest
+        # A copy, which C makes in one step: an iterator of a dict that other threads change may
+        # leave out what was there all the time.
+        blocks = list(self._blocks.items())
+        for frame, block in reversed(blocks):
+            if block[1] == ident:
+                return frame
+        return blocks[-1][0] if blocks else None
 
     def __repr__(self) -> str:
         last, rules = self._last(), self._rules
@@ -460,6 +464,13 @@ class CircuitBreaker(ProcessBound):
         else:
             shown = "" if left is None else f", {round(left, 3)} s left"
         return f"<CircuitBreaker {state}{shown}>"
+
+
+def _user_of_stack(frame: FrameType) -> FrameType:
+    """Return the frame that uses an ExitStack, which enters and leaves blocks in its own frames."""
+    while frame.f_globals.get("__name__") == "contextlib" and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
 
 
 class _Asking:
