@@ -299,7 +299,8 @@ class CircuitOpen(BackoffTickerError):
     A pickled error is restored without its ``breaker``, which stays in its process.
 
     Attributes:
-        seconds: How long no call will be let through; None: until a reset, or it is not known.
+        seconds: How long no call will be let through at least; 0.0 while the policy is just being
+            asked for it. None: until a reset, or, of a half-open circuit, it is not known.
         breaker: The ``CircuitBreaker``, or None.
         state: What state it was in: open, or half-open with all its probes on their way.
 

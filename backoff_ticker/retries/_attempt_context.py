@@ -103,3 +103,9 @@ def leave_run(run: Run) -> None:
     # In the context of somebody else, who closes a coroutine, nothing of the run is shown.
     if run.current is not None and _here.get() is run.current:
         _here.set(run.outer)
+
+
+def close_run(run: Run) -> None:
+    """Show what was shown before, and cancel the token of the run. May be repeated."""
+    leave_run(run)
+    run.close()

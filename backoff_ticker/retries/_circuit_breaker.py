@@ -25,7 +25,7 @@ from ._circuit import (
     Rules,
     threshold_of,
 )
-from ._operation import close_unawaited, is_awaitable, name_of
+from ._operation import close_unawaited, is_awaitable, kind_of, name_of
 from ._options import Awaiting, Options
 from ._outcome import StopReason
 from ._settings import as_hooks
@@ -329,7 +329,9 @@ class CircuitBreaker(ProcessBound):
         except BaseException:
             complete(self.release, ticket)
             raise
-        raise CircuitOpen(last.seconds_left(self._rules, now), self, last.state)
+        # While the policy is asked, not None, which would mean that it is open until a reset.
+        left = 0.0 if isinstance(last, Opening) else last.seconds_left(self._rules, now)
+        raise CircuitOpen(left, self, last.state)
 
     def _finish(self, ticket: CircuitTicket, *, failed: bool) -> None:
         while True:
@@ -391,6 +393,8 @@ class CircuitBreaker(ProcessBound):
         ticket = self.allow()
         try:
             frame = sys._getframe(2)  # of the `with` statement
+            if frame.f_globals.get("__name__") == "contextlib":
+                frame = _user_of_stack(frame)
             self._blocks[frame] = ticket, get_ident(), self._blocks.get(frame)
         except BaseException:
             complete(self.release, ticket)
@@ -413,13 +417,14 @@ class CircuitBreaker(ProcessBound):
         blocks = self._blocks
         block = blocks.get(frame)
         if block is None:
-            # An ExitStack enters and leaves a block in frames of its own: take the latest block,
-            # of this thread if there is one.
-            ident = get_ident()
-            found = sorted(blocks.items(), key=lambda item: item[1][1] == ident)[-1:]
-            if not found:
+            frame = _user_of_stack(frame)
+            block = blocks.get(frame)
+        while block is None:
+            # Entered in another function than left, as by methods of a class with a stack.
+            latest = self._latest_frame()
+            if latest is None:
                 raise RuntimeError(f"{self!r} was left, but not entered")
-            ((frame, block),) = found
+            frame, block = latest, blocks.get(latest)
         ticket, _, outer = block
         # ATOMIC: no call from here to the return: the ticket is in the block, or with the caller.
         if outer is None:
@@ -427,6 +432,17 @@ class CircuitBreaker(ProcessBound):
         else:
             blocks[frame] = outer
         return ticket
+
+    def _latest_frame(self) -> FrameType | None:
+        """Return the frame of the latest block, of this thread if there is one."""
+        ident = get_ident()
+        # A copy, which C makes in one step: an iterator of a dict that other threads change may
+        # leave out what was there all the time.
+        blocks = list(self._blocks.items())
+        for frame, block in reversed(blocks):
+            if block[1] == ident:
+                return frame
+        return blocks[-1][0] if blocks else None
 
     def __repr__(self) -> str:
         last, rules = self._last(), self._rules
@@ -450,6 +466,13 @@ class CircuitBreaker(ProcessBound):
         return f"<CircuitBreaker {state}{shown}>"
 
 
+def _user_of_stack(frame: FrameType) -> FrameType:
+    """Return the frame that uses an ExitStack, which enters and leaves blocks in its own frames."""
+    while frame.f_globals.get("__name__") == "contextlib" and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
+
+
 class _Asking:
     """Claimed by the thread that asks the policy."""
 
@@ -460,19 +483,15 @@ class _Asking:
 
 
 def _decorated(breaker: CircuitBreaker, function: Any) -> Any:
-    import inspect
-
     if isinstance(function, (staticmethod, classmethod)):
         return type(function)(_decorated(breaker, function.__func__))
-    kinds = (function, getattr(type(function), "__call__", None))  # noqa: B004 - its code
-    generates = any(inspect.isgeneratorfunction(k) or inspect.isasyncgenfunction(k) for k in kinds)
-    if not callable(function) or isinstance(function, type) or generates:
+    kind = kind_of(function)
+    if not callable(function) or isinstance(function, type) or "generator" in kind:
         raise TypeError(
             "a CircuitBreaker decorates functions, methods and coroutine functions, "
             f"not {safe_repr(function)}: use `with breaker:`"
         )
-    is_async = any(map(inspect.iscoroutinefunction, kinds))
-    return (_guarded_coroutine if is_async else _guarded)(breaker, function)
+    return (_guarded if kind == "function" else _guarded_coroutine)(breaker, function)
 
 
 def _guarded(breaker: CircuitBreaker, function: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial, wraps
+from functools import wraps
 from types import CoroutineType
 from weakref import ref
 
@@ -15,7 +15,7 @@ from ._drivers import (
     drive_from_start_async,
 )
 from ._generators import retried_async_generator, retried_generator
-from ._operation import name_of, raise_coroutine_returned, raise_if_makes_policy
+from ._operation import kind_of, name_of, raise_coroutine_returned, raise_if_makes_policy
 from ._options import NO_FALLBACK, Options
 from ._settings import settings
 from ._signatures import shows
@@ -234,8 +234,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     """
     given = backoff
     if given is None or is_policy(given):
-        checked = checked_options("retry()", given, options)
-        return lambda function: decorated(function, checked)
+        return DecoratorWithOptions(checked_options("retry()", given, options))
     kinds = given if isinstance(given, tuple) else (given,)
     if any(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
         raise TypeError(
@@ -249,6 +248,29 @@ def retry(backoff: Any = None, **options: Any) -> Any:
             "retry(...)(function), or retry_call(function, ...)"
         )
     return decorated(given, checked_options("retry()", None, {}))
+
+
+class DecoratorWithOptions:
+    """What ``retry(...)`` returns.
+
+    Attributes:
+        options: The options, checked.
+    """
+
+    __slots__ = ("options",)
+
+    def __init__(self, options: Options) -> None:
+        self.options: Options = options
+
+    def __call__(self, function: Any, /) -> Any:
+        """Return ``function``, retried."""
+        return decorated(function, self.options)
+
+    def __repr__(self) -> str:
+        given = ", ".join(
+            f"{name}={safe_repr(value)}" for name, value in self.options.given.items()
+        )
+        return f"retry({given})"
 
 
 MARK: Final = "__backoff_ticker_retry__"
@@ -301,30 +323,12 @@ def decorated(function: Any, options: Options) -> Any:
 
 
 def _wrapper_for(function: object) -> Callable[[Operation, str, Options], Any]:
-    import inspect
-
-    if _is_mock_of_function(function):
-        return _function
-    for kind in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its code
-        if inspect.iscoroutinefunction(kind):
-            return _coroutine_function
-        if inspect.isasyncgenfunction(kind):
-            return retried_async_generator
-        if inspect.isgeneratorfunction(kind):
-            return retried_generator
-    return _function
-
-
-def _is_mock_of_function(function: Any) -> bool:
-    """Return whether it is a mock with the spec of a function that is not a coroutine function.
-
-    To ``inspect`` such a mock is a coroutine function and a generator at once, and its questions
-    would be among the calls that the mock has recorded.
-    """
-    while issubclass(type(function), partial):
-        function = function.func
-    code = getattr(function, "__code__", None)
-    return code is not None and type(getattr(code, "co_flags", 0)) is not int
+    kind = kind_of(function)
+    if kind == "coroutine function":
+        return _coroutine_function
+    if kind == "async generator":
+        return retried_async_generator
+    return retried_generator if kind == "generator" else _function
 
 
 def _function(function: Operation, name: str, options: Options) -> Any:

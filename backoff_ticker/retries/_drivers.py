@@ -16,7 +16,7 @@ from __future__ import annotations
 from types import CoroutineType
 
 from ..waiting import CHECKPOINT_EVERY, checkpoint
-from ._attempt_context import enter_run, leave_run, show_next_attempt
+from ._attempt_context import close_run, enter_run, show_next_attempt
 from ._attempt_scope import attempt_scope
 from ._final_error import result_of, result_of_async
 from ._no_wait import active_no_wait
@@ -75,7 +75,7 @@ def drive_from_start_async(
     return drive_async(Run(options, name), operation, args, kwargs)
 
 
-def drive(
+def drive(  # noqa: C901 - its clean-up is here, too
     run: Run,
     operation: Operation,
     args: Args = (),
@@ -116,13 +116,16 @@ def drive(
         return run.succeeded()
     finally:
         run.error = error = None  # its traceback refers to this frame: a reference cycle
-        run.refund()
         if run.is_tracked:
-            leave_run(run)
-            run.close()
+            try:
+                close_run(run)
+            except BaseException:  # an interrupt
+                close_run(run)
+                raise
+        run.refund()
 
 
-async def drive_async(  # noqa: C901 - as in a thread
+async def drive_async(  # noqa: C901 - as above
     run: Run,
     operation: Operation,
     args: Args = (),
@@ -161,10 +164,13 @@ async def drive_async(  # noqa: C901 - as in a thread
         return run.succeeded()
     finally:
         run.error = error = None  # as above
-        run.refund()
         if run.is_tracked:
-            leave_run(run)
-            run.close()
+            try:
+                close_run(run)
+            except BaseException:  # an interrupt
+                close_run(run)
+                raise
+        run.refund()
 
 
 async def _answer(run: Run, awaiting: Any) -> StopReason | None:

@@ -40,6 +40,33 @@ def raise_if_makes_policy(what: str, function: object) -> None:
         )
 
 
+def kind_of(function: object) -> str:
+    """Return ``"function"``, ``"coroutine function"``, ``"generator"`` or ``"async generator"``."""
+    import inspect
+
+    if not _is_mock_of_function(function):
+        for each in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its code
+            if inspect.iscoroutinefunction(each):
+                return "coroutine function"
+            if inspect.isasyncgenfunction(each):
+                return "async generator"
+            if inspect.isgeneratorfunction(each):
+                return "generator"
+    return "function"
+
+
+def _is_mock_of_function(function: Any) -> bool:
+    """Return whether it is a mock with the spec of a function that is not a coroutine function.
+
+    To ``inspect`` such a mock is a coroutine function and a generator at once, and its questions
+    would be among the calls that the mock has recorded.
+    """
+    while issubclass(type(function), partial):
+        function = function.func
+    code = getattr(function, "__code__", None)
+    return code is not None and type(getattr(code, "co_flags", 0)) is not int
+
+
 def name_of(operation: object) -> str:
     """Return the name of an operation for notes and outcomes."""
     while isinstance(operation, partial):

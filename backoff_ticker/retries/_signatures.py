@@ -1,9 +1,10 @@
 """How functions that take ``**options`` show each option by name, type and default.
 
-At run time they take a dict: to fill in twenty defaults at each call would take ``retry_call``
-longer than all the rest it does. What they take is written down as an overload before each of them:
-the last one is what ``inspect.signature`` and ``help()`` show; type checkers and editors read all.
-``tests/retries/test_signatures.py`` compares them with the options.
+At run time they take a dict: twenty defaults, filled in at each call, would make ``retry_call`` a
+third slower before any of them is looked at. What they take is written down in overloads before
+each of them. Type checkers and editors read them all; the last one, which is also run, is what
+``inspect.signature`` and ``help()`` show. ``tests/retries/test_signatures.py`` compares them with
+the options.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, SYNC, in_loop
 from tests.retries.hedges import InTurn, takes
 from tests.retries.made_policies import at
 from tests.retries.scripts import START, Recorded, Script, Takes, now
+from tests.tickers.made_policies import Scripted
 
 OPEN, CLOSED, HALF_OPEN = CircuitState.OPEN, CircuitState.CLOSED, CircuitState.HALF_OPEN
 
@@ -118,6 +119,24 @@ def test_while_all_probes_are_out_the_policy_says_when_to_ask_again(face: Any) -
     script = Script(7)
     face.run(script, ConstantBackOff(2), breaker=breaker, notify=then_closed)
     assert script.times == [6]
+
+
+@BOTH
+def test_while_the_policy_is_asked_how_long_it_stays_open_a_run_goes_on(face: Any) -> None:
+    gave_up, script = Recorded(), Script(7)
+
+    def meanwhile() -> float:  # as another thread would in this moment
+        with pytest.raises(CircuitOpen):
+            face.run(
+                script, ConstantBackOff(1), breaker=breaker, max_attempts=3, on_give_up=gave_up
+            )
+        return 30.0
+
+    breaker = CircuitBreaker(Scripted(meanwhile), failures=1)
+    breaker.record(breaker.allow(), OSError())
+    assert (gave_up.last.reason, gave_up.last.attempts) == (StopReason.MAX_ATTEMPTS, 3)
+    assert face.run(script, ConstantBackOff(1), breaker=breaker) == 7
+    assert script.times == [30]
 
 
 @BOTH
@@ -345,6 +364,12 @@ def test_an_attempt_of_a_hedge_that_the_circuit_refuses_costs_nothing(
     operation = InTurn(takes(25, 7))
     assert hedge(operation, ConstantBackOff(10), breaker=breaker, budget=budget) == 7
     assert (operation.times, budget.tokens) == ([0], 10)
+
+
+def test_what_a_refused_attempt_of_a_hedge_costs_is_there_for_the_next(hedge: Any) -> None:
+    budget, operation = RetryBudget(1), InTurn(takes(0, OSError()), takes(0, 7))
+    assert hedge(operation, ConstantBackOff(10), breaker=breaking(30, 1), budget=budget) == 7
+    assert operation.times == [0, 30]
 
 
 def test_a_hedge_in_a_thread_that_ends_as_told_says_nothing_about_the_service(clock: Any) -> None:

@@ -10,7 +10,9 @@ import pickle
 import sys
 import weakref
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock, Mock, call, create_autospec
 
 import pytest
 
@@ -585,6 +587,25 @@ def test_what_it_decorates_keeps_its_kind(now: SetClock) -> None:
     assert client.get(3) == (client, 3)
     assert (client.get.__name__, client.get.__doc__) == ("get", "Get it.")
     assert (Client.static(3), Client.of_class(3)) == (3, (Client, 3))
+
+
+def test_it_decorates_mocks(now: SetClock) -> None:
+    class Client:
+        def get(self, page: int) -> int: ...
+        async def get_async(self, page: int) -> int: ...
+
+    client: Any = create_autospec(Client, instance=True)
+    client.get.side_effect = client.get_async.side_effect = [OSError, 3]
+    breaker = CircuitBreaker(failures=9, clock=now)
+    with pytest.raises(OSError):
+        breaker(partial(client.get))(1)
+    assert breaker(partial(client.get))(1) == 3
+    with pytest.raises(OSError):
+        asyncio.run(breaker(partial(client.get_async))(1))
+    assert asyncio.run(breaker(partial(client.get_async))(1)) == 3
+    assert breaker(Mock(return_value=3))() == 3
+    assert asyncio.run(breaker(AsyncMock(return_value=3))()) == 3
+    assert client.mock_calls == [call.get(1)] * 2 + [call.get_async(1)] * 2
 
 
 @pytest.mark.parametrize("kind", ["class", "generator", "async generator", "number"])

@@ -7,6 +7,7 @@ import contextlib
 import random
 import threading
 from collections import Counter
+from contextlib import ExitStack
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +84,17 @@ class Service:
             self.look()
             self.finish(chance)
 
+    def call_in_a_stack(self, seed: int, times: int) -> None:
+        chance = random.Random(seed)
+        for _ in range(times):
+            with (
+                contextlib.suppress(OSError, CircuitOpen, asyncio.CancelledError),
+                ExitStack() as stack,
+            ):
+                stack.enter_context(self.breaker)
+                self.look()
+                self.finish(chance)
+
     def finish(self, chance: random.Random) -> None:
         if chance.random() < 0.5:
             raise OSError
@@ -133,6 +145,7 @@ def test_threads_and_loops_open_it_once_each_time(options: Any) -> None:
         start.wait(PATIENCE)
         if seed % 20:
             service.call_in_a_row(seed, 150)
+            service.call_in_a_stack(seed, 50)
         else:
             asyncio.run(service.call_in_tasks(seed, 30))
 

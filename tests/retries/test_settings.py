@@ -18,6 +18,7 @@ from backoff_ticker import (
     StopReason,
     ZeroBackOff,
     attempts,
+    hedge_call,
     is_active,
     retry,
     set_active,
@@ -369,3 +370,18 @@ def test_threads_that_change_settings_at_once_leave_them_whole() -> None:
     assert is_active()
     script = Script(OSError, 7)
     assert retry(ZeroBackOff())(lambda: script())() == 7
+
+
+def test_hedged_calls_in_threads_obey_all_of_them(clock: VirtualClock) -> None:
+    script, told = Script(OSError, 7), Recorded()
+    with set_active(False), pytest.raises(OSError):
+        hedge_call(script, ZeroBackOff())
+    assert script.count == 1
+    script, token = Script(OSError), CancellationToken()
+    with no_wait(max_attempts=2), pytest.raises(OSError):
+        hedge_call(script, ZeroBackOff())
+    assert script.count == 2
+    token.cancel("shutdown")
+    with set_default_token(token), set_default_hooks(on_give_up=told), pytest.raises(Cancelled):
+        hedge_call(script, ZeroBackOff())
+    assert (script.count, told.calls) == (3, [])
