@@ -117,10 +117,10 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
     Args:
         operation: Called for each attempt; returns an awaitable, as a coroutine function does.
         backoff: The policy of the delays; None: ``ExponentialBackOff()``.
-        **options: ``on``, ``until``, ``retry_if``, ``token``, ``timeout``, ``max_attempts``,
-            ``max_retry_after``, ``budget`` and ``clock``, as of ``retry``; ``max_attempts`` is 5
-            if it is not given. Each attempt but the first takes from the budget. After a
-            ``RetryAfter`` the next starts when that says.
+        **options: ``on``, ``until``, ``retry_if``, ``token``, ``timeout``, ``max_elapsed_time``,
+            ``max_attempts``, ``max_retry_after``, ``fallback``, ``budget``, ``breaker`` and
+            ``clock``, as of ``retry``; ``max_attempts`` is 5 if it is not given. Each attempt but
+            the first takes from the budget. After a ``RetryAfter`` the next starts when that says.
 
     Raises:
         TypeError, ValueError: An argument is invalid.
