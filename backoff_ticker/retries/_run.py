@@ -545,7 +545,7 @@ class Run:
         return StopReason.FAILED
 
     def refund(self) -> None:
-        """Give back what an attempt took that was not made, or not told: of the budget, a ticket."""
+        """Give back what an attempt took that was not made, or not told: budget and ticket."""
         if self.is_paid and self.options.budget is not None:
             self.is_paid = False
             self.options.budget.release()
