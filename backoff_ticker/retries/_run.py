@@ -17,6 +17,7 @@ from .._errors import (
 from .._validation import LARGEST
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
+from ..waiting import complete
 from ._error_chain import append_cause, find_permanent, set_link, unwrapped
 from ._no_wait import SkippingClock, active_no_wait, fewest_attempts
 from ._operation import NO_KWARGS, close_unawaited
@@ -85,7 +86,7 @@ class Run:
         cut_at: When ``attempt_timeout`` cuts the attempt that runs, if it does.
         cut: The ``asyncio.CancelledError`` that cut the last attempt: it shows where.
         cut_for: Why the run ends after that cut; None: ``attempt_timeout`` cut the attempt.
-        ticket: What the circuit breaker gave the attempt of a loop that is under way.
+        ticket: What the circuit breaker gave the attempt that is under way.
         failing_component: The name of the component in use, in case it raises.
         failure: The exception of a component other than the operation.
         failed_component: The name of that component.
@@ -508,18 +509,18 @@ class Run:
         Raises:
             Exception: What judges errors for the breaker raised it, or its policy.
         """
-        ticket, self.ticket = self.ticket, None
         breaker = self.options.breaker
         self.failing_component = "the circuit breaker"
         try:
             if error is REFUSED or (error is CUT and self.cut_for is not None):
-                breaker.release(ticket)  # it says nothing about the service
+                breaker.release(self.ticket)  # it says nothing about the service
             else:
-                breaker.record(ticket, self.error_for(CUT) if error is CUT else error)
+                breaker.record(self.ticket, self.error_for(CUT) if error is CUT else error)
         except Exception as failure:
             if error is not None:
                 append_cause(failure, error)
             raise
+        self.ticket = None  # an interrupt before leaves it to refund()
 
     def lengthen_delay(self) -> bool:
         """Make ``delay`` last until the circuit lets calls through, if its error says when.
@@ -556,19 +557,26 @@ class Run:
         return StopReason.FAILED
 
     def refund(self) -> None:
-        """Give back to the budget what an attempt costs that was not made, if there is one."""
+        """Give back what an attempt took that was not made, or not told: budget and ticket."""
         if self.is_paid and self.options.budget is not None:
             self.is_paid = False
             self.options.budget.release()
+        if self.ticket is not None:
+            complete(self.options.breaker.release, self.ticket)  # no effect if it was told
+            self.ticket = None
 
     def close(self) -> None:
         """Cancel the token of the attempts: the run has ended, or nobody goes on with it.
 
         A context may show an attempt of it for long, and so hold the run: it holds nothing then.
         """
-        self.is_closed = True
         self.result = self.current = self.outer = None
         self.args, self.kwargs = (), NO_KWARGS
+        self.cancel_attempts()
+
+    def cancel_attempts(self) -> None:
+        """Cancel the token of the attempts, but keep what is needed to leave the run."""
+        self.is_closed = True
         for token in self.tokens:
             token.cancel()
 
