@@ -17,7 +17,7 @@ from .._errors import (
 from .._validation import LARGEST
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
-from ._error_chain import append_cause, find_permanent, unwrapped
+from ._error_chain import append_cause, find_permanent, set_link, unwrapped
 from ._no_wait import SkippingClock, active_no_wait, fewest_attempts
 from ._operation import NO_KWARGS, close_unawaited
 from ._options import Awaiting
@@ -487,6 +487,10 @@ class Run:
             self.ticket = self.options.breaker.allow()
         except CircuitOpen as refused:
             self.refund()
+            last = self.error  # why the circuit opened, perhaps; of several refusals, once
+            set_link(
+                refused, "__cause__", last.__cause__ if last.__class__ is CircuitOpen else last
+            )
             return refused
         except Exception as failure:
             append_cause(failure, self.error)
