@@ -279,7 +279,7 @@ class Run:
                     return reason
             if self.max_attempts is not None and self.attempts >= self.max_attempts:
                 return StopReason.MAX_ATTEMPTS
-            if demand is None:
+            if demand is None or demand is options.backoff:
                 reason = self.poll_policy()
             elif isinstance(demand, float):
                 reason = self.poll_policy()
@@ -432,7 +432,7 @@ class Run:
             Exception: The policy failed.
         """
         self.failing_component = "the back-off policy"
-        if chosen is None or chosen is self.options.backoff:
+        if chosen is None:
             self.policy = self.options.backoff
             answer: Any = (self._poll or self._start_policy())()
         else:
