@@ -11,7 +11,7 @@ import pytest
 from tests.helpers import attempts_tracked
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # Packages with which a page compares; a block is skipped where one is not installed.
 PEER = re.compile(
