@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from matplotlib.figure import Figure
 
@@ -37,12 +37,27 @@ def write_diagram(title: str, delays: Sequence[Delay], path: str) -> None:
         path: The file.
 
     Raises:
-        click.UsageError: matplotlib is missing, does not know the format or cannot draw, the delays
-            are too great to draw, or the file cannot be written.
+        click.UsageError: The delays are too great to draw, or ``write_figure`` fails.
+    """
+    if any(delay.greatest > _GREATEST for delay in delays):
+        raise click.UsageError(f"--plot: delays of more than {_GREATEST:g} s cannot be drawn")
+    write_figure(lambda: figure_of(title, delays), path)
+
+
+def write_figure(make: Callable[[], Figure], path: str) -> None:
+    """Write a diagram to a file; its suffix selects the format.
+
+    Args:
+        make: Makes the diagram.
+        path: The file.
+
+    Raises:
+        click.UsageError: matplotlib is missing, does not know the format or cannot draw, or the
+            file cannot be written.
     """
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it logs about its caches
     try:
-        image = _image(title, delays, path)
+        image = _image(make, path)
     except click.UsageError:
         raise
     except Exception as error:  # matplotlib reports what is missing by various errors
@@ -57,16 +72,14 @@ def write_diagram(title: str, delays: Sequence[Delay], path: str) -> None:
         raise click.UsageError(f"--plot: cannot write {path!r}: {error.strerror}") from error
 
 
-def _image(title: str, delays: Sequence[Delay], path: str) -> bytes:
+def _image(make: Callable[[], Figure], path: str) -> bytes:
     """Return the content of the file."""
-    figure = figure_of(title, delays)
+    figure = make()
     known = figure.canvas.get_supported_filetypes()
     ending = Path(path).suffix.lower().removeprefix(".")
     if ending not in known:
         endings = ", ".join(f".{name}" for name in sorted(known))
         raise click.UsageError(f"--plot: {path!r} must end in one of {endings}")
-    if any(delay.greatest > _GREATEST for delay in delays):
-        raise click.UsageError(f"--plot: delays of more than {_GREATEST:g} s cannot be drawn")
     image = io.BytesIO()
     figure.savefig(image, format=ending)
     return image.getvalue()

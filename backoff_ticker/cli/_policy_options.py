@@ -82,6 +82,18 @@ def policy_options(policy: NamedPolicy) -> list[PolicyOption]:
     return [*own, *around]
 
 
+def policy_parameters(policy: NamedPolicy) -> list[click.Parameter]:
+    """Return the options of a policy, and ``values``, arguments for those that it requires."""
+    own = policy_options(policy)
+    for option in own:
+        if option.required:  # it may be an argument instead
+            option.required = False
+            option.help = f"{option.help}  [required]"
+    names = " ".join(f"[{name.upper()}]" for name in required_of(policy))
+    values = [click.Argument(["values"], nargs=-1, metavar=names)] if names else []
+    return [*values, *own]
+
+
 def _parameters_of(policy: NamedPolicy) -> dict[str, inspect.Parameter]:
     return {
         name: parameter

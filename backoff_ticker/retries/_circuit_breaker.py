@@ -393,6 +393,8 @@ class CircuitBreaker(ProcessBound):
         ticket = self.allow()
         try:
             frame = sys._getframe(2)  # of the `with` statement
+            if frame.f_globals.get("__name__") == "contextlib":
+                frame = _user_of_stack(frame)
             self._blocks[frame] = ticket, get_ident(), self._blocks.get(frame)
         except BaseException:
             complete(self.release, ticket)
@@ -414,8 +416,11 @@ class CircuitBreaker(ProcessBound):
         """Return the ticket of the block that is left, and forget the block."""
         blocks = self._blocks
         block = blocks.get(frame)
+        if block is None:
+            frame = _user_of_stack(frame)
+            block = blocks.get(frame)
         while block is None:
-            # An ExitStack enters and leaves blocks in frames of its own.
+            # Entered in another function than left, as by methods of a class with a stack.
             latest = self._latest_frame()
             if latest is None:
                 raise RuntimeError(f"{self!r} was left, but not entered")
@@ -459,6 +464,13 @@ class CircuitBreaker(ProcessBound):
         else:
             shown = "" if left is None else f", {round(left, 3)} s left"
         return f"<CircuitBreaker {state}{shown}>"
+
+
+def _user_of_stack(frame: FrameType) -> FrameType:
+    """Return the frame that uses an ExitStack, which enters and leaves blocks in its own frames."""
+    while frame.f_globals.get("__name__") == "contextlib" and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
 
 
 class _Asking:
