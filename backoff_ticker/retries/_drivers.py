@@ -95,7 +95,7 @@ def drive(  # noqa: C901 - its clean-up is here, too
     try:
         if run.is_tracked:
             enter_run(run)
-        if run.options.calls_hooks:
+        if run.options.needs_steps:
             return _perform_steps(run, operation, args, kwargs)
         attempt = _call if run.options.breaker is None else _call_through_breaker
         if error is None:
@@ -139,7 +139,7 @@ async def drive_async(  # noqa: C901 - as above
     try:
         if run.is_tracked:
             enter_run(run)
-        if run.options.calls_hooks:
+        if run.options.needs_steps:
             return await _perform_steps_async(run, operation, args, kwargs)
         attempt = _call_async if run.options.breaker is None else _call_through_breaker_async
         if error is None:

@@ -65,6 +65,26 @@ def test_while_the_circuit_is_open_no_call_is_made(face: Any) -> None:
     assert delay == error.seconds == 30
 
 
+@BOTH
+def test_an_open_circuit_has_the_last_error_as_its_cause(face: Any) -> None:
+    last = OSError("last")
+    for attempts_made in (2, 3):
+        breaker = breaking(30, 1)
+        with pytest.raises(CircuitOpen) as caught:
+            face.run(
+                Script(last),
+                ConstantBackOff(1),
+                breaker=breaker,
+                max_attempts=attempts_made,
+                notify=lambda *_, breaker=breaker: breaker.open(),
+                on=lambda error: 0,
+            )
+        assert caught.value.__cause__ is last
+    with pytest.raises(CircuitOpen) as caught:
+        face.run(Script(7), breaker=opened(30), max_attempts=1)
+    assert caught.value.__cause__ is None
+
+
 def test_the_wait_is_that_of_the_policy_if_it_is_longer(face: Any) -> None:
     script = Script(7)
     face.run(script, ConstantBackOff(45), breaker=opened(30))
