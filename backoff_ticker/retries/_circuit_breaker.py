@@ -8,7 +8,7 @@ from functools import wraps
 from math import inf
 from types import CoroutineType
 
-from .._errors import Cancelled, CircuitOpen, CircuitState, DeadlineExceeded
+from .._errors import Cancelled, CircuitOpen, CircuitState, DeadlineExceeded, RetryAfter
 from .._process import ProcessBound
 from .._unraisable import report
 from .._validation import as_count, as_seconds, safe_repr
@@ -76,7 +76,8 @@ class CircuitBreaker(ProcessBound):
         CircuitOpen open
 
     What counts: a block that ends normally is a success, an error that ``on`` covers a failure. Any
-    other error is a success, since the service has answered. A ``Cancelled`` (that is no
+    other error is a success, since the service has answered. Of a ``RetryAfter`` the error inside
+    is looked at; one without any is a failure. A ``Cancelled`` (that is no
     ``DeadlineExceeded``), a ``CircuitOpen`` of a breaker inside, and what is not an ``Exception``
     (``KeyboardInterrupt``, ``asyncio.CancelledError``, ``GeneratorExit``) count as neither, and
     free the place of a probe.
@@ -238,6 +239,8 @@ class CircuitBreaker(ProcessBound):
             ):
                 self.release(ticket)
             else:
+                if isinstance(error, RetryAfter) and error.error is not None:
+                    error = error.error
                 verdict = self._options.classify(error)
                 if isinstance(verdict, Awaiting):
                     _raise_async("on", verdict())
@@ -436,16 +439,13 @@ class CircuitBreaker(ProcessBound):
     def _latest_frame(self) -> FrameType | None:
         """Return the frame of the latest block, of this thread if there is one."""
         ident = get_ident()
-        while True:
-            latest = None
-            try:
-                for frame, block in reversed(self._blocks.items()):
-                    if block[1] == ident:
-                        return frame
-                    latest = latest or frame
-            except RuntimeError:
-                continue  # a block was entered or left meanwhile
-            return latest
+        # A copy, which C makes in one step: an iterator of a dict that other threads change may
+        # leave out what was there all the time.
+        blocks = list(self._blocks.items())
+        for frame, block in reversed(blocks):
+            if block[1] == ident:
+                return frame
+        return blocks[-1][0] if blocks else None
 
     def __repr__(self) -> str:
         last, rules = self._last(), self._rules

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._errors import Permanent
+from .._errors import CircuitOpen, Permanent
 from ..channels import Channel, select_async
 from ..waiting import cancelled_error, checkpoint, complete, current_loop
 from ._attempt_context import show_attempt
@@ -117,10 +117,10 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
     Args:
         operation: Called for each attempt; returns an awaitable, as a coroutine function does.
         backoff: The policy of the delays; None: ``ExponentialBackOff()``.
-        **options: ``on``, ``until``, ``retry_if``, ``token``, ``timeout``, ``max_attempts``,
-            ``max_retry_after``, ``budget`` and ``clock``, as of ``retry``; ``max_attempts`` is 5
-            if it is not given. Each attempt but the first takes from the budget. After a
-            ``RetryAfter`` the next starts when that says.
+        **options: ``on``, ``until``, ``retry_if``, ``token``, ``timeout``, ``max_elapsed_time``,
+            ``max_attempts``, ``max_retry_after``, ``fallback``, ``budget``, ``breaker`` and
+            ``clock``, as of ``retry``; ``max_attempts`` is 5 if it is not given. Each attempt but
+            the first takes from the budget. After a ``RetryAfter`` the next starts when that says.
 
     Raises:
         TypeError, ValueError: An argument is invalid.
@@ -258,7 +258,14 @@ class _Tasks:
         breaker = self._run.options.breaker
         if breaker is None:
             return await self._call(number)
-        ticket = breaker.allow()
+        try:
+            ticket = breaker.allow()
+        except CircuitOpen:
+            self._calls += 1  # of what the call gives back at its end: that is done here
+            budget = self._run.options.budget
+            if number > 1 and budget is not None:
+                budget.release()
+            raise
         try:
             try:
                 result = await self._call(number)

@@ -30,7 +30,7 @@ _LEAP_SECOND = 60
 _YEARS_AHEAD = 50
 
 
-def parse_retry_after(value: str, now: float) -> float | None:
+def parse_retry_after(value: str | None, now: float) -> float | None:
     """Return the seconds to wait from ``now`` that a Retry-After header asks for, at least 0.
 
     ``value`` is a number of seconds (digits only) or a date in GMT, such as ``Sun, 06 Nov 1994
@@ -50,14 +50,14 @@ def parse_retry_after(value: str, now: float) -> float | None:
         >>> parse_retry_after("soon", now=0.0)
 
     Args:
-        value: The text of the header, any ``str``.
+        value: The text of the header, any ``str``; None: the response has no such header.
         now: The present in Unix seconds, within the years 1 to 9999.
 
     Returns:
         Finite seconds, or None if ``value`` is neither a number of seconds nor a date.
 
     Raises:
-        TypeError: ``now`` is not a number.
+        TypeError: ``value`` is neither a ``str`` nor None, or ``now`` is not a number.
         ValueError: ``now`` is out of range.
     """
     import re
@@ -66,6 +66,12 @@ def parse_retry_after(value: str, now: float) -> float | None:
     present = as_number("now", now, expected)
     if not _YEAR_1 <= present < _YEAR_10000:
         raise ValueError(f"now must be {expected}, not {safe_repr(now)}")
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise TypeError(
+            f"value must be a str or None, not {safe_repr(value)} of type {type(value).__name__}"
+        )
     text = value.strip(" \t")
     if re.fullmatch("[0-9]+", text):
         return min(float(text), LARGEST)

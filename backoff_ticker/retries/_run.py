@@ -18,7 +18,7 @@ from .._validation import LARGEST
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
 from ..waiting import complete
-from ._error_chain import append_cause, find_permanent, unwrapped
+from ._error_chain import append_cause, find_permanent, set_link, unwrapped
 from ._no_wait import SkippingClock, active_no_wait, fewest_attempts
 from ._operation import NO_KWARGS, close_unawaited
 from ._options import Awaiting
@@ -289,6 +289,9 @@ class Run:
             if reason is not None:
                 return reason
             circuit_is_open = self.error.__class__ is CircuitOpen and self.lengthen_delay()
+            if circuit_is_open and self.skipping is not None:
+                self.is_waiting = True
+                return StopReason.CIRCUIT_OPEN
             if self.deadline is not None and now + self.delay >= self.deadline:
                 self.is_waiting = True
                 return StopReason.CIRCUIT_OPEN if circuit_is_open else StopReason.DEADLINE
@@ -337,6 +340,8 @@ class Run:
         if isinstance(marker, (Permanent, RetryAfter)):
             self.error = unwrapped(marker)
         elif isinstance(error, Cancelled) and self.is_cancelled():
+            if isinstance(demand, Awaiting):
+                close_unawaited(demand())
             return StopReason.CANCELLED
         elif isinstance(demand, Awaiting):
             self._require_coroutine(demand)
@@ -425,7 +430,7 @@ class Run:
             Exception: The policy failed.
         """
         self.failing_component = "the back-off policy"
-        if chosen is None:
+        if chosen is None or chosen is self.options.backoff:
             self.policy = self.options.backoff
             answer: Any = (self._poll or self._start_policy())()
         else:
@@ -483,6 +488,10 @@ class Run:
             self.ticket = self.options.breaker.allow()
         except CircuitOpen as refused:
             self.refund()
+            last = self.error  # why the circuit opened, perhaps; of several refusals, once
+            set_link(
+                refused, "__cause__", last.__cause__ if last.__class__ is CircuitOpen else last
+            )
             return refused
         except Exception as failure:
             append_cause(failure, self.error)
@@ -515,12 +524,13 @@ class Run:
         """Make ``delay`` last until the circuit lets calls through, if its error says when.
 
         Returns:
-            Whether it was made longer.
+            Whether it was made longer; also whether the circuit is open at all where waits are
+            skipped: its own clock goes on as it is, so it would be met again and again.
         """
         left = self.error.seconds
-        if left is None or self.delay >= left:
+        if not left or (self.delay >= left and self.skipping is None):
             return False
-        self.delay = left
+        self.delay = max(self.delay, left)
         return True
 
     # The end

@@ -64,6 +64,26 @@ def test_while_the_circuit_is_open_no_call_is_made(face: Any) -> None:
     assert delay == error.seconds == 30
 
 
+@BOTH
+def test_an_open_circuit_has_the_last_error_as_its_cause(face: Any) -> None:
+    last = OSError("last")
+    for attempts_made in (2, 3):
+        breaker = breaking(30, 1)
+        with pytest.raises(CircuitOpen) as caught:
+            face.run(
+                Script(last),
+                ConstantBackOff(1),
+                breaker=breaker,
+                max_attempts=attempts_made,
+                notify=lambda *_, breaker=breaker: breaker.open(),
+                on=lambda error: 0,
+            )
+        assert caught.value.__cause__ is last
+    with pytest.raises(CircuitOpen) as caught:
+        face.run(Script(7), breaker=opened(30), max_attempts=1)
+    assert caught.value.__cause__ is None
+
+
 def test_the_wait_is_that_of_the_policy_if_it_is_longer(face: Any) -> None:
     script = Script(7)
     face.run(script, ConstantBackOff(45), breaker=opened(30))
@@ -364,6 +384,12 @@ def test_an_attempt_of_a_hedge_that_the_circuit_refuses_costs_nothing(
     operation = InTurn(takes(25, 7))
     assert hedge(operation, ConstantBackOff(10), breaker=breaker, budget=budget) == 7
     assert (operation.times, budget.tokens) == ([0], 10)
+
+
+def test_what_a_refused_attempt_of_a_hedge_costs_is_there_for_the_next(hedge: Any) -> None:
+    budget, operation = RetryBudget(1), InTurn(takes(0, OSError()), takes(0, 7))
+    assert hedge(operation, ConstantBackOff(10), breaker=breaking(30, 1), budget=budget) == 7
+    assert operation.times == [0, 30]
 
 
 def test_a_hedge_in_a_thread_that_ends_as_told_says_nothing_about_the_service(clock: Any) -> None:

@@ -249,6 +249,16 @@ def test_anything_else_is_neither_seconds_nor_a_date(value):
     assert parse_retry_after(value, NOW) is None
 
 
+def test_a_response_without_the_header_asks_for_nothing():
+    assert parse_retry_after({}.get("Retry-After"), NOW) is None
+
+
+@pytest.mark.parametrize("value", [b"5", 5, 5.0])
+def test_what_is_no_text_is_refused_by_name(value):
+    with pytest.raises(TypeError, match=f"^value must be a str or None, not {value!r} of type "):
+        parse_retry_after(value, NOW)
+
+
 PIECES = st.sampled_from(
     [*DAYS, *MONTHS, *(day[:3] for day in DAYS), "GMT", ", ", " ", "  ", "-", ":", "94", "1994"]
 )
