@@ -63,7 +63,12 @@ nitpick_ignore_regex = [
 # Pages that stand in the root of the repository
 
 ROOT = Path(__file__).parents[1]
-FROM_ROOT = {"changelog": "CHANGELOG", "contributing": "CONTRIBUTING", "security": "SECURITY"}
+FROM_ROOT = {
+    "changelog": "CHANGELOG",
+    "code_of_conduct": "CODE_OF_CONDUCT",
+    "contributing": "CONTRIBUTING",
+    "security": "SECURITY",
+}
 
 
 def show_page_of_root(_app: Sphinx, page: str, source: list[str]) -> None:
