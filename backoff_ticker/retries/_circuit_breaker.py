@@ -227,6 +227,7 @@ class CircuitBreaker(ProcessBound):
             error: What the call raised, which counts as the class describes; None: nothing.
 
         Raises:
+            TypeError: ``error`` is neither; the call does not count.
             Exception: What ``on`` raised, which the call does not count then; or the policy, when
                 it was asked how long the circuit stays open: the next call asks it again.
         """
@@ -237,6 +238,7 @@ class CircuitBreaker(ProcessBound):
                 isinstance(error, (Cancelled, CircuitOpen))
                 and not isinstance(error, DeadlineExceeded)
             ):
+                _require_error(error)
                 self.release(ticket)
             else:
                 if isinstance(error, RetryAfter) and error.error is not None:
@@ -536,6 +538,11 @@ def _guarded_coroutine(breaker: CircuitBreaker, function: Any) -> Any:
         return result
 
     return guarded
+
+
+def _require_error(error: object) -> None:
+    if not isinstance(error, BaseException):
+        raise TypeError(f"error must be an exception or None, not {safe_repr(error)}")
 
 
 def _raise_async(name: str, awaitable: object) -> NoReturn:

@@ -64,7 +64,7 @@ class Run:
     Attributes:
         clock: Measures the run.
         deadline: When ``timeout`` is reached, in the clock's monotonic seconds; None: never.
-        last_start: When the last attempt may begin, by ``max_elapsed_time``; None: at any time.
+        latest_start: When the last attempt may begin, by ``max_elapsed_time``; None: at any time.
         awaits: Whether a coroutine drives it, which can await what predicates return.
         policy: The policy that was asked last, as it was given.
         attempts: How many attempts began.
@@ -132,7 +132,7 @@ class Run:
         "is_tracked",
         "is_waiting",
         "kwargs",
-        "last_start",
+        "latest_start",
         "max_attempts",
         "name",
         "options",
@@ -178,13 +178,13 @@ class Run:
             began = clock.monotonic()
         self.began: float | None = began
         self.deadline: float | None = None
-        self.last_start: float | None = None
+        self.latest_start: float | None = None
         if began is not None and options.limits_time:
             if options.timeout is not None:
                 self.deadline = min(began + options.timeout, LARGEST)
             if options.max_elapsed_time is not None:
                 # A limit of 0 means one attempt, even if the clock has not moved since.
-                self.last_start = min(began + (options.max_elapsed_time or -LARGEST), LARGEST)
+                self.latest_start = min(began + (options.max_elapsed_time or -LARGEST), LARGEST)
         self.is_tracked: bool = settings.tracks_attempts
         self.awaits = self.is_waiting = self.is_paid = self.is_closed = False
         self.waited = self.delay = self.ended = 0.0
@@ -233,7 +233,7 @@ class Run:
             demand = self.parse_answer(answer)
         except Exception as failure:  # noqa: BLE001 - raised at the end
             return self.fail(failure)
-        return self._after_demand(demand)
+        return self._decide(demand)
 
     def parse_answer(self, answer: object) -> Any:
         """Return what the awaited answer of ``on`` says of the last failure."""
@@ -244,7 +244,7 @@ class Run:
         if accepted:
             return StopReason.SUCCEEDED
         self.error = RejectedResult(self.result)
-        return self._after_demand(None)
+        return self._decide(None)
 
     def after_failure(self, error: Exception) -> StopReason | Awaiting | None:
         """Decide what follows a failed attempt, as ``after_attempt()`` says.
@@ -253,17 +253,17 @@ class Run:
             error: What the operation raised, ``CUT`` or ``REFUSED``.
         """
         try:
-            demand = self.classify(error)
+            demand = self.note_failure(error)
         except Exception as failure:  # noqa: BLE001 - of `on`: raised at the end
             return self.fail(failure)
         if demand is None:
-            return self._after_demand(None)
-        return demand if isinstance(demand, Awaiting) else self._after_demand(demand)
+            return self._decide(None)
+        return demand if isinstance(demand, Awaiting) else self._decide(demand)
 
-    def _after_demand(  # noqa: C901, PLR0911, PLR0912 - each return is one reason to end
+    def _decide(  # noqa: C901, PLR0911, PLR0912 - each return is one reason to end
         self, demand: StopReason | float | BackOff | None
     ) -> StopReason | None:
-        """Decide about a failure of which ``classify()`` has said how it may be retried.
+        """Decide what follows a failure of which ``note_failure()`` has said how it is retried.
 
         The order of these checks is part of the contract: see ``retry``.
         """
@@ -272,14 +272,14 @@ class Run:
         options = self.options
         try:
             now = 0.0
-            if self.token is not None or self.deadline is not None or self.last_start is not None:
-                now = self.now()
+            if self.token is not None or self.deadline is not None or self.latest_start is not None:
+                now = self.now_if_limited()
                 reason = self.limit_reached(now)
                 if reason is not None:
                     return reason
             if self.max_attempts is not None and self.attempts >= self.max_attempts:
                 return StopReason.MAX_ATTEMPTS
-            if demand is None:
+            if demand is None or demand is options.backoff:
                 reason = self.poll_policy()
             elif isinstance(demand, float):
                 reason = self.poll_policy()
@@ -295,7 +295,7 @@ class Run:
             if self.deadline is not None and now + self.delay >= self.deadline:
                 self.is_waiting = True
                 return StopReason.CIRCUIT_OPEN if circuit_is_open else StopReason.DEADLINE
-            if self.last_start is not None and now + self.delay > self.last_start:
+            if self.latest_start is not None and now + self.delay > self.latest_start:
                 self.is_waiting = True
                 return StopReason.MAX_ELAPSED_TIME
             if options.budget is not None:
@@ -306,8 +306,8 @@ class Run:
             return self.fail(failure)
         return None
 
-    def classify(self, error: Exception) -> Demand:
-        """Return whether, and when, a failure is retried, apart from all limits; store its error.
+    def note_failure(self, error: Exception) -> Demand:
+        """Store the error of a failure; return whether, and when, it is retried without limits.
 
         Returns:
             As ``Options.classify()``.
@@ -321,7 +321,7 @@ class Run:
                 self.attempts -= 1
                 if self.current is not None:
                     self.current.number = self.attempts
-                return self.limit_reached(self.now()) or StopReason.CANCELLED
+                return self.limit_reached(self.now_if_limited()) or StopReason.CANCELLED
             if self.cut_for is not None:
                 return self.cut_for
             error, self.cut = self.error_for(CUT), None
@@ -369,9 +369,11 @@ class Run:
 
     # The limits
 
-    def now(self) -> float:
+    def now_if_limited(self) -> float:
         """Return the time; 0.0 if there is no limit to compare it with."""
-        return 0.0 if self.deadline is None and self.last_start is None else self.clock.monotonic()
+        return (
+            0.0 if self.deadline is None and self.latest_start is None else self.clock.monotonic()
+        )
 
     def is_cancelled(self) -> bool:
         """Whether a token cancels it, or would if the waits had not been skipped."""
@@ -390,14 +392,14 @@ class Run:
             return StopReason.CANCELLED
         if self.deadline is not None and now >= self.deadline:
             return StopReason.DEADLINE
-        if self.last_start is not None and now > self.last_start:
+        if self.latest_start is not None and now > self.latest_start:
             return StopReason.MAX_ELAPSED_TIME
         return None
 
     def would_wait_too_long(self) -> bool:
         """Whether a wait of ``delay`` from now would end later than ``max_elapsed_time`` allows."""
-        last_start = self.last_start
-        return last_start is not None and self.clock.monotonic() + self.delay > last_start
+        latest_start = self.latest_start
+        return latest_start is not None and self.clock.monotonic() + self.delay > latest_start
 
     def is_refused(self) -> bool:
         """Whether a call must not be made: the last check of the token, right before the call.
@@ -430,7 +432,7 @@ class Run:
             Exception: The policy failed.
         """
         self.failing_component = "the back-off policy"
-        if chosen is None or chosen is self.options.backoff:
+        if chosen is None:
             self.policy = self.options.backoff
             answer: Any = (self._poll or self._start_policy())()
         else:

@@ -187,7 +187,7 @@ def _inside(
 
 def _is_late(run: Run) -> bool:
     """Whether an attempt must not be made because a limit was reached during its hook."""
-    return run.attempts > 1 and run.limit_reached(run.now()) is not None
+    return run.attempts > 1 and run.limit_reached(run.now_if_limited()) is not None
 
 
 def _managed(name: str, manager: object) -> Manager | None:

@@ -19,6 +19,7 @@ from backoff_ticker import (
     RetryBudget,
     StopBackOff,
     StopReason,
+    ZeroBackOff,
     attempts,
     hedge_call,
     retry_call,
@@ -184,6 +185,21 @@ def test_an_open_circuit_of_another_is_not_tried_again_too_early(face: Any) -> N
         face.run(Script(guarded), ConstantBackOff(1))
     with pytest.raises(CircuitOpen):
         face.run(Script(guarded), ConstantBackOff(1), on=OSError)
+
+
+@BOTH
+def test_an_open_circuit_of_another_is_waited_for_even_if_the_policy_never_waits(
+    face: Any,
+) -> None:
+    other = breaking(30, 1)
+
+    def call() -> Any:
+        with other:
+            return script()
+
+    script, outer = Script(OSError, 7), Script(call, call, call)
+    assert face.run(outer, ZeroBackOff(), max_attempts=3) == 7
+    assert outer.times == [0, 0, 30]
 
 
 @BOTH
