@@ -74,8 +74,8 @@ settings = Settings()
 class _Change:
     """A change of a setting that was made; leaving it as a block puts back what was before.
 
-    Blocks of threads and coroutines may overlap: one that ends inside of a later one leaves it to
-    that to put back what was before both.
+    Blocks may overlap, as in coroutines: one that ends inside of a later one leaves it to that to
+    put back what was before both. Threads that do so at the very same moment are not kept apart.
     """
 
     __slots__ = ("_before", "_call", "_name", "_number")
