@@ -299,7 +299,8 @@ class CircuitOpen(BackoffTickerError):
     A pickled error is restored without its ``breaker``, which stays in its process.
 
     Attributes:
-        seconds: How long no call will be let through; None: until a reset, or it is not known.
+        seconds: How long no call will be let through at least; 0.0 while the policy is just being
+            asked for it. None: until a reset, or, of a half-open circuit, it is not known.
         breaker: The ``CircuitBreaker``, or None.
         state: What state it was in: open, or half-open with all its probes on their way.
 
@@ -335,6 +336,9 @@ class CircuitOpen(BackoffTickerError):
             return "the circuit is half-open, and its probes have not come back"
         left = "" if self.seconds is None else f", {round(self.seconds, 3)} s left"
         return f"the circuit is open{left}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         rest = {**self.__dict__, "breaker": None}

@@ -11,11 +11,13 @@ import pytest
 from tests.helpers import attempts_tracked
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# Packages with which a page compares; a block is skipped where one is not installed.
+# Other packages that the pages use; a block is skipped where one is not installed.
 PEER = re.compile(
-    r"^(?:from|import) ((?:backoff|google|requests|stamina|tenacity|urllib3)\b[\w.]*)", re.MULTILINE
+    r"^(?:from|import) "
+    r"((?:backoff|google|httpx|requests|stamina|starlette|tenacity|urllib3)\b[\w.]*)",
+    re.MULTILINE,
 )
 EXPECTED = re.compile(r"# -> (.*?)(?=  # -> |$)", re.MULTILINE)
 

@@ -146,6 +146,24 @@ class Group(click.Group):
         super().format_epilog(ctx, formatter)
 
 
+def form_options(**forms: str) -> list[click.Option]:
+    """Return an option for each form of output, all of which set ``form``.
+
+    Args:
+        **forms: What is printed, by the name of the option.
+    """
+    return [
+        click.Option([f"--{form}", "form"], flag_value=form, help=f"Print {what} instead.")
+        for form, what in forms.items()
+    ]
+
+
+def plot_option(example: str) -> click.Option:
+    """Return the option that writes a diagram, to a file such as ``example``."""
+    text = f"Write a diagram too, such as {example}. Needs the extra plot."
+    return click.Option(["--plot"], type=click.Path(), metavar="FILE", help=text)
+
+
 def write_examples(examples: Iterable[str], formatter: click.HelpFormatter) -> None:
     """Write the section ``Examples``, for copying to a shell however wide the console is."""
     with formatter.section("Examples"):

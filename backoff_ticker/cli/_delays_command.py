@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 
 from ..policies import POLICIES, FrozenClock
-from ._commands import Group, PolicyCommand
-from ._delays import as_csv, as_json, as_lines, as_table, delays_of
+from ._commands import Group, PolicyCommand, form_options, plot_option
+from ._delays import Delay, as_lines, as_table, delays_of
 from ._policy_options import (
     build_policy,
-    policy_options,
+    policy_parameters,
     required_of,
     sample_options,
     seed_option,
@@ -20,6 +19,7 @@ from ._policy_options import (
     with_arguments,
 )
 from ._policy_texts import SUMMARIES
+from ._table import as_csv, as_json, show_table
 
 if TYPE_CHECKING:
     from ..policies import NamedPolicy
@@ -66,39 +66,20 @@ def _delays_command(policy: NamedPolicy) -> click.Command:
 
             write_diagram(f"{policy.name}\n{summary_of(policy, options)}", delays, plot)
         if form == "json":
-            click.echo(as_json(policy.name, delays), nl=False)
+            click.echo(as_json("delays", delays, policy=policy.name), nl=False)
         elif form == "csv":
-            click.echo(as_csv(delays), nl=False)
+            click.echo(as_csv(Delay._fields, delays), nl=False)
         elif form == "plain":
             click.echo(as_lines(delays), nl=False)
         else:
-            console = Console(highlight=False, markup=False, emoji=False)
-            # rich has decided about colours.
-            click.echo(as_table(delays, n, console), nl=False, color=True)
+            show_table(lambda console: as_table(delays, n, console))
 
-    required = required_of(policy)
-    own = policy_options(policy)
-    for option in own:
-        if option.required:  # it may be an argument instead
-            option.required = False
-            option.help = f"{option.help}  [required]"
     return PolicyCommand(
         policy.name,
         callback=show,
         examples=[f"delays {policy.name}{sample_options(policy)}"],
         params=[
-            *(
-                [
-                    click.Argument(
-                        ["values"],
-                        nargs=-1,
-                        metavar=" ".join(f"[{name.upper()}]" for name in required),
-                    )
-                ]
-                if required
-                else []
-            ),
-            *own,
+            *policy_parameters(policy),
             click.Option(
                 ["-n"],
                 type=click.IntRange(1, _MOST_DELAYS),
@@ -108,24 +89,12 @@ def _delays_command(policy: NamedPolicy) -> click.Command:
                 help="How many delays.",
             ),
             seed_option(),
-            *(
-                click.Option([f"--{form}", "form"], flag_value=form, help=f"Print {what} instead.")
-                for form, what in (
-                    ("json", "JSON"),
-                    ("csv", "CSV"),
-                    ("plain", "one delay a line"),
-                )
-            ),
-            click.Option(
-                ["--plot"],
-                type=click.Path(),
-                metavar="FILE",
-                help="Write a diagram too, such as delays.png. Needs the extra plot.",
-            ),
+            *form_options(json="JSON", csv="CSV", plain="one delay a line"),
+            plot_option("delays.png"),
         ],
         short_help=SUMMARIES[policy.name],
         help=f"Show the delays of {policy.name}.\n\n{SUMMARIES[policy.name]}\n\n"
         f"Source: {policy.source}.\n\n"
-        f"{_REQUIRED if required else ''}"
+        f"{_REQUIRED if required_of(policy) else ''}"
         "Limits of elapsed time count as if each delay had been waited for.",
     )

@@ -82,6 +82,18 @@ def policy_options(policy: NamedPolicy) -> list[PolicyOption]:
     return [*own, *around]
 
 
+def policy_parameters(policy: NamedPolicy) -> list[click.Parameter]:
+    """Return the options of a policy, and ``values``, arguments for those that it requires."""
+    own = policy_options(policy)
+    for option in own:
+        if option.required:  # it may be an argument instead
+            option.required = False
+            option.help = f"{option.help}  [required]"
+    names = " ".join(f"[{name.upper()}]" for name in required_of(policy))
+    values = [click.Argument(["values"], nargs=-1, metavar=names)] if names else []
+    return [*values, *own]
+
+
 def _parameters_of(policy: NamedPolicy) -> dict[str, inspect.Parameter]:
     return {
         name: parameter
@@ -159,7 +171,10 @@ def summary_of(policy: NamedPolicy, values: Mapping[str, object]) -> str:
 
 
 def build_policy(
-    policy: NamedPolicy, values: Mapping[str, object], clock: TimeSource | None = None
+    policy: NamedPolicy,
+    values: Mapping[str, object],
+    clock: TimeSource | None = None,
+    rng: random.Random | None = None,
 ) -> BackOff:
     """Return the policy that the options of the current command describe.
 
@@ -168,6 +183,7 @@ def build_policy(
         values: The values of options, by parameter, among them ``seed``; those that were not
             given on the command line do not count.
         clock: For policies that measure time.
+        rng: What they draw from, unless there is a ``seed``.
 
     Raises:
         click.UsageError: An option is missing, belongs to another policy, or is refused.
@@ -188,7 +204,7 @@ def build_policy(
     if missing:
         flags = " and ".join(map(_flag, missing))
         raise click.UsageError(f"{policy.name} needs {flags}, as in:{sample_options(policy)}")
-    offered: dict[str, Any] = {"clock": clock, "rng": None}
+    offered: dict[str, Any] = {"clock": clock, "rng": rng}
     if seed is not None:
         offered["rng"] = random.Random(seed)  # type: ignore[arg-type]  # noqa: S311 - no secret
     try:

@@ -8,7 +8,7 @@ from functools import wraps
 from math import inf
 from types import CoroutineType
 
-from .._errors import Cancelled, CircuitOpen, CircuitState, DeadlineExceeded
+from .._errors import Cancelled, CircuitOpen, CircuitState, DeadlineExceeded, RetryAfter
 from .._process import ProcessBound
 from .._unraisable import report
 from .._validation import as_count, as_seconds, safe_repr
@@ -76,7 +76,8 @@ class CircuitBreaker(ProcessBound):
         CircuitOpen open
 
     What counts: a block that ends normally is a success, an error that ``on`` covers a failure. Any
-    other error is a success, since the service has answered. A ``Cancelled`` (that is no
+    other error is a success, since the service has answered. Of a ``RetryAfter`` the error inside
+    is looked at; one without any is a failure. A ``Cancelled`` (that is no
     ``DeadlineExceeded``), a ``CircuitOpen`` of a breaker inside, and what is not an ``Exception``
     (``KeyboardInterrupt``, ``asyncio.CancelledError``, ``GeneratorExit``) count as neither, and
     free the place of a probe.
@@ -226,6 +227,7 @@ class CircuitBreaker(ProcessBound):
             error: What the call raised, which counts as the class describes; None: nothing.
 
         Raises:
+            TypeError: ``error`` is neither; the call does not count.
             Exception: What ``on`` raised, which the call does not count then; or the policy, when
                 it was asked how long the circuit stays open: the next call asks it again.
         """
@@ -236,8 +238,11 @@ class CircuitBreaker(ProcessBound):
                 isinstance(error, (Cancelled, CircuitOpen))
                 and not isinstance(error, DeadlineExceeded)
             ):
+                _require_error(error)
                 self.release(ticket)
             else:
+                if isinstance(error, RetryAfter) and error.error is not None:
+                    error = error.error
                 verdict = self._options.classify(error)
                 if isinstance(verdict, Awaiting):
                     _raise_async("on", verdict())
@@ -329,7 +334,9 @@ class CircuitBreaker(ProcessBound):
         except BaseException:
             complete(self.release, ticket)
             raise
-        raise CircuitOpen(last.seconds_left(self._rules, now), self, last.state)
+        # While the policy is asked, not None, which would mean that it is open until a reset.
+        left = 0.0 if isinstance(last, Opening) else last.seconds_left(self._rules, now)
+        raise CircuitOpen(left, self, last.state)
 
     def _finish(self, ticket: CircuitTicket, *, failed: bool) -> None:
         while True:
@@ -391,6 +398,8 @@ class CircuitBreaker(ProcessBound):
         ticket = self.allow()
         try:
             frame = sys._getframe(2)  # of the `with` statement
+            if frame.f_globals.get("__name__") == "contextlib":
+                frame = _user_of_stack(frame)
             self._blocks[frame] = ticket, get_ident(), self._blocks.get(frame)
         except BaseException:
             complete(self.release, ticket)
@@ -412,8 +421,11 @@ class CircuitBreaker(ProcessBound):
         """Return the ticket of the block that is left, and forget the block."""
         blocks = self._blocks
         block = blocks.get(frame)
+        if block is None:
+            frame = _user_of_stack(frame)
+            block = blocks.get(frame)
         while block is None:
-            # An ExitStack enters and leaves blocks in frames of its own.
+            # Entered in another function than left, as by methods of a class with a stack.
             latest = self._latest_frame()
             if latest is None:
                 raise RuntimeError(f"{self!r} was left, but not entered")
@@ -429,16 +441,13 @@ class CircuitBreaker(ProcessBound):
     def _latest_frame(self) -> FrameType | None:
         """Return the frame of the latest block, of this thread if there is one."""
         ident = get_ident()
-        while True:
-            latest = None
-            try:
-                for frame, block in reversed(self._blocks.items()):
-                    if block[1] == ident:
-                        return frame
-                    latest = latest or frame
-            except RuntimeError:
-                continue  # a block was entered or left meanwhile
-            return latest
+        # A copy, which C makes in one step: an iterator of a dict that other threads change may
+        # leave out what was there all the time.
+        blocks = list(self._blocks.items())
+        for frame, block in reversed(blocks):
+            if block[1] == ident:
+                return frame
+        return blocks[-1][0] if blocks else None
 
     def __repr__(self) -> str:
         last, rules = self._last(), self._rules
@@ -460,6 +469,13 @@ class CircuitBreaker(ProcessBound):
         else:
             shown = "" if left is None else f", {round(left, 3)} s left"
         return f"<CircuitBreaker {state}{shown}>"
+
+
+def _user_of_stack(frame: FrameType) -> FrameType:
+    """Return the frame that uses an ExitStack, which enters and leaves blocks in its own frames."""
+    while frame.f_globals.get("__name__") == "contextlib" and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
 
 
 class _Asking:
@@ -522,6 +538,11 @@ def _guarded_coroutine(breaker: CircuitBreaker, function: Any) -> Any:
         return result
 
     return guarded
+
+
+def _require_error(error: object) -> None:
+    if not isinstance(error, BaseException):
+        raise TypeError(f"error must be an exception or None, not {safe_repr(error)}")
 
 
 def _raise_async(name: str, awaitable: object) -> NoReturn:

@@ -234,8 +234,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     """
     given = backoff
     if given is None or is_policy(given):
-        checked = checked_options("retry()", given, options)
-        return lambda function: decorated(function, checked)
+        return DecoratorWithOptions(checked_options("retry()", given, options))
     kinds = given if isinstance(given, tuple) else (given,)
     if any(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
         raise TypeError(
@@ -249,6 +248,29 @@ def retry(backoff: Any = None, **options: Any) -> Any:
             "retry(...)(function), or retry_call(function, ...)"
         )
     return decorated(given, checked_options("retry()", None, {}))
+
+
+class DecoratorWithOptions:
+    """What ``retry(...)`` returns.
+
+    Attributes:
+        options: The options, checked.
+    """
+
+    __slots__ = ("options",)
+
+    def __init__(self, options: Options) -> None:
+        self.options: Options = options
+
+    def __call__(self, function: Any, /) -> Any:
+        """Return ``function``, retried."""
+        return decorated(function, self.options)
+
+    def __repr__(self) -> str:
+        given = ", ".join(
+            f"{name}={safe_repr(value)}" for name, value in self.options.given.items()
+        )
+        return f"retry({given})"
 
 
 MARK: Final = "__backoff_ticker_retry__"
@@ -324,7 +346,7 @@ def _function(function: Operation, name: str, options: Options) -> Any:
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        # call() inlined: one more call would double the cost of the decorator.
+        # As call() of _drivers.py, inlined: one more call would double the cost of the decorator.
         if settings.in_use:
             return drive_from_start(options, name, function, args, kwargs)
         try:
@@ -348,7 +370,7 @@ def _measured_function(function: Operation, name: str, options: Options) -> Any:
 
     @wraps(function)
     def measured(*args: Any, **kwargs: Any) -> Any:
-        # call() inlined once more, with what each call costs if there are limits or a budget.
+        # Inlined once more, with what each call costs if there are limits or a budget.
         if settings.in_use:
             return drive_from_start(options, name, function, args, kwargs)
         began = options.start_of_limits() if limits_time else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MethodType
 
 from .._validation import safe_repr
-from ._decorator import MARK, checked_options, decorated
+from ._decorator import MARK, DecoratorWithOptions, checked_options, decorated
 from ._signatures import shows
 
 TYPE_CHECKING = False
@@ -46,7 +46,8 @@ def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
     """Return a function that ``retry`` has decorated, decorated again with other options.
 
     The function inside is the same; options that are not named here are kept. What is given stays
-    as it is. Of a bound method the result is bound to the same object.
+    as it is. Of a bound method the result is bound to the same object; of a decorator, such as
+    ``retry(policy)``, it is one with other options.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, retry, retry_with
@@ -65,7 +66,7 @@ def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
 
     Args:
         function: What ``retry`` has returned: a function, method, bound method, coroutine function,
-            generator function, static method or class method.
+            generator function, static method or class method, or a decorator that makes them.
         backoff: The policy; None: that of ``function``.
         **changes: Options of ``retry``. None removes an option, where that means that it is absent.
 
@@ -78,11 +79,15 @@ def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
         return type(given)(retry_with(given.__func__, backoff, **changes))
     if isinstance(given, MethodType):
         return MethodType(retry_with(given.__func__, backoff, **changes), given.__self__)
-    decoration = _decoration_of("retry_with()", given)
-    options = {**decoration.given, **changes}
+    is_decorator = isinstance(given, DecoratorWithOptions)
+    decoration = None if is_decorator else _decoration_of("retry_with()", given)
+    options = {**(given.options if decoration is None else decoration).given, **changes}
     policy = options.pop("backoff", None) if backoff is None else backoff
     options.pop("backoff", None)
-    return decorated(decoration.function, checked_options("retry_with()", policy, options))
+    checked = checked_options("retry_with()", policy, options)
+    if decoration is None:
+        return DecoratorWithOptions(checked)
+    return decorated(decoration.function, checked)
 
 
 def retry_options(function: Callable[..., object], /) -> dict[str, Any]:
@@ -101,7 +106,8 @@ def retry_options(function: Callable[..., object], /) -> dict[str, Any]:
     Thread safety: any thread.
 
     Args:
-        function: What ``retry`` or ``retry_with()`` has returned, bound or not.
+        function: What ``retry`` or ``retry_with()`` has returned: a function, bound or not, or a
+            decorator.
 
     Raises:
         TypeError: It is something else.
@@ -109,6 +115,8 @@ def retry_options(function: Callable[..., object], /) -> dict[str, Any]:
     given: Any = function
     if isinstance(given, (staticmethod, classmethod, MethodType)):
         given = given.__func__
+    if isinstance(given, DecoratorWithOptions):
+        return dict(given.options.given)
     return dict(_decoration_of("retry_options()", given).given)
 
 

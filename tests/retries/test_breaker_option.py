@@ -19,6 +19,7 @@ from backoff_ticker import (
     RetryBudget,
     StopBackOff,
     StopReason,
+    ZeroBackOff,
     attempts,
     hedge_call,
     retry_call,
@@ -29,6 +30,7 @@ from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, SYNC, in_loop
 from tests.retries.hedges import InTurn, takes
 from tests.retries.made_policies import at
 from tests.retries.scripts import START, Recorded, Script, Takes, now
+from tests.tickers.made_policies import Scripted
 
 OPEN, CLOSED, HALF_OPEN = CircuitState.OPEN, CircuitState.CLOSED, CircuitState.HALF_OPEN
 
@@ -61,6 +63,26 @@ def test_while_the_circuit_is_open_no_call_is_made(face: Any) -> None:
     ((_, error, delay),) = notified.calls
     assert isinstance(error, CircuitOpen)
     assert delay == error.seconds == 30
+
+
+@BOTH
+def test_an_open_circuit_has_the_last_error_as_its_cause(face: Any) -> None:
+    last = OSError("last")
+    for attempts_made in (2, 3):
+        breaker = breaking(30, 1)
+        with pytest.raises(CircuitOpen) as caught:
+            face.run(
+                Script(last),
+                ConstantBackOff(1),
+                breaker=breaker,
+                max_attempts=attempts_made,
+                notify=lambda *_, breaker=breaker: breaker.open(),
+                on=lambda error: 0,
+            )
+        assert caught.value.__cause__ is last
+    with pytest.raises(CircuitOpen) as caught:
+        face.run(Script(7), breaker=opened(30), max_attempts=1)
+    assert caught.value.__cause__ is None
 
 
 def test_the_wait_is_that_of_the_policy_if_it_is_longer(face: Any) -> None:
@@ -121,6 +143,24 @@ def test_while_all_probes_are_out_the_policy_says_when_to_ask_again(face: Any) -
 
 
 @BOTH
+def test_while_the_policy_is_asked_how_long_it_stays_open_a_run_goes_on(face: Any) -> None:
+    gave_up, script = Recorded(), Script(7)
+
+    def meanwhile() -> float:  # as another thread would in this moment
+        with pytest.raises(CircuitOpen):
+            face.run(
+                script, ConstantBackOff(1), breaker=breaker, max_attempts=3, on_give_up=gave_up
+            )
+        return 30.0
+
+    breaker = CircuitBreaker(Scripted(meanwhile), failures=1)
+    breaker.record(breaker.allow(), OSError())
+    assert (gave_up.last.reason, gave_up.last.attempts) == (StopReason.MAX_ATTEMPTS, 3)
+    assert face.run(script, ConstantBackOff(1), breaker=breaker) == 7
+    assert script.times == [30]
+
+
+@BOTH
 def test_it_is_retried_whatever_on_says(face: Any) -> None:
     for on in (KeyError, {KeyError: True}, lambda error: False):
         script = Script(7)
@@ -145,6 +185,21 @@ def test_an_open_circuit_of_another_is_not_tried_again_too_early(face: Any) -> N
         face.run(Script(guarded), ConstantBackOff(1))
     with pytest.raises(CircuitOpen):
         face.run(Script(guarded), ConstantBackOff(1), on=OSError)
+
+
+@BOTH
+def test_an_open_circuit_of_another_is_waited_for_even_if_the_policy_never_waits(
+    face: Any,
+) -> None:
+    other = breaking(30, 1)
+
+    def call() -> Any:
+        with other:
+            return script()
+
+    script, outer = Script(OSError, 7), Script(call, call, call)
+    assert face.run(outer, ZeroBackOff(), max_attempts=3) == 7
+    assert outer.times == [0, 0, 30]
 
 
 @BOTH
@@ -345,6 +400,12 @@ def test_an_attempt_of_a_hedge_that_the_circuit_refuses_costs_nothing(
     operation = InTurn(takes(25, 7))
     assert hedge(operation, ConstantBackOff(10), breaker=breaker, budget=budget) == 7
     assert (operation.times, budget.tokens) == ([0], 10)
+
+
+def test_what_a_refused_attempt_of_a_hedge_costs_is_there_for_the_next(hedge: Any) -> None:
+    budget, operation = RetryBudget(1), InTurn(takes(0, OSError()), takes(0, 7))
+    assert hedge(operation, ConstantBackOff(10), breaker=breaking(30, 1), budget=budget) == 7
+    assert operation.times == [0, 30]
 
 
 def test_a_hedge_in_a_thread_that_ends_as_told_says_nothing_about_the_service(clock: Any) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import gc
 import threading
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -267,6 +267,42 @@ def test_stacks_in_two_threads_are_told_apart(now: SetClock) -> None:
     assert breaker.state is CLOSED
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_stacks_in_two_coroutines_are_told_apart(now: SetClock, *, is_async: bool) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
+
+    async def call(entered: asyncio.Event, leave: asyncio.Event) -> None:
+        if is_async:
+            async with AsyncExitStack() as stack:
+                await stack.enter_async_context(breaker)
+                entered.set()
+                await leave.wait()
+        else:
+            with ExitStack() as stack:
+                stack.enter_context(breaker)
+                entered.set()
+                await leave.wait()
+
+    async def main() -> None:
+        leave_early, leave_probe, entered = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        early = asyncio.create_task(call(entered, leave_early))
+        await entered.wait()
+        fail(breaker)
+        now.advance(10)
+        entered.clear()
+        probe = asyncio.create_task(call(entered, leave_probe))
+        await entered.wait()
+        leave_early.set()
+        await early
+        assert breaker.state is HALF_OPEN, "the early call is not the probe"
+        leave_probe.set()
+        await probe
+        assert breaker.state is CLOSED
+        assert breaker._blocks == {}
+
+    in_loop(main())
+
+
 def test_a_block_that_was_not_entered_cannot_be_left(now: SetClock) -> None:
     breaker = CircuitBreaker(clock=now)
     with pytest.raises(RuntimeError) as caught:
@@ -286,7 +322,7 @@ def test_many_failures_at_once_open_it_once(now: SetClock) -> None:
     tickets = [breaker.allow() for _ in range(8)]
     first = [in_thread(breaker.record, ticket, OSError()) for ticket in tickets[:3]]
     policy.entered.wait()
-    assert (breaker.state, breaker.remaining(), refused(breaker).seconds) == (OPEN, None, None)
+    assert (breaker.state, breaker.remaining(), refused(breaker).seconds) == (OPEN, None, 0.0)
     for ticket in tickets[3:]:
         in_thread(breaker.record, ticket, OSError()).result(PATIENCE)
     assert changes == []
@@ -324,7 +360,7 @@ def test_a_policy_that_uses_its_breaker_does_no_harm(now: SetClock) -> None:
 
     breaker = CircuitBreaker(Scripted(answer), failures=1, clock=now)
     fail(breaker)
-    assert seen == [None]
+    assert seen == [0.0], "not None, which means until a reset"
     assert breaker.remaining() == 10
 
 

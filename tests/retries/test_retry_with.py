@@ -228,3 +228,25 @@ def test_a_decorated_function_is_freed_without_the_collector() -> None:
         assert freed() is None
     finally:
         gc.enable()
+
+
+def test_a_decorator_can_be_kept_changed_and_read(clock: Any) -> None:
+    default = retry(ConstantBackOff(1), on=OSError, max_attempts=2)
+    patient = retry_with(default, max_attempts=3)
+    slow = ConstantBackOff(10)
+    slower = retry_with(patient, slow)
+    for decorator, times in [(default, [0, 1]), (patient, [0, 1, 2]), (slower, [0, 10, 20])]:
+        script = Script(OSError)
+        with pytest.raises(OSError):
+            decorator(script)()
+        assert [at - script.times[0] for at in script.times] == times
+    assert retry_options(slower) == {
+        "backoff": slow,
+        "on": OSError,
+        "max_attempts": 3,
+    }
+    assert repr(retry(ConstantBackOff(1), max_attempts=2)) == (
+        "retry(backoff=ConstantBackOff(1.0), max_attempts=2)"
+    )
+    with pytest.raises(ValueError, match=r"max_attempts must be"):
+        retry_with(default, max_attempts=0)

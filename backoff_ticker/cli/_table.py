@@ -1,0 +1,116 @@
+"""Rows of figures: as a table with a bar chart, as CSV, as JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
+
+    Row = tuple[Any, ...]
+    """A named tuple."""
+
+    Chart = Callable[[int, tuple[str, str, str]], tuple[list[Text], str]]
+    """Returns a bar for each row, of at most so many columns, and the legend, or ``""``."""
+
+_NARROWEST, _WIDEST = 10, 32
+"""The least width of the bar chart, in columns; with less room it is left out."""
+
+_SHORTENED = 16
+"""Words are never shortened to less than that."""
+
+_GAP = 2
+_BLOCKS = ("\u2588", "\u2591", "\u2503")
+_ASCII = ("=", "-", "|")
+"""What bars are made of: filled, not filled, a mark."""
+
+
+def as_json(key: str, rows: Iterable[Any], **about: object) -> str:
+    """Return an object with what is said ``about`` the rows, and with the rows as ``key``."""
+    return json.dumps({**about, key: [row._asdict() for row in rows]}) + "\n"
+
+
+def as_csv(fields: Sequence[str], rows: Iterable[Row]) -> str:
+    """Return a header line and a line for each row."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(fields)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def show_table(make: Callable[[Console], str]) -> None:
+    """Print a table that is made for the console."""
+    console = Console(highlight=False, markup=False, emoji=False)
+    click.echo(make(console), nl=False, color=True)  # rich has decided about colours
+
+
+def as_table(  # noqa: PLR0913 - what a table has
+    columns: Mapping[str, Sequence[str]],
+    console: Console,
+    *,
+    dispensable: Sequence[str],
+    chart: Chart | None,
+    words: Sequence[str] = (),
+    notes: Sequence[str] = (),
+) -> str:
+    """Return a table with a bar chart, as wide as ``console`` is.
+
+    No number is ever cut: on a narrow terminal the chart shrinks, then is left out, then words
+    are shortened, then columns are left out. What is no terminal gets all of it.
+
+    Args:
+        columns: The cells by title.
+        console: Where the table will be shown.
+        dispensable: Columns that are left out on a narrow terminal, the first one first.
+        chart: Draws the bars; None: there are none.
+        words: Columns of words, which begin at the left.
+        notes: Lines below the table.
+    """
+    columns = dict(columns)
+    count = len(columns)
+    widths = {title: max(map(len, (title, *cells))) for title, cells in columns.items()}
+
+    def left() -> int:
+        return console.width - sum(widths.values()) - _GAP * (len(widths) - 1)
+
+    if console.is_terminal:
+        for title in words:
+            widths[title] = max(min(widths[title], _SHORTENED), widths[title] + min(left(), 0))
+        for title in dispensable:
+            if left() < 0:
+                del columns[title], widths[title]
+    bars: Iterable[Text] = repeat(Text())
+    legend = ""
+    room = min(_WIDEST, left() - _GAP) if console.is_terminal else _WIDEST
+    if chart is not None and len(columns) == count and room >= _NARROWEST:
+        bars, legend = chart(room, _ASCII if console.options.ascii_only else _BLOCKS)
+
+    def line(cells: Iterable[str], bar: Text, style: str = "") -> Text:
+        fields = [
+            _shortened(cell, width).ljust(width) if title in words else cell.rjust(width)
+            for cell, (title, width) in zip(cells, widths.items(), strict=True)
+        ]
+        text = Text((" " * _GAP).join(fields), style)
+        return text.append(" " * _GAP).append(bar) if bar else text
+
+    with console.capture() as captured:
+        console.print(line(columns, Text(), "bold"), soft_wrap=True)
+        for bar, *cells in zip(bars, *columns.values(), strict=False):
+            console.print(line(cells, bar), soft_wrap=True)
+        for note in (*notes, *filter(None, [legend])):
+            console.print(note, soft_wrap=True)
+    return captured.get()
+
+
+def _shortened(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 2]}.."

@@ -1,0 +1,153 @@
+"""How Sphinx builds the documentation: ``sphinx-build -W -n docs site``. Needs no network."""
+
+import re
+from pathlib import Path
+
+from sphinx.application import Sphinx
+from sphinx.pycode import ModuleAnalyzer
+
+import backoff_ticker
+
+project = "backoff_ticker"
+author = "The backoff_ticker developers"
+copyright = author  # noqa: A001 - Sphinx's name for it
+release = version = backoff_ticker.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+root_doc = "index"
+
+html_theme = "furo"
+html_title = f"backoff_ticker {release}"
+html_copy_source = False
+html_show_sphinx = False
+pygments_style = "friendly"
+
+# Markdown, with links to headings as GitHub makes them
+
+myst_heading_anchors = 3
+
+# Reference pages
+
+add_module_names = False
+toc_object_entries_show_parents = "hide"
+python_display_short_literal_types = True
+maximum_signature_line_length = 88
+autodoc_member_order = "bysource"
+autodoc_default_options = {
+    "members": True,
+    # Where what a class inherits is no longer ours to describe.
+    "inherited-members": "BaseException, Enum, Generic, OSError, Protocol, dict, str, tuple",
+}
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+napoleon_use_rtype = False
+napoleon_custom_sections = [("The decorated function raises", "params_style")]
+
+# What signatures name and no page describes. Nothing refers to Python's own documentation, as its
+# inventory would have to be fetched.
+nitpick_ignore_regex = [
+    (
+        "py:class",
+        r"(asyncio\..*)?AbstractEventLoop|AbstractContextManager|Executor|Logger|Random|timedelta",
+    ),
+    ("py:class", r"floating-point number|janus\.Queue"),
+    # Type variables, and aliases of types: the parameters' descriptions say what these are.
+    ("py:class", r"Args|F|P|P\.args|P\.kwargs|T|backoff_ticker\..*\.T"),
+    ("py:class", r"AlgorithmOptions|AsyncOptions|Bounds|Decorator|JitterKind|NoFallback|Policy"),
+    ("py:class", r"(Async)?(Hooks?|Notify|ResultCheck|RetryOn)|Seconds"),
+    # Classes that users get and never name.
+    ("py:class", r"backoff_ticker\..*\.(SystemParker|VirtualParker|_NoWait)"),
+]
+
+# Pages that stand in the root of the repository
+
+ROOT = Path(__file__).parents[1]
+FROM_ROOT = {
+    "changelog": "CHANGELOG",
+    "code_of_conduct": "CODE_OF_CONDUCT",
+    "contributing": "CONTRIBUTING",
+    "security": "SECURITY",
+}
+
+
+def show_page_of_root(_app: Sphinx, page: str, source: list[str]) -> None:
+    """Read these pages where they are, and let links to them lead to the site's own pages."""
+    if page in FROM_ROOT:
+        source[0] = (ROOT / f"{FROM_ROOT[page]}.md").read_text("utf-8").replace("](docs/", "](")
+    for name, file in FROM_ROOT.items():
+        source[0] = re.sub(rf"\]\((\.\./)*{file}\.md", f"](/{name}.md", source[0])
+
+
+# Docstrings
+
+# A line such as "Thread safety: ..." of a docstring begins a paragraph of its own.
+LABEL = re.compile(
+    r"(If cancelled|If cancelled or interrupted|If interrupted|Source|Thread safety|Wakes when"
+    r"|What counts): "
+)
+
+
+def split_labels(
+    _app: Sphinx, what: str, _name: str, _value: object, _options: object, lines: list[str]
+) -> None:
+    """Make the labels of a docstring bold, each in a paragraph of its own."""
+    if what in {"attribute", "property"}:
+        # Napoleon would take what stands before a colon for a type, unless the line ends there.
+        first, colon, rest = lines[0].partition(": ")
+        lines[:1] = [first + colon.strip(), rest] if colon else [first]
+    for number in reversed(range(len(lines))):
+        if LABEL.match(lines[number]):
+            lines[number] = LABEL.sub(r"**\1:** ", lines[number], count=1)
+            lines.insert(number, "")
+
+
+def shorten_signature(
+    _app: Sphinx,
+    what: str,
+    _name: str,
+    value: type,
+    _options: object,
+    signature: str | None,
+    returned: str | None,
+) -> tuple[str | None, str | None]:
+    """Leave out the parameters of classes that users do not call."""
+    if what == "class" and signature and "Args:" not in (value.__doc__ or ""):
+        return "", None
+    return signature and signature.replace("<class 'Exception'>", "Exception"), returned
+
+
+def skip_field(
+    _app: Sphinx, _what: str, _name: str, value: object, _skip: object, _options: object
+) -> bool | None:
+    """Leave out the fields of named tuples: the docstring of the class describes them."""
+    return (value.__doc__ or "").startswith("Alias for field number") or None
+
+
+def name_public_bases(
+    _app: Sphinx, _name: str, _value: object, _options: object, bases: list[type | str]
+) -> None:
+    """Name the bases of an error as they are imported."""
+    for number, base in enumerate(bases):
+        module, _, _ = base.__module__.rpartition("._")
+        if module:
+            bases[number] = f":exc:`~{module}.{base.__name__}`"
+
+
+def analyze_without_overloads(self: ModuleAnalyzer) -> None:
+    """Let ``retry`` have one signature: its overloads differ for type checkers only."""
+    analyze(self)
+    self.overloads = {}
+
+
+analyze = ModuleAnalyzer.analyze
+ModuleAnalyzer.analyze = analyze_without_overloads
+
+
+def setup(app: Sphinx) -> None:
+    """Connect what is above."""
+    app.connect("source-read", show_page_of_root)
+    app.connect("autodoc-process-docstring", split_labels, priority=400)  # before napoleon
+    app.connect("autodoc-process-bases", name_public_bases)
+    app.connect("autodoc-skip-member", skip_field)
+    app.connect("autodoc-process-signature", shorten_signature)
