@@ -51,7 +51,7 @@ nitpick_ignore_regex = [
         "py:class",
         r"(asyncio\..*)?AbstractEventLoop|AbstractContextManager|Executor|Logger|Random|timedelta",
     ),
-    ("py:class", r"floating-point number|janus\.Queue"),
+    ("py:class", r"floating[ -]point number|janus\.Queue"),
     # Type variables, and aliases of types: the parameters' descriptions say what these are.
     ("py:class", r"Args|F|P|P\.args|P\.kwargs|T|backoff_ticker\..*\.T"),
     ("py:class", r"AlgorithmOptions|AsyncOptions|Bounds|Decorator|JitterKind|NoFallback|Policy"),
@@ -63,7 +63,12 @@ nitpick_ignore_regex = [
 # Pages that stand in the root of the repository
 
 ROOT = Path(__file__).parents[1]
-FROM_ROOT = {"changelog": "CHANGELOG", "contributing": "CONTRIBUTING", "security": "SECURITY"}
+FROM_ROOT = {
+    "changelog": "CHANGELOG",
+    "code_of_conduct": "CODE_OF_CONDUCT",
+    "contributing": "CONTRIBUTING",
+    "security": "SECURITY",
+}
 
 
 def show_page_of_root(_app: Sphinx, page: str, source: list[str]) -> None:

@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
+import zipfile
+from importlib.metadata import PathDistribution, distribution
 from pathlib import Path
+
+import pytest
 
 import backoff_ticker
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(backoff_ticker.__file__).parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+ADDRESS = PROJECT["project"]["urls"]["Source"]
+
+
+@pytest.fixture(scope="module")
+def metadata(tmp_path_factory):
+    """What the package index shows: of the installed wheel, or of one built from the checkout."""
+    if PACKAGE.parent != ROOT:
+        return distribution("backoff-ticker").metadata
+    pytest.importorskip("hatch_fancy_pypi_readme")
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    recorded = f"backoff_ticker-{backoff_ticker.__version__}.dist-info/"
+    return PathDistribution(zipfile.Path(wheel, recorded)).metadata
+
+
+@pytest.fixture
+def description(metadata):
+    return metadata.get_payload()
 
 
 def test_python_3_11_and_later():
@@ -28,7 +54,7 @@ def test_janus_is_the_single_dependency_at_run_time():
 
 
 def test_the_version_stands_once_in_the_package():
-    assert PROJECT["project"]["dynamic"] == ["version"]
+    assert "version" in PROJECT["project"]["dynamic"]
     assert PROJECT["tool"]["hatch"]["version"] == {"path": "backoff_ticker/__init__.py"}
     assert re.fullmatch(r"\d+\.\d+\.\d+", backoff_ticker.__version__)
 
@@ -41,9 +67,62 @@ def test_the_name_and_the_licence():
 
 
 def test_the_tests_need_what_they_use():
-    requirements = PROJECT["project"]["optional-dependencies"]["test"]
+    requirements = PROJECT["dependency-groups"]["test"]
     needed = {requirement.partition(">")[0] for requirement in requirements}
     assert {"pytest", "pytest-timeout", "hypothesis"} <= needed
+
+
+def test_the_tools_of_contributors_are_no_extras():
+    assert not {"dev", "docs", "lint", "test"} & set(PROJECT["project"]["optional-dependencies"])
+    groups = set(PROJECT["dependency-groups"]) - {"dev"}
+    dev = PROJECT["dependency-groups"]["dev"]
+    assert {each["include-group"] for each in dev} == groups
+
+
+def test_the_public_address_stands_in_the_project_file_only():
+    assert all(url.startswith(ADDRESS) for url in PROJECT["project"]["urls"].values())
+    files = [ROOT.glob("*.md"), PACKAGE.rglob("*.py"), (ROOT / "examples").glob("*.py")]
+    files += [(ROOT / folder).rglob("*.[my][dm]*") for folder in ("docs", ".github")]
+    elsewhere = [
+        path.name
+        for paths in files
+        for path in paths
+        if ADDRESS.removeprefix("https://") in path.read_text("utf-8")
+    ]
+    assert elsewhere == []
+
+
+def test_the_description_links_to_the_files_of_the_release(description):
+    links = re.findall(r"\]\(([^)]+)\)", description)
+    assert [link for link in links if not link.startswith("https://")] == []
+    of_ours = [link for link in links if link.startswith(ADDRESS)]
+    assert len(of_ours) > 10
+    release = f"{ADDRESS}/(blob|raw)/v{re.escape(backoff_ticker.__version__)}/"
+    assert [link for link in of_ours if not re.match(release, link)] == []
+
+
+def test_the_description_is_the_readme_but_for_the_links(description):
+    relative = re.sub(rf"{ADDRESS}/(blob|raw)/v{backoff_ticker.__version__}/", "", description)
+    assert relative.strip() == (ROOT / "README.md").read_text("utf-8").strip()
+
+
+def test_no_link_of_the_rendered_description_is_relative(description):
+    """Nor is one to a heading that is not there."""
+    pytest.importorskip("readme_renderer")
+    from readme_renderer import markdown
+
+    rendered = markdown.render(description).replace("user-content-", "")
+    links = re.findall(r"""(?:href|src)=["']([^"']*)""", rendered)
+    assert len(links) > 10
+    here = [f"#{heading}" for heading in re.findall(r"""\bid=["']([^"']*)""", rendered)]
+    assert [link for link in links if not link.startswith("https://") and link not in here] == []
+
+
+def test_the_metadata_names_authors_and_addresses(metadata):
+    assert metadata["Author"] == "The backoff_ticker developers"
+    labels = {url.partition(",")[0] for url in metadata.get_all("Project-URL")}
+    assert {"Source", "Documentation", "Changelog", "Issues"} <= labels
+    assert metadata["Description-Content-Type"] == "text/markdown"
 
 
 def test_the_whole_package_is_in_the_wheel_and_the_marker_for_type_checkers_too():
@@ -66,7 +145,9 @@ def test_nothing_but_modules_and_the_marker_is_in_the_package():
 
 def test_a_packager_finds_the_rest_in_the_sdist():
     included = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
-    assert {"/tests", "/docs", "/examples", "/CHANGELOG.md", "/SECURITY.md"} <= set(included)
+    assert {"/tests", "/docs", "/examples"} <= set(included)
+    pages = {f"/{path.name}" for path in ROOT.glob("*.md")} - {"/README.md"}
+    assert pages <= set(included)
 
 
 def test_the_changelog_knows_what_is_not_released_yet():
@@ -80,8 +161,9 @@ def test_each_tool_is_pinned_for_ci():
         for line in (ROOT / ".ci" / "constraints.txt").read_text().splitlines()
         if "==" in line
     }
-    wanted = list(PROJECT["project"]["dependencies"])
-    for extra in PROJECT["project"]["optional-dependencies"].values():
-        wanted += extra
+    wanted = PROJECT["project"]["dependencies"] + PROJECT["build-system"]["requires"]
+    groups = PROJECT["project"]["optional-dependencies"] | PROJECT["dependency-groups"]
+    for group in groups.values():
+        wanted += [each for each in group if isinstance(each, str)]
     names = {re.match(r"[\w-]+", requirement)[0] for requirement in wanted}
     assert names - pinned == {"backoff-ticker"}

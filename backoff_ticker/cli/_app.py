@@ -9,6 +9,7 @@ from ._delays_command import delays_group
 from ._feedback import feedback_group
 from ._retry_after import retry_after_command
 from ._run_options import run_command
+from ._simulate import simulate_group
 
 
 def app() -> click.Group:
@@ -24,7 +25,13 @@ def app() -> click.Group:
         subcommand_metavar="COMMAND [OPTIONS]...",
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    for command in (delays_group(), feedback_group(), retry_after_command(), run_command()):
+    for command in (
+        delays_group(),
+        feedback_group(),
+        retry_after_command(),
+        run_command(),
+        simulate_group(),
+    ):
         group.add_command(command)
     version = click.Option(
         ["--version"],

@@ -122,6 +122,33 @@ class ExitCodes(ParamType):
         return codes
 
 
+class Counts(ParamType):
+    """Whole numbers >= 1, separated by commas.
+
+    Args:
+        most: The largest that is accepted.
+    """
+
+    name = "counts"
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+
+    def convert(self, value: Any, param: Param, ctx: Context) -> tuple[int, ...]:  # noqa: ANN401 - click's
+        """Return the numbers."""
+        if isinstance(value, tuple):
+            return value
+        words = [word.strip() for word in value.split(",")]
+        counts = tuple(int(word) if re.fullmatch("[0-9]{1,9}", word) else 0 for word in words)
+        if not all(0 < count <= self._most for count in counts):
+            self.fail(
+                f"{value!r} is not a list of numbers from 1 to {self._most}, as in 10,100",
+                param,
+                ctx,
+            )
+        return counts
+
+
 class Regex(ParamType):
     """A Python regular expression."""
 

@@ -1,4 +1,4 @@
-"""``--plot FILE``: the delays as a diagram; needs the extra ``plot``."""
+"""``--plot FILE``: delays, or the result of a simulation, as a diagram; needs extra ``plot``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from matplotlib.figure import Figure
 
@@ -130,4 +130,38 @@ def figure_of(title: str, delays: Sequence[Delay]) -> Figure:
     for axis in (above.xaxis, below.yaxis):
         axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     figure.legend(loc="outside lower center", ncols=2)  # where it covers nothing
+    return figure
+
+
+def figure_of_lines(
+    title: str,
+    x: str,
+    panels: Mapping[str, Mapping[str, tuple[Sequence[float], Sequence[float]]]],
+    grey: tuple[float, float] | None = None,
+) -> Figure:
+    """Return a diagram of lines, in panels one below the other.
+
+    Args:
+        title: The first line is a name, the others are in smaller letters.
+        x: What the abscissa shows.
+        panels: By what the ordinate shows, the points of each line by its label.
+        grey: What part of the abscissa is grey.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.0, 8.0), layout="constrained")
+    all_axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
+    name, _, parameters = title.partition("\n")
+    figure.suptitle(name, fontsize="x-large")
+    all_axes[0].set_title(parameters, fontsize="small")
+    for axes, (y, lines) in zip(all_axes, panels.items(), strict=True):
+        for label, points in lines.items():
+            axes.plot(*points, marker="o" if grey is None else "", label=label)
+        axes.set(xlabel=x, ylabel=y)
+        axes.set_xlim(left=0.0)
+        axes.set_ylim(bottom=0.0)
+        axes.grid(alpha=0.3)
+        if grey is not None:
+            axes.axvspan(*grey, color="0.9", zorder=0)
+    figure.legend(*all_axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure

@@ -171,7 +171,10 @@ def summary_of(policy: NamedPolicy, values: Mapping[str, object]) -> str:
 
 
 def build_policy(
-    policy: NamedPolicy, values: Mapping[str, object], clock: TimeSource | None = None
+    policy: NamedPolicy,
+    values: Mapping[str, object],
+    clock: TimeSource | None = None,
+    rng: random.Random | None = None,
 ) -> BackOff:
     """Return the policy that the options of the current command describe.
 
@@ -180,6 +183,7 @@ def build_policy(
         values: The values of options, by parameter, among them ``seed``; those that were not
             given on the command line do not count.
         clock: For policies that measure time.
+        rng: What they draw from, unless there is a ``seed``.
 
     Raises:
         click.UsageError: An option is missing, belongs to another policy, or is refused.
@@ -200,7 +204,7 @@ def build_policy(
     if missing:
         flags = " and ".join(map(_flag, missing))
         raise click.UsageError(f"{policy.name} needs {flags}, as in:{sample_options(policy)}")
-    offered: dict[str, Any] = {"clock": clock, "rng": None}
+    offered: dict[str, Any] = {"clock": clock, "rng": rng}
     if seed is not None:
         offered["rng"] = random.Random(seed)  # type: ignore[arg-type]  # noqa: S311 - no secret
     try:

@@ -1,4 +1,4 @@
-"""What ``run`` writes to stderr: a line for each event, and a countdown on a terminal."""
+"""What goes to stderr: a line for each event of ``run``; on a terminal a countdown, or a bar."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ..retries import Outcome
 
 _ERASE_LINE = "\r\x1b[2K"
+_ALL = 100
+_WIDTH = 40
+"""Columns of a bar."""
 
 
 class CommandFailed(Exception):
@@ -47,11 +50,8 @@ class Progress:
         self._token = token
         self._of = "" if max_attempts is None else f" of {max_attempts}"
         self._quiet = quiet
-        is_dumb = os.environ.get("TERM") == "dumb"
-        self._counts_down = (
-            not quiet and sys.stderr is not None and sys.stderr.isatty() and not is_dumb
-        )
-        self._color = False if is_dumb or os.environ.get("NO_COLOR") else None
+        self._counts_down = not quiet and has_progress()
+        self._color = False if is_dumb() or os.environ.get("NO_COLOR") else None
         """As click takes it; None: where there is a terminal."""
         self._countdown: asyncio.Task[None] | None = None
         self._reported: BaseException | None = None
@@ -117,6 +117,38 @@ class Progress:
     def _write(self, text: str, *, color: bool | None, nl: bool = True) -> None:
         if not self._quiet:
             say(text, color=color, nl=nl)
+
+
+class ShareDone:
+    """A bar on stderr, if that is a terminal, for work that takes a while.
+
+    It is called with the share that is done, 0 to 1.
+    """
+
+    def __init__(self) -> None:
+        self._percent = -1 if has_progress() else _ALL
+
+    def __call__(self, share: float) -> None:
+        percent = int(share * _ALL)
+        if percent > self._percent:
+            self._percent = percent
+            filled = "#" * (percent * _WIDTH // _ALL)
+            say(f"\r[{filled:<{_WIDTH}}] {percent} %", color=True, nl=False)
+
+    def end(self) -> None:
+        """Remove the bar."""
+        if has_progress():
+            say(_ERASE_LINE, color=True, nl=False)
+
+
+def is_dumb() -> bool:
+    """Whether the terminal cannot go back in a line."""
+    return os.environ.get("TERM") == "dumb"
+
+
+def has_progress() -> bool:
+    """Whether stderr is a terminal on which a line can be written again."""
+    return sys.stderr is not None and sys.stderr.isatty() and not is_dumb()
 
 
 def say(text: str, *, color: bool | None = None, nl: bool = True) -> None:

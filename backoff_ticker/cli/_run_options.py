@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import os
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
 from ..policies import POLICIES
-from ._commands import PolicyCommand, PolicyOption, did_you_mean
+from ._commands import PolicyCommand, PolicyOption
 from ._param_types import NONE, ExitCodes, OrNone, Regex, Seconds
+from ._policy_argument import PolicyName
 from ._policy_options import build_policy, policy_options, seed_option
-from ._policy_texts import SUMMARIES
 
 if TYPE_CHECKING:
     import re
 
     from ..policies import NamedPolicy
-
-    Choice = click.Choice[str]  # earlier versions of click have no type argument
-else:
-    Choice = click.Choice
 
 _DEFAULT = "exponential"
 _OWN = ("max_attempts",)
@@ -148,28 +144,6 @@ def _run(  # noqa: PLR0913 - the options of the command
     context.exit(run(command, backoff, limits, keep_stdin=keep_stdin, quiet=quiet))
 
 
-class _PolicyName(Choice):
-    """The name of a policy."""
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Complete a name, and say what the policy does."""
-        items = super().shell_complete(ctx, param, incomplete)
-        return [CompletionItem(item.value, help=SUMMARIES[item.value]) for item in items]
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ANN401 - click's
-        """Return the name."""
-        if value not in POLICIES:
-            self.fail(
-                f"there is no policy {value!r}.{did_you_mean(value, SUMMARIES)} 'backoff-ticker "
-                "delays --help' lists all.",
-                param,
-                ctx,
-            )
-        return str(value)
-
-
 def _none(_context: click.Context, _option: click.Parameter, value: object) -> object:
     return None if value == NONE else value
 
@@ -192,7 +166,7 @@ def run_command() -> click.Command:
             ),
             click.Option(
                 ["--policy"],
-                type=_PolicyName([*POLICIES]),
+                type=PolicyName(),
                 default=_DEFAULT,
                 show_default=True,
                 is_eager=True,

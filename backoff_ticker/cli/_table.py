@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _NARROWEST, _WIDEST = 10, 32
 """The least width of the bar chart, in columns; with less room it is left out."""
 
+_SHORTENED = 16
+"""Words are never shortened to less than that."""
+
 _GAP = 2
 _BLOCKS = ("\u2588", "\u2591", "\u2503")
 _ASCII = ("=", "-", "|")
@@ -62,32 +65,39 @@ def as_table(  # noqa: PLR0913 - what a table has
 ) -> str:
     """Return a table with a bar chart, as wide as ``console`` is.
 
-    No cell is ever cut: on a narrow terminal the chart shrinks, then is left out, then columns
-    are. What is no terminal gets all of it.
+    No number is ever cut: on a narrow terminal the chart shrinks, then is left out, then words
+    are shortened, then columns are left out. What is no terminal gets all of it.
 
     Args:
         columns: The cells by title.
         console: Where the table will be shown.
         dispensable: Columns that are left out on a narrow terminal, the first one first.
         chart: Draws the bars; None: there are none.
-        words: Columns that begin at the left.
+        words: Columns of words, which begin at the left.
         notes: Lines below the table.
     """
     columns = dict(columns)
+    count = len(columns)
     widths = {title: max(map(len, (title, *cells))) for title, cells in columns.items()}
-    for title in dispensable:
-        if console.is_terminal and sum(widths.values()) + _GAP * (len(widths) - 1) > console.width:
-            del columns[title], widths[title]
+
+    def left() -> int:
+        return console.width - sum(widths.values()) - _GAP * (len(widths) - 1)
+
+    if console.is_terminal:
+        for title in words:
+            widths[title] = max(min(widths[title], _SHORTENED), widths[title] + min(left(), 0))
+        for title in dispensable:
+            if left() < 0:
+                del columns[title], widths[title]
     bars: Iterable[Text] = repeat(Text())
     legend = ""
-    left = console.width - sum(widths.values()) - _GAP * len(widths)
-    room = min(_WIDEST, left) if console.is_terminal else _WIDEST
-    if chart is not None and dispensable[0] in columns and room >= _NARROWEST:
+    room = min(_WIDEST, left() - _GAP) if console.is_terminal else _WIDEST
+    if chart is not None and len(columns) == count and room >= _NARROWEST:
         bars, legend = chart(room, _ASCII if console.options.ascii_only else _BLOCKS)
 
     def line(cells: Iterable[str], bar: Text, style: str = "") -> Text:
         fields = [
-            cell.ljust(width) if title in words else cell.rjust(width)
+            _shortened(cell, width).ljust(width) if title in words else cell.rjust(width)
             for cell, (title, width) in zip(cells, widths.items(), strict=True)
         ]
         text = Text((" " * _GAP).join(fields), style)
@@ -100,3 +110,7 @@ def as_table(  # noqa: PLR0913 - what a table has
         for note in (*notes, *filter(None, [legend])):
             console.print(note, soft_wrap=True)
     return captured.get()
+
+
+def _shortened(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 2]}.."

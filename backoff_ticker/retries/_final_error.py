@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from .._errors import DeadlineExceeded
+from types import CoroutineType
+
+from .._errors import Cancelled, DeadlineExceeded
 from .._validation import counted, safe_repr
 from ._error_chain import append_cause, set_link
-from ._operation import is_awaitable
+from ._operation import close_unawaited, is_awaitable
 from ._options import NO_FALLBACK
 from ._outcome import StopReason
 from ._run import REFUSED
@@ -31,7 +33,13 @@ def result_of(run: Run) -> Any:
             return run.result
         if not _falls_back(run):
             _raise(final)
-        return _fallback(run, final)
+        result = _fallback(run, final)
+        if result.__class__ is CoroutineType and callable(run.options.fallback):
+            close_unawaited(result)
+            raise TypeError(
+                "fallback returned a coroutine, which only a coroutine can await"
+            ) from final
+        return result
     finally:
         del final  # its traceback refers to this frame: a reference cycle
 
@@ -60,8 +68,14 @@ def _falls_back(run: Run) -> bool:
     return (
         run.options.fallback is not NO_FALLBACK
         and run.reason not in _WITHOUT_FALLBACK
+        and not (run.reason is StopReason.NOT_RETRIED and _says_cancelled(run.error))
         and not run.is_untouched
     )
+
+
+def _says_cancelled(error: object) -> bool:
+    """Whether it says that work was stopped on purpose, if not by a token of the run."""
+    return isinstance(error, Cancelled) and not isinstance(error, DeadlineExceeded)
 
 
 def _fallback(run: Run, final: BaseException) -> Any:
@@ -135,12 +149,18 @@ def _why(run: Run) -> str:  # noqa: PLR0911 - one for each reason
         case StopReason.EXHAUSTED:
             return f"the policy stopped: {safe_repr(run.policy)}"
         case StopReason.CIRCUIT_OPEN:
-            if run.is_waiting:
-                return f"the circuit stays open longer than timeout={options.timeout!r} allows"
-            return "the circuit is open until a reset"
+            return _why_circuit_open(run)
         case StopReason.BUDGET:
             return f"nothing left in {options.budget!r}"
     return f"{run.failed_component} failed"
+
+
+def _why_circuit_open(run: Run) -> str:
+    if not run.is_waiting:
+        return "the circuit is open until a reset"
+    if run.skipping is not None:
+        return "the circuit is open, and no_wait() does not skip its time"
+    return f"the circuit stays open longer than timeout={run.options.timeout!r} allows"
 
 
 def _note(run: Run, why: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._errors import Permanent
+from .._errors import CircuitOpen, Permanent
 from ..channels import Channel, select_async
 from ..waiting import cancelled_error, checkpoint, current_loop
 from ._attempt_context import show_attempt
@@ -258,7 +258,14 @@ class _Tasks:
         breaker = self._run.options.breaker
         if breaker is None:
             return await self._call(number)
-        ticket = breaker.allow()
+        try:
+            ticket = breaker.allow()
+        except CircuitOpen:
+            self._calls += 1  # of what the call gives back at its end: that is done here
+            budget = self._run.options.budget
+            if number > 1 and budget is not None:
+                budget.release()
+            raise
         try:
             result = await self._call(number)
         except BaseException as error:

@@ -35,13 +35,14 @@ class Hedging:
         launch: Starts an attempt, number ``run.attempts``, and does not wait for it.
     """
 
-    __slots__ = ("_due", "_ignores_token", "_launch", "_no_more", "_pending", "run")
+    __slots__ = ("_due", "_ignores_token", "_launch", "_no_more", "_pending", "_too_long", "run")
 
     def __init__(self, run: Run, launch: Callable[[], object]) -> None:
         self.run: Run = run
         self._launch = launch
         self._pending = 0  # attempts that were started and have not been handled
         self._due: float | None = None
+        self._too_long: float | None = None  # a wait that `max_elapsed_time` did not allow
         # The first attempt always runs: a token that is cancelled already must not cut it.
         self._ignores_token = run.token is not None and run.token.cancelled
         self._no_more: StopReason | None = StopReason.CANCELLED if self._ignores_token else None
@@ -68,6 +69,7 @@ class Hedging:
         due = run.clock.monotonic() + delay
         if run.last_start is not None and due > run.last_start:
             self._no_more, self._due = StopReason.MAX_ELAPSED_TIME, None
+            self._too_long = delay
         else:
             self._due = due
 
@@ -107,6 +109,8 @@ class Hedging:
         over = self.limit_reached()
         if over is None and self._due is not None and self.run.clock.monotonic() >= self._due:
             self._start_another()
+            if not self._pending:
+                return self._no_more  # nothing runs that could end
         return over
 
     def after_end(
@@ -206,6 +210,8 @@ class Hedging:
 
     def end(self, reason: StopReason) -> None:
         """Store why the call ended."""
+        if reason is StopReason.MAX_ELAPSED_TIME and self._too_long:
+            self.run.delay, self.run.is_waiting = self._too_long, True
         self.run.end(reason)
         budget = self.run.options.budget
         if reason is StopReason.SUCCEEDED and budget is not None:

@@ -62,16 +62,18 @@ def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable
     log = logger.log
 
     def log_retry(outcome: Outcome) -> None:
-        name, number, error = outcome.name, outcome.attempts, safe_repr(outcome.last_error)
+        name, number, failure = outcome.name, outcome.attempts, outcome.last_error
+        # A limit may cut the first attempt: then there is no error.
+        error = "" if failure is None else f": {safe_repr(failure)}"
         if outcome.delay is not None:
-            message = "%s failed in attempt %d, again in %.3g s: %s"
-            log(level, message, name, number, outcome.delay, error)
+            message = "%s failed in attempt %d, again in %g s%s"
+            log(level, message, name, number, round(outcome.delay, 3), error)
         elif outcome.reason is None:
             log(level, "%s: attempt %d", name, number)
         elif outcome.succeeded:
             log(level, "%s succeeded after %s", name, counted(number, "attempt"))
         else:
             made = counted(number, "attempt")
-            log(level, "%s gave up after %s, %s: %s", name, made, outcome.reason, error)
+            log(level, "%s gave up after %s, %s%s", name, made, outcome.reason, error)
 
     return log_retry

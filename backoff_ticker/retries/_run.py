@@ -288,6 +288,9 @@ class Run:
             if reason is not None:
                 return reason
             circuit_is_open = self.error.__class__ is CircuitOpen and self.lengthen_delay()
+            if circuit_is_open and self.skipping is not None:
+                self.is_waiting = True
+                return StopReason.CIRCUIT_OPEN
             if self.deadline is not None and now + self.delay >= self.deadline:
                 self.is_waiting = True
                 return StopReason.CIRCUIT_OPEN if circuit_is_open else StopReason.DEADLINE
@@ -336,6 +339,8 @@ class Run:
         if isinstance(marker, (Permanent, RetryAfter)):
             self.error = unwrapped(marker)
         elif isinstance(error, Cancelled) and self.is_cancelled():
+            if isinstance(demand, Awaiting):
+                close_unawaited(demand())
             return StopReason.CANCELLED
         elif isinstance(demand, Awaiting):
             self._require_coroutine(demand)
@@ -424,7 +429,7 @@ class Run:
             Exception: The policy failed.
         """
         self.failing_component = "the back-off policy"
-        if chosen is None:
+        if chosen is None or chosen is self.options.backoff:
             self.policy = self.options.backoff
             answer: Any = (self._poll or self._start_policy())()
         else:
@@ -514,12 +519,13 @@ class Run:
         """Make ``delay`` last until the circuit lets calls through, if its error says when.
 
         Returns:
-            Whether it was made longer.
+            Whether it was made longer; also whether the circuit is open at all where waits are
+            skipped: its own clock goes on as it is, so it would be met again and again.
         """
         left = self.error.seconds
-        if left is None or self.delay >= left:
+        if not left or (self.delay >= left and self.skipping is None):
             return False
-        self.delay = left
+        self.delay = max(self.delay, left)
         return True
 
     # The end

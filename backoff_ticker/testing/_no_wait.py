@@ -6,7 +6,7 @@ import inspect
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from .._validation import as_count
+from .._validation import as_count, safe_repr
 from ..retries import active_no_wait
 
 if TYPE_CHECKING:
@@ -23,6 +23,11 @@ class _NoWait:
 
     def __init__(self, max_attempts: int | None) -> None:
         if max_attempts is not None:
+            if callable(max_attempts):
+                raise TypeError(
+                    f"max_attempts must be an int >= 1 or None, not {safe_repr(max_attempts)}: "
+                    "a function is decorated by @no_wait()"
+                )
             as_count("max_attempts", max_attempts, 1, also="None")
         self._max_attempts = max_attempts
         self._keys: list[object] = []
@@ -42,12 +47,14 @@ class _NoWait:
         """Decorate a function, or a coroutine function, whose retries do not wait.
 
         Raises:
-            TypeError: It is a class or a generator function, whose body runs after it has returned.
+            TypeError: It is something else, such as a class, or a generator function, whose body
+                runs after it has returned.
         """
         generates = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
-        if isinstance(function, type) or generates:
+        given: object = function
+        if not callable(given) or isinstance(given, type) or generates:
             raise TypeError(
-                f"no_wait() decorates functions and coroutine functions, not {function!r}"
+                f"no_wait() decorates functions and coroutine functions, not {safe_repr(function)}"
             )
         if inspect.iscoroutinefunction(function):
 
@@ -73,7 +80,8 @@ def no_wait(max_attempts: int | None = None) -> _NoWait:
     waits count as waited: policies are asked for each delay, hooks see the same delays, and
     ``timeout``, deadlines of tokens and limits of elapsed time end a run after as many attempts as
     if it had waited. A coroutine yields to its loop instead of waiting. A ``timer=`` is not
-    started.
+    started. The time for which a circuit breaker is open is not skipped: while it is, the retry
+    raises the ``CircuitOpen`` instead of waiting.
 
     Tickers, and the times of the attempts of a hedge, which run while others wait, are not
     affected: use a ``VirtualClock`` for these. Blocks may be nested.

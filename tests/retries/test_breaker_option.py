@@ -366,6 +366,12 @@ def test_an_attempt_of_a_hedge_that_the_circuit_refuses_costs_nothing(
     assert (operation.times, budget.tokens) == ([0], 10)
 
 
+def test_what_a_refused_attempt_of_a_hedge_costs_is_there_for_the_next(hedge: Any) -> None:
+    budget, operation = RetryBudget(1), InTurn(takes(0, OSError()), takes(0, 7))
+    assert hedge(operation, ConstantBackOff(10), breaker=breaking(30, 1), budget=budget) == 7
+    assert operation.times == [0, 30]
+
+
 def test_a_hedge_in_a_thread_that_ends_as_told_says_nothing_about_the_service(clock: Any) -> None:
     for options in ({}, {"timeout": 23}):
         breaker = breaking(failures=1)

@@ -17,6 +17,7 @@ from backoff_ticker import (
     StopBackOff,
     StopReason,
     attempts,
+    hedge_call,
     retry,
 )
 from tests.retries.faces import on_faces
@@ -96,6 +97,15 @@ def test_a_cancel_an_interrupt_and_an_error_of_a_hook_have_none(face: Any) -> No
 
 
 @CALLS
+def test_a_cancel_of_another_token_has_none_at_any_attempt(face: Any) -> None:
+    for script in (Script(Cancelled("others")), Script(OSError, Cancelled("others"))):
+        with pytest.raises(Cancelled, match="others"):
+            face.run(script, ConstantBackOff(1), fallback=7)
+    options: dict[str, Any] = {"on": (OSError, Cancelled), "max_attempts": 2}
+    assert face.run(Script(Cancelled), ConstantBackOff(1), fallback=7, **options) == 7
+
+
+@CALLS
 def test_it_comes_after_the_hooks(face: Any) -> None:
     log: list[str] = []
     options: dict[str, Any] = {
@@ -113,6 +123,18 @@ def test_what_it_raises_passes_with_the_last_error_as_its_cause(face: Any) -> No
         face.run(Script(last), max_attempts=1, fallback=Recorded(own))
     assert caught.value is own
     assert own.__cause__ is last
+
+
+@on_faces("call", "decorator")
+def test_in_a_thread_it_cannot_await(face: Any) -> None:
+    async def fallback(outcome: Outcome) -> int:
+        return outcome.attempts
+
+    last = OSError("last")
+    for run in (face.run, hedge_call):
+        with pytest.raises(TypeError, match="fallback returned a coroutine") as caught:
+            run(Script(last), max_attempts=1, fallback=fallback)
+        assert caught.value.__cause__ is last
 
 
 @ASYNC_CALLS

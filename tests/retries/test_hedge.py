@@ -663,3 +663,24 @@ def test_no_attempt_starts_later_than_the_elapsed_time_allows(hedge: Any) -> Non
     with pytest.raises(OSError, match="busy"):
         hedge(operation, ConstantBackOff(20), max_elapsed_time=10)
     assert len(operation.times) == 1
+
+
+def test_a_wait_that_the_elapsed_time_does_not_allow_is_named(hedge: HedgeFace) -> None:
+    with pytest.raises(OSError, match="busy") as caught:
+        hedge(Script(RetryAfter(50, OSError("busy"))), TEN, max_elapsed_time=30)
+    assert caught.value.__notes__[0].endswith(
+        ": the next wait of 50.0 s would end later than max_elapsed_time of 30.0 s"
+    )
+
+
+def test_a_start_that_the_budget_refuses_ends_the_call_if_nothing_runs(hedge: HedgeFace) -> None:
+    budget = RetryBudget(1)
+
+    def busy() -> None:
+        assert budget.try_acquire()  # somebody else takes what is left
+        raise RetryAfter(20, OSError("busy"))
+
+    with pytest.raises(OSError, match="busy") as caught:
+        hedge(Script(busy), TEN, budget=budget)
+    assert now() == 20
+    assert ": nothing left in " in caught.value.__notes__[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -13,6 +14,7 @@ from backoff_ticker import (
     RetryAfter,
     log_retries,
     retry,
+    retry_call,
     set_default_hooks,
 )
 from tests.retries.faces import BOTH
@@ -35,6 +37,25 @@ def test_retries_and_the_end_are_logged(face: Any, caplog: pytest.LogCaptureFixt
         "failed in attempt 2, again in 1.25 s: KeyError('no')",
         "gave up after 3 attempts, max_attempts: OSError(3)",
     ]
+
+
+def test_waits_are_shown_in_seconds(clock: Any, caplog: pytest.LogCaptureFixture) -> None:
+    for delay, shown in [(0, "0"), (0.12345, "0.123"), (999.9, "999.9"), (3600, "3600")]:
+        script = Script(OSError, 7)
+        retry_call(script, ConstantBackOff(delay), on_retry=log_retries())
+        assert f" again in {shown} s: " in caplog.records[-1].getMessage()
+
+
+def test_a_cut_before_any_error_is_logged_without_one(
+    clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    @retry(timeout=5, on_give_up=log_retries(), fallback=7)
+    async def fetch() -> int:
+        await asyncio.sleep(10)
+        return 8
+
+    assert clock.run_async(fetch()) == 7
+    assert caplog.records[-1].getMessage().endswith(".fetch gave up after 1 attempt, deadline")
 
 
 @BOTH

@@ -13,6 +13,8 @@ from backoff_ticker import (
     CancellationToken,
     Cancelled,
     Channel,
+    CircuitBreaker,
+    CircuitOpen,
     ConstantBackOff,
     DeadlineExceeded,
     ExponentialBackOff,
@@ -221,7 +223,7 @@ def test_no_wait_decorates_no_generators():
     def generator():
         yield
 
-    for wrong in (generator, Channel):
+    for wrong in (generator, Channel, 3, None):
         with pytest.raises(TypeError, match=r"no_wait\(\) decorates"):
             no_wait()(wrong)
 
@@ -281,3 +283,18 @@ def test_a_decorator_may_limit_attempts(clock: VirtualClock) -> None:
 def test_a_limit_is_a_whole_number(value: Any) -> None:
     with pytest.raises((TypeError, ValueError), match="max_attempts must be an int >= 1 or None"):
         no_wait(value)
+
+
+def test_a_decorator_needs_its_brackets() -> None:
+    with pytest.raises(TypeError, match=r"max_attempts must be .*by @no_wait\(\)"):
+        no_wait(print)  # type: ignore[arg-type]
+
+
+def test_an_open_circuit_is_not_waited_for(face: Any) -> None:
+    for delay in (1, 100):
+        breaker, script = CircuitBreaker(ConstantBackOff(60), failures=2), Script(OSError)
+        with no_wait(), pytest.raises(CircuitOpen) as caught:
+            face.run(script, ConstantBackOff(delay), breaker=breaker)
+        assert (script.count, caught.value.breaker) == (2, breaker)
+        (note,) = caught.value.__notes__
+        assert note.endswith(": the circuit is open, and no_wait() does not skip its time")

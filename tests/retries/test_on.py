@@ -296,6 +296,14 @@ def test_a_feedback_policy_of_a_mapping_is_told_of_each_failure(face: Any) -> No
     ]
 
 
+@FOUR
+def test_the_policy_of_the_retry_is_the_same_series_if_on_names_it_too(face: Any) -> None:
+    policy = ExponentialBackOff(1, 0, 2)
+    script = Script(OSError, KeyError, OSError, KeyError, 7)
+    assert face.run(script, policy, on={OSError: policy, KeyError: True}) == 7
+    assert script.times == [0, 1, 3, 7, 15]
+
+
 # Functions that await
 
 
@@ -330,6 +338,23 @@ def test_what_on_awaits_may_be_seconds_a_policy_or_no_answer(face: Any) -> None:
     assert script.times == [0, 5, 6, 66, 68]
     with pytest.raises(TypeError, match="what on returns must be a bool"):
         face.run(Script(OSError), on=lambda error: asyncio.sleep(0, "soon"))
+
+
+@ASYNC
+def test_of_a_cancel_by_its_own_token_nothing_is_awaited(face: Any) -> None:
+    token, seen = CancellationToken(), Recorded()
+
+    async def on(error: Exception) -> bool:
+        seen(error)  # would be told if it was awaited; if it is forgotten, Python warns
+        return True
+
+    def cancel() -> None:
+        token.cancel("the end")
+        raise Cancelled("of the operation")
+
+    with pytest.raises(Cancelled, match="the end"):
+        face.run(Script(cancel), on=on, token=token)
+    assert seen.calls == []
 
 
 @ASYNC
