@@ -337,6 +337,9 @@ class CircuitOpen(BackoffTickerError):
         left = "" if self.seconds is None else f", {round(self.seconds, 3)} s left"
         return f"the circuit is open{left}"
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
     def __reduce__(self) -> tuple[Any, ...]:
         rest = {**self.__dict__, "breaker": None}
         return type(self), (self.seconds, None, self.state), rest

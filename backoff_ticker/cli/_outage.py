@@ -29,6 +29,11 @@ _SETTLE_TIMEOUT = 1e6
 """Real seconds: whoever stops the command may continue it the next day."""
 
 
+_REFUSAL = 0.001
+"""Seconds that a refusal by the breaker takes: in no time, a policy without delays would retry for
+ever at the moment at which a probe is on its way."""
+
+
 class Scene(NamedTuple):
     """Who calls, and when the service is up; all but ``clients`` and ``budget`` in seconds.
 
@@ -125,13 +130,30 @@ class _Service:
     """Counts the calls, and fails those that begin in the outage."""
 
     def __init__(
-        self, scene: Scene, clock: VirtualClock, progress: Callable[[float], object]
+        self,
+        scene: Scene,
+        clock: VirtualClock,
+        breaker: CircuitBreaker | None,
+        progress: Callable[[float], object],
     ) -> None:
         self._scene, self._clock, self._progress = scene, clock, progress
+        self._breaker = breaker
         self.healthy = self.outage = self.recovery = 0
         self.calls = [0] * STEPS
 
     async def call(self) -> None:
+        """Call it, unless the breaker refuses that."""
+        if self._breaker is None:
+            await self._answer()
+            return
+        try:
+            with self._breaker:
+                await self._answer()
+        except CircuitOpen:
+            await asyncio.sleep(_REFUSAL)
+            raise
+
+    async def _answer(self) -> None:
         now, scene = self._clock.monotonic(), self._scene
         is_down = scene.healthy <= now < scene.up_again
         if is_down:
@@ -156,17 +178,18 @@ def _simulate(
     progress: Callable[[float], object],
 ) -> Course:
     with VirtualClock(auto=True, settle_timeout=_SETTLE_TIMEOUT) as clock:
-        service = _Service(scene, clock, progress)
         policy = argument.make(rng)
         budget = RetryBudget(scene.budget) if limit == BUDGET else None
         breaker = CircuitBreaker(_breaker_delays(rng)) if limit == BREAKER else None
+        service = _Service(scene, clock, breaker, progress)
+
         answered: dict[int, float] = {}  # by client, the first time after the outage
 
         async def client(number: int) -> None:
             await asyncio.sleep(rng.random() * scene.every)
             while clock.monotonic() < scene.end:
                 try:
-                    await retry_call_async(service.call, policy, budget=budget, breaker=breaker)
+                    await retry_call_async(service.call, policy, budget=budget)
                 except (ConnectionError, CircuitOpen):
                     pass
                 else:

@@ -160,15 +160,19 @@ class _Simulation(PolicyCommand):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            for policy in POLICIES.values():
-                if any(error.option_name in option.opts for option in policy_options(policy)):
-                    error.message = (
-                        f"{error.option_name} is an option of a policy: put quotes around both, "
-                        "as in 'full-jitter 10ms --cap 2s'."
-                    )
-                    error.possibilities = None
-                    break
-            raise
+            flags = {
+                flag
+                for policy in POLICIES.values()
+                for option in policy_options(policy)
+                for flag in (*option.opts, *option.secondary_opts)
+            }
+            if error.option_name not in flags:
+                raise
+            raise click.UsageError(
+                f"{error.option_name} is an option of a policy: put quotes around both, as in "
+                "'full-jitter 10ms --cap 2s'",
+                ctx,
+            ) from error
 
 
 def _listed(policies: Sequence[str]) -> str:

@@ -22,8 +22,9 @@ Files, each of which imports only from those above it:
 
 What always holds: the operation is called at least once, and not again after a cancel that came
 before the last check of the token, right before the call. Options are checked before the first
-call. ``Run.after_failure()`` alone decides whether another attempt follows, ``Options.classify()``
-alone whether an error may be retried. Each hook's context manager is left exactly once. After a run
+call. ``Options.classify()`` alone decides whether an error may be retried, ``Run._decide()`` (for
+hedged calls ``Hedging``) whether another attempt follows; a limit that is reached later, in a hook
+or in the wait, ends the run, too. Each hook's context manager is left exactly once. After a run
 no frame of it is referred to, so no reference cycle keeps an error alive.
 """
 

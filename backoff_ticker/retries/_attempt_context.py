@@ -73,6 +73,9 @@ class CurrentAttempt:
         return f"<CurrentAttempt {self.number} of {self.name}>"
 
 
+_DEEPEST = 100
+"""How many runs inside each other are looked at as one is left out of order."""
+
 _here: ContextVar[CurrentAttempt | None] = ContextVar("current_attempt", default=None)
 
 
@@ -94,7 +97,9 @@ def show_attempt(run: Run, number: int, token: CancellationToken) -> None:
 
 def enter_run(run: Run) -> None:
     """Begin to show the attempts of a run here, up to ``leave_run()``."""
-    run.outer = _here.get()
+    here = _here.get()
+    if here is not run.current:
+        run.outer = here
     _here.set(run.current or run.outer)
 
 
@@ -103,6 +108,23 @@ def leave_run(run: Run) -> None:
     # In the context of somebody else, who closes a coroutine, nothing of the run is shown.
     if run.current is not None and _here.get() is run.current:
         _here.set(run.outer)
+    elif run.current is not None:
+        _unlink(run)
+
+
+def _unlink(run: Run) -> None:
+    """Take a run out that another one was entered inside of, and that is left before that.
+
+    Generators that take turns do so; the other one would show its attempt again for ever.
+    """
+    here = _here.get()
+    for _ in range(_DEEPEST):
+        if here is None:
+            return
+        if here._run.outer is run.current:
+            here._run.outer = run.outer
+            return
+        here = here._run.outer
 
 
 def close_run(run: Run) -> None:

@@ -8,7 +8,7 @@ from functools import wraps
 from math import inf
 from types import CoroutineType
 
-from .._errors import Cancelled, CircuitOpen, CircuitState, DeadlineExceeded
+from .._errors import Cancelled, CircuitOpen, CircuitState, DeadlineExceeded, RetryAfter
 from .._process import ProcessBound
 from .._unraisable import report
 from .._validation import as_count, as_seconds, safe_repr
@@ -76,7 +76,8 @@ class CircuitBreaker(ProcessBound):
         CircuitOpen open
 
     What counts: a block that ends normally is a success, an error that ``on`` covers a failure. Any
-    other error is a success, since the service has answered. A ``Cancelled`` (that is no
+    other error is a success, since the service has answered. Of a ``RetryAfter`` the error inside
+    is looked at; one without any is a failure. A ``Cancelled`` (that is no
     ``DeadlineExceeded``), a ``CircuitOpen`` of a breaker inside, and what is not an ``Exception``
     (``KeyboardInterrupt``, ``asyncio.CancelledError``, ``GeneratorExit``) count as neither, and
     free the place of a probe.
@@ -226,6 +227,7 @@ class CircuitBreaker(ProcessBound):
             error: What the call raised, which counts as the class describes; None: nothing.
 
         Raises:
+            TypeError: ``error`` is neither; the call does not count.
             Exception: What ``on`` raised, which the call does not count then; or the policy, when
                 it was asked how long the circuit stays open: the next call asks it again.
         """
@@ -236,8 +238,11 @@ class CircuitBreaker(ProcessBound):
                 isinstance(error, (Cancelled, CircuitOpen))
                 and not isinstance(error, DeadlineExceeded)
             ):
+                _require_error(error)
                 self.release(ticket)
             else:
+                if isinstance(error, RetryAfter) and error.error is not None:
+                    error = error.error
                 verdict = self._options.classify(error)
                 if isinstance(verdict, Awaiting):
                     _raise_async("on", verdict())
@@ -533,6 +538,11 @@ def _guarded_coroutine(breaker: CircuitBreaker, function: Any) -> Any:
         return result
 
     return guarded
+
+
+def _require_error(error: object) -> None:
+    if not isinstance(error, BaseException):
+        raise TypeError(f"error must be an exception or None, not {safe_repr(error)}")
 
 
 def _raise_async(name: str, awaitable: object) -> NoReturn:

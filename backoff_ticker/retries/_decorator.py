@@ -346,7 +346,7 @@ def _function(function: Operation, name: str, options: Options) -> Any:
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        # call() inlined: one more call would double the cost of the decorator.
+        # As call() of _drivers.py, inlined: one more call would double the cost of the decorator.
         if settings.in_use:
             return drive_from_start(options, name, function, args, kwargs)
         try:
@@ -370,7 +370,7 @@ def _measured_function(function: Operation, name: str, options: Options) -> Any:
 
     @wraps(function)
     def measured(*args: Any, **kwargs: Any) -> Any:
-        # call() inlined once more, with what each call costs if there are limits or a budget.
+        # Inlined once more, with what each call costs if there are limits or a budget.
         if settings.in_use:
             return drive_from_start(options, name, function, args, kwargs)
         began = options.start_of_limits() if limits_time else None

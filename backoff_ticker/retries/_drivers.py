@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from types import CoroutineType
 
+from .._errors import CircuitOpen
 from ..waiting import CHECKPOINT_EVERY, checkpoint
 from ._attempt_context import close_run, enter_run, show_next_attempt
 from ._attempt_scope import attempt_scope
@@ -94,7 +95,7 @@ def drive(  # noqa: C901 - its clean-up is here, too
     try:
         if run.is_tracked:
             enter_run(run)
-        if run.options.calls_hooks:
+        if run.options.needs_steps:
             return _perform_steps(run, operation, args, kwargs)
         attempt = _call if run.options.breaker is None else _call_through_breaker
         if error is None:
@@ -138,7 +139,7 @@ async def drive_async(  # noqa: C901 - as above
     try:
         if run.is_tracked:
             enter_run(run)
-        if run.options.calls_hooks:
+        if run.options.needs_steps:
             return await _perform_steps_async(run, operation, args, kwargs)
         attempt = _call_async if run.options.breaker is None else _call_through_breaker_async
         if error is None:
@@ -346,7 +347,11 @@ def drive_after_failure(  # noqa: PLR0913, PLR0917 - what is known of the first 
         token = options.token
         for number in at_once:
             # ATOMIC: no call between the check of the token and the operation.
-            if options.classify(error) is not None or (token is not None and token.cancelled):
+            if (
+                error.__class__ is CircuitOpen  # which may say how long to wait
+                or options.classify(error) is not None
+                or (token is not None and token.cancelled)
+            ):
                 break
             attempts = number
             try:
@@ -386,7 +391,7 @@ async def drive_after_failure_async(  # noqa: PLR0913, PLR0917 - as above
         at_once = options.find_attempts_at_once()
     if at_once and not active_no_wait:
         for number in at_once:
-            if options.classify(error) is not None:
+            if error.__class__ is CircuitOpen or options.classify(error) is not None:
                 break
             if attempts % CHECKPOINT_EVERY == 0:
                 await checkpoint

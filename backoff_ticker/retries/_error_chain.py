@@ -42,9 +42,26 @@ def set_link(error: BaseException, link: str, other: BaseException | None) -> No
     BaseException.__setattr__(error, link, other)
 
 
+def _leads_to(error: BaseException, other: BaseException) -> bool:
+    """Whether ``other`` is ``error``, or in its chain of causes and contexts."""
+    seen: set[int] = set()
+    links: list[BaseException | None] = [error]
+    while links:
+        link = links.pop()
+        if link is other:
+            return True
+        if link is not None and id(link) not in seen:
+            seen.add(id(link))
+            links += (link.__cause__, link.__context__)
+    return False
+
+
 def append_cause(error: BaseException, earlier: BaseException) -> None:
-    """Make ``earlier`` the cause of ``error``, or of the last error in its own chain."""
-    if error is earlier:
+    """Make ``earlier`` the cause of ``error``, or of the last error in its own chain.
+
+    If ``error`` is in the chain of ``earlier`` already, nothing changes: a cycle would come of it.
+    """
+    if _leads_to(earlier, error):
         return
     if error.__cause__ is None:
         set_link(error, "__cause__", earlier)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._errors import CircuitOpen, Permanent
 from ..channels import Channel, select_async
-from ..waiting import cancelled_error, checkpoint, current_loop
+from ..waiting import cancelled_error, checkpoint, complete, current_loop
 from ._attempt_context import show_attempt
 from ._attempt_scope import token_of_attempts
 from ._final_error import result_of_async
@@ -117,10 +117,10 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
     Args:
         operation: Called for each attempt; returns an awaitable, as a coroutine function does.
         backoff: The policy of the delays; None: ``ExponentialBackOff()``.
-        **options: ``on``, ``until``, ``retry_if``, ``token``, ``timeout``, ``max_attempts``,
-            ``max_retry_after``, ``budget`` and ``clock``, as of ``retry``; ``max_attempts`` is 5
-            if it is not given. Each attempt but the first takes from the budget. After a
-            ``RetryAfter`` the next starts when that says.
+        **options: ``on``, ``until``, ``retry_if``, ``token``, ``timeout``, ``max_elapsed_time``,
+            ``max_attempts``, ``max_retry_after``, ``fallback``, ``budget``, ``breaker`` and
+            ``clock``, as of ``retry``; ``max_attempts`` is 5 if it is not given. Each attempt but
+            the first takes from the budget. After a ``RetryAfter`` the next starts when that says.
 
     Raises:
         TypeError, ValueError: An argument is invalid.
@@ -267,11 +267,15 @@ class _Tasks:
                 budget.release()
             raise
         try:
-            result = await self._call(number)
-        except BaseException as error:
-            breaker.record(ticket, error)
+            try:
+                result = await self._call(number)
+            except BaseException as error:
+                breaker.record(ticket, error)
+                raise
+            breaker.record(ticket)
+        except BaseException:
+            complete(breaker.release, ticket)  # no effect if the result was counted
             raise
-        breaker.record(ticket)
         return result
 
     async def _call(self, number: int) -> Any:
@@ -303,6 +307,14 @@ class _Tasks:
         """Cancel the attempts that still run, and wait until they have ended."""
         interrupt: BaseException | None = None
         self.cancel_all()
+        for task in list(self.running):
+            # An interrupt can have prevented that its end is noted, and then it would be awaited
+            # for ever.
+            task.remove_done_callback(self._note_end)
+            if task.done():
+                self._note_end(task)
+            else:
+                task.add_done_callback(self._note_end)
         while self.running:
             try:
                 await self.ended.receive_async()

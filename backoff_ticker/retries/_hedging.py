@@ -67,7 +67,7 @@ class Hedging:
         """Set when the next attempt is due, if it may begin then."""
         run = self.run
         due = run.clock.monotonic() + delay
-        if run.last_start is not None and due > run.last_start:
+        if run.latest_start is not None and due > run.latest_start:
             self._no_more, self._due = StopReason.MAX_ELAPSED_TIME, None
             self._too_long = delay
         else:
@@ -75,7 +75,7 @@ class Hedging:
 
     def _start_another(self) -> None:
         options, run = self.run.options, self.run
-        if run.last_start is not None and run.clock.monotonic() > run.last_start:
+        if run.latest_start is not None and run.clock.monotonic() > run.latest_start:
             self._no_more, self._due = StopReason.MAX_ELAPSED_TIME, None
         elif options.budget is not None and not options.budget.try_acquire():
             self._no_more, self._due = StopReason.BUDGET, None
@@ -139,7 +139,7 @@ class Hedging:
                 )
             if not isinstance(error, Exception):
                 raise error
-            demand = run.classify(error)
+            demand = run.note_failure(error)
             return demand if isinstance(demand, Awaiting) else self._after_failure(demand)
         finally:
             del error  # its traceback refers to this frame: a reference cycle
@@ -166,7 +166,7 @@ class Hedging:
         """Start another attempt after one failed.
 
         Args:
-            demand: What ``Run.classify()`` returned for the failure.
+            demand: What ``Run.note_failure()`` returned for the failure.
         """
         if demand is StopReason.CIRCUIT_OPEN and self._pending:
             self._no_more, self._due = demand, None

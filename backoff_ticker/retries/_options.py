@@ -77,6 +77,9 @@ class Awaiting:
 
 
 if TYPE_CHECKING:
+    # What is to follow a failure, apart from all limits: the end, for a reason; a wait of some
+    # seconds; a wait that a policy says; an answer to be awaited first; or (None) what the policy
+    # of the retry says.
     Demand = StopReason | float | BackOff | Awaiting | None
 
 
@@ -92,13 +95,13 @@ class Options:
         is_immutable: Whether the policy has no state, so that runs share it without a copy.
         is_off: Whether these are the options of a loop while retries are switched off: its one
             attempt is all, and its error passes as it is.
-        calls_hooks: Whether functions of the user are called between attempts: hooks, ``notify``,
-            ``until`` or ``retry_if``.
+        needs_steps: Whether functions of the user are called between attempts (hooks, ``notify``,
+            ``until`` or ``retry_if``), so that a run performs ``Steps``.
         can_cut: Whether something may cut an attempt of a coroutine: a token or a limit of time.
         limits_time: Whether a limit of time counts from the start of the first attempt.
         starts_early: Whether a run in a thread begins before the first attempt, not after its
-            failure: if there are hooks to call, a circuit breaker to ask, or a deadline whose clock
-            has to be compared.
+            failure: if it needs steps, if there is a circuit breaker to ask, or a deadline whose
+            clock has to be compared.
         attempts_at_once: The numbers of the attempts that follow a failure without a wait. Empty
             unless only ``classify()`` and a token decide about them: there is no policy to poll,
             no limit to compare and no hook to call. None: not known yet.
@@ -118,7 +121,7 @@ class Options:
     given: Mapping[str, Any] = {}
     is_immutable: bool = False
     is_off: bool = False
-    calls_hooks: bool = False
+    needs_steps: bool = False
     can_cut: bool = False
     limits_time: bool = False
     starts_early: bool = False
@@ -182,7 +185,7 @@ class Options:
             if name == "on":
                 self._use_on(value)
             elif name in _CALLED_BETWEEN_ATTEMPTS and checked is not None:
-                self.calls_hooks = self.starts_early = True
+                self.needs_steps = self.starts_early = True
             elif name in ("timeout", "attempt_timeout", "max_elapsed_time"):
                 self.can_cut = self.can_cut or name != "max_elapsed_time"
                 self.limits_time = self.limits_time or name != "attempt_timeout"
@@ -248,7 +251,7 @@ class Options:
         made.__dict__.update(self.__dict__, _with_defaults=None)
         for name, hooks in settings.hooks.items():
             setattr(made, name, (*(getattr(self, name) or ()), *hooks))
-            made.calls_hooks = True
+            made.needs_steps = True
         made._obey(settings.token)
         made.can_cut = made.can_cut or made.token is not None
         return made
@@ -346,7 +349,7 @@ class Options:
             and self.breaker is None
             and not self.limits_time
             and self.timer is None
-            and not self.calls_hooks
+            and not self.needs_steps
             and self.is_immutable
             and self.backoff.next_backoff() == 0.0
             and types is not None

@@ -17,7 +17,8 @@ from .._errors import (
 from .._validation import LARGEST
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
-from ._error_chain import append_cause, find_permanent, unwrapped
+from ..waiting import complete
+from ._error_chain import append_cause, find_permanent, set_link, unwrapped
 from ._no_wait import SkippingClock, active_no_wait, fewest_attempts
 from ._operation import NO_KWARGS, close_unawaited
 from ._options import Awaiting
@@ -63,7 +64,7 @@ class Run:
     Attributes:
         clock: Measures the run.
         deadline: When ``timeout`` is reached, in the clock's monotonic seconds; None: never.
-        last_start: When the last attempt may begin, by ``max_elapsed_time``; None: at any time.
+        latest_start: When the last attempt may begin, by ``max_elapsed_time``; None: at any time.
         awaits: Whether a coroutine drives it, which can await what predicates return.
         policy: The policy that was asked last, as it was given.
         attempts: How many attempts began.
@@ -85,7 +86,7 @@ class Run:
         cut_at: When ``attempt_timeout`` cuts the attempt that runs, if it does.
         cut: The ``asyncio.CancelledError`` that cut the last attempt: it shows where.
         cut_for: Why the run ends after that cut; None: ``attempt_timeout`` cut the attempt.
-        ticket: What the circuit breaker gave the attempt of a loop that is under way.
+        ticket: What the circuit breaker gave the attempt that is under way.
         failing_component: The name of the component in use, in case it raises.
         failure: The exception of a component other than the operation.
         failed_component: The name of that component.
@@ -131,7 +132,7 @@ class Run:
         "is_tracked",
         "is_waiting",
         "kwargs",
-        "last_start",
+        "latest_start",
         "max_attempts",
         "name",
         "options",
@@ -177,13 +178,13 @@ class Run:
             began = clock.monotonic()
         self.began: float | None = began
         self.deadline: float | None = None
-        self.last_start: float | None = None
+        self.latest_start: float | None = None
         if began is not None and options.limits_time:
             if options.timeout is not None:
                 self.deadline = min(began + options.timeout, LARGEST)
             if options.max_elapsed_time is not None:
                 # A limit of 0 means one attempt, even if the clock has not moved since.
-                self.last_start = min(began + (options.max_elapsed_time or -LARGEST), LARGEST)
+                self.latest_start = min(began + (options.max_elapsed_time or -LARGEST), LARGEST)
         self.is_tracked: bool = settings.tracks_attempts
         self.awaits = self.is_waiting = self.is_paid = self.is_closed = False
         self.waited = self.delay = self.ended = 0.0
@@ -232,7 +233,7 @@ class Run:
             demand = self.parse_answer(answer)
         except Exception as failure:  # noqa: BLE001 - raised at the end
             return self.fail(failure)
-        return self._after_demand(demand)
+        return self._decide(demand)
 
     def parse_answer(self, answer: object) -> Any:
         """Return what the awaited answer of ``on`` says of the last failure."""
@@ -243,7 +244,7 @@ class Run:
         if accepted:
             return StopReason.SUCCEEDED
         self.error = RejectedResult(self.result)
-        return self._after_demand(None)
+        return self._decide(None)
 
     def after_failure(self, error: Exception) -> StopReason | Awaiting | None:
         """Decide what follows a failed attempt, as ``after_attempt()`` says.
@@ -252,17 +253,17 @@ class Run:
             error: What the operation raised, ``CUT`` or ``REFUSED``.
         """
         try:
-            demand = self.classify(error)
+            demand = self.note_failure(error)
         except Exception as failure:  # noqa: BLE001 - of `on`: raised at the end
             return self.fail(failure)
         if demand is None:
-            return self._after_demand(None)
-        return demand if isinstance(demand, Awaiting) else self._after_demand(demand)
+            return self._decide(None)
+        return demand if isinstance(demand, Awaiting) else self._decide(demand)
 
-    def _after_demand(  # noqa: C901, PLR0911, PLR0912 - each return is one reason to end
+    def _decide(  # noqa: C901, PLR0911, PLR0912 - each return is one reason to end
         self, demand: StopReason | float | BackOff | None
     ) -> StopReason | None:
-        """Decide about a failure of which ``classify()`` has said how it may be retried.
+        """Decide what follows a failure of which ``note_failure()`` has said how it is retried.
 
         The order of these checks is part of the contract: see ``retry``.
         """
@@ -271,14 +272,14 @@ class Run:
         options = self.options
         try:
             now = 0.0
-            if self.token is not None or self.deadline is not None or self.last_start is not None:
-                now = self.now()
+            if self.token is not None or self.deadline is not None or self.latest_start is not None:
+                now = self.now_if_limited()
                 reason = self.limit_reached(now)
                 if reason is not None:
                     return reason
             if self.max_attempts is not None and self.attempts >= self.max_attempts:
                 return StopReason.MAX_ATTEMPTS
-            if demand is None:
+            if demand is None or demand is options.backoff:
                 reason = self.poll_policy()
             elif isinstance(demand, float):
                 reason = self.poll_policy()
@@ -294,7 +295,7 @@ class Run:
             if self.deadline is not None and now + self.delay >= self.deadline:
                 self.is_waiting = True
                 return StopReason.CIRCUIT_OPEN if circuit_is_open else StopReason.DEADLINE
-            if self.last_start is not None and now + self.delay > self.last_start:
+            if self.latest_start is not None and now + self.delay > self.latest_start:
                 self.is_waiting = True
                 return StopReason.MAX_ELAPSED_TIME
             if options.budget is not None:
@@ -305,8 +306,8 @@ class Run:
             return self.fail(failure)
         return None
 
-    def classify(self, error: Exception) -> Demand:
-        """Return whether, and when, a failure is retried, apart from all limits; store its error.
+    def note_failure(self, error: Exception) -> Demand:
+        """Store the error of a failure; return whether, and when, it is retried without limits.
 
         Returns:
             As ``Options.classify()``.
@@ -320,7 +321,7 @@ class Run:
                 self.attempts -= 1
                 if self.current is not None:
                     self.current.number = self.attempts
-                return self.limit_reached(self.now()) or StopReason.CANCELLED
+                return self.limit_reached(self.now_if_limited()) or StopReason.CANCELLED
             if self.cut_for is not None:
                 return self.cut_for
             error, self.cut = self.error_for(CUT), None
@@ -368,9 +369,11 @@ class Run:
 
     # The limits
 
-    def now(self) -> float:
+    def now_if_limited(self) -> float:
         """Return the time; 0.0 if there is no limit to compare it with."""
-        return 0.0 if self.deadline is None and self.last_start is None else self.clock.monotonic()
+        return (
+            0.0 if self.deadline is None and self.latest_start is None else self.clock.monotonic()
+        )
 
     def is_cancelled(self) -> bool:
         """Whether a token cancels it, or would if the waits had not been skipped."""
@@ -389,14 +392,14 @@ class Run:
             return StopReason.CANCELLED
         if self.deadline is not None and now >= self.deadline:
             return StopReason.DEADLINE
-        if self.last_start is not None and now > self.last_start:
+        if self.latest_start is not None and now > self.latest_start:
             return StopReason.MAX_ELAPSED_TIME
         return None
 
     def would_wait_too_long(self) -> bool:
         """Whether a wait of ``delay`` from now would end later than ``max_elapsed_time`` allows."""
-        last_start = self.last_start
-        return last_start is not None and self.clock.monotonic() + self.delay > last_start
+        latest_start = self.latest_start
+        return latest_start is not None and self.clock.monotonic() + self.delay > latest_start
 
     def is_refused(self) -> bool:
         """Whether a call must not be made: the last check of the token, right before the call.
@@ -429,7 +432,7 @@ class Run:
             Exception: The policy failed.
         """
         self.failing_component = "the back-off policy"
-        if chosen is None or chosen is self.options.backoff:
+        if chosen is None:
             self.policy = self.options.backoff
             answer: Any = (self._poll or self._start_policy())()
         else:
@@ -487,6 +490,10 @@ class Run:
             self.ticket = self.options.breaker.allow()
         except CircuitOpen as refused:
             self.refund()
+            last = self.error  # why the circuit opened, perhaps; of several refusals, once
+            set_link(
+                refused, "__cause__", last.__cause__ if last.__class__ is CircuitOpen else last
+            )
             return refused
         except Exception as failure:
             append_cause(failure, self.error)
@@ -502,18 +509,18 @@ class Run:
         Raises:
             Exception: What judges errors for the breaker raised it, or its policy.
         """
-        ticket, self.ticket = self.ticket, None
         breaker = self.options.breaker
         self.failing_component = "the circuit breaker"
         try:
             if error is REFUSED or (error is CUT and self.cut_for is not None):
-                breaker.release(ticket)  # it says nothing about the service
+                breaker.release(self.ticket)  # it says nothing about the service
             else:
-                breaker.record(ticket, self.error_for(CUT) if error is CUT else error)
+                breaker.record(self.ticket, self.error_for(CUT) if error is CUT else error)
         except Exception as failure:
             if error is not None:
                 append_cause(failure, error)
             raise
+        self.ticket = None  # an interrupt before leaves it to refund()
 
     def lengthen_delay(self) -> bool:
         """Make ``delay`` last until the circuit lets calls through, if its error says when.
@@ -550,19 +557,26 @@ class Run:
         return StopReason.FAILED
 
     def refund(self) -> None:
-        """Give back to the budget what an attempt costs that was not made, if there is one."""
+        """Give back what an attempt took that was not made, or not told: budget and ticket."""
         if self.is_paid and self.options.budget is not None:
             self.is_paid = False
             self.options.budget.release()
+        if self.ticket is not None:
+            complete(self.options.breaker.release, self.ticket)  # no effect if it was told
+            self.ticket = None
 
     def close(self) -> None:
         """Cancel the token of the attempts: the run has ended, or nobody goes on with it.
 
         A context may show an attempt of it for long, and so hold the run: it holds nothing then.
         """
-        self.is_closed = True
         self.result = self.current = self.outer = None
         self.args, self.kwargs = (), NO_KWARGS
+        self.cancel_attempts()
+
+    def cancel_attempts(self) -> None:
+        """Cancel the token of the attempts, but keep what is needed to leave the run."""
+        self.is_closed = True
         for token in self.tokens:
             token.cancel()
 

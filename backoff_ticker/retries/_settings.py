@@ -6,6 +6,8 @@ The state is one object, ``settings``. A call of a decorated function reads one 
 
 from __future__ import annotations
 
+from itertools import count
+
 from .._validation import as_flag, safe_repr
 from ..cancellation import require_token
 
@@ -49,8 +51,12 @@ class Settings:
     def change(self, name: str, value: object) -> None:
         """Change the setting ``name``."""
         setattr(self, name, value)
-        self.version = object()
-        self.in_use = not self.active or self.has_defaults or self.tracks_attempts
+        self.version = version = object()
+        while True:
+            self.in_use = not self.active or self.has_defaults or self.tracks_attempts
+            if self.version is version:
+                return
+            version = self.version  # another thread has changed one meanwhile: that may be old
 
     def track_attempts(self) -> None:
         """Let runs show their attempts from now on."""
@@ -66,24 +72,46 @@ settings = Settings()
 
 
 class _Change:
-    """A change of a setting that was made; leaving it as a block puts back what was before."""
+    """A change of a setting that was made; leaving it as a block puts back what was before.
 
-    __slots__ = ("_before", "_call", "_name")
+    Blocks of threads and coroutines may overlap: one that ends inside of a later one leaves it to
+    that to put back what was before both.
+    """
+
+    __slots__ = ("_before", "_call", "_name", "_number")
 
     def __init__(self, call: str, name: str, value: object) -> None:
         self._call = call
         self._name = name
         self._before = getattr(settings, name)
+        self._number = next(_numbers)  # after the look: who sees this change has a later one
         settings.change(name, value)
 
     def __repr__(self) -> str:
         return self._call
 
     def __enter__(self) -> None:
-        pass
+        _blocks[self._number] = self
 
     def __exit__(self, *_: object) -> None:
+        _blocks.pop(self._number, None)
+        while (later := self._next_block()) is not None:
+            later._before = self._before
+            if later._number in _blocks:
+                return
         settings.change(self._name, self._before)
+
+    def _next_block(self) -> _Change | None:
+        """Return the next later block of the same setting that has not ended."""
+        for _, block in sorted(_blocks.copy().items()):
+            if block._number > self._number and block._name == self._name:
+                return block
+        return None
+
+
+_numbers = count()
+_blocks: dict[int, _Change] = {}
+"""The changes that are open as blocks, by number."""
 
 
 def set_active(active: bool) -> AbstractContextManager[None]:  # noqa: FBT001 - it says which

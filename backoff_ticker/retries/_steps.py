@@ -110,8 +110,9 @@ def _order(run: Run) -> Order:  # noqa: C901, PLR0912 - it is one order
                 break
     except Exception as failure:  # noqa: BLE001 - raised at the end
         reason = run.fail(failure)
-    except BaseException:
+    except BaseException:  # an interrupt, or nobody goes on with the run: a loop was left
         run.end(StopReason.INTERRUPTED)
+        run.cancel_attempts()
         raise
     run.end(reason)
     if reason is StopReason.SUCCEEDED:
@@ -186,7 +187,7 @@ def _inside(
 
 def _is_late(run: Run) -> bool:
     """Whether an attempt must not be made because a limit was reached during its hook."""
-    return run.attempts > 1 and run.limit_reached(run.now()) is not None
+    return run.attempts > 1 and run.limit_reached(run.now_if_limited()) is not None
 
 
 def _managed(name: str, manager: object) -> Manager | None:

@@ -28,7 +28,7 @@ VOCABULARY = """
 delays feedback run retry-after exponential limd constant zero aws --interval --json --csv --seed
 -n --policy --help -h --version --initial-delay --max-delay --look-ahead -- --timeout
 --delay-increment-on-failure=4 --delay-multiple-on-success=.5 --on-exit-code 0 1 0:+2 -1 3 nan
-none x 1,75 -x
+none x 1,75 -x simulate --clients contention --trials
 """
 FULL = Path("/dev/full")
 
@@ -42,7 +42,7 @@ def test_help_lists_the_commands(option):
     said = call(option)
     assert (said.status, said.err) == (0, "")
     assert said.out.startswith("Usage: backoff-ticker [OPTIONS] COMMAND")
-    assert names_in(said.out) == ["delays", "feedback", "retry-after", "run"]
+    assert names_in(said.out) == ["delays", "feedback", "retry-after", "run", "simulate"]
 
 
 def test_alone_it_shows_the_help():
@@ -77,6 +77,9 @@ HELPS = [
     "feedback",
     "retry-after",
     "run",
+    "simulate",
+    "simulate contention",
+    "simulate outage",
     *(f"delays {name}" for name in POLICIES),
     *(f"feedback {name}" for name in FEEDBACK),
 ]
@@ -148,7 +151,10 @@ SESSION = re.compile(
 
 def test_the_page_about_the_command_shows_what_it_prints():
     sessions = SESSION.findall((ROOT / "docs" / "command.md").read_text())
-    assert [line.split()[0] for line, _ in sessions] == ["delays", "feedback", "retry-after"]
+    assert [line.split()[0] for line, _ in sessions] == [
+        *("delays", "feedback", "retry-after"),
+        *("simulate", "simulate"),
+    ]
     for line, printed in sessions:
         assert call("", *shlex.split(line.replace("\\\n", " "))) == (0, printed, "")
 

@@ -34,7 +34,7 @@ def plain(*names):
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("", plain("delays", "feedback", "retry-after", "run")),
+        ("", plain("delays", "feedback", "retry-after", "run", "simulate")),
         ("delays full", plain("full-jitter")),
         ("feedback ", plain(*FEEDBACK)),
         ("run --policy ", plain(*POLICIES)),
@@ -43,6 +43,9 @@ def plain(*names):
         ("run --max-at", plain("--max-attempts")),
         ("run --in", plain("--initial-interval")),  # of the policy in use alone
         ("run --policy constant --in", plain("--interval")),
+        ("simulate ", plain("contention", "outage")),
+        ("simulate outage zero full", plain("full-jitter")),
+        ("simulate outage --heal", plain("--healthy")),
         ("run -- ls REA", [("file", "REA")]),
         ("run ./", [("file", "./")]),
         ("delays go --plot ", [("file", "")]),

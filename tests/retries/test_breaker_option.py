@@ -19,6 +19,7 @@ from backoff_ticker import (
     RetryBudget,
     StopBackOff,
     StopReason,
+    ZeroBackOff,
     attempts,
     hedge_call,
     retry_call,
@@ -62,6 +63,26 @@ def test_while_the_circuit_is_open_no_call_is_made(face: Any) -> None:
     ((_, error, delay),) = notified.calls
     assert isinstance(error, CircuitOpen)
     assert delay == error.seconds == 30
+
+
+@BOTH
+def test_an_open_circuit_has_the_last_error_as_its_cause(face: Any) -> None:
+    last = OSError("last")
+    for attempts_made in (2, 3):
+        breaker = breaking(30, 1)
+        with pytest.raises(CircuitOpen) as caught:
+            face.run(
+                Script(last),
+                ConstantBackOff(1),
+                breaker=breaker,
+                max_attempts=attempts_made,
+                notify=lambda *_, breaker=breaker: breaker.open(),
+                on=lambda error: 0,
+            )
+        assert caught.value.__cause__ is last
+    with pytest.raises(CircuitOpen) as caught:
+        face.run(Script(7), breaker=opened(30), max_attempts=1)
+    assert caught.value.__cause__ is None
 
 
 def test_the_wait_is_that_of_the_policy_if_it_is_longer(face: Any) -> None:
@@ -164,6 +185,21 @@ def test_an_open_circuit_of_another_is_not_tried_again_too_early(face: Any) -> N
         face.run(Script(guarded), ConstantBackOff(1))
     with pytest.raises(CircuitOpen):
         face.run(Script(guarded), ConstantBackOff(1), on=OSError)
+
+
+@BOTH
+def test_an_open_circuit_of_another_is_waited_for_even_if_the_policy_never_waits(
+    face: Any,
+) -> None:
+    other = breaking(30, 1)
+
+    def call() -> Any:
+        with other:
+            return script()
+
+    script, outer = Script(OSError, 7), Script(call, call, call)
+    assert face.run(outer, ZeroBackOff(), max_attempts=3) == 7
+    assert outer.times == [0, 0, 30]
 
 
 @BOTH

@@ -173,8 +173,25 @@ def test_markers_of_retries_are_understood(now: SetClock) -> None:
     fail(breaker)
     assert breaker.state is CLOSED, "a permanent error is an answer"
     with pytest.raises(RetryAfter):
+        told(breaker, RetryAfter(3, ValueError(429)))
+    assert breaker.state is CLOSED, "the error inside is judged"
+    fail(breaker)
+    with pytest.raises(RetryAfter):
+        told(breaker, RetryAfter(3, OSError(503)))
+    assert breaker.state is OPEN
+    breaker.reset()
+    fail(breaker)
+    with pytest.raises(RetryAfter):
         told(breaker, RetryAfter(3))
-    assert breaker.state is OPEN, "RetryAfter is a failure, whatever `on` says"
+    assert breaker.state is OPEN, "without an error inside, it is a failure"
+
+
+@pytest.mark.parametrize("wrong", [ValueError, "no route", 503, False])
+def test_what_is_told_is_an_error_or_nothing(now: SetClock, wrong: Any) -> None:
+    breaker = CircuitBreaker(failures=1, clock=now)
+    with pytest.raises(TypeError, match="error must be an exception or None, not "):
+        breaker.record(breaker.allow(), wrong)
+    assert breaker.state is CLOSED
 
 
 def test_an_error_of_on_is_raised_and_the_call_does_not_count(now: SetClock) -> None:

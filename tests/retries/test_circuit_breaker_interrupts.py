@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 from typing import Any
 
 import pytest
 
-from backoff_ticker import CircuitBreaker, CircuitOpen
+from backoff_ticker import (
+    CircuitBreaker,
+    CircuitOpen,
+    ZeroBackOff,
+    attempts,
+    retry_call,
+    retry_call_async,
+)
 from tests.helpers import SetClock
-from tests.retries.circuits import CLOSED, decorated, done, fail, succeed, told, walk, with_block
+from tests.retries.circuits import (
+    CLOSED,
+    decorated,
+    done,
+    fail,
+    half_open,
+    succeed,
+    told,
+    walk,
+    with_block,
+)
 from tests.stress.places import InterruptAt, Interrupted, each_place
 from tests.tickers.made_policies import Scripted
 
@@ -100,3 +118,67 @@ def test_two_that_ask_the_policy_at_once_ask_it_once() -> None:
         assert breaker.remaining() == 10
 
     assert each_place(run, all_of_them=True) > 20
+
+
+# Retries through it
+
+
+def called(operation: Any, **options: Any) -> None:
+    retry_call(operation, ZeroBackOff(), **options)
+
+
+def called_with_hooks(operation: Any, **options: Any) -> None:
+    retry_call(operation, ZeroBackOff(), on_attempt=lambda _: contextlib.nullcontext(), **options)
+
+
+def awaited(operation: Any, **options: Any) -> None:
+    async def attempt() -> None:
+        operation()
+
+    with contextlib.suppress(StopIteration):
+        retry_call_async(attempt, ZeroBackOff(), **options).send(None)
+
+
+def looped(operation: Any, **options: Any) -> None:
+    for attempt in attempts(ZeroBackOff(), **options):
+        with attempt:
+            operation()
+
+
+def looped_async(operation: Any, **options: Any) -> None:
+    async def main() -> None:
+        async for attempt in attempts(ZeroBackOff(), **options):
+            async with attempt:
+                operation()
+
+    with contextlib.suppress(StopIteration):
+        main().send(None)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+@pytest.mark.parametrize(
+    "way", [called, called_with_hooks, awaited, looped, looped_async], ids=lambda way: way.__name__
+)
+def test_an_interrupt_anywhere_in_a_retry_frees_the_place_of_its_probe(way: Any) -> None:
+    lost: list[object] = []
+
+    def run(interrupt: InterruptAt) -> None:
+        breaker = half_open(SetClock(), on=OSError)
+        errors = [LookupError()]  # an answer, but retried
+
+        def operation() -> None:
+            if errors:
+                raise errors.pop()
+
+        try:
+            with interrupt:
+                way(operation, breaker=breaker)
+        except Interrupted:
+            pass
+        interrupt.forget()
+        gc.collect()  # a loop that was left
+        if breaker.remaining() is None:
+            lost.append(interrupt.where)
+
+    assert each_place(run) > 90
+    assert lost == []

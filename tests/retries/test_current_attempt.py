@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -425,6 +426,50 @@ def test_the_token_is_cancelled_by_the_timeout(face: Any) -> None:
 
 def test_the_token_of_a_run_that_has_ended_is_cancelled(clock: VirtualClock) -> None:
     assert retry_call(here).token.cancelled
+
+
+@on_faces("loop", "async loop")
+def test_the_token_of_a_loop_that_is_left_between_attempts_is_cancelled(face: Any) -> None:
+    seen: list[CancellationToken] = []
+
+    def sync() -> None:
+        for attempt in attempts(ZeroBackOff()):
+            with attempt:
+                seen.append(here().token)
+                raise OSError
+            break
+
+    async def coroutine() -> None:
+        async for attempt in attempts(ZeroBackOff()):
+            with attempt:
+                seen.append(here().token)
+                raise OSError
+            break
+
+    if face.asynchronous:
+        in_loop(coroutine())
+    else:
+        sync()
+    gc.collect()
+    assert seen[0].cancelled
+
+
+def test_generators_that_take_turns_in_blocks_leave_no_attempt_behind(clock: VirtualClock) -> None:
+    def rows() -> Any:
+        for attempt in attempts(ZeroBackOff()):
+            with attempt:
+                yield 1
+
+    def operation() -> None:
+        first, second = rows(), rows()
+        outer = here()
+        next(first)
+        next(second)
+        assert [*first, *second] == []
+        assert current_attempt() is outer
+
+    retry_call(operation)
+    assert current_attempt() is None
 
 
 # Hedges

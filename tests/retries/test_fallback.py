@@ -137,6 +137,20 @@ def test_in_a_thread_it_cannot_await(face: Any) -> None:
         assert caught.value.__cause__ is last
 
 
+@CALLS
+def test_it_may_raise_the_last_error_itself(face: Any) -> None:
+    last = OSError("last")
+
+    def fallback(outcome: Outcome) -> Any:
+        raise outcome.last_error or AssertionError
+
+    for options in ({"timeout": 5}, {"max_attempts": 1}):
+        with pytest.raises(OSError, match="last") as caught:
+            face.run(Script(last), ConstantBackOff(10), fallback=fallback, **options)
+        assert caught.value is last
+        assert (last.__cause__, last.__context__) == (None, None)
+
+
 @ASYNC_CALLS
 def test_in_a_coroutine_it_may_await(face: Any) -> None:
     async def fallback(outcome: Outcome) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import signal
@@ -19,9 +20,11 @@ from backoff_ticker import (
     RetryBudget,
     ZeroBackOff,
     hedge_call,
+    hedge_call_async,
 )
 from tests import effort
-from tests.helpers import PATIENCE, eventually
+from tests.helpers import PATIENCE, SetClock, eventually
+from tests.retries.circuits import half_open
 from tests.retries.hedges import own_token
 from tests.stress.places import InterruptAt, Interrupted, each_place
 
@@ -86,6 +89,43 @@ def test_after_an_interrupt_at_any_place_no_attempt_is_left_alone() -> None:
         assert all(told), interrupt.where
 
     assert each_place(run) > 100
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # coroutines that are not awaited
+def test_ctrl_c_at_any_place_of_a_hedged_coroutine_lets_its_loop_end() -> None:
+    def ctrl_c() -> None:
+        raise KeyboardInterrupt
+
+    def run(interrupt: InterruptAt) -> None:
+        breaker = half_open(SetClock(), on=OSError)
+        errors = [LookupError()]
+
+        async def operation() -> int:
+            await asyncio.sleep(0)
+            if errors:
+                raise errors.pop()
+            return 7
+
+        async def main() -> None:
+            assert await hedge_call_async(operation, ZeroBackOff(), breaker=breaker) == 7
+
+        loop = asyncio.new_event_loop()
+        task = loop.create_task(main())
+        try:
+            with interrupt:
+                loop.run_until_complete(task)
+        except KeyboardInterrupt:
+            pass
+        tasks = asyncio.all_tasks(loop)  # what follows is what asyncio.run() does
+        for each in tasks:
+            each.cancel()
+        if tasks:
+            _, left = loop.run_until_complete(asyncio.wait(tasks, timeout=1))
+            assert not left, interrupt.where
+        loop.close()
+        assert breaker.remaining() is not None, interrupt.where
+
+    assert each_place(run, ctrl_c) > 300
 
 
 def test_a_fork_in_an_attempt_and_a_call_in_the_child() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from backoff_ticker import (
     set_default_token,
     with_max_retries,
 )
+from backoff_ticker.retries._settings import settings
 from backoff_ticker.testing import no_wait
 from tests.helpers import in_thread
 from tests.retries.faces import BOTH, FOUR, in_loop
@@ -33,6 +35,7 @@ from tests.retries.hedges import hedge
 from tests.retries.made_hooks import HOOKS, spanning
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, now
+from tests.stress.places import InterruptAt, each_place
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
@@ -350,6 +353,60 @@ def test_settings_may_be_nested_in_any_order(clock: VirtualClock) -> None:
     assert (len(told.calls), now()) == (2, 0)
     assert function() == 7
     assert len(told.calls) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda: set_active(False),
+        lambda: set_default_hooks(on_retry=len),
+        lambda: set_default_token(CancellationToken()),
+    ],
+    ids=["active", "hooks", "token"],
+)
+def test_blocks_that_overlap_leave_what_was_before_all_of_them(change: Any) -> None:
+    def state() -> list[object]:
+        return [settings.active, settings.hooks, settings.token, settings.in_use]
+
+    before = state()
+    for order in itertools.permutations(range(3)):
+        blocks, inside = [], []
+        for _ in range(3):
+            block = change()
+            block.__enter__()
+            blocks.append(block)
+            inside.append(state())
+        left = set(range(3))
+        for each in order:
+            blocks[each].__exit__(None, None, None)
+            left.remove(each)
+            assert state() == (inside[max(left)] if left else before), "the last one counts"
+
+
+def test_a_setting_is_not_lost_if_another_changes_at_any_place() -> None:
+    off = [lambda: set_active(True), set_default_hooks, lambda: set_default_token(None)]
+    on = [
+        lambda: set_active(False),
+        lambda: set_default_hooks(on_retry=len),
+        lambda: set_default_token(CancellationToken()),
+    ]
+
+    for change, back, other in itertools.product(on, off, on):
+
+        def run(interrupt: InterruptAt, change: Any = change, back: Any = back) -> None:
+            for setting in off:
+                setting()  # type: ignore[operator]
+            change()
+            with interrupt:
+                back()
+            used = not settings.active or settings.has_defaults or settings.tracks_attempts
+            assert settings.in_use == used, interrupt.where
+
+        try:
+            assert each_place(run, other, all_of_them=True) > 5
+        finally:
+            for setting in off:
+                setting()  # type: ignore[operator]
 
 
 def test_threads_that_change_settings_at_once_leave_them_whole() -> None:

@@ -69,6 +69,11 @@ class InterruptAt:
     def __exit__(self, *_: object) -> None:
         _watching.clear()
 
+    def forget(self) -> None:
+        """Forget the frames that the interrupt has left, and so what they refer to."""
+        self._before.clear()
+        self._at.clear()
+
     def _called(self, frame: FrameType, event: str, arg: object) -> Any:
         caller, code = frame.f_back, frame.f_code
         if caller in self._before and (

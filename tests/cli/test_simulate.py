@@ -1,0 +1,392 @@
+"""``backoff-ticker simulate``: what it simulates, and how it shows that."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pty
+import random
+import signal
+from math import sqrt
+from statistics import mean
+
+import pytest
+from rich.console import Console
+
+from backoff_ticker import FullJitterBackOff
+from backoff_ticker.cli._contention import Crowd, simulate_contention
+from backoff_ticker.cli._plot import figure_of_lines
+from backoff_ticker.cli._policy_argument import PolicyText
+from backoff_ticker.cli._simulate import _AWS
+from backoff_ticker.cli._table import as_table
+from tests.effort import rounds
+
+from .calling import call, environment, finish, start
+
+# By clients and policy: the mean and the standard deviation of the calls, and of the milliseconds,
+# in 200 trials of https://github.com/aws-samples/aws-arch-backoff-simulator, commit 66cb169, with
+# range() in place of xrange().
+ORIGINAL = {
+    (10, "exponential"): (51.22, 4.21, 3609.7, 1357.0),
+    (10, "decorrelated"): (37.84, 2.43, 448.3, 90.7),
+    (10, "equal"): (42.38, 2.45, 727.5, 189.8),
+    (10, "full"): (39.15, 2.27, 473.3, 119.0),
+    (10, "none"): (50.95, 3.76, 380.6, 33.6),
+    (50, "exponential"): (619.85, 27.11, 35952.2, 2995.8),
+    (50, "decorrelated"): (373.79, 12.96, 2250.1, 495.2),
+    (50, "equal"): (347.31, 5.54, 4307.5, 599.8),
+    (50, "full"): (332.6, 4.99, 2927.8, 571.7),
+    (50, "none"): (689.76, 17.88, 1143.1, 41.2),
+    (100, "exponential"): (1848.26, 57.79, 63177.4, 3869.3),
+    (100, "decorrelated"): (998.74, 26.26, 4621.5, 700.8),
+    (100, "equal"): (812.28, 7.64, 6671.9, 641.9),
+    (100, "full"): (796.33, 7.04, 4886.5, 486.0),
+    (100, "none"): (2423.2, 29.67, 2028.6, 44.0),
+    (190, "exponential"): (5154.78, 104.1, 101151.6, 3891.1),
+    (190, "decorrelated"): (2426.03, 58.59, 7919.8, 811.6),
+    (190, "equal"): (1760.02, 12.52, 9401.0, 623.3),
+    (190, "full"): (1772.24, 13.47, 7414.9, 494.5),
+    (190, "none"): (8004.98, 63.69, 3538.9, 48.5),
+}
+TRIALS = 200
+NOISE = 3.5
+"""Standard errors; by chance one of 2,000 differences is greater."""
+
+SMALL = "outage --clients 20 --healthy 10s --outage 1m --recovery 1m --seed 1"
+
+
+def as_data(line, *policies):
+    said = call(f"simulate {line} --json", *policies)
+    assert (said.status, said.err) == (0, "")
+    return json.loads(said.out)
+
+
+# Contention
+
+
+def test_contention_has_the_figures_of_the_original():
+    clients = "10,50" if rounds(0, 1) == 0 else "10,50,100,190"
+    data = as_data(f"contention --seed 7 --clients {clients} --trials {TRIALS}")
+    assert len(data["results"]) == 5 * len(clients.split(","))
+    for row in data["results"]:
+        calls, calls_vary, time, times_vary = ORIGINAL[row["clients"], row["policy"]]
+        error = sqrt(2 / TRIALS)
+        assert abs(row["calls"] - calls) <= NOISE * calls_vary * error, row
+        assert abs(row["time"] * 1000 - time) <= NOISE * times_vary * error, row
+        assert row["gave_up"] == 0
+
+
+def test_a_single_client_is_never_in_conflict():
+    (row,) = as_data("contention --clients 1 --trials 1000 --seed 1", "zero")["results"]
+    assert row["calls"] == 1
+    assert row["time"] == pytest.approx(0.04, rel=0.01)  # four messages
+
+
+def test_each_message_takes_its_latency():
+    (row,) = as_data("contention --clients 1 --latency 2s --trials 1000", "zero")["results"]
+    assert row["time"] == pytest.approx(8.0, rel=0.01)
+
+
+def test_each_client_has_a_policy_of_its_own_that_begins_anew_with_each_trial():
+    asked = []
+
+    class Policy:
+        retries = 0
+
+        def next_backoff(self):
+            self.retries += 1
+            asked.append((id(self), self.retries))
+            return 1.0
+
+        def reset(self):
+            self.retries = 0
+
+    class Argument:
+        label = "x"
+
+        def make(self, rng, clock):
+            return Policy()
+
+    (row,) = simulate_contention([Argument()], Crowd([3], 2, 0.01), 1, lambda share: None)
+    assert len({number for number, _ in asked}) == 3
+    assert [count for _, count in asked].count(1) == 4  # all but the first writer of each trial
+    assert row.calls == 3 + len(asked) / 2
+
+
+def test_a_client_gives_up_with_its_policy():
+    (row,) = as_data("contention --clients 5 --trials 3", "stop")["results"]
+    assert (row["calls"], row["gave_up"]) == (5, 4)
+    shown = call("simulate contention --clients 5 --trials 3 stop zero").out.splitlines()
+    assert shown[0].split() == ["clients", "policy", "calls", "time", "gave", "up"]
+    assert shown[1].split()[:5] == ["5", "stop", "5", shown[1].split()[3], "4"]
+    assert "gave up" not in call("simulate contention --clients 5 --trials 3 zero").out
+
+
+def test_limits_of_elapsed_time_count_in_simulated_time():
+    (row,) = as_data("contention --clients 5 --trials 1", "constant 1s --max-elapsed-time 2s")[
+        "results"
+    ]
+    assert row["gave_up"] > 0
+    assert 1 < row["time"] < 2
+
+
+def test_delays_beyond_all_floats_end():
+    (row,) = as_data("contention --clients 3 --trials 2", "constant 1.7e308")["results"]
+    assert row["time"] > 1e308
+
+
+def test_progress_ends_with_all():
+    shares = []
+    policies = [PolicyText().convert(text, None, None) for text in ("zero", "aws")]
+    simulate_contention(policies, Crowd([2, 4], 3, 0.01), 1, shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+
+
+# Outage
+
+
+def test_an_outage_without_a_limit_with_a_budget_and_with_a_breaker():
+    data = as_data(f"{SMALL} --budget 10", "constant 1s")
+    none, budget, breaker = data["results"]
+    assert [row["limit"] for row in data["results"]] == ["none", "budget", "breaker"]
+    assert none["healthy"] == budget["healthy"] == breaker["healthy"] > 0
+    # Each of 20 clients, but for its last pause, calls each 1.05 seconds.
+    assert 900 < none["outage"] <= 20 * 60 / 1.05 + 20
+    assert none["load"] == none["outage"] / (60 * 20 / 10.05)
+    assert none["recovered"] <= 1.1
+    assert budget["load"] < 1.3
+    assert breaker["load"] < 0.2
+    # 5 s, 10 s, 20 s, each up to half longer: the last probe fails at the end of the outage.
+    assert 0 < breaker["recovered"] < 60
+    assert {name: data[name] for name in ("outage", "budget", "seed")} == {
+        "outage": 60,
+        "budget": 10,
+        "seed": 1,
+    }
+
+
+def test_a_policy_that_gives_up_makes_a_request_fail_and_the_next_one_is_answered():
+    rows = as_data(SMALL, "stop")["results"]
+    assert rows[0]["outage"] == rows[1]["outage"]  # there are no retries for the budget
+    assert 0.5 < rows[0]["load"] < 1.5
+    assert 5 < rows[0]["recovered"] < 15
+
+
+def test_some_clients_may_never_recover():
+    line = "outage --clients 20 --every 1h --healthy 1m --recovery 1s --seed 1 --outage 1m"
+    assert [row["recovered"] for row in as_data(line, "stop")["results"]] == [None] * 3
+    assert call(f"simulate {line} stop").out.splitlines()[1].split()[6] == "never"
+
+
+def test_a_policy_without_delays_ends_beside_a_breaker():
+    none, _, breaker = as_data(SMALL, "zero")["results"]
+    assert none["load"] > 150  # one call follows the other
+    assert breaker["load"] < 0.2
+
+
+def test_an_outage_that_nobody_meets():
+    line = "outage --clients 1 --every 1h --healthy 1s --outage 1s --recovery 1s --seed 1"
+    said = call(f"simulate {line} stop")
+    assert said.status == 0
+    assert "load" in said.out.splitlines()[0]
+    assert "\u2588" not in said.out
+
+
+# Both
+
+
+@pytest.mark.parametrize(
+    "line", ["contention --clients 5,9 --trials 2", "outage --clients 9 --outage 20s"]
+)
+def test_the_same_seed_gives_the_same_whatever_else_is_shown(line):
+    once, again, other = (as_data(f"{line} --seed {seed}") for seed in (1, 1, 2))
+    assert once == again
+    assert once["results"] != other["results"]
+    assert as_data(line)["results"] != as_data(line)["results"]
+    texts = ["exponential", "full-jitter 1s 20s"]
+    both, alone = (as_data(f"{line} --seed 1", *some)["results"] for some in (texts, texts[1:]))
+    assert [row for row in both if row["policy"] == texts[1]] == alone
+
+
+def test_another_process_gives_the_same():
+    line = f"simulate {SMALL} --csv exponential".split()
+    said = [finish(start(*line, env=environment(PYTHONHASHSEED=seed))) for seed in "12"]
+    assert said[0] == said[1] == call(" ".join(line))
+
+
+def test_csv_has_the_columns_of_json():
+    for line in ("contention --clients 5 --seed 1", SMALL):
+        rows = list(csv.DictReader(io.StringIO(call(f"simulate {line} --csv zero").out)))
+        expected = as_data(line, "zero")["results"]
+        shown = [{name: str(value) for name, value in row.items()} for row in expected]
+        assert rows == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("full-jitter 1s 20s", "full-jitter 1s 20s"),
+        ("full-jitter --base=1s --cap=20s", "full-jitter --base=1s --cap=20s"),
+        ("a-b=full-jitter 1s --cap 20s", "a-b"),
+    ],
+)
+def test_a_policy_is_a_name_with_options_and_maybe_a_label(text, label):
+    policy = PolicyText().convert(text, None, None)
+    rng = random.Random(1)
+    assert policy.label == label
+    assert repr(policy.make(rng)) == repr(FullJitterBackOff(1, 20))
+    assert policy.make(rng)._rng is rng
+
+
+def test_the_default_policies_of_contention_are_those_of_aws():
+    made = {one.label: one for one in (PolicyText().convert(text, None, None) for text in _AWS)}
+    # The source: min(2000, 5 * 2**n) ms, where n counts from 1; decorrelated from 5 to 3 * 5 ms.
+    expected = {
+        "none": [(0, 0), (0, 0), (0, 0)],
+        "exponential": [(0.01, 0.01), (0.02, 0.02), (2, 2)],
+        "equal": [(0.005, 0.01), (0.01, 0.02), (1, 2)],
+        "full": [(0, 0.01), (0, 0.02), (0, 2)],
+        "decorrelated": [(0.005, 0.015), (0.005, 0.045), (0.005, 2)],
+    }
+    for label, spans in expected.items():
+        for n, span in zip((1, 2, 1000), spans, strict=True):
+            assert made[label].make().bounds(n) == pytest.approx(span)
+    assert list(made) == list(expected)
+
+
+@pytest.mark.parametrize(
+    ("line", "policies", "expected"),
+    [
+        ("contentoin", [], "No such simulation 'contentoin'. Did you mean 'contention'?"),
+        ("contention", ["expo"], "there is no policy 'expo'. Did you mean 'exponential' or"),
+        ("contention", [""], "there is no policy ''."),
+        ("contention", ["zero '"], '"zero \'" is no policy with its options: No closing quotation'),
+        ("outage", ["full-jitter", "1", "2"], "Options stand in the same quotes: 'full-jitter ..."),
+        (
+            "outage",
+            ["full-jitter 2 1"],
+            "'full-jitter 2 1': --cap must be >= --base (2.0), not 1.0",
+        ),
+        ("outage", ["go --multiplyer 2"], "'go --multiplyer 2': No such option"),
+        ("outage", ["go --help"], "'go --help': No such option"),
+        ("outage", ["go", "--max-interval", "2"], "--max-interval is an option of a policy: put "),
+        ("outage", ["java", "--no-look-ahead"], "--no-look-ahead is an option of a policy: put "),
+        ("outage --sed 1", [], "--seed"),
+        ("contention --clients 5,0", [], "'5,0' is not a list of numbers from 1 to 10000, as in"),
+        ("contention --clients ,", [], "',' is not a list of numbers"),
+        ("contention --trials 0", [], "0 is not in the range 1<=x<=1000000"),
+        ("contention --latency 0", [], "'0' is not from 1ms to 10d"),
+        ("outage --outage 11d", [], "'11d' is not from 1ms to 10d"),
+        ("outage --outage x", [], "'x' is no duration"),
+        ("outage --clients 0", [], "0 is not in the range 1<=x<=10000"),
+    ],
+)
+def test_bad_input_is_told_and_nothing_is_simulated(line, policies, expected):
+    assert expected in call(f"simulate {line}", *policies).complaint
+
+
+# The table
+
+
+def table(width, *, terminal=True, policy="full-jitter --base 1s --cap 20s"):
+    console = Console(
+        file=io.StringIO(), force_terminal=terminal, width=width, color_system=None, _environ={}
+    )
+    columns = {"policy": [policy], "calls": ["27.5"], "time": ["3.125"]}
+    return as_table(columns, console, dispensable=["time"], chart=None, words=["policy"])
+
+
+@pytest.mark.parametrize(
+    ("width", "cells"),
+    [
+        (45, ["full-jitter --base 1s --cap 20s", "27.5", "3.125"]),
+        (44, ["full-jitter --base 1s --cap ..", "27.5", "3.125"]),
+        (30, ["full-jitter --..", "27.5", "3.125"]),
+        (28, ["full-jitter --..", "27.5"]),
+        (1, ["full-jitter --..", "27.5"]),
+    ],
+)
+def test_a_narrow_terminal_gets_words_shortened_then_fewer_columns(width, cells):
+    title, row = table(width).splitlines()
+    assert [cell.strip() for cell in row.split("  ") if cell] == cells
+    assert title.split() == ["policy", "calls", "time"][: len(cells)]
+    assert table(1, terminal=False) == table(200)
+
+
+def test_the_bars_compare_policies_with_the_same_number_of_clients():
+    lines = call("simulate contention --clients 3,30 --trials 5 stop zero").out.splitlines()
+    bars = [line.count("\u2588") for line in lines[1:5]]
+    assert bars[1] == bars[3] == 32  # without a wait there are more calls than with one attempt
+    assert 0 < bars[2] < bars[0] < 32
+    assert lines[5:] == ["\u2588 calls, by number of clients"]
+
+
+# Progress, and Ctrl-C
+
+
+def test_ctrl_c_ends_it_at_once_while_a_bar_on_the_terminal_tells_how_far_it_is():
+    screen, terminal = pty.openpty()
+    line = ["simulate", "contention", "--trials", "1000000", "--clients", "100", "zero"]
+    process = start(*line, stderr=terminal, env=environment(TERM="xterm"))
+    os.close(terminal)
+    assert os.read(screen, 1) == b"\r"  # the bar is there
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=50)
+    assert (process.returncode, out) == (-signal.SIGINT, b"")
+    os.close(screen)
+
+
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
+def test_the_bar_is_removed_at_the_end(term):
+    screen, terminal = pty.openpty()
+    process = start(*f"simulate {SMALL}".split(), stderr=terminal, env=environment(TERM=term))
+    os.close(terminal)
+    seen = b""
+    try:
+        while part := os.read(screen, 65_536):
+            seen += part
+    except OSError:  # the other end is closed
+        pass
+    os.close(screen)
+    out, _ = process.communicate(timeout=50)
+    assert (process.returncode, out.decode()) == (0, call(f"simulate {SMALL}").out)
+    if term == "dumb":
+        assert seen == b""
+    else:
+        assert seen.startswith(b"\r[                                        ] 0 %")
+        assert seen.endswith(b"\r\x1b[2K")
+
+
+# The diagram
+
+
+@pytest.mark.parametrize("line", ["contention --clients 3,5 --trials 2", SMALL])
+def test_plot_writes_a_file_beside_the_table(tmp_path, line):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / "simulation.svg"
+    said = call(f"simulate {line} --seed 1 --plot", str(path))
+    assert (said.status, said.err) == (0, "")
+    assert said.out == call(f"simulate {line} --seed 1").out
+    assert path.read_bytes().startswith(b"<?xml")
+
+
+def test_a_diagram_has_a_line_for_each_policy_in_each_panel():
+    pytest.importorskip("matplotlib")
+    panels = {name: {"a": ([1, 2], [3, mean([4, 5])]), "b": ([1], [1])} for name in ("x", "y")}
+    figure = figure_of_lines("outage\nseed 1", "seconds", panels, (1.0, 2.0))
+    assert figure.get_suptitle() == "outage"
+    assert figure.axes[0].get_title() == "seed 1"
+    assert [axes.get_ylabel() for axes in figure.axes] == ["x", "y"]
+    for axes in figure.axes:
+        assert axes.get_xlabel() == "seconds"
+        assert [line.get_xydata().tolist() for line in axes.lines] == [
+            [[1, 3], [2, 4.5]],
+            [[1, 1]],
+        ]
+        (grey,) = axes.patches
+        assert (grey.get_x(), grey.get_width()) == (1.0, 1.0)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
