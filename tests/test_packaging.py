@@ -74,7 +74,7 @@ def test_the_tests_need_what_they_use():
 
 def test_the_tools_of_contributors_are_no_extras():
     assert not {"dev", "docs", "lint", "test"} & set(PROJECT["project"]["optional-dependencies"])
-    groups = set(PROJECT["dependency-groups"]) - {"dev", "docs"}  # Sphinx needs a newer Python
+    groups = set(PROJECT["dependency-groups"]) - {"dev"}
     dev = PROJECT["dependency-groups"]["dev"]
     assert {each["include-group"] for each in dev} == groups
 
