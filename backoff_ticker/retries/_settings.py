@@ -170,7 +170,8 @@ def set_default_hooks(
     """Set the hooks that every retry of this process calls, after its own.
 
     They replace the default hooks that were set before; those that are not named are none, so
-    ``set_default_hooks()`` removes all. Hedges have no hooks.
+    ``set_default_hooks()`` removes all. Hedges have no hooks. What a hook calls should not be
+    retried itself: that retry would call the hook again, without end.
 
     It acts at once, on the runs that begin from now on, in all threads. As a block, ``with
     set_default_hooks(...):``, it puts back at the end what was before.
