@@ -76,6 +76,7 @@ class Outage(NamedTuple):
         outage: The calls in it.
         recovery: The calls after it.
         load: The calls in the outage, as a multiple of what there would have been without one.
+        peak: The most calls in a hundredth of the time, as such a multiple, too.
         recovered: Seconds from the end of the outage until each client has had an answer; None:
             some have none.
     """
@@ -86,6 +87,7 @@ class Outage(NamedTuple):
     outage: int
     recovery: int
     load: float
+    peak: float
     recovered: float | None
 
 
@@ -203,13 +205,15 @@ def _simulate(
                     group.create_task(client(number))
 
         asyncio.run(clients())
+    usual = scene.clients / (scene.every + scene.latency)  # calls a second
     row = Outage(
         argument.label,
         limit,
         service.healthy,
         service.outage,
         service.recovery,
-        service.outage / (scene.outage * scene.clients / (scene.every + scene.latency)),
+        service.outage / (scene.outage * usual),
+        max(service.calls) / (scene.end / STEPS * usual),
         max(answered.values()) - scene.up_again if len(answered) == scene.clients else None,
     )
     return Course(row, service.calls)

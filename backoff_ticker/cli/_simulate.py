@@ -29,7 +29,7 @@ _MOST_CLIENTS = 10_000
 _MOST_TRIALS = 1_000_000
 _SHORTEST, _LONGEST = 0.001, 864_000.0
 
-_AWS = (
+AWS = (
     "none=zero",
     (
         "exponential=exponential --initial-interval 10ms --randomization-factor 0 --multiplier 2 "
@@ -41,7 +41,7 @@ _AWS = (
 )
 """Those of the article, whose simulator counts retries from 1: its base of 5 ms is 10 here."""
 
-_PATIENT = ("constant 1s", "exponential", "full-jitter 1s 20s")
+PATIENT = ("constant 1s", "exponential", "full-jitter 1s 20s")
 
 _POLICIES = """\
 POLICY is a name that 'backoff-ticker delays --help' lists; with options, as 'backoff-ticker delays
@@ -72,7 +72,7 @@ def _contention_command() -> click.Command:
             "simulate contention --clients 20,40 aws 'full-jitter 10ms 2s'",
         ],
         params=[
-            _policies(_AWS),
+            _policies(AWS),
             click.Option(
                 ["--clients"],
                 type=Counts(_MOST_CLIENTS),
@@ -97,7 +97,7 @@ def _contention_command() -> click.Command:
         "each reads the version of the row and writes it; if another one has written in between, "
         "the write fails, and the client backs off before it reads again. Show how many writes "
         "were tried, and how many seconds it took, until all have written.\n\n"
-        f"{_POLICIES}The default is what the source compares, of 10 ms up to 2 s: {_listed(_AWS)}."
+        f"{_POLICIES}The default is what the source compares, of 10 ms up to 2 s: {_listed(AWS)}."
         '\n\nSource: "Exponential Backoff And Jitter", AWS Architecture Blog, and its simulator.',
     )
 
@@ -108,7 +108,7 @@ def _outage_command() -> click.Command:
         callback=_show_outage,
         examples=["simulate outage", "simulate outage --outage 5m aws 'full-jitter 1s 1m'"],
         params=[
-            _policies(_PATIENT),
+            _policies(PATIENT),
             click.Option(
                 ["--clients"],
                 type=click.IntRange(1, _MOST_CLIENTS),
@@ -137,9 +137,9 @@ def _outage_command() -> click.Command:
         "then, and retries it until it is answered, or the policy gives up. Each policy is "
         "shown alone, with a retry budget that all clients share, and with a circuit breaker that "
         "they share: how many calls the service got before, in and after the outage; the load, "
-        "which is the calls in the outage as a multiple of the usual; and how many seconds "
-        "after the outage the last client had an answer.\n\n"
-        f"{_POLICIES}The default is {_listed(_PATIENT)}.",
+        "which is the calls in the outage as a multiple of the usual, and its peak; and how many "
+        "seconds after the outage the last client had an answer.\n\n"
+        f"{_POLICIES}The default is {_listed(PATIENT)}.",
     )
 
 
@@ -250,6 +250,7 @@ def _show_outage(
         "outage": [str(row.outage) for row in rows],
         "recovery": [str(row.recovery) for row in rows],
         "load": [f"{row.load:.2f}x" for row in rows],
+        "peak": [f"{row.peak:.2f}x" for row in rows],
         "recovered": ["never" if row.recovered is None else f"{row.recovered:.1f}" for row in rows],
     }
     most = max(row.load for row in rows)

@@ -19,7 +19,7 @@ from backoff_ticker import FullJitterBackOff
 from backoff_ticker.cli._contention import Crowd, simulate_contention
 from backoff_ticker.cli._plot import figure_of_lines
 from backoff_ticker.cli._policy_argument import PolicyText
-from backoff_ticker.cli._simulate import _AWS
+from backoff_ticker.cli._simulate import AWS
 from backoff_ticker.cli._table import as_table
 from tests.effort import rounds
 
@@ -155,7 +155,10 @@ def test_an_outage_without_a_limit_with_a_budget_and_with_a_breaker():
     assert none["healthy"] == budget["healthy"] == breaker["healthy"] > 0
     # Each of 20 clients, but for its last pause, calls each 1.05 seconds.
     assert 900 < none["outage"] <= 20 * 60 / 1.05 + 20
-    assert none["load"] == none["outage"] / (60 * 20 / 10.05)
+    usual = 20 / 10.05
+    assert none["load"] == none["outage"] / (60 * usual)
+    assert none["load"] < none["peak"] <= (20 / 1.05 + 20) / usual
+    assert 1 < budget["peak"] < none["peak"]
     assert none["recovered"] <= 1.1
     assert budget["load"] < 1.3
     assert breaker["load"] < 0.2
@@ -178,7 +181,7 @@ def test_a_policy_that_gives_up_makes_a_request_fail_and_the_next_one_is_answere
 def test_some_clients_may_never_recover():
     line = "outage --clients 20 --every 1h --healthy 1m --recovery 1s --seed 1 --outage 1m"
     assert [row["recovered"] for row in as_data(line, "stop")["results"]] == [None] * 3
-    assert call(f"simulate {line} stop").out.splitlines()[1].split()[6] == "never"
+    assert call(f"simulate {line} stop").out.splitlines()[1].split()[7] == "never"
 
 
 def test_a_policy_without_delays_ends_beside_a_breaker():
@@ -242,7 +245,7 @@ def test_a_policy_is_a_name_with_options_and_maybe_a_label(text, label):
 
 
 def test_the_default_policies_of_contention_are_those_of_aws():
-    made = {one.label: one for one in (PolicyText().convert(text, None, None) for text in _AWS)}
+    made = {one.label: one for one in (PolicyText().convert(text, None, None) for text in AWS)}
     # The source: min(2000, 5 * 2**n) ms, where n counts from 1; decorrelated from 5 to 3 * 5 ms.
     expected = {
         "none": [(0, 0), (0, 0), (0, 0)],
