@@ -7,6 +7,7 @@ from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 
 import backoff_ticker
+from backoff_ticker import testing
 
 project = "backoff_ticker"
 author = "The backoff_ticker developers"
@@ -51,7 +52,7 @@ nitpick_ignore_regex = [
         "py:class",
         r"(asyncio\..*)?AbstractEventLoop|AbstractContextManager|Executor|Logger|Random|timedelta",
     ),
-    ("py:class", r"floating-point number|janus\.Queue"),
+    ("py:class", r"floating[ -]point number|janus\.Queue"),
     # Type variables, and aliases of types: the parameters' descriptions say what these are.
     ("py:class", r"Args|F|P|P\.args|P\.kwargs|T|backoff_ticker\..*\.T"),
     ("py:class", r"AlgorithmOptions|AsyncOptions|Bounds|Decorator|JitterKind|NoFallback|Policy"),
@@ -63,7 +64,12 @@ nitpick_ignore_regex = [
 # Pages that stand in the root of the repository
 
 ROOT = Path(__file__).parents[1]
-FROM_ROOT = {"changelog": "CHANGELOG", "contributing": "CONTRIBUTING", "security": "SECURITY"}
+FROM_ROOT = {
+    "changelog": "CHANGELOG",
+    "code_of_conduct": "CODE_OF_CONDUCT",
+    "contributing": "CONTRIBUTING",
+    "security": "SECURITY",
+}
 
 
 def show_page_of_root(_app: Sphinx, page: str, source: list[str]) -> None:
@@ -76,6 +82,14 @@ def show_page_of_root(_app: Sphinx, page: str, source: list[str]) -> None:
 
 # Docstrings
 
+# Public names in literals of docstrings become links.
+PATHS = {
+    name: f"{module.__name__}.{name}"
+    for module in (backoff_ticker, testing)
+    for name in module.__all__
+}
+LITERAL = re.compile(r"``(\w+)(\.\w+)?(\(\))?``")
+
 # A line such as "Thread safety: ..." of a docstring begins a paragraph of its own.
 LABEL = re.compile(
     r"(If cancelled|If cancelled or interrupted|If interrupted|Source|Thread safety|Wakes when"
@@ -83,10 +97,18 @@ LABEL = re.compile(
 )
 
 
-def split_labels(
+def link(literal: re.Match[str]) -> str:
+    """Return a link to a public name, or a method of a public class."""
+    name, method, call = literal.groups("")
+    path = PATHS.get(name)
+    return f":py:obj:`{name}{method}{call} <{path}{method}>`" if path else literal[0]
+
+
+def prepare_docstring(
     _app: Sphinx, what: str, _name: str, _value: object, _options: object, lines: list[str]
 ) -> None:
-    """Make the labels of a docstring bold, each in a paragraph of its own."""
+    """Link public names; make labels bold, each in a paragraph of its own."""
+    lines[:] = [LITERAL.sub(link, line) for line in lines]
     if what in {"attribute", "property"}:
         # Napoleon would take what stands before a colon for a type, unless the line ends there.
         first, colon, rest = lines[0].partition(": ")
@@ -142,7 +164,7 @@ ModuleAnalyzer.analyze = analyze_without_overloads
 def setup(app: Sphinx) -> None:
     """Connect what is above."""
     app.connect("source-read", show_page_of_root)
-    app.connect("autodoc-process-docstring", split_labels, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", prepare_docstring, priority=400)  # before napoleon
     app.connect("autodoc-process-bases", name_public_bases)
     app.connect("autodoc-skip-member", skip_field)
     app.connect("autodoc-process-signature", shorten_signature)

@@ -114,7 +114,7 @@ class CircuitBreaker(ProcessBound):
         on_change: A function, or a list or tuple of them, called after each change by the thread
             that has made it, as ``f(old, new, breaker)`` with two ``CircuitState``. What it raises
             is reported through ``sys.unraisablehook`` and stops nothing.
-        clock: Measures all times; None: the current clock, when the breaker is made.
+        clock: Measures all times; None: whatever clock is current when the breaker is used.
 
     Raises:
         TypeError, ValueError: An argument is invalid, or does not go with another.
@@ -163,10 +163,10 @@ class CircuitBreaker(ProcessBound):
         )
         self._hooks = hooks or ()
         self._options = Options("CircuitBreaker()", None, {"on": on}, {"on"})
-        made_on = resolve_clock(clock)
-        self._monotonic = made_on.monotonic
-        policy = start_policy("backoff", _DEFAULT_BACKOFF if backoff is None else backoff, made_on)
-        self._policy = PolicyRun(policy, made_on, ())
+        time = _CurrentTime() if clock is None else resolve_clock(clock)
+        self._monotonic = time.monotonic
+        policy = start_policy("backoff", _DEFAULT_BACKOFF if backoff is None else backoff, time)
+        self._policy = PolicyRun(policy, resolve_clock(clock), ())
         self._asking = AtomicState(_Asking())
         # A linked list of states: the call whose setdefault() stores the next one makes the change,
         # and all others find it there: no lock is taken and no change is lost.
@@ -476,6 +476,21 @@ def _user_of_stack(frame: FrameType) -> FrameType:
     while frame.f_globals.get("__name__") == "contextlib" and frame.f_back is not None:
         frame = frame.f_back
     return frame
+
+
+class _CurrentTime:
+    """Tells the time of the current clock.
+
+    A breaker is often made where a module is imported, and used in tests on a virtual clock.
+    """
+
+    __slots__ = ()
+
+    def monotonic(self) -> float:
+        return resolve_clock(None).monotonic()
+
+    def time(self) -> float:
+        return resolve_clock(None).time()
 
 
 class _Asking:

@@ -74,8 +74,8 @@ settings = Settings()
 class _Change:
     """A change of a setting that was made; leaving it as a block puts back what was before.
 
-    Blocks of threads and coroutines may overlap: one that ends inside of a later one leaves it to
-    that to put back what was before both.
+    Blocks may overlap, as in coroutines: one that ends inside of a later one leaves it to that to
+    put back what was before both. Threads that do so at the very same moment are not kept apart.
     """
 
     __slots__ = ("_before", "_call", "_name", "_number")
@@ -170,7 +170,8 @@ def set_default_hooks(
     """Set the hooks that every retry of this process calls, after its own.
 
     They replace the default hooks that were set before; those that are not named are none, so
-    ``set_default_hooks()`` removes all. Hedges have no hooks.
+    ``set_default_hooks()`` removes all. Hedges have no hooks. What a hook calls should not be
+    retried itself: that retry would call the hook again, without end.
 
     It acts at once, on the runs that begin from now on, in all threads. As a block, ``with
     set_default_hooks(...):``, it puts back at the end what was before.

@@ -453,3 +453,14 @@ def test_a_breaker_costs_nothing_of_a_retry_call_that_succeeds(clock: Any) -> No
     breaker = breaking()
     assert retry_call(Script(7), breaker=breaker) == 7
     assert breaker.state is CLOSED
+
+
+MODULE_LEVEL = CircuitBreaker(ConstantBackOff(30), failures=1)
+
+
+@pytest.mark.parametrize("_", range(2))
+def test_a_breaker_made_at_import_follows_the_clock_of_each_test(clock: Any, _: int) -> None:
+    MODULE_LEVEL.reset()
+    script = Script(OSError, 7)
+    assert retry_call(script, ConstantBackOff(1), breaker=MODULE_LEVEL) == 7
+    assert script.times == [0, 30]
