@@ -23,6 +23,7 @@ def test_there_is_a_script_for_each_matter():
         "cancel",
         "channels",
         "circuit",
+        "contention",
         "imports",
         "lateness",
         "memory",

@@ -251,7 +251,9 @@ def _show_outage(
         "recovery": [str(row.recovery) for row in rows],
         "load": [f"{row.load:.2f}x" for row in rows],
         "peak": [f"{row.peak:.2f}x" for row in rows],
-        "recovered": ["never" if row.recovered is None else f"{row.recovered:.1f}" for row in rows],
+        "recovered": [
+            "never" if row.recovered is None else rounded(round(row.recovered, 1)) for row in rows
+        ],
     }
     most = max(row.load for row in rows)
     chart = _bars([row.load / most for row in rows], "load") if most else None

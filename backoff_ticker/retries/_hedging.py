@@ -8,6 +8,7 @@ from __future__ import annotations
 from .._errors import CircuitOpen, RejectedResult
 from ._options import Awaiting
 from ._outcome import StopReason
+from ._run import SHORTEST_REFUSAL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ class Hedging:
             if isinstance(run.error, CircuitOpen) and self._due is not None:
                 # As planned, but not before the circuit lets calls through.
                 planned = self._due - run.clock.monotonic()
-                self._plan(max(planned, run.error.seconds or 0.0))
+                self._plan(max(planned, run.error.seconds or SHORTEST_REFUSAL))
             elif demand is None:
                 self._start_another()
             elif isinstance(demand, float):

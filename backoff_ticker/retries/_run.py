@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     Poll = Callable[[], float | Stop | End]
 
 
+SHORTEST_REFUSAL = 0.01
+"""Seconds until the next attempt if a circuit is open and nobody knows for how long: while probes
+are on their way, a policy without delays would spin."""
+
 _MOST_POLICIES = 100
 """So many policies that ``on`` returned keep their state in a run."""
 
@@ -529,8 +533,8 @@ class Run:
             Whether it was made longer; also whether the circuit is open at all where waits are
             skipped: its own clock goes on as it is, so it would be met again and again.
         """
-        left = self.error.seconds
-        if not left or (self.delay >= left and self.skipping is None):
+        left = self.error.seconds or SHORTEST_REFUSAL
+        if self.delay >= left and self.skipping is None:
             return False
         self.delay = max(self.delay, left)
         return True

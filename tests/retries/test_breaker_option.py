@@ -161,6 +161,17 @@ def test_while_the_policy_is_asked_how_long_it_stays_open_a_run_goes_on(face: An
 
 
 @BOTH
+def test_without_delays_nobody_spins_while_a_probe_is_out(face: Any, clock: Any) -> None:
+    breaker = opened(0)
+    probe = breaker.allow()
+    clock.call_at(clock.monotonic() + 1, lambda: breaker.record(probe))
+    script, notified = Script(7), Recorded()
+    assert face.run(script, ZeroBackOff(), breaker=breaker, notify=notified) == 7
+    assert 1 <= now() < 1.02
+    assert len(notified.calls) <= 101
+
+
+@BOTH
 def test_it_is_retried_whatever_on_says(face: Any) -> None:
     for on in (KeyError, {KeyError: True}, lambda error: False):
         script = Script(7)
