@@ -56,7 +56,7 @@ def simulate_group() -> click.Group:
         commands={"contention": _contention_command(), "outage": _outage_command()},
         kind="simulation",
         subcommand_metavar="SIMULATION [OPTIONS]... [POLICY]...",
-        examples=["simulate contention", "simulate outage exponential 'constant 500ms'"],
+        examples=["simulate contention", "simulate outage --clients 20 exponential"],
         short_help="Show what many clients with one policy do to a service.",
         help="Show what many clients that retry by the same policy do to a service, and how long "
         "they take: policies side by side, in simulated time.",
@@ -106,7 +106,10 @@ def _outage_command() -> click.Command:
     return _Simulation(
         "outage",
         callback=_show_outage,
-        examples=["simulate outage", "simulate outage --outage 5m aws 'full-jitter 1s 1m'"],
+        examples=[
+            "simulate outage --clients 20",
+            "simulate outage --outage 30s 'full-jitter 1s 1m'",
+        ],
         params=[
             _policies(PATIENT),
             click.Option(

@@ -16,6 +16,7 @@ from backoff_ticker import (
     CloseReason,
     ConstantBackOff,
     ExponentialBackOff,
+    SystemClock,
     Ticker,
     TickerClosed,
     ZeroBackOff,
@@ -130,6 +131,10 @@ def test_a_sender_shares_its_ticks_with_readers_under_a_storm_of_calls() -> None
         join_all(caller)
         push.stop()
         eventually(lambda: push._forwarder not in ticker._readers.waiters, "the sender has left")
+        # It may have left with a tick that it is still about to put: let its thread finish that.
+        put = threading.Event()
+        SystemClock().call_at(0, put.set)
+        assert put.wait(PATIENCE)
         last = in_thread(ticker.receive, 5).result(PATIENCE).number
         ticker.stop()
         join_all(threads)
