@@ -183,8 +183,14 @@ def _listed(policies: Sequence[str]) -> str:
 
 
 def _policies(default: Sequence[str]) -> click.Argument:
+    kind = PolicyText()
+
+    def or_default(ctx: Context, param: Param, given: Sequence[Any]) -> Sequence[Any]:
+        # Older versions of click take no default for any number of arguments.
+        return given or tuple(kind.convert(text, param, ctx) for text in default)
+
     return click.Argument(
-        ["policies"], type=PolicyText(), nargs=-1, default=default, metavar="[POLICY]..."
+        ["policies"], type=kind, nargs=-1, callback=or_default, metavar="[POLICY]..."
     )
 
 
