@@ -36,7 +36,7 @@ def metadata(tmp_path_factory):
 
 @pytest.fixture
 def description(metadata):
-    return metadata.get_payload()
+    return metadata["Description"]
 
 
 def test_python_3_11_and_later():

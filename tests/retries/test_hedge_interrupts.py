@@ -130,6 +130,7 @@ def test_ctrl_c_at_any_place_of_a_hedged_coroutine_lets_its_loop_end() -> None:
     gc.collect()  # such a coroutine complains as it goes: here, not in another test
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # in a thread, on purpose
 def test_a_fork_in_an_attempt_and_a_call_in_the_child() -> None:
     def operation() -> int:
         child = os.fork()
