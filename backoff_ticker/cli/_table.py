@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     """A named tuple."""
 
     Chart = Callable[[int, tuple[str, str, str]], tuple[list[Text], str]]
-    """Returns a bar for each row, of at most so many columns, and the legend, or ``""``."""
+    """Returns a bar for each row, within a number of columns, and the legend, or ``""``."""
 
 _NARROWEST, _WIDEST = 10, 32
 """The least width of the bar chart, in columns; with less room it is left out."""

@@ -25,7 +25,7 @@ from ._circuit import (
     Rules,
     threshold_of,
 )
-from ._operation import close_unawaited, is_awaitable, kind_of, name_of
+from ._operation import close_unawaited, coroutine_returned, is_awaitable, kind_of, name_of
 from ._options import Awaiting, Options
 from ._outcome import StopReason
 from ._settings import as_hooks
@@ -566,11 +566,9 @@ def _raise_async(name: str, awaitable: object) -> NoReturn:
 
 
 def _raise_coroutine_returned(function: object, coroutine: object) -> NoReturn:
-    close_unawaited(coroutine)
-    raise TypeError(
-        f"{name_of(function)} returned a coroutine, whose errors a circuit breaker would not see "
-        "here: decorate an `async def` function, or use `with breaker:`"
-    )
+    instead = "decorate an `async def` function, or use `with breaker:`"
+    missed = "a circuit breaker would not see"
+    raise coroutine_returned(name_of(function), coroutine, instead, missed)
 
 
 def _above_zero(name: str, value: float | timedelta) -> float:

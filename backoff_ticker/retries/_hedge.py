@@ -8,9 +8,9 @@ from ..waiting import cancelled_error, checkpoint, complete, current_loop
 from ._attempt_context import show_attempt
 from ._attempt_scope import token_of_attempts
 from ._final_error import result_of_async
-from ._hedging import CUT_FOR, MAX_ATTEMPTS, Hedging
-from ._operation import is_awaitable, name_of, not_awaitable, require_operation
-from ._options import HEDGE_OPTIONS, NO_FALLBACK, Awaiting, Options
+from ._hedging import CUT_FOR, Hedging, checked_options
+from ._operation import is_awaitable, name_of, not_awaitable
+from ._options import NO_FALLBACK, Awaiting
 from ._outcome import StopReason
 from ._run import Run
 from ._settings import settings
@@ -128,13 +128,7 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
         Cancelled: The token was cancelled; from the last error, if there was one.
         DeadlineExceeded: ``timeout``, or a token's deadline, was reached; likewise.
     """
-    require_operation(operation)
-    checked = Options(
-        "hedge_call_async()",
-        backoff,
-        {"max_attempts": MAX_ATTEMPTS, **options},
-        allowed=HEDGE_OPTIONS,
-    )
+    checked = checked_options("hedge_call_async()", operation, backoff, options)
     if settings.in_use:
         known = checked.under_settings()
         if known is None:

@@ -14,9 +14,9 @@ from ..waiting import complete, raise_if_loop_runs
 from ._attempt_context import show_attempt
 from ._attempt_scope import token_of_attempts
 from ._final_error import result_of
-from ._hedging import CUT_FOR, MAX_ATTEMPTS, Hedging
-from ._operation import coroutine_returned, name_of, require_operation
-from ._options import HEDGE_OPTIONS, NO_FALLBACK, Options
+from ._hedging import CUT_FOR, Hedging, checked_options
+from ._operation import coroutine_returned, name_of
+from ._options import NO_FALLBACK
 from ._outcome import StopReason
 from ._run import Run
 from ._settings import settings
@@ -155,13 +155,7 @@ def hedge_call(
         Cancelled: The token was cancelled; from the last error, if there was one.
         DeadlineExceeded: ``timeout``, or a token's deadline, was reached; likewise.
     """
-    require_operation(operation)
-    checked = Options(
-        "hedge_call()",
-        backoff,
-        {"max_attempts": MAX_ATTEMPTS, **options},
-        allowed=HEDGE_OPTIONS,
-    )
+    checked = checked_options("hedge_call()", operation, backoff, options)
     if pool is not None:
         _require_thread_pool(pool)
     if settings.in_use:

@@ -6,24 +6,38 @@ Nothing here waits. A driver starts the attempts, waits, and tells how they ende
 from __future__ import annotations
 
 from .._errors import CircuitOpen, RejectedResult
-from ._options import Awaiting
+from ._operation import require_operation
+from ._options import HEDGE_OPTIONS, Awaiting, Options
 from ._outcome import StopReason
 from ._run import SHORTEST_REFUSAL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any, Final
 
     from ..cancellation import CancellationToken
     from ..policies import BackOff
     from ._run import Run
 
-MAX_ATTEMPTS = 5
+_MAX_ATTEMPTS = 5
 """As many attempts as gRPC allows."""
 
 CUT_FOR: Final = {StopReason.CANCELLED, StopReason.DEADLINE}
 """The ends at which attempts are cut that may still succeed."""
+
+
+def checked_options(
+    what: str, operation: object, backoff: BackOff | None, options: Mapping[str, Any]
+) -> Options:
+    """Return the options of a hedged call, checked.
+
+    Raises:
+        TypeError, ValueError: One of them, or the operation, is invalid.
+    """
+    require_operation(operation)
+    given = {"max_attempts": _MAX_ATTEMPTS, **options}
+    return Options(what, backoff, given, allowed=HEDGE_OPTIONS)
 
 
 class Hedging:

@@ -97,12 +97,12 @@ def raise_coroutine_returned(name: str, result: object) -> NoReturn:
     )
 
 
-def coroutine_returned(name: str, result: object, instead: str) -> TypeError:
+def coroutine_returned(
+    name: str, result: object, instead: str, missed: str = "would not be retried"
+) -> TypeError:
     """Close the coroutine that an operation returned, and return the error for it."""
     close_unawaited(result)
-    return TypeError(
-        f"{name} returned a coroutine, whose errors would not be retried here: {instead}"
-    )
+    return TypeError(f"{name} returned a coroutine, whose errors {missed} here: {instead}")
 
 
 def not_awaitable(name: str, result: object) -> TypeError:
