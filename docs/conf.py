@@ -3,8 +3,10 @@
 import re
 from pathlib import Path
 
+from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
+from sphinx.transforms import SphinxTransform
 
 import backoff_ticker
 from backoff_ticker import testing
@@ -78,6 +80,25 @@ def show_page_of_root(_app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = (ROOT / f"{FROM_ROOT[page]}.md").read_text("utf-8").replace("](docs/", "](")
     for name, file in FROM_ROOT.items():
         source[0] = re.sub(rf"\]\((\.\./)*{file}\.md", f"](/{name}.md", source[0])
+
+
+# Pictures
+
+
+class BothVariants(SphinxTransform):
+    """Let a page that names the light variant of a picture show the dark one to dark browsers."""
+
+    default_priority = 300
+
+    def apply(self) -> None:
+        """Add the dark variant after each light one; the theme hides one of them."""
+        for light in list(self.document.findall(nodes.image)):
+            if light["uri"].endswith(".light.svg"):
+                dark = light.deepcopy()
+                dark["uri"] = light["uri"].replace(".light.svg", ".dark.svg")
+                light["classes"].append("only-light")
+                dark["classes"].append("only-dark")
+                light.parent.insert(light.parent.index(light) + 1, dark)
 
 
 # Docstrings
@@ -163,6 +184,7 @@ ModuleAnalyzer.analyze = analyze_without_overloads
 
 def setup(app: Sphinx) -> None:
     """Connect what is above."""
+    app.add_transform(BothVariants)
     app.connect("source-read", show_page_of_root)
     app.connect("autodoc-process-docstring", prepare_docstring, priority=400)  # before napoleon
     app.connect("autodoc-process-bases", name_public_bases)
