@@ -228,6 +228,31 @@ def test_stamina_and_backoff_wait_in_the_sleep_of_the_module_time(decorate):
     assert not [name for name in others if re.search("sleep|event|token|cancel", name)]
 
 
+@about("a wait ended from another thread")
+def test_in_a_coroutine_the_task_can_be_cancelled_with_each_package():
+    hour = {"wait_initial": 3600, "wait_max": 3600, "wait_jitter": 0}
+    for decorate in (
+        b.retry(b.ConstantBackOff(3600)),
+        tenacity.retry(wait=tenacity.wait_fixed(3600)),
+        stamina.retry(on=OSError, **hour),
+        backoff.on_exception(partial(backoff.constant, 3600), OSError, jitter=None),
+    ):
+        operation = endless()
+        reliably = decorate(operation.awaited)
+
+        async def main(reliably=reliably, operation=operation):
+            task = asyncio.create_task(reliably())
+            while not operation.calls:
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(main())
+        assert len(operation.calls) == 1
+
+
 @pytest.fixture
 def clock():
     with VirtualClock(0.0, auto=True, patch_time=True) as made:
