@@ -45,7 +45,7 @@ html_theme_options = {
     "source_directory": "docs/",
     "navigation_with_keys": True,
 }
-pygments_style = "tango"
+pygments_style = "github-light"
 pygments_dark_style = "github-dark"
 viewcode_line_numbers = True
 
@@ -132,7 +132,11 @@ class BothVariants(SphinxTransform):
 
 
 def describe_page(
-    _app: Sphinx, _page: str, _template: str, context: dict[str, Any], doctree: nodes.document | None
+    _app: Sphinx,
+    _page: str,
+    _template: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
 ) -> None:
     """Give each page its first paragraph as its description."""
     first = doctree and next(doctree.findall(nodes.paragraph), None)
