@@ -2,11 +2,13 @@
 
 import asyncio
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from backoff_ticker import (
     AsyncTicker,
-    Cancelled,
     CancellationToken,
+    Cancelled,
     ConstantBackOff,
     ExponentialBackOff,
     Ticker,
@@ -19,81 +21,93 @@ TITLE = "One cancel ends a retry and a ticker in threads, a ticker and a request
 CANCEL = 14.0
 """Seconds."""
 
-LANES = {
-    "retry": ("thread", "@retry(..., token=stop)", "raises Cancelled"),
-    "ticker": ("thread", "for tick in Ticker(..., token=stop)", "iteration ends"),
-    "async ticker": ("loop", "async for tick in AsyncTicker(..., token=stop)", "iteration ends"),
-    "request": ("loop", "async with stop.child(timeout=30).scope()", "raises Cancelled"),
-}
+LANES = [
+    ("thread", "@retry(..., token=stop)", "raises Cancelled"),
+    ("thread", "for tick in Ticker(..., token=stop)", "iteration ends"),
+    ("loop", "async for tick in AsyncTicker(..., token=stop)", "iteration ends"),
+    ("loop", "async with stop.child(timeout=30).scope()", "raises Cancelled"),
+]
 
 LEFT, TOP, ROW, SCALE = 10, 74, 58, 24
 HEIGHT = TOP + 4 * ROW + 18
 
 
 class Lane:
-    """What was done in a lane: when each piece of work began and ended, and when all of it did."""
+    """What was done in a lane: when it began and ended, and when each piece of work did.
 
-    def __init__(self, clock: VirtualClock) -> None:
-        self._clock = clock
-        self.begun = clock.monotonic()
-        self.work = []
-        self.ended = None
+    Args:
+        clock: The virtual clock.
+        stop: The token.
+    """
 
-    def work_on(self, begin: float) -> None:
-        """Note a piece of work that has just ended."""
-        self.work.append((begin, self._clock.monotonic()))
+    def __init__(self, clock: VirtualClock, stop: CancellationToken) -> None:
+        self.clock, self.stop = clock, stop
+        self.begun = self.ended = 0.0
+        self.work: list[tuple[float, float]] = []
 
-    def end(self) -> None:
-        """Note the end."""
-        self.ended = self._clock.monotonic()
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Note when the block begins and ends."""
+        self.begun = self.clock.monotonic()
+        with suppress(Cancelled):
+            yield
+        self.ended = self.clock.monotonic()
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Note that the block is a piece of work."""
+        begin = self.clock.monotonic()
+        try:
+            yield
+        finally:
+            self.work.append((begin, self.clock.monotonic()))
 
 
-def data() -> dict[str, Lane]:
+def _retry(lane: Lane) -> None:
+    def fetch() -> None:
+        with lane.working():
+            lane.clock.sleep(1)
+        raise ConnectionError
+
+    with lane.running():
+        retry_call(fetch, ExponentialBackOff(2, 0, 2), token=lane.stop)
+
+
+def _poll(lane: Lane) -> None:
+    with lane.running():
+        for _ in Ticker(ConstantBackOff(4), token=lane.stop):
+            with lane.working():
+                lane.clock.sleep(1)
+
+
+async def _beat(lane: Lane) -> None:
+    with lane.running():
+        async for _ in AsyncTicker(ConstantBackOff(2.5), token=lane.stop):
+            with lane.working():
+                await asyncio.sleep(0.5)
+
+
+async def _request(lane: Lane) -> None:
+    await asyncio.sleep(5)
+    with lane.running(), lane.working():
+        async with lane.stop.child(timeout=30).scope():
+            await asyncio.sleep(20)
+
+
+def data() -> list[Lane]:
     """Run all four, and cancel."""
     with VirtualClock(auto=True) as clock:
-        lanes = {name: Lane(clock) for name in LANES}
         stop = CancellationToken()
-
-        def fetch() -> None:
-            begin = clock.monotonic()
-            clock.sleep(1)
-            lanes["retry"].work_on(begin)
-            raise ConnectionError
-
-        def retries() -> None:
-            try:
-                retry_call(fetch, ExponentialBackOff(2, 0, 2), token=stop)
-            except Cancelled:
-                lanes["retry"].end()
-
-        def polls() -> None:
-            for tick in Ticker(ConstantBackOff(4), token=stop):
-                clock.sleep(1)
-                lanes["ticker"].work_on(tick.due)
-            lanes["ticker"].end()
-
-        async def beats() -> None:
-            async for tick in AsyncTicker(ConstantBackOff(2.5), token=stop):
-                await asyncio.sleep(0.5)
-                lanes["async ticker"].work_on(tick.due)
-            lanes["async ticker"].end()
-
-        async def requests() -> None:
-            lane = lanes["request"]
-            await asyncio.sleep(5)
-            lane.begun = clock.monotonic()
-            try:
-                async with stop.child(timeout=30).scope():
-                    await asyncio.sleep(20)  # the request
-            except Cancelled:
-                lane.work_on(lane.begun)
-                lane.end()
+        retry, poll, beat, request = lanes = [Lane(clock, stop) for _ in LANES]
 
         async def main() -> None:
             asyncio.get_running_loop().call_later(CANCEL, stop.cancel)
-            await asyncio.gather(beats(), requests())
+            await asyncio.gather(_beat(beat), _request(request))
 
-        threads = [threading.Thread(target=run) for run in (retries, polls)]
+        threads = [
+            threading.Thread(target=run, args=(lane,))
+            for run, lane in ((_retry, retry), (_poll, poll))
+        ]
         for thread in threads:
             thread.start()
         asyncio.run(main())
@@ -106,7 +120,7 @@ def _x(time: float) -> float:
     return LEFT + time * SCALE
 
 
-def draw(picture: Picture, data: dict[str, Lane]) -> None:
+def draw(picture: Picture, data: list[Lane]) -> None:
     """Draw a lane for each, and the cancel across them."""
     cancel = _x(CANCEL)
     picture.text(cancel, 24, "stop.cancel()", mono=True, bold=True, size=14, anchor="middle")
@@ -117,8 +131,7 @@ def draw(picture: Picture, data: dict[str, Lane]) -> None:
     picture.line(198, 20, 216, 20, "wait", width=1.5, dash="1 4")
     picture.text(223, 24, "waits", size=13)
     picture.line(cancel, 34, cancel, HEIGHT - 30, "bad", width=2)
-    for row, (name, lane) in enumerate(data.items()):
-        colour, code, ended = LANES[name]
+    for row, (lane, (colour, code, ended)) in enumerate(zip(data, LANES, strict=True)):
         y = TOP + row * ROW
         picture.text(LEFT, y - 8, code, mono=True)
         picture.line(_x(lane.begun), y + 10, _x(lane.ended), y + 10, "wait", width=1.5, dash="1 4")
@@ -126,4 +139,4 @@ def draw(picture: Picture, data: dict[str, Lane]) -> None:
             picture.rect(_x(begin), y, (end - begin) * SCALE, 20, colour, radius=2)
         picture.dots([(_x(lane.ended), y + 10)], "bad", size=9)
         picture.text(cancel + 10, y + 14, ended, "bad", size=13)
-    picture.seconds(HEIGHT - 12, 2, 14, 2, _x)
+    picture.seconds(HEIGHT - 12, range(2, 15, 2), _x)

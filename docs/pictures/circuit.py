@@ -24,39 +24,50 @@ HEIGHT, STRIP = 356, 226
 SCALE = (WIDTH - 36) / END
 
 
+ANSWERED, FAILED, REFUSED = "answered", "failed", "refused at once"
+
+
 class Course:
-    """What happened: the states by when they began, and calls by what became of them."""
+    """What happened: when each state began, and when calls that ended the same way did."""
 
     def __init__(self) -> None:
         self.states = [(0.0, CircuitState.CLOSED)]
-        self.calls = {"answered": [], "failed": [], "refused": []}
+        self.calls: dict[str, list[float]] = {ANSWERED: [], FAILED: [], REFUSED: []}
 
 
 def data() -> Course:
     """Return what happens to a call every two seconds."""
     course = Course()
-
-    def note(_old: CircuitState, new: CircuitState, _breaker: CircuitBreaker) -> None:
-        course.states.append((clock.monotonic() - start, new))
-
     with VirtualClock(auto=True) as clock:
-        start = clock.monotonic()
-        delays = ExponentialBackOff(8, randomization_factor=0)
-        breaker = CircuitBreaker(delays, failures=3, successes=2, on_change=note)
-        for number in range(int(END / EVERY)):
-            time = number * EVERY
-            clock.sleep(start + time - clock.monotonic())
-            try:
-                with breaker:
-                    clock.sleep(LATENCY)
-                    if DOWN <= time < UP:
-                        raise ConnectionError
-                course.calls["answered"].append(time)
-            except CircuitOpen:
-                course.calls["refused"].append(time)
-            except ConnectionError:
-                course.calls["failed"].append(time)
+        breaker = CircuitBreaker(
+            ExponentialBackOff(8, randomization_factor=0),
+            failures=3,
+            successes=2,
+            on_change=lambda _old, new, _of: course.states.append((clock.monotonic(), new)),
+        )
+        time = 0.0
+        while time < END:
+            clock.sleep(time - clock.monotonic())
+            course.calls[_call(clock, breaker)].append(time)
+            time += EVERY
     return course
+
+
+def _answer(clock: VirtualClock) -> None:
+    is_down = DOWN <= clock.monotonic() < UP
+    clock.sleep(LATENCY)
+    if is_down:
+        raise ConnectionError
+
+
+def _call(clock: VirtualClock, breaker: CircuitBreaker) -> str:
+    try:
+        breaker(_answer)(clock)
+    except CircuitOpen:
+        return REFUSED
+    except ConnectionError:
+        return FAILED
+    return ANSWERED
 
 
 def _x(time: float) -> float:
@@ -72,7 +83,9 @@ def draw(picture: Picture, data: Course) -> None:
 def _diagram(picture: Picture) -> None:
     for state, (x, explained) in BOXES.items():
         picture.rect(x, BOX_Y, BOX, HIGH, "panel", radius=8, edge=COLOURS[state])
-        picture.text(x + BOX / 2, BOX_Y + 21, state, COLOURS[state], size=14, anchor="middle", bold=True)
+        picture.text(
+            x + BOX / 2, BOX_Y + 21, state, COLOURS[state], size=14, anchor="middle", bold=True
+        )
         picture.text(x + BOX / 2, BOX_Y + 39, explained, size=11, anchor="middle")
     closed, opened, half = (x for x, _ in BOXES.values())
     gap, middle = opened - closed - BOX, BOX_Y + HIGH / 2
@@ -83,13 +96,19 @@ def _diagram(picture: Picture) -> None:
     top, bottom = BOX_Y - 5, BOX_Y + HIGH + 5
     picture.arrow(
         [(half + BOX / 2, top), (half + 20, 16), (closed + BOX - 20, 16), (closed + BOX / 2, top)],
-        "ink", curved=True,
+        "ink",
+        curved=True,
     )
     picture.text(WIDTH / 2, 18, "enough probes succeed", anchor="middle")
     picture.arrow(
-        [(half + BOX / 2, bottom), (half + 40, bottom + 30), (opened + BOX - 40, bottom + 30),
-         (opened + BOX / 2, bottom)],
-        "ink", curved=True,
+        [
+            (half + BOX / 2, bottom),
+            (half + 40, bottom + 30),
+            (opened + BOX - 40, bottom + 30),
+            (opened + BOX / 2, bottom),
+        ],
+        "ink",
+        curved=True,
     )
     picture.text(half - gap / 2, bottom + 38, "a probe fails", anchor="middle")
 
@@ -102,7 +121,9 @@ def _label(picture: Picture, x: float, y: float, *texts: str) -> None:
 def _run(picture: Picture, data: Course) -> None:
     y = STRIP
     picture.text(10, y - 38, "What becomes of a call every 2 s", size=13, bold=True)
-    picture.text(10, y - 20, "Three failures in a row open the circuit, two probes close it.", "faint")
+    picture.text(
+        10, y - 20, "Three failures in a row open the circuit, two probes close it.", "faint"
+    )
     ends = [*(time for time, _ in data.states[1:]), END]
     for (begin, state), end in zip(data.states, ends, strict=True):
         picture.rect(_x(begin), y, (end - begin) * SCALE, 20, COLOURS[state])
@@ -111,14 +132,14 @@ def _run(picture: Picture, data: Course) -> None:
     y += 36
     picture.rect(_x(DOWN), y - 10, (UP - DOWN) * SCALE, 36, "bad", opacity=0.12)
     picture.text(_x((DOWN + UP) / 2), y + 22, "the service is down", "bad", anchor="middle")
-    picture.dots([(_x(time), y) for time in data.calls["answered"]], "good", size=7)
-    picture.dots([(_x(time), y) for time in data.calls["refused"]], "wait", size=4)
-    picture.crosses([(_x(time), y) for time in data.calls["failed"]])
-    picture.seconds(y + 44, 0, 70, 10, _x)
+    picture.dots([(_x(time), y) for time in data.calls[ANSWERED]], "good", size=7)
+    picture.dots([(_x(time), y) for time in data.calls[REFUSED]], "wait", size=4)
+    picture.crosses([(_x(time), y) for time in data.calls[FAILED]])
+    picture.seconds(y + 44, range(0, 71, 10), _x)
     y = HEIGHT - 14
     picture.dots([(18, y - 4)], "good", size=7)
-    picture.text(28, y, "answered", size=13)
+    picture.text(28, y, ANSWERED, size=13)
     picture.crosses([(130, y - 4)])
-    picture.text(142, y, "failed", size=13)
+    picture.text(142, y, FAILED, size=13)
     picture.dots([(220, y - 4)], "wait", size=4)
-    picture.text(230, y, "refused at once", size=13)
+    picture.text(230, y, REFUSED, size=13)

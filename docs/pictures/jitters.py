@@ -11,7 +11,7 @@ from backoff_ticker import (
     TruncatedExponentialBackOff,
     delays,
 )
-from svg import WIDTH, Picture
+from svg import Picture
 
 TITLE = "Where the delays of 100 runs fall with each jitter"
 RUNS, RETRIES, MOST = 100, 6, 30
@@ -76,4 +76,6 @@ def _panel(
             for run in runs
         ]
         picture.dots(points, "thread", size=2.2)
-        picture.text(left + column / 2, bottom + 13, str(retry + 1), "faint", size=11, anchor="middle")
+        picture.text(
+            left + column / 2, bottom + 13, str(retry + 1), "faint", size=11, anchor="middle"
+        )

@@ -49,7 +49,9 @@ def draw(picture: Picture, data: list[Course]) -> None:
         picture.text(20 + 7.3 * len(code), y, text, "faint", size=13)
         _panel(picture, y + 12 + HIGH, course)
     for minute in range(6):
-        picture.text(_x(minute * 60), HEIGHT - 10, f"{minute} min", "faint", size=11, anchor="middle")
+        picture.text(
+            _x(minute * 60), HEIGHT - 10, f"{minute} min", "faint", size=11, anchor="middle"
+        )
 
 
 def _panel(picture: Picture, bottom: float, course: Course) -> None:

@@ -62,7 +62,7 @@ def draw(picture: Picture, data: dict[Pace, list[Taken]]) -> None:
         picture.text(10, y, f"Pace.{pace.name}", mono=True, bold=True, size=13)
         picture.text(114, y, EXPLAINED[pace], "faint", size=13)
         _timeline(picture, y + 34, ticks)
-    picture.seconds(HEIGHT - 12, 0, int(END), 10, _x)
+    picture.seconds(HEIGHT - 12, range(0, 71, 10), _x)
 
 
 def _timeline(picture: Picture, y: float, ticks: list[Taken]) -> None:

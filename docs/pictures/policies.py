@@ -63,7 +63,10 @@ def _around_others(rng: random.Random) -> dict[str, b.BackOff]:
 SECTIONS = {
     "Without feedback": (_plain, "one delay after the other"),
     "With feedback": (_with_feedback, "after each of six failures, then of four successes"),
-    "Around others": (_around_others, "p = TruncatedExponentialBackOff(16, 0), q = ConstantBackOff(20)"),
+    "Around others": (
+        _around_others,
+        "p = TruncatedExponentialBackOff(16, 0), q = ConstantBackOff(20)",
+    ),
 }
 ROWS = {section: (len(make(random.Random())) + 1) // 2 for section, (make, _) in SECTIONS.items()}
 HEIGHT = TOP + sum(HEADING + ROW * rows for rows in ROWS.values())

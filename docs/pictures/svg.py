@@ -10,7 +10,11 @@ than 11 units. Colours mean the same in every picture:
 - ``wait``: waiting.
 """
 
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from typing import Any
+
+Point = tuple[float, float]
 
 WIDTH = 480
 """Units."""
@@ -55,13 +59,22 @@ class Picture:
 
     def __init__(self, theme: str, height: float, title: str) -> None:
         self.colours = THEMES[theme]
-        self.parts = []
+        self.parts: list[str] = []
         self.height, self.title = height, title
         if theme == "light":  # pages that know no dark variant show this one on any background
             self.rect(0, 0, WIDTH, height, "paper", radius=6)
 
     def text(
-        self, x, y, text, colour="ink", *, size=12, anchor="start", mono=False, bold=False
+        self,
+        x: float,
+        y: float,
+        text: str,
+        colour: str = "ink",
+        *,
+        size: int = 12,
+        anchor: str = "start",
+        mono: bool = False,
+        bold: bool = False,
     ) -> None:
         """Write text whose base line is at ``y``."""
         more = f' text-anchor="{anchor}"' if anchor != "start" else ""
@@ -73,7 +86,18 @@ class Picture:
             f"{escape(text, quote=False)}</text>"
         )
 
-    def rect(self, x, y, width, height, colour, *, radius=0, opacity=1.0, edge=None) -> None:
+    def rect(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        colour: str,
+        *,
+        radius: float = 0,
+        opacity: float = 1.0,
+        edge: str | None = None,
+    ) -> None:
         """Fill a rectangle; with ``edge``, draw its outline in that colour."""
         more = f' rx="{radius}"' if radius else ""
         more += f' fill-opacity="{opacity}"' if opacity < 1.0 else ""
@@ -83,7 +107,16 @@ class Picture:
             f'fill="{self.colours[colour]}"{more}/>'
         )
 
-    def path(self, d, colour, *, width=1.0, dash="", fill=False, opacity=1.0) -> None:
+    def path(
+        self,
+        d: str,
+        colour: str,
+        *,
+        width: float = 1.0,
+        dash: str = "",
+        fill: bool = False,
+        opacity: float = 1.0,
+    ) -> None:
         """Draw a line along ``d``, or fill what it encloses."""
         shade = self.colours[colour]
         if fill:
@@ -96,44 +129,53 @@ class Picture:
             how += f' stroke-dasharray="{dash}"' if dash else ""
         self.parts.append(f'<path d="{d}" {how}/>')
 
-    def line(self, x1, y1, x2, y2, colour, **how) -> None:
+    def line(self, x1: float, y1: float, x2: float, y2: float, colour: str, **how: Any) -> None:
         """Draw a straight line."""
         self.path(f"M{at(x1)} {at(y1)}L{at(x2)} {at(y2)}", colour, **how)
 
-    def lines(self, points, colour, **how) -> None:
+    def lines(self, points: Iterable[Point], colour: str, **how: Any) -> None:
         """Draw a line through points, or fill what it encloses."""
         self.path("M" + "L".join(f"{at(x)} {at(y)}" for x, y in points), colour, **how)
 
-    def dots(self, points, colour, *, size=5.0, opacity=1.0) -> None:
+    def dots(
+        self, points: Iterable[Point], colour: str, *, size: float = 5.0, opacity: float = 1.0
+    ) -> None:
         """Draw round dots."""
-        d, before = [], (0.0, 0.0)
+        d: list[str] = []
+        before = 0.0, 0.0
         for point in points:
             x, y = round(point[0], 1), round(point[1], 1)
             d.append(f"m{at(x - before[0])} {at(y - before[1])}h0".replace(" -", "-"))
             before = x, y
         self.path("".join(d), colour, width=size, opacity=opacity)
 
-    def crosses(self, points, colour="bad", *, size=4.0, width=2.0) -> None:
+    def crosses(
+        self,
+        points: Iterable[Point],
+        colour: str = "bad",
+        *,
+        size: float = 4.0,
+        width: float = 2.0,
+    ) -> None:
         """Draw crosses."""
         s, d = at(size), at(2 * size)
         marks = (f"M{at(x)} {at(y)}m-{s}-{s}l{d} {d}m-{d} 0l{d}-{d}" for x, y in points)
         self.path("".join(marks), colour, width=width)
 
-    def arrow(self, points, colour, *, width=1.5, curved=False) -> None:
+    def arrow(self, points: Sequence[Point], colour: str, *, curved: bool = False) -> None:
         """Draw a line with a head at its end; curved: a start, two control points and an end."""
-        d = [f"{at(x)} {at(y)}" for x, y in points]
-        self.path(f"M{d[0]}" + ("C" if curved else "L") + (" " if curved else "L").join(d[1:]),
-                  colour, width=width)
+        first, *others = (f"{at(x)} {at(y)}" for x, y in points)
+        self.path(f"M{first}{'C' if curved else 'L'}{' '.join(others)}", colour, width=1.5)
         (x0, y0), (x, y) = points[-2:]
         length = ((x - x0) ** 2 + (y - y0) ** 2) ** 0.5
         ux, uy = (x - x0) / length, (y - y0) / length
         head = [(x, y), *((x - 7 * ux + s * uy, y - 7 * uy - s * ux) for s in (3.5, -3.5))]
         self.lines([*head, head[0]], colour, fill=True)
 
-    def seconds(self, y, first, last, step, place, *, unit="s") -> None:
+    def seconds(self, y: float, times: Iterable[int], place: Callable[[float], float]) -> None:
         """Write times below a diagram: ``place`` turns one into an abscissa."""
-        for time in range(first, last + 1, step):
-            self.text(place(time), y, f"{time} {unit}", "faint", size=11, anchor="middle")
+        for time in times:
+            self.text(place(time), y, f"{time} s", "faint", size=11, anchor="middle")
 
     def svg(self) -> str:
         """Return the file's content."""
