@@ -4,6 +4,7 @@ import random
 from itertools import islice
 
 from backoff_ticker import (
+    BackOff,
     DecorrelatedJitterBackOff,
     EqualJitterBackOff,
     ExponentialBackOff,
@@ -21,8 +22,8 @@ HIGH = 84
 HEIGHT = TOP + 3 * ROW - 14
 
 
-def _policies(rng: random.Random) -> dict[tuple[str, str], object]:
-    """Return them by what they are called and how they are made: one second, doubled, up to 20."""
+def _policies(rng: random.Random) -> dict[tuple[str, str], BackOff]:
+    """Return policies by class and jitter: all double one second, up to 20 s."""
     return {
         ("ExponentialBackOff", "no jitter: the interval"): ExponentialBackOff(1, 0, 2, 20, rng=rng),
         ("ExponentialBackOff", "0.5 to 1.5 times the interval"): ExponentialBackOff(
