@@ -102,7 +102,7 @@ class ExponentialFeedbackBackOff(AlgorithmBackOff):
 
 
 class FibonacciBackOff(AlgorithmBackOff):
-    """Waits the sum of the two previous delays after each failure, and another time after a success.
+    """Waits the sum of the two previous delays after each failure; another time after a success.
 
     The raw delays are ``initial_delay1``, ``initial_delay2``, and from then on the sum of the two
     previous raw delays, without jitter and limits. A success starts them again.

@@ -57,8 +57,8 @@ class _CappedGrowth(Policy):
 class FullJitterBackOff(_CappedGrowth):
     """Waits a random time from 0 to a limit that doubles each time; without end.
 
-    Use it where many clients retry at once: no other jitter spreads their calls more. Call number
-    ``n`` (from 0) draws uniformly from 0 to ``min(cap, base * multiplier**n)``.
+    Use it where many clients may retry at once: it spreads their calls. Call number ``n`` (from 0)
+    draws uniformly from 0 to ``min(cap, base * multiplier**n)``.
 
     Source: "Exponential Backoff And Jitter", AWS Architecture Blog, "Full Jitter"; ``n`` from 0 as
     in its formula. The simulator published with it counts failures from 1: its base 5 is 10 here.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class ExponentialBackOff(Policy):
-    """Waits longer each time: random delays around an interval that grows by a factor up to a maximum.
+    """Waits longer each time, around an interval that grows by a factor up to a maximum.
 
     This is the default policy of ``retry``. Call number ``n`` (from 0) draws a delay uniformly from
     ``interval * (1 - randomization_factor)`` to ``interval * (1 + randomization_factor)``, where
