@@ -37,7 +37,7 @@ THEMES = {
         "loop": "#c87a00",
         "bad": "#c0262d",
         "good": "#00805e",
-        "wait": "#9aa4ae",
+        "wait": "#7d8894",
     },
     "dark": {
         "ink": "#e6edf3",
