@@ -1,27 +1,57 @@
 """How Sphinx builds the documentation: ``sphinx-build -W -n docs site``. Needs no network."""
 
 import re
+import tomllib
+from html import escape
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
+from sphinx.transforms import SphinxTransform
 
 import backoff_ticker
 from backoff_ticker import testing
+
+ROOT = Path(__file__).parents[1]
+SOURCE = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Source"]
 
 project = "backoff_ticker"
 author = "The backoff_ticker developers"
 copyright = author  # noqa: A001 - Sphinx's name for it
 release = version = backoff_ticker.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    *(["sphinx_copybutton"] if find_spec("sphinx_copybutton") else []),  # nothing else needs it
+]
 root_doc = "index"
 
 html_theme = "furo"
 html_title = f"backoff_ticker {release}"
 html_copy_source = False
 html_show_sphinx = False
-pygments_style = "friendly"
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
+html_favicon = "_static/favicon.svg"
+html_theme_options = {
+    "source_repository": SOURCE,
+    "source_branch": "main",
+    "source_directory": "docs/",
+    "navigation_with_keys": True,
+}
+pygments_style = "github-light"
+pygments_dark_style = "github-dark"
+viewcode_line_numbers = True
+
+# Copied is what a reader types, without prompts and answers.
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 # Markdown, with links to headings as GitHub makes them
 
@@ -63,7 +93,6 @@ nitpick_ignore_regex = [
 
 # Pages that stand in the root of the repository
 
-ROOT = Path(__file__).parents[1]
 FROM_ROOT = {
     "changelog": "CHANGELOG",
     "code_of_conduct": "CODE_OF_CONDUCT",
@@ -78,6 +107,42 @@ def show_page_of_root(_app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = (ROOT / f"{FROM_ROOT[page]}.md").read_text("utf-8").replace("](docs/", "](")
     for name, file in FROM_ROOT.items():
         source[0] = re.sub(rf"\]\((\.\./)*{file}\.md", f"](/{name}.md", source[0])
+
+
+# Pictures
+
+
+class BothVariants(SphinxTransform):
+    """Let a page that names the light variant of a picture show the dark one to dark browsers."""
+
+    default_priority = 300
+
+    def apply(self) -> None:
+        """Add the dark variant after each light one; the theme hides one of them."""
+        for light in list(self.document.findall(nodes.image)):
+            if light["uri"].endswith(".light.svg"):
+                dark = light.deepcopy()
+                dark["uri"] = light["uri"].replace(".light.svg", ".dark.svg")
+                light["classes"].append("only-light")
+                dark["classes"].append("only-dark")
+                light.parent.insert(light.parent.index(light) + 1, dark)
+
+
+# What search engines show of a page
+
+
+def describe_page(
+    _app: Sphinx,
+    _page: str,
+    _template: str,
+    context: dict[str, Any],
+    doctree: nodes.document | None,
+) -> None:
+    """Give each page its first paragraph as its description."""
+    first = doctree and next(doctree.findall(nodes.paragraph), None)
+    if first:
+        text = escape(" ".join(first.astext().split()), quote=True)
+        context["metatags"] += f'<meta name="description" content="{text}">'
 
 
 # Docstrings
@@ -163,7 +228,9 @@ ModuleAnalyzer.analyze = analyze_without_overloads
 
 def setup(app: Sphinx) -> None:
     """Connect what is above."""
+    app.add_transform(BothVariants)
     app.connect("source-read", show_page_of_root)
+    app.connect("html-page-context", describe_page)
     app.connect("autodoc-process-docstring", prepare_docstring, priority=400)  # before napoleon
     app.connect("autodoc-process-bases", name_public_bases)
     app.connect("autodoc-skip-member", skip_field)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CurrentAttempt:
-    """An attempt, as ``current_attempt()`` shows it to what runs inside.
+    """The attempt that code runs in, as returned by ``current_attempt()``.
 
     Example:
         >>> from backoff_ticker import ZeroBackOff, current_attempt, retry
@@ -35,7 +35,7 @@ class CurrentAttempt:
     Attributes:
         name: The ``__qualname__`` of the operation.
         number: The number of the attempt, from 1.
-        waited: Seconds that the run has spent between attempts before this one.
+        waited: The seconds that the run has spent in waits between attempts so far.
     """
 
     __slots__ = ("_run", "_token", "name", "number", "waited")
@@ -49,10 +49,10 @@ class CurrentAttempt:
 
     @property
     def time_left(self) -> float | None:
-        """Seconds until the first limit of time; None if there is none.
+        """The seconds until the first time limit; None if there is no limit.
 
-        Limits are ``timeout``, the deadline of the token, and, in a coroutine, ``attempt_timeout``.
-        Once a limit has passed, it is 0.0.
+        The limits are ``timeout``, the deadline of the token and, in a coroutine,
+        ``attempt_timeout``. The value is 0.0 once a limit has passed.
         """
         run = self._run
         limits = [when for when, _ in limits_of(run, run.token)]
@@ -62,10 +62,10 @@ class CurrentAttempt:
 
     @property
     def token(self) -> CancellationToken:
-        """A token for what the attempt calls.
+        """A token to pass to the functions that the attempt calls.
 
-        It is cancelled with the run's token, when ``timeout`` is reached, and when the run ends.
-        All attempts of a run have the same token; in a hedged call each has its own.
+        It is cancelled with the token of the run, when ``timeout`` is reached, and when the run
+        ends. All attempts of a run have the same token; in a hedged call each attempt has its own.
         """
         return token_of_run(self._run) if self._token is None else self._token
 

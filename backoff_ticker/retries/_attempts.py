@@ -101,11 +101,12 @@ def attempts(
 ) -> Attempts[AsyncOptions]: ...
 @shows(attempts)
 def attempts(backoff: Any = None, **options: Any) -> Any:
-    """Return the attempts of one run, for a loop around a block that may fail.
+    """Return the attempts of one run, to retry a block of code in a loop.
 
-    In a coroutine use ``async for``, and ``with attempt:`` or ``async with attempt:`` inside. The
-    loop ends after a block that succeeded. If the error of a block is retried, the next step of the
-    loop waits and the block runs again; otherwise the block raises it.
+    Write ``for attempt in attempts(...):`` and ``with attempt:`` inside; in a coroutine use ``async
+    for``, and ``with attempt:`` or ``async with attempt:``. The loop ends after a block that
+    succeeded. If the error of a block is retried, the loop waits and the block runs again;
+    otherwise the block raises the error.
 
     Example:
         >>> from backoff_ticker import ZeroBackOff, attempts
@@ -119,9 +120,9 @@ def attempts(backoff: Any = None, **options: Any) -> Any:
     Thread safety: each call is a run of its own, on a copy of the policy.
 
     Args:
-        backoff: The policy; None: ``ExponentialBackOff()``.
-        **options: Those of ``retry`` without ``fallback``; ``attempt_timeout`` for ``async for``
-            only. With ``until`` or ``retry_if`` the block sets its result by
+        backoff: The policy. None means ``ExponentialBackOff()``.
+        **options: The options of ``retry`` but for ``fallback``; ``attempt_timeout`` works in
+            ``async for`` only. With ``until`` or ``retry_if``, the block passes its result to
             ``attempt.set_result(value)``.
 
     Raises:
@@ -131,9 +132,9 @@ def attempts(backoff: Any = None, **options: Any) -> Any:
 
 
 class Attempts(Generic[Options_co]):
-    """One run as an iterator of its attempts; made by ``attempts()``.
+    """The iterator that ``attempts()`` returns: one run, attempt by attempt.
 
-    It can be iterated once: a second loop needs another one.
+    It can be iterated once. Call ``attempts()`` again for another loop.
 
     Example:
         >>> from backoff_ticker import attempts
@@ -144,10 +145,10 @@ class Attempts(Generic[Options_co]):
         >>> run.outcome.attempts
         1
 
-    Thread safety: one thread or task at a time; ``outcome`` from any thread.
-    Wakes when: a step of the loop waits until its time has come or a token is cancelled; after a
-    cancel no further block runs.
-    If cancelled or interrupted: the exception passes and ends the run; nothing stays behind.
+    Thread safety: one thread or task at a time iterates; ``outcome`` may be read in any thread.
+    Wakes when: the wait before the next block ends when its time is over or when a token is
+    cancelled. After a cancel, no further block runs.
+    If cancelled or interrupted: the exception is raised and ends the run; nothing stays behind.
     """
 
     __slots__ = (
@@ -171,7 +172,7 @@ class Attempts(Generic[Options_co]):
 
     @property
     def outcome(self) -> Outcome:
-        """How far the run has come, or how it ended."""
+        """The state of the run so far, or how it ended."""
         if self._run is None:
             return Outcome(_NAME, 0, 0.0, 0.0, None, None, None)
         return self._run.outcome()
@@ -290,11 +291,13 @@ class Attempts(Generic[Options_co]):
 
 
 class Attempt:
-    """One attempt: a block, ``with attempt:`` or, in a coroutine, also ``async with attempt:``.
+    """One attempt of a loop over ``attempts()``: a context manager around the block to retry.
 
-    A cancel of the token and the limits of time cut the block of a coroutine. Leaving a block by
-    ``break``, ``continue`` or ``return`` counts as a success. Hooks run at the end of the block;
-    under a plain ``with`` those that need an ``await`` run in the next step of the loop.
+    Use ``with attempt:``; in a coroutine ``async with attempt:`` works, too. In a coroutine, a
+    cancel of the token and the time limits cut the block. Leaving the block by ``break``,
+    ``continue`` or ``return`` counts as a success. Hooks are called at the end of the block, but
+    under a plain ``with`` in a coroutine, hooks that have to be awaited run in the next step of the
+    loop.
 
     Example:
         >>> from backoff_ticker import attempts
@@ -304,11 +307,11 @@ class Attempt:
         >>> attempt.number, attempt.outcome.succeeded
         (1, True)
 
-    Thread safety: the block, and ``token``, belong to the thread or task of the loop; the token
-    itself and ``outcome`` are for any thread.
-    Wakes when: the block of a coroutine is cut because a token is cancelled, or ``timeout`` or
+    Thread safety: enter the block, and read ``token``, in the thread or task of the loop. The
+    token itself, and ``outcome``, may be used in any thread.
+    Wakes when: the block of a coroutine is cut when a token is cancelled, or when ``timeout`` or
     ``attempt_timeout`` is reached.
-    If cancelled or interrupted: the exception passes and ends the run; nothing stays behind.
+    If cancelled or interrupted: the exception is raised and ends the run; nothing stays behind.
 
     Attributes:
         number: The number of the attempt, from 1.
@@ -327,24 +330,24 @@ class Attempt:
 
     @property
     def outcome(self) -> Outcome:
-        """How far the run has come, or how it ended."""
+        """The state of the run so far, or how it ended."""
         return self._attempts.outcome
 
     @property
     def token(self) -> CancellationToken:
-        """A token for what the block calls.
+        """A token to pass to the functions that the block calls.
 
-        It is cancelled with the run's token, when ``timeout`` is reached, and when the run ends.
-        All attempts of a run have the same token.
+        It is cancelled with the token of the run, when ``timeout`` is reached, and when the run
+        ends. All attempts of a run have the same token.
 
         Thread safety: read it in the block; the token may be used in any thread.
         """
         return token_of_run(self._run)
 
     def set_result(self, value: object) -> None:
-        """Set the value that ``until`` or ``retry_if`` gets; the last call counts.
+        """Set the result that ``until`` or ``retry_if`` checks; the last call counts.
 
-        Thread safety: from any thread, before the block ends.
+        Thread safety: any thread, before the block ends.
         """
         self._run.result = value
         self._has_result = True

@@ -16,16 +16,17 @@ _UNITS = 10**9
 
 
 class RetryBudget(ProcessBound):
-    """Limits the retries of any number of callers, so that they do not overload a failing service.
+    """Limits the retries of many callers together, so that they do not overload a failing service.
 
-    A bucket of tokens, full at first: each retry takes ``retry_cost`` of them, each success puts
-    ``token_ratio`` back. If there are too few for a retry, it is not made, and the last error is
-    raised without a wait. A retry that is not made after all, because a cancel or a limit came
-    during its wait, costs nothing. First attempts are always made. Over the whole life of a budget
+    A budget is a bucket of tokens, which is full at first. Each retry takes ``retry_cost`` tokens
+    out, and each success puts ``token_ratio`` back. If the bucket holds too few for a retry, the
+    retry is not made, and the last error is raised without a wait. First attempts are always made.
+    A retry that takes tokens and is then not made, because a cancel or a limit ended its wait,
+    gives them back. So over the whole life of a budget::
 
         retries * retry_cost <= max_tokens + token_ratio * successes
 
-    for any number of callers, threads and loops.
+    however many threads and event loops share it.
 
     Example:
         >>> from backoff_ticker import RetryBudget
@@ -36,12 +37,13 @@ class RetryBudget(ProcessBound):
         >>> budget.tokens
         0.1
 
-    Source: success-fed as in Marc Brooker's "Fixing retries with token buckets and circuit
+    Source: filled by successes as in Marc Brooker's "Fixing retries with token buckets and circuit
     breakers" and gRPC's retry throttling (gRFC A6); sizes and costs as in botocore's retry quota.
 
     Tokens are counted to a billionth.
 
-    Thread safety: every method, from any thread, signal handler or finalizer; nothing waits.
+    Thread safety: every method may be called in any thread, signal handler or finalizer; none
+    waits.
 
     Attributes:
         max_tokens: As given.
@@ -49,9 +51,9 @@ class RetryBudget(ProcessBound):
         retry_cost: As given.
 
     Args:
-        max_tokens: The size of the bucket, > 0.
-        token_ratio: The tokens that a success puts back, >= 0.
-        retry_cost: The tokens that a retry takes, > 0 and <= ``max_tokens``.
+        max_tokens: The size of the bucket: a number > 0.
+        token_ratio: The tokens that a success puts back: a number >= 0.
+        retry_cost: The tokens that a retry takes: a number > 0 and <= ``max_tokens``.
 
     Raises:
         TypeError, ValueError: An argument is not a finite number in its range.
@@ -92,13 +94,13 @@ class RetryBudget(ProcessBound):
         return self._last()[0] / _UNITS
 
     def try_acquire(self, cost: float | None = None) -> bool:
-        """Take ``cost`` tokens (None: ``retry_cost``) if there are enough.
+        """Take ``cost`` tokens if there are enough; None means ``retry_cost``.
 
         Returns:
-            Whether they were taken; if not, the bucket is unchanged.
+            True if they were taken; False if there were too few, which changes nothing.
 
         Raises:
-            TypeError, ValueError: ``cost`` is not a finite number of at least 0.
+            TypeError, ValueError: ``cost`` is not a finite number >= 0.
         """
         wanted = self._cost if cost is None else _units(as_factor("cost", cost, 0))
         while True:
@@ -110,18 +112,18 @@ class RetryBudget(ProcessBound):
                 return True
 
     def release(self, cost: float | None = None) -> None:
-        """Put back what ``try_acquire(cost)`` took, for a retry that was not made after all.
+        """Put back the tokens of ``try_acquire(cost)``, for a retry that was not made.
 
-        Never above ``max_tokens``. A retry of this package that is cancelled before its attempt
-        does so itself.
+        The bucket never holds more than ``max_tokens``. The retries of this package call this
+        themselves when their wait is cancelled.
 
         Raises:
-            TypeError, ValueError: ``cost`` is not a finite number of at least 0.
+            TypeError, ValueError: ``cost`` is not a finite number >= 0.
         """
         self._put_back(self._cost if cost is None else _units(as_factor("cost", cost, 0)))
 
     def success(self) -> None:
-        """Put ``token_ratio`` back, for an operation that succeeded; never above ``max_tokens``."""
+        """Put ``token_ratio`` back after a success, up to ``max_tokens``."""
         self._put_back(self._gain)
 
     def _put_back(self, units: int) -> None:

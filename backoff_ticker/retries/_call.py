@@ -101,9 +101,9 @@ def retry_call(
 def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Call ``operation()`` until it succeeds, and return its result.
 
-    The wait between two attempts blocks this thread; a cancel of a token ends it at once. See
-    ``retry`` for the options and for what is raised at the end. This function checks the options at
-    each call; for an operation that is called often, ``retry`` checks them once.
+    Use it for a single call, where there is no function to decorate. It takes the options of
+    ``retry``, checks them at each call, and raises what a decorated function raises. The waits
+    block the calling thread; a cancel of a token ends them at once.
 
     Example:
         >>> from backoff_ticker import ZeroBackOff, retry_call
@@ -117,17 +117,21 @@ def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
         'done'
 
     Thread safety: each call is a run of its own, on a copy of the policy.
+    Wakes when: a wait between two attempts ends when its time is over or when a token is cancelled.
+    If interrupted: the exception is raised, and nothing stays behind.
 
     Args:
-        operation: Called without arguments (``functools.partial`` binds some).
-        backoff: The policy; None: ``ExponentialBackOff()``.
-        **options: Those of ``retry``, without ``attempt_timeout``.
+        operation: A callable, called without arguments. Pass arguments with ``functools.partial``
+            or a lambda.
+        backoff: The policy. None means ``ExponentialBackOff()``.
+        **options: The options of ``retry`` but for ``attempt_timeout``.
 
     Raises:
-        TypeError, ValueError: An argument is invalid, or the operation returned a coroutine, which
-            is closed.
-        RuntimeError: It has to wait, and an event loop runs in this thread.
-        Exception: As ``retry``.
+        Exception: The last error itself, as with ``retry``; likewise ``Cancelled`` and
+            ``DeadlineExceeded``.
+        TypeError, ValueError: An argument is invalid, or the operation returned a coroutine: use
+            ``retry_call_async`` for it.
+        RuntimeError: A wait is needed, and an event loop runs in this thread.
     """
     require_operation(operation)
     checked = _checked("retry_call()", backoff, options)
@@ -193,9 +197,8 @@ def retry_call_async(
 async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Await ``operation()`` until it succeeds, and return its result.
 
-    Like ``retry_call()``, for coroutines. A cancel of a token and the limits of time also cut an
-    attempt that is running, as ``asyncio.timeout()`` would. If the task itself is cancelled,
-    ``asyncio.CancelledError`` propagates and ends the run.
+    This is ``retry_call`` for coroutines. A cancel of a token and the time limits also cut an
+    attempt that is running, as ``asyncio.timeout()`` does.
 
     Example:
         >>> import asyncio
@@ -205,17 +208,21 @@ async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) 
         >>> asyncio.run(retry_call_async(operation, timeout=10))
         'done'
 
-    Thread safety: each call is a run of its own, on a copy of the policy, in one loop.
+    Thread safety: each call is a run of its own, on a copy of the policy, in one event loop.
+    Wakes when: a wait between two attempts ends when its time is over or when a token is cancelled.
+    If cancelled: ``asyncio.CancelledError`` ends the run, and nothing stays behind.
 
     Args:
-        operation: Called for each attempt; returns an awaitable, as a coroutine function does.
-        backoff: The policy; None: ``ExponentialBackOff()``.
-        **options: Those of ``retry``.
+        operation: A callable without arguments that returns an awaitable, such as a coroutine
+            function. It is called once for each attempt.
+        backoff: The policy. None means ``ExponentialBackOff()``.
+        **options: The options of ``retry``.
 
     Raises:
+        Exception: The last error itself, as with ``retry``; likewise ``Cancelled`` and
+            ``DeadlineExceeded``.
         TypeError, ValueError: An argument is invalid, or the operation returned something that
             cannot be awaited.
-        Exception: As ``retry``.
     """
     require_operation(operation)
     checked = _checked("retry_call_async()", backoff, options)

@@ -231,11 +231,11 @@ class Rules:
 
 
 class CircuitTicket:
-    """What ``CircuitBreaker.allow()`` returns: to which state of the circuit a call belongs.
+    """What ``CircuitBreaker.allow()`` returns, to be passed to ``record()`` or ``release()``.
 
     Attributes:
         generation: The process in which it was made.
-        expires: When another call may take its place, if it is a probe.
+        expires: When another call may take the place of this probe.
 
     Example:
         >>> from backoff_ticker import CircuitBreaker

@@ -50,15 +50,15 @@ _DEFAULT_BACKOFF = ExponentialBackOff(5, multiplier=2, max_interval=60, max_elap
 
 
 class CircuitBreaker(ProcessBound):
-    """Refuses calls to a service that keeps failing, until a few of them show that it works again.
+    """Stops calls to a service that keeps failing, until a few probes show that it works again.
 
-    The circuit is *closed* at first: all calls are let through. Too many failures *open* it: each
-    call gets a ``CircuitOpen`` at once. After the delay of a back-off policy it is *half-open*: a
-    few calls are let through as probes. Once enough of them have succeeded it closes; one failure
-    opens it again, for the next delay.
+    At first the circuit is *closed*: all calls are let through. Too many failures *open* it: each
+    call raises ``CircuitOpen`` at once. After the delay of a back-off policy the circuit is
+    *half-open*: a few calls are let through as *probes*. Enough successful probes close it; one
+    that fails opens it again, for the next delay.
 
-    ``with breaker:``, ``async with breaker:`` and the decorator ``@breaker`` all count what the
-    block or the function raises. One breaker serves any number of threads and event loops.
+    Use it as ``with breaker:``, ``async with breaker:`` or as the decorator ``@breaker``, or pass
+    it to a retry as ``breaker=``. One breaker serves any number of threads and event loops.
 
     Example:
         >>> from backoff_ticker import CircuitBreaker, CircuitOpen, ConstantBackOff
@@ -75,46 +75,46 @@ class CircuitBreaker(ProcessBound):
         ConnectionError open
         CircuitOpen open
 
-    What counts: a block that ends normally is a success, an error that ``on`` covers a failure. Any
-    other error is a success, since the service has answered. Of a ``RetryAfter`` the error inside
-    is looked at; one without any is a failure. A ``Cancelled`` (that is no
-    ``DeadlineExceeded``), a ``CircuitOpen`` of a breaker inside, and what is not an ``Exception``
-    (``KeyboardInterrupt``, ``asyncio.CancelledError``, ``GeneratorExit``) count as neither, and
-    free the place of a probe.
-    The result of a call that began before the circuit last changed counts for nothing.
+    What counts: an error that ``on`` covers is a failure. A normal end is a success, and so is any
+    other error, because the service has answered. For a ``RetryAfter`` the error inside counts; if
+    there is none, it is a failure. Ignored are ``Cancelled`` (but not ``DeadlineExceeded``), the
+    ``CircuitOpen`` of another breaker inside, and exceptions that are not an ``Exception``, such as
+    ``KeyboardInterrupt`` and ``asyncio.CancelledError``; a probe that ends so frees its place. The
+    result of a call that began before the circuit last changed is ignored.
 
-    Thread safety: every method, from any thread, loop, signal handler or finalizer; nothing waits.
-    If a signal handler raises as a block is left, its result may be lost; if the block was a probe,
-    its place is free again after ``probe_timeout``. After a fork parent and child have a circuit
-    each.
+    Thread safety: every method may be called in any thread, event loop, signal handler or
+    finalizer; none waits. If a signal handler raises an exception just as a block is left, the
+    result of the block may be lost; the place of a probe is then free again after
+    ``probe_timeout``. After a fork, parent and child each have a circuit.
 
     Source: Michael Nygard, "Release It!"; which errors count, and rates in windows, as in
     resilience4j; manual control as in Polly.
 
     Args:
-        backoff: How long the circuit stays open. The breaker has its own copy, asks it each time
-            the circuit opens, and resets it first if the circuit was closed before. ``STOP``: it
-            stays open until ``reset()``. None: 5 s at first, twice as long each time, up to 60 s,
-            without end, each up to half longer or shorter.
-        on: The failures, as in ``retry``: a type of ``Exception``, a tuple of them, a mapping from
-            them to True or False, or a function of the error that returns a bool.
-        failures: The number of failures in a row that opens the circuit, >= 1; None: 5, unless
-            there is a ``failure_rate``.
-        failure_rate: The share of failures that opens it instead, > 0 and <= 1, as soon as there
-            were ``minimum_calls``.
-        window_calls: Count the share among that many calls, 1 to 10,000. None: 100, unless there is
-            a ``window``.
-        window: Count it among the calls that ended in the last seconds instead: seconds >= 0.001 or
-            a timedelta. It moves on by a tenth at a time.
-        minimum_calls: An int >= 1; None: 20, or ``window_calls`` if that is less.
-        probes: How many calls at once are let through while it is half-open, >= 1.
-        successes: How many of them have to succeed before it closes, >= 1.
-        probe_timeout: After that time another call may take the place of a probe that has not come
-            back, whose result then counts for nothing: seconds > 0 or a timedelta.
-        on_change: A function, or a list or tuple of them, called after each change by the thread
-            that has made it, as ``f(old, new, breaker)`` with two ``CircuitState``. What it raises
-            is reported through ``sys.unraisablehook`` and stops nothing.
-        clock: Measures all times; None: whatever clock is current when the breaker is used.
+        backoff: How long the circuit stays open. The breaker asks its own copy each time the
+            circuit opens, and resets the copy when the circuit was closed before. If the policy
+            returns ``STOP``, the circuit stays open until ``reset()``. None means 5 s at first,
+            doubled each time up to 60 s, with a jitter of 50 %, and without end.
+        on: The failures, as in ``retry``: a subclass of ``Exception``, a tuple of them, a mapping
+            from them to True or False, or a function that takes the error and returns a bool.
+        failures: How many failures in a row open the circuit: an int >= 1. None means 5, unless
+            ``failure_rate`` is given.
+        failure_rate: The share of failures that opens the circuit instead, > 0 and <= 1. It counts
+            once there were ``minimum_calls``.
+        window_calls: The share is that of the last calls, this many: an int from 1 to 10,000. None
+            means 100, unless ``window`` is given.
+        window: The share is that of the calls that ended in this time: seconds >= 0.001 or a
+            timedelta. The window moves in steps of a tenth of it.
+        minimum_calls: An int >= 1. None means 20, or ``window_calls`` if that is less.
+        probes: How many probes may run at once while the circuit is half-open: an int >= 1.
+        successes: How many probes have to succeed to close the circuit: an int >= 1.
+        probe_timeout: How long a probe keeps its place: seconds > 0 or a timedelta. After that
+            time another call may be let through instead, and the result of the late probe is
+            ignored.
+        on_change: A function, or a list or tuple of functions, called as ``f(old, new, breaker)``
+            with two ``CircuitState`` after each change, in the thread that made it. Their errors
+            go to ``sys.unraisablehook``.
+        clock: Measures all times. None means the clock that is current when the breaker is used.
 
     Raises:
         TypeError, ValueError: An argument is invalid, or does not go with another.
@@ -180,17 +180,17 @@ class CircuitBreaker(ProcessBound):
 
     @property
     def state(self) -> CircuitState:
-        """What a call would meet now: an open circuit whose time is over is half-open."""
+        """The state that a call would meet now: a circuit whose delay is over is half-open."""
         last = self._last()
         if isinstance(last, Open) and last.until <= self._monotonic():
             return CircuitState.HALF_OPEN
         return last.state
 
     def remaining(self) -> float | None:
-        """Return for how many seconds no call is let through; 0.0 if one would be now.
+        """Return the seconds until a call is let through again; 0.0 if one would be now.
 
-        None while the circuit is open until ``reset()``, and while nobody can know: all probes of a
-        half-open circuit are on their way, or the policy is just being asked.
+        None if the circuit is open until ``reset()``, or if the time is not known: all probes are
+        still running, or another thread is asking the policy.
         """
         return self._last().seconds_left(self._rules, self._monotonic())
 
@@ -199,19 +199,19 @@ class CircuitBreaker(ProcessBound):
         self._force(self._closed())
 
     def open(self) -> None:
-        """Open the circuit until ``reset()``, such as during maintenance of the service."""
+        """Open the circuit until ``reset()``, for example while the service is being maintained."""
         self._force(Open(inf))
 
     # Calls
 
     def allow(self) -> CircuitTicket:
-        """Let a call through, or refuse it; ``with breaker:`` does this on entry.
+        """Let a call through and return its ticket, or raise ``CircuitOpen``.
 
-        Its result has to be told by ``record()``, or ``release()``, with the ticket: for calls that
-        no block can span, such as those that end in a callback.
+        It is for calls that no ``with`` block can span, such as those that end in a callback. Tell
+        the breaker how the call ended: pass the ticket to ``record()`` or ``release()``.
 
         Raises:
-            CircuitOpen: The circuit is open, or half-open and all its probes are on their way.
+            CircuitOpen: The circuit is open, or it is half-open and all its probes are running.
             Exception: The policy failed when it was asked how long the circuit stays open.
         """
         last = self._newest
@@ -220,16 +220,16 @@ class CircuitBreaker(ProcessBound):
         return last.ticket or self._probe()
 
     def record(self, ticket: CircuitTicket, error: BaseException | None = None) -> None:
-        """Tell how a call ended that ``allow()`` has let through: with an error, or normally.
+        """Tell how a call ended that ``allow()`` let through.
 
         Args:
-            ticket: What ``allow()`` returned.
-            error: What the call raised, which counts as the class describes; None: nothing.
+            ticket: The ticket that ``allow()`` returned.
+            error: The exception that the call raised; None if it ended normally.
 
         Raises:
-            TypeError: ``error`` is neither; the call does not count.
-            Exception: What ``on`` raised, which the call does not count then; or the policy, when
-                it was asked how long the circuit stays open: the next call asks it again.
+            TypeError: ``error`` is neither an exception nor None; the call does not count.
+            Exception: ``on`` raised an error, and the call does not count; or the policy raised one
+                when it was asked how long the circuit stays open, and the next call asks it again.
         """
         try:
             if error is None:
@@ -252,7 +252,10 @@ class CircuitBreaker(ProcessBound):
             raise
 
     def release(self, ticket: CircuitTicket) -> None:
-        """Tell that a call ended, or was not made, in a way that says nothing about the service."""
+        """Tell that a call which ``allow()`` let through was not made, or tells nothing.
+
+        The place of a probe becomes free, and the call does not count.
+        """
         while True:
             last = self._last()
             after = last.released(ticket)

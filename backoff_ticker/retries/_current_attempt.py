@@ -11,15 +11,18 @@ if TYPE_CHECKING:
 
 
 def current_attempt() -> CurrentAttempt | None:
-    """Return the innermost attempt of a retry that is under way here; None outside of any.
+    """Return the attempt that the calling code runs in; None outside of a retry.
 
-    It is for operations and what they call, and for the hooks, predicates and policies of the
-    retry, which see the attempt that has just ended or is about to begin. It is a context variable:
-    coroutines, tasks that an attempt starts, and ``asyncio.to_thread()`` see it; a thread that an
-    attempt starts does so only in a copy of the context. In a hedged call the operation sees it.
+    Call it in the operation, in functions that the operation calls, and in hooks, predicates and
+    policies of the retry: there it is the attempt that has just ended or is about to begin. Of
+    nested retries it is the innermost. It also works in an operation of a hedged call.
 
-    Until it is imported for the first time, retries do not keep track of their attempts, which
-    makes them faster; import it where your module begins.
+    The attempt is kept in a context variable. Coroutines, tasks that an attempt starts, and
+    ``asyncio.to_thread()`` see it; a thread that an attempt starts sees it only if it runs in a
+    copy of the context.
+
+    Import it at the top of your module. Runs that began before it was first imported are not
+    tracked, because tracking makes each call slower.
 
     Example:
         >>> from backoff_ticker import ZeroBackOff, current_attempt, retry
@@ -36,7 +39,7 @@ def current_attempt() -> CurrentAttempt | None:
         attempt 3
         None
 
-    Thread safety: any thread or task; it returns that of the caller.
+    Thread safety: any thread or task; each sees its own attempt.
     """
     return attempt_here()
 

@@ -140,20 +140,17 @@ def retry(
 ) -> Decorator[AsyncOptions]: ...
 @shows(retry)
 def retry(backoff: Any = None, **options: Any) -> Any:
-    """Decorate a function so that it is called again, as a policy says, until it succeeds.
+    """Retry the decorated function: call it again after a failure, until it succeeds.
 
-    ``@retry`` and ``@retry(policy, max_attempts=5)`` both work, on functions, methods, coroutine
-    functions and other callables. Generators and asynchronous generators are started again until
-    they have yielded their first item; later errors pass. The decorated function keeps its
-    signature, and a coroutine function stays one.
+    How long to wait between two attempts is said by a back-off policy; when to stop, by the
+    options and by the policy. The decorator works on functions, methods, coroutine functions and
+    other callables, as ``@retry`` and as ``@retry(policy, max_attempts=5)``. The decorated function
+    keeps its signature, and a coroutine function stays one. A generator or asynchronous generator
+    is restarted until it has yielded its first item; later errors are raised as they are.
 
-    After an attempt these are checked in this order. The result is accepted; the error is
-    permanent; ``on`` does not retry it; a token is cancelled; ``timeout`` is reached;
-    ``max_elapsed_time`` has passed; ``max_attempts`` are made; the policy returns ``STOP``; the
-    wait would reach ``timeout``, or end later than ``max_elapsed_time``; the budget is spent. If
-    none of these ends the run, ``notify``, the hook ``on_retry``, the wait and the next attempt
-    follow. An exception that is not an ``Exception`` (``KeyboardInterrupt``, ``SystemExit``,
-    ``asyncio.CancelledError``) is never retried.
+    Without arguments, ``@retry`` retries every ``Exception``, waits half a second and then longer
+    each time, and gives up after 15 minutes. ``KeyboardInterrupt``, ``SystemExit``,
+    ``asyncio.CancelledError`` and other exceptions that are not an ``Exception`` are never retried.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, retry
@@ -167,70 +164,83 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         >>> fetch(), len(calls)
         ('page', 3)
 
-    Thread safety: each call is a run of its own, on a copy of the policy; any number of threads
-    and loops may call at once.
-    Wakes when: a wait ends by its time or by a cancel of a token; after a cancel no further call is
-    made.
-    If cancelled or interrupted: the exception passes, and nothing stays behind.
+    After each attempt the run ends at the first of these that is true: the result is accepted;
+    the error is permanent; ``on`` does not retry it; a token is cancelled; ``timeout`` is
+    reached; ``max_elapsed_time`` has passed; ``max_attempts`` were made; the policy returns
+    ``STOP``; the next wait would reach ``timeout``, or end after ``max_elapsed_time``; the budget
+    is spent. Otherwise ``notify`` and the hook ``on_retry`` are called, and the next attempt
+    follows the wait.
 
-    Source: order and meaning of ``Retry`` in cenkalti/backoff v4, where not said otherwise.
+    Thread safety: each call is a run of its own, on a copy of the policy; any number of threads
+    and event loops may call the decorated function at once.
+    Wakes when: a wait between two attempts ends when its time is over or when a token is
+    cancelled. After a cancel, the function is not called again.
+    If cancelled or interrupted: the exception is raised, and nothing stays behind.
+
+    Source: order and meaning of ``Retry`` in cenkalti/backoff v4, unless stated otherwise.
 
     Args:
-        backoff: The policy; None: ``ExponentialBackOff()``. Its own limit of elapsed time counts
-            from the first failure. A feedback policy is told of each failure.
-        **options: All by keyword, and all checked at once.
-
-            * ``on``: the errors to retry: a type of ``Exception``, a tuple of them, a mapping from
-              types to policies or bools (the most specific type decides; True: as ``backoff``
-              says), or a function of the error that returns a bool, the wait in seconds or as a
-              timedelta, or a policy to ask. Each run has one copy of each policy. Default:
-              ``Exception``.
-            * ``until``, ``retry_if``: a function of the result that returns whether it is accepted,
-              or whether to try again; at most one of the two. A rejected result counts as a
-              ``RejectedResult`` raised, and is retried whatever ``on`` says. In a coroutine these,
-              and ``on``, may return an awaitable.
-            * ``token``: a ``CancellationToken``. The first attempt is made even if it is cancelled
-              already. While a coroutine runs, a cancel cuts it.
-            * ``timeout``: seconds >= 0 or a timedelta for everything, from the start of the first
-              attempt. No wait begins that would reach it; a coroutine is cut by it; a result that
-              comes late is returned.
-            * ``attempt_timeout``: the same for each attempt, of coroutines only; an attempt that it
-              cuts counts as a ``TimeoutError`` raised, and is retried whatever types ``on`` names.
-            * ``max_elapsed_time``: seconds >= 0 or a timedelta from the start of the first attempt:
-              no attempt begins later, and no wait begins that would end later. Nothing is cut. 0:
-              one attempt.
-            * ``max_attempts``: an int >= 1.
-            * ``max_retry_after``: seconds >= 0 or a timedelta: the most that a ``RetryAfter``, or
-              a wait that ``on`` returned, makes a wait. Default: six hours; None: no bound.
-            * ``notify``: called with the error and the wait in seconds before each wait.
-            * ``on_attempt``, ``on_retry``, ``on_success``, ``on_give_up``: hooks, called with an
-              ``Outcome`` before each attempt, before each wait, and at the end. Each may return a
-              context manager, which then spans the attempt or the wait, and in a coroutine an
-              awaitable, or an asynchronous context manager. Each of these options, and ``notify``,
-              may be a list or tuple of functions, called in order.
-            * ``fallback``: a value to return instead of the error of a run that gives up, or a
-              function of the ``Outcome`` that returns it (in a coroutine, or an awaitable of it).
-              Not for a cancel, an interrupt, an untouched error, or the error of a hook, a policy
-              or a predicate.
-            * ``budget``: a ``RetryBudget``.
-            * ``breaker``: a ``CircuitBreaker`` that each attempt goes through. While its circuit is
-              open no call is made: the attempt counts as failed with its ``CircuitOpen``, and the
-              wait lasts at least until the circuit lets calls through. If the limits do not allow
-              that, or the circuit is open until a reset, the ``CircuitOpen`` is raised.
-            * ``clock``: measures all times; None: the current clock at the time of the call.
-            * ``timer``: a ``Timer`` that measures the waits instead; for one run at a time.
+        backoff: The policy. None means ``ExponentialBackOff()``. Its own limit of elapsed time
+            counts from the first failure. A feedback policy is told of each failure.
+        **options: Each of the following, by keyword.
+        on: The errors to retry: a subclass of ``Exception``, a tuple of them, a mapping from them
+            to a policy or a bool (the most specific class decides; True means ``backoff``), or a
+            function that takes the error and returns a bool, the seconds to wait (a number or
+            a timedelta), or a policy. Each run has one copy of each policy.
+        until: A function that takes the result and returns whether to accept it. A result that is
+            not accepted counts as a ``RejectedResult`` and is retried whatever ``on`` says. In
+            coroutines ``until``, ``retry_if`` and ``on`` may return an awaitable.
+        retry_if: The opposite of ``until``: returns whether to retry. Give one of the two.
+        token: A ``CancellationToken`` that stops the run. It ends a wait at once, and cuts a
+            coroutine that is running. The first attempt is made even if the token is already
+            cancelled.
+        timeout: The time for everything: seconds >= 0 or a timedelta, from the start of the first
+            attempt. A wait that would reach it is not begun, and a coroutine that is running is
+            cut. A function in a thread cannot be cut: its result is returned even if it is late.
+        attempt_timeout: The time for each attempt: seconds >= 0 or a timedelta. Coroutines only.
+            An attempt that is cut counts as a ``TimeoutError``, and is retried whatever classes
+            ``on`` names.
+        max_elapsed_time: A limit that cuts nothing: seconds >= 0 or a timedelta, from the start of
+            the first attempt. No attempt begins after it, and no wait that would end after it.
+            0 means one attempt.
+        max_attempts: The greatest number of calls, the first included: an int >= 1.
+        max_retry_after: The longest wait that a ``RetryAfter``, or a number that ``on`` returned,
+            can ask for: seconds >= 0 or a timedelta. None means no bound.
+        notify: Called with the error and the seconds to wait, before each wait. Like the hooks
+            below, it can be one function, or a list or tuple of functions, called in order.
+        on_attempt: A hook, called with an ``Outcome`` before each attempt. A hook may return a
+            context manager, which is then entered for the attempt (of ``on_retry``: for the
+            wait). In coroutines a hook may also be a coroutine function, or return an
+            asynchronous context manager.
+        on_retry: A hook, called before each wait.
+        on_success: A hook, called when a result was accepted.
+        on_give_up: A hook, called when the run ends without an accepted result.
+        fallback: What to return instead of raising, when the run gives up: a value, or a function
+            that takes the ``Outcome`` and returns it (in coroutines, or an awaitable). It is not
+            used after a cancel or an interrupt, for an error at the first attempt that ``on`` does
+            not retry, nor for an error of a hook, policy or predicate.
+        budget: A ``RetryBudget`` that each retry takes from.
+        breaker: A ``CircuitBreaker`` that each attempt goes through. While its circuit is open the
+            function is not called: the attempt fails with ``CircuitOpen``, and the wait lasts at
+            least until the circuit lets calls through. The ``CircuitOpen`` is raised if the
+            limits do not allow that wait, or if the circuit stays open until a reset.
+        clock: Measures all times. None means the current clock at the time of the call.
+        timer: A ``Timer``, or an object like one, that measures the waits instead of ``clock``. It
+            serves one run at a time.
 
     Raises:
-        TypeError, ValueError: An option is unknown, invalid, or not possible for this kind of
-            function.
+        TypeError, ValueError: An option is unknown or invalid, or does not fit this kind of
+            function. All options are checked when the function is decorated.
 
     The decorated function raises:
-        Exception: The last error itself, with a note that says why there was no further attempt;
-            of a ``Permanent`` or a ``RetryAfter`` the error inside. An error at the first attempt
-            that ``on`` does not retry passes untouched: without a note, and no hook is called.
-        Cancelled: A token was cancelled; its ``__cause__`` is the last error.
-        DeadlineExceeded: ``timeout`` or the deadline of a token was reached; likewise.
-        Exception: The error of a hook, the policy, the timer, ``on``, ``until`` or ``retry_if``.
+        Exception: The last error itself, with a note (PEP 678) that says why there was no further
+            attempt. For a ``Permanent`` or a ``RetryAfter`` it is the error inside. An error at
+            the first attempt that ``on`` does not retry is raised as if the function were not
+            decorated: without a note, and without a call of a hook.
+        Cancelled: A token was cancelled. Its ``__cause__`` is the last error.
+        DeadlineExceeded: ``timeout``, or the deadline of a token, was reached. Its ``__cause__`` is
+            the last error.
+        Exception: A hook, the policy, the timer, ``on``, ``until`` or ``retry_if`` raised an error.
     """
     given = backoff
     if given is None or is_policy(given):

@@ -87,15 +87,17 @@ def hedge_call_async(
 async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Await ``operation()``, start it again while it is slow, and return the first good result.
 
-    Each attempt runs in a task of its own. The next one starts when the next delay of the policy
-    has passed since the last start, or at once when a running attempt fails. The first good result
-    cancels the others. An error that is permanent, or that ``on`` does not retry, cancels all of
-    them and is raised. Once the policy has returned ``STOP``, ``max_attempts`` have started or the
-    budget is spent, no more attempts start, and those that run decide. The call returns or
-    raises only after all its tasks have ended. If an attempt still returns a result after a cancel
-    or after ``timeout``, that is returned.
+    This is a *hedged call*: it trades extra calls for a shorter wait when one server is slow. Use
+    it only for operations that may safely run twice at the same time.
 
-    Use it only for operations that may run twice at the same time without harm.
+    Each attempt runs in a task of its own. The next attempt starts when the next delay of the
+    policy has passed since the last start, or at once when a running attempt fails. The first good
+    result cancels the other attempts. An error that is permanent, or that ``on`` does not retry,
+    cancels all of them and is raised. No more attempts start once the policy has returned ``STOP``,
+    ``max_attempts`` have started or the budget is spent; then the attempts that are running decide.
+
+    The call returns or raises only after all its tasks have ended. If an attempt still returns a
+    good result after a cancel or after ``timeout``, that result is returned.
 
     Source: hedging as in gRPC (gRFC A6).
 
@@ -110,23 +112,24 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
         >>> asyncio.run(hedge_call_async(fetch, ConstantBackOff(0.001), max_attempts=2))
         'fast'
 
-    Thread safety: each call is a run of its own, on a copy of the policy, in one loop.
+    Thread safety: each call is a run of its own, on a copy of the policy, in one event loop.
     Wakes when: an attempt ends, the next is due, ``timeout`` is reached, or a token is cancelled.
-    If cancelled: all attempts are cancelled and awaited, then ``asyncio.CancelledError`` passes.
+    If cancelled: all attempts are cancelled and awaited, then ``asyncio.CancelledError`` is raised.
 
     Args:
-        operation: Called for each attempt; returns an awaitable, as a coroutine function does.
-        backoff: The policy of the delays; None: ``ExponentialBackOff()``.
+        operation: A callable without arguments that returns an awaitable, such as a coroutine
+            function. It is called once for each attempt.
+        backoff: The policy of the delays between starts. None means ``ExponentialBackOff()``.
         **options: ``on``, ``until``, ``retry_if``, ``token``, ``timeout``, ``max_elapsed_time``,
-            ``max_attempts``, ``max_retry_after``, ``fallback``, ``budget``, ``breaker`` and
-            ``clock``, as of ``retry``; ``max_attempts`` is 5 if it is not given. Each attempt but
-            the first takes from the budget. After a ``RetryAfter`` the next starts when that says.
+            ``max_attempts`` (5 by default), ``max_retry_after``, ``fallback``, ``budget``,
+            ``breaker`` and ``clock``, as ``retry`` describes them. Each attempt after the first
+            takes from the budget. A ``RetryAfter`` says when the next attempt starts.
 
     Raises:
-        TypeError, ValueError: An argument is invalid.
         Exception: The last error, if all attempts fail, with a note that says why no more started.
-        Cancelled: The token was cancelled; from the last error, if there was one.
-        DeadlineExceeded: ``timeout``, or a token's deadline, was reached; likewise.
+        Cancelled: A token was cancelled. Its ``__cause__`` is the last error, if there was one.
+        DeadlineExceeded: ``timeout``, or the deadline of a token, was reached; likewise.
+        TypeError, ValueError: An argument is invalid.
     """
     checked = checked_options("hedge_call_async()", operation, backoff, options)
     if settings.in_use:

@@ -107,19 +107,19 @@ def hedge_call(
 ) -> Any:
     """Call ``operation()``, call it again while it is slow, and return the first good result.
 
-    Each attempt runs in a thread of its own. The next one starts when the next delay of the policy
-    has passed since the last start, or at once when a running attempt fails. The first good result
-    ends the call. So does an error that is permanent, or that ``on`` does not retry; it is raised.
-    Once the policy has returned ``STOP``, ``max_attempts`` have started or the budget is spent, no
-    more attempts start, and those that run decide.
+    This is a *hedged call*: it trades extra calls for a shorter wait when one server is slow. Use
+    it only for operations that may safely run twice at the same time.
 
-    The call returns or raises as soon as that is decided. Attempts that have not begun by then
-    never begin. A thread cannot be cut: attempts that run go on, and what they return or raise is
-    lost, also if they end right after ``timeout`` (``hedge_call_async`` waits for its attempts).
-    They are told by ``current_attempt().token``: each attempt has one of its own, which is
-    cancelled when the call ends.
+    Each attempt runs in a thread of its own. The next attempt starts when the next delay of the
+    policy has passed since the last start, or at once when a running attempt fails. The first good
+    result ends the call. An error that is permanent, or that ``on`` does not retry, ends it and is
+    raised. No more attempts start once the policy has returned ``STOP``, ``max_attempts`` have
+    started or the budget is spent; then the attempts that are running decide.
 
-    Use it only for operations that may run twice at the same time without harm.
+    The call returns or raises as soon as that is decided. Threads cannot be cut: attempts that are
+    still running go on, and their results and errors are dropped, even if they end right after
+    ``timeout``. Let the operation watch ``current_attempt().token``: each attempt has its own,
+    which is cancelled when the call ends. An attempt that has not begun by then never begins.
 
     Source: hedging as in gRPC (gRFC A6).
 
@@ -136,24 +136,25 @@ def hedge_call(
 
     Thread safety: each call is a run of its own, on a copy of the policy.
     Wakes when: an attempt ends, the next is due, ``timeout`` is reached, or a token is cancelled.
-    If interrupted: all attempts are told as at any other end, then the exception passes.
+    If interrupted: the tokens of all attempts are cancelled, then the exception is raised.
 
     Args:
-        operation: Called for each attempt, in a copy of the caller's context (``contextvars``).
-        backoff: The policy of the delays; None: ``ExponentialBackOff()``.
-        pool: A ``concurrent.futures.Executor`` whose workers are threads, for the attempts. One
-            that waits in its queue counts as slow. Do not call it in a worker of the same pool:
-            if all workers wait there for attempts, none begins. None: each attempt gets a new
-            thread, a daemon: the process does not wait for it when it ends.
-        **options: As of ``hedge_call_async``.
+        operation: A callable, called without arguments, for each attempt in a copy of the
+            caller's context (``contextvars``).
+        backoff: The policy of the delays between starts. None means ``ExponentialBackOff()``.
+        pool: A ``concurrent.futures.Executor`` of threads in which the attempts run. An attempt
+            that waits in the queue of the pool counts as slow. Do not call ``hedge_call`` in a
+            worker of the same pool: if every worker does so, no attempt ever begins. None means a
+            new daemon thread for each attempt; the process does not wait for it at exit.
+        **options: The options of ``hedge_call_async``.
 
     Raises:
-        TypeError, ValueError: An argument is invalid.
-        RuntimeError: An event loop runs in this thread. Or the pool was shut down, is broken or
-            accepts no more, or no thread could be started; an executor may raise its own error.
         Exception: The last error, if all attempts fail, with a note that says why no more started.
-        Cancelled: The token was cancelled; from the last error, if there was one.
-        DeadlineExceeded: ``timeout``, or a token's deadline, was reached; likewise.
+        Cancelled: A token was cancelled. Its ``__cause__`` is the last error, if there was one.
+        DeadlineExceeded: ``timeout``, or the deadline of a token, was reached; likewise.
+        RuntimeError: An event loop runs in this thread, no thread could be started, or the pool is
+            shut down, broken or full; an executor may raise an error of its own.
+        TypeError, ValueError: An argument is invalid.
     """
     checked = checked_options("hedge_call()", operation, backoff, options)
     if pool is not None:

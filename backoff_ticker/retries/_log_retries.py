@@ -19,11 +19,11 @@ _WARNING = 30
 
 
 def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable[[Outcome], None]:
-    """Return a hook for ``on_retry`` and ``on_give_up`` that logs each failure.
+    """Return a hook that logs each failure, for ``on_retry`` and ``on_give_up``.
 
-    A message has the name of the operation, the number of attempts, the error, and the wait that
-    follows or why none does. As ``on_success`` or ``on_attempt`` it logs these. The arguments of
-    the operation are not logged, as they may be secret.
+    The message has the name of the operation, the number of attempts, the error, and the wait that
+    follows or the reason why none does. The hook also works as ``on_success`` and ``on_attempt``.
+    It does not log the arguments of the operation, which may be secret.
 
     Example:
         >>> import logging, sys
@@ -42,10 +42,10 @@ def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable
         fetch failed in attempt 1, again in 0.001 s: ConnectionError('no route')
         fetch gave up after 2 attempts, max_attempts: ConnectionError('no route')
 
-    Thread safety: the hook may be used by any number of retries, threads and loops.
+    Thread safety: any number of retries, threads and event loops may share the hook.
 
     Args:
-        logger: Where it logs; None: the logger ``backoff_ticker``.
+        logger: The logger. None means the logger named ``backoff_ticker``.
         level: The level of the messages, such as ``logging.INFO``.
 
     Raises:

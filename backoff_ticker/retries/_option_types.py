@@ -64,7 +64,9 @@ class _Limits(TypedDict, total=False):
 
 
 class HedgeOptions(_Limits, total=False):
-    """The options of ``hedge_call`` and ``hedge_call_async``; ``retry`` has them all.
+    """A ``TypedDict`` of the options of ``hedge_call`` and ``hedge_call_async``.
+
+    ``retry`` describes them.
 
     Example:
         >>> from backoff_ticker import HedgeOptions
@@ -77,12 +79,11 @@ class HedgeOptions(_Limits, total=False):
 
 
 class RetryOptions(HedgeOptions, total=False):
-    """The options that ``retry``, ``retry_call``, ``retry_call_async`` and ``attempts`` share.
+    """A ``TypedDict`` of the options that ``retry``, ``retry_call`` and ``attempts`` share.
 
-    ``retry`` describes them. A function that passes them on is annotated
-    ``**options: Unpack[RetryOptions]``. What only some of them take is not among them:
-    ``fallback``, which changes the type of the result, ``attempt_timeout``, and functions to be
-    awaited; for the latter two there is ``AsyncRetryOptions``.
+    ``retry`` describes them. Annotate a function of yours that passes them on with ``**options:
+    Unpack[RetryOptions]``. ``fallback`` is not among them, because it changes the type of the
+    result; for ``attempt_timeout`` and for hooks to be awaited, use ``AsyncRetryOptions``.
 
     Example:
         >>> from backoff_ticker import RetryOptions, retry_call
@@ -108,7 +109,9 @@ class AsyncHedgeOptions(_Limits, total=False):
 
 
 class AsyncRetryOptions(AsyncHedgeOptions, total=False):
-    """The options that retries of coroutines share: as ``RetryOptions``, and what only they take.
+    """A ``TypedDict`` as ``RetryOptions``, for retries of coroutines only.
+
+    It adds ``attempt_timeout``, and allows coroutine functions as hooks and predicates.
 
     Example:
         >>> import asyncio

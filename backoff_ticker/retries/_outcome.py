@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class StopReason(enum.StrEnum):
-    """Why a retry makes no further attempt.
+    """Why a run of a retry ended.
 
     Example:
         >>> from backoff_ticker import StopReason, attempts
@@ -24,29 +24,29 @@ class StopReason(enum.StrEnum):
     """
 
     SUCCEEDED = "succeeded"
-    """The operation returned a value that was accepted."""
+    """A result of the operation was accepted."""
     PERMANENT = "permanent"
-    """It raised ``Permanent``."""
+    """The operation raised ``Permanent``."""
     NOT_RETRIED = "not_retried"
-    """It raised an error that ``on`` does not retry."""
+    """The operation raised an error that ``on`` does not retry."""
     MAX_ATTEMPTS = "max_attempts"
-    """``max_attempts`` were made."""
+    """The operation was called ``max_attempts`` times."""
     EXHAUSTED = "exhausted"
     """The policy returned ``STOP``."""
     DEADLINE = "deadline"
-    """``timeout`` was reached, or would have been by the next wait."""
+    """``timeout`` was reached, or the next wait would have reached it."""
     MAX_ELAPSED_TIME = "max_elapsed_time"
-    """``max_elapsed_time`` has passed, or would have before the next attempt."""
+    """``max_elapsed_time`` passed, or would have passed before the next attempt."""
     CIRCUIT_OPEN = "circuit_open"
-    """The circuit of ``breaker`` stays open until a reset, or longer than ``timeout`` allows."""
+    """The circuit of ``breaker`` is open for longer than a limit allows, or until a reset."""
     CANCELLED = "cancelled"
     """A token was cancelled, or its deadline passed."""
     BUDGET = "budget"
-    """The budget had nothing left for another attempt."""
+    """The budget had too little left for another attempt."""
     FAILED = "failed"
     """The policy, a hook, the timer, ``on``, ``until`` or ``retry_if`` raised an error."""
     INTERRUPTED = "interrupted"
-    """An exception came that is not an ``Exception``, such as ``KeyboardInterrupt``."""
+    """An exception was raised that is not an ``Exception``, such as ``KeyboardInterrupt``."""
 
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ else:
 
 
 class Outcome(_OutcomeFields):
-    """How far one run has come; a tuple with names.
+    """The state of one run of a retry, as hooks and ``fallback`` receive it: a named tuple.
 
     Example:
         >>> from backoff_ticker import retry_call
@@ -79,28 +79,29 @@ class Outcome(_OutcomeFields):
 
     Attributes:
         name: The ``__qualname__`` of the operation.
-        attempts: The number of attempts, including the one that begins now.
-        elapsed: Seconds since the first attempt began, until the run ended.
-        waited: Seconds of them that were spent between attempts.
-        delay: The wait that follows, in seconds; None if none does.
-        reason: Why it ended; None while it goes on.
-        last_error: The error of the last attempt that failed; None if none did.
+        attempts: The number of attempts, the one that is about to begin included.
+        elapsed: The seconds from the start of the first attempt until now, or until the run ended.
+        waited: The seconds of ``elapsed`` that were spent in waits between attempts.
+        delay: The seconds of the wait that follows; None if none follows.
+        reason: Why the run ended, a ``StopReason``; None while it goes on.
+        last_error: The error of the last attempt that failed; None if none has failed.
     """
 
     # No __slots__: the arguments of the operation are in the __dict__.
 
     @property
     def args(self) -> tuple[Any, ...]:
-        """The positional arguments of the operation, a method's ``self`` among them.
+        """The positional arguments of the decorated function, a method's ``self`` included.
 
-        Empty where there are none to see, as in ``retry_call()`` and in loops. Neither this nor
-        ``kwargs`` is part of the tuple, of its ``repr``, or pickled: arguments may be secret.
+        Empty in ``retry_call()`` and in loops, where the operation has no arguments. Neither
+        ``args`` nor ``kwargs`` is part of the tuple, its ``repr`` or its pickle, because arguments
+        may be secret.
         """
         return self.__dict__.get("args", ())  # type: ignore[no-any-return]
 
     @property
     def kwargs(self) -> dict[str, Any]:
-        """The keyword arguments of the operation, as ``args``."""
+        """The keyword arguments of the decorated function; see ``args``."""
         return self.__dict__.get("kwargs", {})  # type: ignore[no-any-return]
 
     def __getstate__(self) -> None:
@@ -108,5 +109,5 @@ class Outcome(_OutcomeFields):
 
     @property
     def succeeded(self) -> bool:
-        """Whether the operation returned a value that was accepted."""
+        """Whether a result of the operation was accepted."""
         return self.reason is StopReason.SUCCEEDED

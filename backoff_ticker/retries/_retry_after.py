@@ -31,12 +31,12 @@ _YEARS_AHEAD = 50
 
 
 def parse_retry_after(value: str | None, now: float) -> float | None:
-    """Return the seconds to wait from ``now`` that a Retry-After header asks for, at least 0.
+    """Return the seconds to wait that the value of a Retry-After header asks for.
 
-    ``value`` is a number of seconds (digits only) or a date in GMT, such as ``Sun, 06 Nov 1994
+    The value is a number of seconds (digits only) or a date in GMT, such as ``Sun, 06 Nov 1994
     08:49:37 GMT``, ``Sunday, 06-Nov-94 08:49:37 GMT`` or ``Sun Nov  6 08:49:37 1994``; spaces and
-    tabs around it are ignored. A date in the past gives 0, a number too big for a float the largest
-    float. The name of the day is not compared with the date. The locale does not matter.
+    tabs around it are ignored. A date in the past gives 0. A number too big for a float gives the
+    largest float. The name of the day is not checked against the date. The locale does not matter.
 
     Source: RFC 9110, sections 10.2.3 and 5.6.7. A two-digit year means the latest such year
     whose date is not more than 50 years after ``now``.
@@ -50,11 +50,11 @@ def parse_retry_after(value: str | None, now: float) -> float | None:
         >>> parse_retry_after("soon", now=0.0)
 
     Args:
-        value: The text of the header, any ``str``; None: the response has no such header.
-        now: The present in Unix seconds, within the years 1 to 9999.
+        value: The text of the header. None means that the response has no such header.
+        now: The current time in Unix seconds, such as ``time.time()``, within the years 1 to 9999.
 
     Returns:
-        Finite seconds, or None if ``value`` is neither a number of seconds nor a date.
+        Finite seconds >= 0, or None if ``value`` is neither a number of seconds nor a date.
 
     Raises:
         TypeError: ``value`` is neither a ``str`` nor None, or ``now`` is not a number.

@@ -43,11 +43,11 @@ def retry_with(
 ) -> F: ...
 @shows(retry_with)
 def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
-    """Return a function that ``retry`` has decorated, decorated again with other options.
+    """Return a copy of a decorated function with other options, such as fewer attempts.
 
-    The function inside is the same; options that are not named here are kept. What is given stays
-    as it is. Of a bound method the result is bound to the same object; of a decorator, such as
-    ``retry(policy)``, it is one with other options.
+    Options that are not named keep their value. ``function`` itself does not change. For a bound
+    method the copy is bound to the same object; for a decorator such as ``retry(policy)`` it is a
+    decorator with other options.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, retry, retry_with
@@ -65,14 +65,13 @@ def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
     Thread safety: any thread.
 
     Args:
-        function: What ``retry`` has returned: a function, method, bound method, coroutine function,
-            generator function, static method or class method, or a decorator that makes them.
-        backoff: The policy; None: that of ``function``.
-        **changes: Options of ``retry``. None removes an option, where that means that it is absent.
+        function: A function, method, coroutine function, generator function, static method or
+            class method that ``retry`` decorated, or a decorator that ``retry(...)`` returned.
+        backoff: The policy. None keeps the policy of ``function``.
+        **changes: Options of ``retry``. None removes an option whose default is None.
 
     Raises:
-        TypeError, ValueError: ``function`` is not what ``retry`` has returned, or an option is
-            invalid.
+        TypeError, ValueError: ``retry`` did not decorate ``function``, or an option is invalid.
     """
     given = function
     if isinstance(given, (staticmethod, classmethod)):
@@ -91,10 +90,10 @@ def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
 
 
 def retry_options(function: Callable[..., object], /) -> dict[str, Any]:
-    """Return the options that a function was decorated with by ``retry``, as they were given.
+    """Return the options that a function was decorated with, as they were given to ``retry``.
 
-    ``backoff`` is among them, if it was given: ``retry(**retry_options(f))(g)`` decorates another
-    function as ``f`` is.
+    If a policy was given, it is among them as ``backoff``. So ``retry(**retry_options(f))(g)``
+    decorates ``g`` as ``f`` is decorated.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, retry, retry_options
@@ -106,11 +105,11 @@ def retry_options(function: Callable[..., object], /) -> dict[str, Any]:
     Thread safety: any thread.
 
     Args:
-        function: What ``retry`` or ``retry_with()`` has returned: a function, bound or not, or a
-            decorator.
+        function: A function, bound or not, that ``retry`` or ``retry_with()`` returned, or a
+            decorator that ``retry(...)`` returned.
 
     Raises:
-        TypeError: It is something else.
+        TypeError: ``retry`` did not decorate ``function``.
     """
     given: Any = function
     if isinstance(given, (staticmethod, classmethod, MethodType)):

@@ -115,15 +115,16 @@ _blocks: dict[int, _Change] = {}
 
 
 def set_active(active: bool) -> AbstractContextManager[None]:  # noqa: FBT001 - it says which
-    """Switch all retries of this process off, or on again.
+    """Switch all retries of this process off, or on again; mostly for tests.
 
-    While they are off, a decorated function calls the function inside, ``retry_call()``,
-    ``retry_call_async()`` and hedges call the operation once, and ``attempts()`` gives one attempt.
-    Results and errors pass as they are, ``Permanent`` and ``RetryAfter`` included. There are no
-    hooks, limits, tokens or notes. Options are checked all the same.
+    While they are off, a decorated function is called as if it were not decorated,
+    ``retry_call()``, ``retry_call_async()`` and hedged calls call the operation once, and
+    ``attempts()`` makes one attempt. Results and errors pass unchanged, ``Permanent`` and
+    ``RetryAfter`` included. Hooks, limits, tokens and notes are not used. Options are still
+    checked.
 
-    It acts at once, on what is called from now on, in all threads. ``with set_active(False):`` puts
-    back at the end of the block what was before.
+    It affects all threads, and every call made from now on. ``with set_active(False):`` restores
+    the previous setting at the end of the block.
 
     Example:
         >>> from backoff_ticker import retry, set_active
@@ -139,7 +140,7 @@ def set_active(active: bool) -> AbstractContextManager[None]:  # noqa: FBT001 - 
     Thread safety: any thread; it is one setting for the process.
 
     Args:
-        active: Whether functions are retried.
+        active: Whether failures are retried.
 
     Raises:
         TypeError: ``active`` is not a bool.
@@ -148,7 +149,7 @@ def set_active(active: bool) -> AbstractContextManager[None]:  # noqa: FBT001 - 
 
 
 def is_active() -> bool:
-    """Return whether functions are retried, or ``set_active(False)`` has switched that off.
+    """Return False if ``set_active(False)`` has switched retries off, else True.
 
     Example:
         >>> from backoff_ticker import is_active
@@ -167,14 +168,14 @@ def set_default_hooks(
     on_success: Hook | Sequence[Hook] | None = None,
     on_give_up: Hook | Sequence[Hook] | None = None,
 ) -> AbstractContextManager[None]:
-    """Set the hooks that every retry of this process calls, after its own.
+    """Set hooks that every retry of this process calls after its own hooks.
 
-    They replace the default hooks that were set before; those that are not named are none, so
-    ``set_default_hooks()`` removes all. Hedges have no hooks. What a hook calls should not be
-    retried itself: that retry would call the hook again, without end.
+    They replace the default hooks that were set before; a hook that is not named is removed, so
+    ``set_default_hooks()`` removes all. Hedged calls have no hooks. A default hook must not call a
+    function that is retried: that retry would call the hook again, without end.
 
-    It acts at once, on the runs that begin from now on, in all threads. As a block, ``with
-    set_default_hooks(...):``, it puts back at the end what was before.
+    It affects all threads, and every run that begins from now on. ``with set_default_hooks(...):``
+    restores the previous hooks at the end of the block.
 
     Example:
         >>> from backoff_ticker import ZeroBackOff, retry_call, set_default_hooks
@@ -185,19 +186,19 @@ def set_default_hooks(
         str 1
         ''
 
-    Thread safety: any thread; it is one setting for the process. The hooks are called where the
-    retry runs.
+    Thread safety: any thread; it is one setting for the process. Each hook is called in the thread
+    or task of the retry.
 
     Args:
-        on_attempt: A function of the ``Outcome``, or several, as ``retry`` describes it; they are
-            called for functions and coroutines alike, so they must not be coroutine functions
-            unless all retries are in coroutines.
-        on_retry: As ``on_attempt``.
-        on_success: As ``on_attempt``.
-        on_give_up: As ``on_attempt``.
+        on_attempt: A function that takes an ``Outcome``, or a list or tuple of them, called as
+            ``retry`` describes. It serves functions and coroutines alike, so it must not be a
+            coroutine function unless all retries are in coroutines.
+        on_retry: The same, before each wait.
+        on_success: The same, when a result was accepted.
+        on_give_up: The same, when a run ends without an accepted result.
 
     Raises:
-        TypeError: A hook is neither callable nor a list or tuple of callables.
+        TypeError: A hook is neither a callable nor a list or tuple of callables.
     """
     values = (on_attempt, on_retry, on_success, on_give_up)
     given = {name: hook for name, hook in zip(HOOKS, values, strict=True) if hook is not None}
@@ -208,13 +209,13 @@ def set_default_hooks(
 
 
 def set_default_token(token: CancellationToken | None) -> AbstractContextManager[None]:
-    """Set a token that every retry and every hedge of this process obeys, beside its own.
+    """Set a token that stops every retry and every hedged call of this process.
 
-    Set once, for example from ``cancel_on_signals()``, it lets all retries stop when the process
-    shuts down.
+    Set it once, for example to the token of ``cancel_on_signals()``, and all retries stop when the
+    process shuts down. A retry that has its own token stops when either is cancelled.
 
-    It acts at once, on the runs that begin from now on, in all threads. As a block, ``with
-    set_default_token(...):``, it puts back at the end what was before.
+    It affects all threads, and every run that begins from now on. ``with set_default_token(...):``
+    restores the previous token at the end of the block.
 
     Example:
         >>> from backoff_ticker import Cancelled, CancellationToken, retry_call, set_default_token
@@ -232,7 +233,7 @@ def set_default_token(token: CancellationToken | None) -> AbstractContextManager
     Thread safety: any thread; it is one setting for the process.
 
     Args:
-        token: The token; None: none. If it has a deadline, all retries must be on its clock.
+        token: The token. None removes it. If it has a deadline, all retries must use its clock.
 
     Raises:
         TypeError: ``token`` is neither a token nor None.
