@@ -7,7 +7,7 @@ counts them in ``tick.missed``; one token that ends the coroutines and the threa
 
     python examples/polling_fleet.py
 
-Ten minutes pass in a second, because the program runs on a virtual clock. You see how often each
+Five minutes pass in a second, because the program runs on a virtual clock. You see how often each
 kind of device was polled, how many polls failed, and how many were skipped.
 """
 
@@ -61,8 +61,8 @@ if __name__ == "__main__":
     sensors += [Device("flaky", every=15, takes=2) for _ in range(20)]
     sensors += [Device("slow", every=10, takes=25) for _ in range(20)]
     meters = [Device("blocking", every=30, takes=40) for _ in range(20)]
-    with VirtualClock(auto=True, patch_time=True):  # without this, ten minutes take ten minutes
-        asyncio.run(poll_all(sensors, meters, CancellationToken(timeout=600)))
+    with VirtualClock(auto=True, patch_time=True):  # without this, five minutes take five minutes
+        asyncio.run(poll_all(sensors, meters, CancellationToken(timeout=300)))
     print("kind      devices   polled   failed  skipped")
     for kind in dict.fromkeys(device.kind for device in sensors + meters):
         fleet = [device for device in sensors + meters if device.kind == kind]

@@ -34,7 +34,7 @@ async def stay_connected(port: int, handle: Callable[[str], None], stop: Cancell
     async with stop.scope():  # cancels whatever is awaited inside
         ticker = AsyncTicker(policy, pace=Pace.RETURN)
         async for tick in ticker:
-            print(f"attempt {tick.number} after {tick.delay:.3f} s, failures so far: {tick.failures}")
+            print(f"waited {tick.delay:.2f} s, failures in a row: {tick.failures}")
             try:
                 async with asyncio.timeout(10):
                     reader, writer = await asyncio.open_connection("127.0.0.1", port)
