@@ -123,6 +123,11 @@ def test_no_link_of_the_rendered_description_is_relative(description):
     assert re.findall(r"<img [^>]*\bsrc=.https://[^>]*\.light\.svg", rendered)
 
 
+def test_the_site_and_the_readme_begin_alike():
+    readme, site = ((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/index.md"))
+    assert readme.partition("<picture>")[0] == site.partition("![")[0]
+
+
 def test_the_metadata_names_authors_and_addresses(metadata):
     assert metadata["Author"] == "The backoff_ticker developers"
     labels = {url.partition(",")[0] for url in metadata.get_all("Project-URL")}
