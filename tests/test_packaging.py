@@ -110,8 +110,12 @@ def test_the_description_links_to_the_files_of_the_release(description):
     assert [link for link in links if not link.startswith("https://")] == []
     of_ours = [link for link in links if link.startswith(ADDRESS)]
     assert len(of_ours) > 10
-    release = f"{ADDRESS}/(blob|raw)/v{re.escape(backoff_ticker.__version__)}/"
+    version = re.escape(backoff_ticker.__version__)
+    release = f"{ADDRESS}/(blob|raw)/v{version}/"
     assert [link for link in of_ours if not re.match(release, link)] == []
+    pictures = re.findall(r'\bsrc(?:set)?="([^"]*)"', description)
+    assert len(pictures) == 2
+    assert all(re.match(f"{ADDRESS}/raw/v{version}/docs/pictures/", each) for each in pictures)
 
 
 def test_the_description_is_the_readme_but_for_the_links(description):
@@ -129,6 +133,12 @@ def test_no_link_of_the_rendered_description_is_relative(description):
     assert len(links) > 10
     here = [f"#{heading}" for heading in re.findall(r"""\bid=["']([^"']*)""", rendered)]
     assert [link for link in links if not link.startswith("https://") and link not in here] == []
+    assert re.findall(r"<img [^>]*\bsrc=.https://[^>]*\.light\.svg", rendered)
+
+
+def test_the_site_and_the_readme_begin_alike():
+    readme, site = ((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/index.md"))
+    assert readme.partition("<picture>")[0] == site.partition("![")[0]
 
 
 def test_the_metadata_names_authors_and_addresses(metadata):
