@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 
 
 class BackoffTickerError(Exception):
-    """Base class of the errors that this package defines.
+    """The base class of all errors of this package.
 
-    Bad arguments raise plain ``TypeError`` and ``ValueError`` instead.
+    Only invalid arguments and misuse raise Python's own ``TypeError``, ``ValueError`` and
+    ``RuntimeError`` instead, and timeouts the built-in ``TimeoutError``.
 
     Example:
         >>> from backoff_ticker import BackoffTickerError, Cancelled
@@ -41,7 +42,7 @@ class BackoffTickerError(Exception):
 
 
 class CloseReason(enum.StrEnum):
-    """Why a ticker has ended.
+    """Why a ticker has ended: the ``close_reason`` of a ticker.
 
     Example:
         >>> from backoff_ticker import StopBackOff, Ticker
@@ -53,7 +54,7 @@ class CloseReason(enum.StrEnum):
     """
 
     STOPPED = "stopped"
-    """``stop()`` was called, or a ``with`` block was left."""
+    """``stop()`` was called, or the ``with`` block of the ticker ended."""
     EXHAUSTED = "exhausted"
     """The policy returned ``STOP``."""
     CANCELLED = "cancelled"
@@ -63,7 +64,7 @@ class CloseReason(enum.StrEnum):
 
 
 class CircuitState(enum.StrEnum):
-    """What a circuit breaker does with calls.
+    """The state of a circuit breaker.
 
     Example:
         >>> from backoff_ticker import CircuitBreaker
@@ -72,15 +73,15 @@ class CircuitState(enum.StrEnum):
     """
 
     CLOSED = "closed"
-    """All are let through."""
+    """All calls are let through."""
     OPEN = "open"
-    """None is let through."""
+    """No call is let through."""
     HALF_OPEN = "half-open"
-    """A few are let through, as probes."""
+    """A few calls are let through, as probes."""
 
 
 class WouldBlock(BackoffTickerError):
-    """A ``*_nowait`` method found nothing ready; the same call may succeed later.
+    """A ``*_nowait`` method would have to wait; the same call may succeed later.
 
     Example:
         >>> from backoff_ticker import Channel, WouldBlock
@@ -93,13 +94,12 @@ class WouldBlock(BackoffTickerError):
 
 
 class TickerClosed(BackoffTickerError):
-    """A tick was requested from a ticker that has ended.
+    """``receive()`` was called on a ticker that has ended.
 
-    Iteration ends instead of raising this. If the policy failed, its own error is raised first,
-    once.
+    Iteration ends without this error. If the policy failed, its own error is raised once before.
 
     Attributes:
-        reason: Why the ticker closed, a ``CloseReason``.
+        reason: Why the ticker ended, a ``CloseReason``.
 
     Example:
         >>> from backoff_ticker import Ticker, TickerClosed, ZeroBackOff
@@ -121,9 +121,9 @@ class TickerClosed(BackoffTickerError):
 
 
 class ChannelClosed(BackoffTickerError):
-    """An item was sent on a closed channel, or requested from one that is closed and empty.
+    """A channel is closed: it accepts no item, or has none left to receive.
 
-    Iteration ends instead of raising this.
+    Iteration ends without this error.
 
     Example:
         >>> from backoff_ticker import Channel, ChannelClosed
@@ -143,11 +143,11 @@ class ChannelClosed(BackoffTickerError):
 class Cancelled(BackoffTickerError):
     """A cancellation token was cancelled.
 
-    This is an ordinary ``Exception``, unlike ``asyncio.CancelledError``: the *work* was cancelled,
-    not the task that does it.
+    Unlike ``asyncio.CancelledError`` it is an ordinary ``Exception``: the *work* was cancelled, not
+    the task that does it.
 
     Attributes:
-        cause: What was given to ``cancel()``: an exception, a text, or None.
+        cause: What was given to ``cancel()``: an exception, a text or None.
 
     Example:
         >>> from backoff_ticker import CancellationToken, Cancelled
@@ -174,9 +174,10 @@ class Cancelled(BackoffTickerError):
 
 
 class DeadlineExceeded(Cancelled, TimeoutError):
-    """The deadline of a token or a retry passed, or the next wait of a retry would reach it.
+    """The deadline of a token passed, or the ``timeout`` of a retry was or would be reached.
 
-    Of a token it is both the cause and the error raised. A text as its ``cause`` is its message.
+    It is a ``Cancelled`` and also a built-in ``TimeoutError``. For a token with a deadline it is
+    the cause, too.
 
     Example:
         >>> from backoff_ticker import CancellationToken
@@ -193,10 +194,11 @@ class DeadlineExceeded(Cancelled, TimeoutError):
 
 
 class Permanent(BackoffTickerError):
-    """Raised by an operation to say that no further attempt can help.
+    """Raise it in an operation to say that retrying cannot help.
 
-    The retry ends and raises ``error`` itself. A ``Permanent`` is also found along ``__cause__``:
-    ``raise MyError from Permanent(error)``. Outside a retry it passes like any other exception.
+    The retry ends and raises ``error`` itself. To keep your own error, write ``raise MyError from
+    Permanent(error)``: a ``Permanent`` is found along ``__cause__``, too. Outside of a retry it is
+    an exception like any other.
 
     Source: ``Permanent`` of cenkalti/backoff v4.
 
@@ -228,10 +230,10 @@ class Permanent(BackoffTickerError):
 
 
 class RetryAfter(BackoffTickerError):
-    """Raised by an operation to be tried again in ``seconds``, whatever ``on`` would say.
+    """Raise it in an operation to be called again in ``seconds``, whatever ``on`` says.
 
-    The wait replaces the delay of the policy, which is still polled, so that its limits and those
-    of the retry hold. No wait is longer than ``max_retry_after``.
+    The wait replaces the delay of the policy. The policy is still asked, so that its limits and
+    those of the retry hold. The wait is never longer than ``max_retry_after`` of the retry.
 
     Example:
         >>> from backoff_ticker import RetryAfter, retry_call
@@ -246,11 +248,11 @@ class RetryAfter(BackoffTickerError):
 
     Args:
         seconds: The next wait: seconds >= 0 or a timedelta.
-        error: The failure itself: hooks receive it, and it is raised if no attempt follows. None:
-            the ``RetryAfter`` stands for itself.
+        error: The failure itself, which hooks receive, and which is raised if no attempt follows.
+            None means the ``RetryAfter``.
 
     Raises:
-        TypeError, ValueError: ``seconds`` is not a finite duration of at least 0.
+        TypeError, ValueError: ``seconds`` is not a finite duration >= 0.
         TypeError: ``error`` is neither None nor an ``Exception``.
     """
 
@@ -271,7 +273,7 @@ class RetryAfter(BackoffTickerError):
 
 
 class RejectedResult(BackoffTickerError):
-    """The last attempt of a retry returned a value that ``until`` or ``retry_if`` rejected.
+    """The last attempt of a retry returned a result that ``until`` or ``retry_if`` rejected.
 
     Example:
         >>> from backoff_ticker import RejectedResult, retry_call
@@ -282,7 +284,7 @@ class RejectedResult(BackoffTickerError):
         pending
 
     Attributes:
-        result: The value.
+        result: The result of the last attempt.
     """
 
     def __init__(self, result: object) -> None:
@@ -296,13 +298,12 @@ class RejectedResult(BackoffTickerError):
 class CircuitOpen(BackoffTickerError):
     """A circuit breaker did not let a call through.
 
-    A pickled error is restored without its ``breaker``, which stays in its process.
-
     Attributes:
-        seconds: How long no call will be let through at least; 0.0 while the policy is just being
-            asked for it. None: until a reset, or, of a half-open circuit, it is not known.
-        breaker: The ``CircuitBreaker``, or None.
-        state: What state it was in: open, or half-open with all its probes on their way.
+        seconds: No call is let through for at least this many seconds. 0.0 while the policy is
+            being asked; None if the circuit is open until a reset, or if the time is not known.
+        breaker: The ``CircuitBreaker``. None after unpickling, because the breaker stays in its
+            process.
+        state: ``CircuitState.OPEN``, or ``CircuitState.HALF_OPEN`` if all probes are running.
 
     Example:
         >>> from backoff_ticker import CircuitBreaker, CircuitOpen, ConstantBackOff

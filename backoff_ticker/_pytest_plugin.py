@@ -46,7 +46,7 @@ def _until_end_of_test(clock: VirtualClock, test: pytest.Item) -> Iterator[Virtu
 
 @pytest.fixture
 def virtual_clock(request: pytest.FixtureRequest) -> Iterator[VirtualClock]:
-    """A virtual clock that the test drives manually; entered for the test."""
+    """A ``VirtualClock``, entered for the test, that the test moves by hand."""
     from .testing import VirtualClock
 
     yield from _until_end_of_test(VirtualClock(), request.node)
@@ -54,7 +54,7 @@ def virtual_clock(request: pytest.FixtureRequest) -> Iterator[VirtualClock]:
 
 @pytest.fixture
 def auto_clock(request: pytest.FixtureRequest) -> Iterator[VirtualClock]:
-    """A virtual clock with auto-advance; entered for the test."""
+    """A ``VirtualClock`` with auto-advance, entered for the test."""
     from .testing import VirtualClock
 
     yield from _until_end_of_test(VirtualClock(auto=True), request.node)
@@ -64,7 +64,7 @@ def auto_clock(request: pytest.FixtureRequest) -> Iterator[VirtualClock]:
 def no_wait() -> Iterator[Callable[..., None]]:
     """Skip the waits of all retries during the test.
 
-    ``no_wait(max_attempts=1)`` in the test also limits their attempts, from there on.
+    ``no_wait(max_attempts=1)`` in the test also limits their attempts, from then on.
     """
     from contextlib import ExitStack
 

@@ -34,7 +34,7 @@ class _Singleton:
 class Stop(_Singleton, name="STOP"):
     """The type of ``STOP``, its only instance.
 
-    It is not a number and not equal to one, so it cannot be mistaken for a delay.
+    It is not equal to any number, so it cannot be mistaken for a delay.
 
     Example:
         >>> from backoff_ticker import STOP, Stop
@@ -68,10 +68,10 @@ class _Ended(_Singleton, name="ENDED"):
 
 
 STOP: Final = object.__new__(Stop)
-"""What ``next_backoff()`` returns instead of seconds to say: give up, do not wait again."""
+"""What the ``next_backoff()`` of a policy returns, instead of seconds, to give up."""
 
 CLOSED: Final = object.__new__(Closed)
-"""What ``select`` returns instead of a value once the ticker or channel has ended."""
+"""What ``select`` returns as the value of a ticker or channel that has ended."""
 
 EMPTY: Any = object.__new__(_Empty)
 """What an attempt to take a value returns if there is none yet."""

@@ -42,7 +42,7 @@ else:
 
 
 class Scope(Generic[T_co]):
-    """A block that ``CancellationToken.scope()`` returns, for ``async with``.
+    """The ``async with`` block that ``CancellationToken.scope()`` returns.
 
     Example:
         >>> import asyncio

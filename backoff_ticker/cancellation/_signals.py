@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class SignalBlock:
-    """A ``with`` block that ``cancel_on_signals()`` returns; it may be entered again.
+    """The ``with`` block that ``cancel_on_signals()`` returns; it can be entered more than once.
 
     Example:
         >>> from backoff_ticker import cancel_on_signals
@@ -72,24 +72,22 @@ def _name_of(number: int) -> str:
 
 
 def cancel_on_signals(*signals: int, clock: Clock | None = None) -> SignalBlock:
-    """Return a ``with`` block that yields a token, which the first of ``signals`` cancels.
+    """Return a ``with`` block that yields a token, which Ctrl-C or a SIGTERM cancels.
 
-    The cause is the signal's name.
+    The cause of the token is the name of the signal. In the block the signals do nothing else: a
+    second Ctrl-C is ignored, as with Go's ``signal.NotifyContext``. The end of the block restores
+    the previous handlers and does not cancel the token, which may be shared with any threads and
+    event loops.
 
-    While the block runs, these signals do nothing else: a second Ctrl-C is ignored, as with Go's
-    ``signal.NotifyContext``. Leaving the block restores the former handlers and does not cancel
-    the token, which may be shared with any threads and event loops.
-
-    CPython runs handlers in the main thread between two instructions. If the signal arrives in the
-    few instructions before the main thread begins to wait on a lock, the handler runs when that
-    wait ends.
+    CPython runs signal handlers in the main thread. If a signal arrives in the few instructions
+    before the main thread begins to wait for a lock, its handler runs when that wait ends.
 
     Args:
-        *signals: Signal numbers; if none are given, SIGINT and SIGTERM.
-        clock: The clock of the token; None: the current clock.
+        *signals: Signal numbers. If none is given: SIGINT and SIGTERM.
+        clock: The clock of the token. None means the current clock.
 
     Raises (on entering):
-        RuntimeError: It is not entered in the main thread.
+        RuntimeError: It is entered in another thread than the main thread.
         TypeError, ValueError, OSError: An argument is not a signal that can be handled.
 
     Example:

@@ -24,25 +24,32 @@ if TYPE_CHECKING:
 
 
 class CancellationToken(Source, ProcessBound):
-    """Tells any number of threads and event loops to stop their work.
+    """Tells any number of threads and event loops to stop what they do.
 
-    Every method may be called from any thread and loop; ``cancel()`` also from signal handlers,
-    finalizers and callbacks. Nothing polls: a cancel wakes each waiter at once.
+    Make one token for a piece of work, pass it to everything that takes part, and call ``cancel()``
+    once to stop it all. Tickers, retries, ``select`` and ``wait()`` end at once, because a cancel
+    wakes each of them and nothing polls. Code of yours checks ``cancelled`` or calls
+    ``raise_if_cancelled()``. With a ``timeout`` or a ``deadline`` the token cancels itself at that
+    time.
 
-    As a context manager it is cancelled when the block is left, unless ``disarm()`` was called.
+    As a context manager (``with token:``) it is cancelled at the end of the block, unless
+    ``disarm()`` was called.
+
+    Thread safety: every method may be called in any thread and event loop; ``cancel()`` also in
+    signal handlers, finalizers and callbacks.
 
     Args:
-        timeout: Cancel it after this many seconds >= 0, or a timedelta.
-        deadline: Cancel it at this time of the clock's ``monotonic()``; with a timeout, too, at the
-            earlier of the two.
-        clock: Measures the deadlines of this token and its children; None: the current clock.
+        timeout: Cancel it after this time: seconds >= 0 or a timedelta. None means never.
+        deadline: Cancel it when the clock's ``monotonic()`` reaches this number. If both are given,
+            the earlier one counts.
+        clock: Measures the deadlines of this token and its children. None means the current clock.
 
     Raises:
         TypeError, ValueError: ``timeout`` or ``deadline`` is not a finite number in its range.
 
     Attributes:
-        cancelled: Whether it is cancelled. A deadline that has passed counts. Read-only; on a token
-            without a deadline as cheap to read as a plain attribute.
+        cancelled: Whether it is cancelled, or its deadline has passed. Read-only. For a token
+            without a deadline, as cheap to read as a plain attribute.
 
     Example:
         >>> from backoff_ticker import CancellationToken
@@ -128,21 +135,22 @@ class CancellationToken(Source, ProcessBound):
         super().__delattr__(name)
 
     def cancel(self, cause: BaseException | str | None = None) -> bool:
-        """Cancel this token and all its descendants, and wake everyone who waits for them.
+        """Cancel this token and all its descendants, and wake everything that waits for them.
 
-        Callbacks run in the calling thread before it returns, except those that another call, or
-        an outer one in this thread, is already running. Never blocks.
+        It never blocks. Callbacks run in the calling thread before it returns, except those that
+        another call, or an outer one in this thread, is already running.
 
         Args:
-            cause: Why: an exception or a text. The first cause stays.
+            cause: The reason: an exception, a text or None. The first cause stays.
 
         Returns:
-            True for the one call that cancelled it. Also when it returns False, every descendant
-            is cancelled.
+            True for the one call that cancelled the token, False for any other. In both cases all
+            descendants are cancelled when it returns.
 
         Raises:
             TypeError: ``cause`` is something else.
-            BaseException: A ``KeyboardInterrupt`` or the like from a callback, after all is done.
+            BaseException: A callback raised a ``KeyboardInterrupt`` or the like; it is raised again
+                after everything is cancelled.
         """
         if cause is not None and not isinstance(cause, (BaseException, str)):
             raise TypeError(f"cause must be an exception, a str or None, not {safe_repr(cause)}")
@@ -155,24 +163,24 @@ class CancellationToken(Source, ProcessBound):
 
     @property
     def cause(self) -> BaseException | str | None:
-        """What ``cancel()`` was given, or a ``DeadlineExceeded``; None if not cancelled."""
+        """The cause given to ``cancel()``, or a ``DeadlineExceeded``; None if not cancelled."""
         return self._cells["cause"][0] if self.cancelled else None
 
     @property
     def clock(self) -> Clock:
-        """The clock that measures its deadline, and those of its children."""
+        """The clock that measures the deadlines of this token and its children."""
         return self._clock
 
     @property
     def deadline(self) -> float | None:
-        """When it cancels itself, in the clock's monotonic seconds; None: never.
+        """When the token cancels itself, in the clock's monotonic seconds; None if never.
 
         This is the earliest of its own deadline and those of its parents.
         """
         return self._deadline
 
     def remaining(self) -> float | None:
-        """Return the seconds until the deadline, never negative; None without a deadline."""
+        """Return the seconds until the deadline, at least 0.0; None without a deadline."""
         if self._deadline is None:
             return None
         return max(0.0, self._deadline - self._clock.monotonic())
@@ -188,11 +196,12 @@ class CancellationToken(Source, ProcessBound):
         return error
 
     def raise_if_cancelled(self) -> None:
-        """Raise if it is cancelled.
+        """Raise ``Cancelled`` if the token is cancelled, else do nothing.
 
         Raises:
-            DeadlineExceeded: A deadline passed.
-            Cancelled: It was cancelled; an exception given as the cause is its ``__cause__``.
+            DeadlineExceeded: A deadline passed. It is a ``Cancelled``, too.
+            Cancelled: The token was cancelled. If the cause is an exception, it is the
+                ``__cause__``.
         """
         if self.cancelled:
             raise self._error()
@@ -200,19 +209,22 @@ class CancellationToken(Source, ProcessBound):
     def wait(self, timeout: float | timedelta | None = None) -> bool:
         """Block this thread until the token is cancelled.
 
-        It is woken by ``cancel()`` on this token or an ancestor, and by its deadline. An interrupt
-        leaves nothing behind. If a signal arrives in the few instructions before the wait begins,
-        the interpreter runs its handler when the wait ends, because nothing here polls.
+        Instead of ``time.sleep(seconds)``, ``token.wait(seconds)`` sleeps until a cancel.
+
+        Wakes when: this token or an ancestor is cancelled, or its deadline passes.
+        If interrupted: nothing stays behind. A signal that arrives in the few instructions before
+        the wait begins is handled when the wait ends.
 
         Args:
-            timeout: Seconds >= 0 or a timedelta; None: no limit.
+            timeout: Seconds >= 0 or a timedelta; None means no limit.
 
         Returns:
-            True once it is cancelled, False if the timeout ran out before.
+            True if the token is cancelled, False if the timeout ran out before.
 
         Raises:
-            TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
-            RuntimeError: It has to wait, and an event loop runs in this thread.
+            TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
+            RuntimeError: It has to wait, and an event loop runs in this thread: use
+                ``wait_async()``.
         """
         limit = self._limit(timeout)
         while not self.cancelled:
@@ -229,10 +241,11 @@ class CancellationToken(Source, ProcessBound):
         return True
 
     async def wait_async(self, timeout: float | timedelta | None = None) -> bool:
-        """Wait in a coroutine as ``wait()`` does in a thread, in any number of event loops.
+        """Wait in a coroutine until the token is cancelled, in any number of event loops.
 
-        Arguments, result and errors are those of ``wait()``. If the waiting task is cancelled,
-        ``asyncio.CancelledError`` passes through and nothing stays behind.
+        Arguments, result and errors are those of ``wait()``.
+
+        If cancelled: ``asyncio.CancelledError`` is raised, and nothing stays behind.
         """
         limit = self._limit(timeout)
         while not self.cancelled:
@@ -269,14 +282,15 @@ class CancellationToken(Source, ProcessBound):
     def child(
         self, timeout: float | timedelta | None = None, deadline: float | None = None
     ) -> CancellationToken:
-        """Return a token that is cancelled with this one, and can be cancelled alone.
+        """Return a new token that is cancelled with this one, or alone.
 
-        Its parent does not keep it alive. The child of a cancelled token is cancelled from the
-        start. Its deadline is the earliest of ``timeout``, ``deadline`` and this token's deadline.
+        The child of a cancelled token is cancelled from the start. Its deadline is the earliest of
+        ``timeout``, ``deadline`` and this token's deadline. Keep a reference to the child: its
+        parent does not.
 
         Args:
-            timeout: Cancel it after this many seconds >= 0, or a timedelta.
-            deadline: Cancel it at this time of the clock's ``monotonic()``.
+            timeout: Cancel it after this time: seconds >= 0 or a timedelta.
+            deadline: Cancel it when the clock's ``monotonic()`` reaches this number.
 
         Raises:
             TypeError, ValueError: An argument is not a finite number in its range.
@@ -285,19 +299,19 @@ class CancellationToken(Source, ProcessBound):
         return derive_token(self._clock, (self,), when)
 
     def on_cancel(self, callback: Callable[[], object]) -> CallbackHandle:
-        """Call ``callback()`` once when the token is cancelled; at once if it already is.
+        """Call ``callback()`` once when the token is cancelled; now, if it already is.
 
-        It runs in the thread that cancels (for a deadline: in the scheduler thread), in the
-        ``contextvars`` context of this call, and must not block. An error that it raises is
-        reported through ``sys.unraisablehook`` and stops nothing. While the callback is
-        registered, whatever can still cancel the token keeps it alive.
+        The callback runs in the thread that cancels (for a deadline, in the scheduler thread), in a
+        copy of the ``contextvars`` context of this call. It must not block. Its errors go to
+        ``sys.unraisablehook``. While a callback is registered, everything that can cancel the token
+        keeps the token alive.
 
         Returns:
             A handle whose ``remove()`` prevents the call.
 
         Raises:
             TypeError: ``callback`` is not callable.
-            RuntimeError: The token has a deadline and the scheduler thread cannot be started.
+            RuntimeError: The token has a deadline, and the scheduler thread cannot be started.
         """
         if not callable(callback):
             raise TypeError(f"callback must be callable, not {safe_repr(callback)}")
@@ -310,20 +324,20 @@ class CancellationToken(Source, ProcessBound):
         return handle
 
     def scope(self) -> Scope[Self]:
-        """Return an ``async with`` block whose body this token cancels.
+        """Return an ``async with`` block that is cut when the token is cancelled.
 
-        A cancel or the deadline cancels the code inside through asyncio, and the block then raises
-        ``Cancelled`` or ``DeadlineExceeded``. If somebody else cancelled the task too,
-        ``asyncio.CancelledError`` wins. If the body ends normally nevertheless, the block raises
-        nothing and leaves no cancel behind.
+        A cancel, or the deadline, cancels the code in the block through asyncio; the block then
+        raises ``Cancelled`` or ``DeadlineExceeded``. If the task was also cancelled by others, it
+        raises ``asyncio.CancelledError`` instead. A body that ends normally all the same raises
+        nothing, and no cancel stays pending.
 
         Raises (on entering):
-            RuntimeError: It is not entered in a task.
+            RuntimeError: The calling code does not run in a task.
         """
         return Scope(self)
 
     def disarm(self) -> None:
-        """Do not cancel when the surrounding ``with`` block is left."""
+        """Do not cancel the token at the end of the ``with token:`` block."""
         _set_armed(self, False)  # noqa: FBT003
 
     def __enter__(self) -> Self:
@@ -414,9 +428,9 @@ def derive_token(
 
 
 def any_of(*tokens: CancellationToken) -> CancellationToken:
-    """Return a token that is cancelled with the first of ``tokens``, with its cause.
+    """Return a token that is cancelled as soon as one of ``tokens`` is, with its cause.
 
-    It keeps them alive; they do not keep it alive. Cancelling it cancels none of them.
+    Cancelling it cancels none of ``tokens``. It keeps them alive; they do not keep it alive.
 
     Raises:
         TypeError: No token is given, or an argument is not a token.

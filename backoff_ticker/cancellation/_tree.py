@@ -171,7 +171,7 @@ def _expire(token: Node) -> None:
 
 
 class CallbackHandle:
-    """A callback registered with ``CancellationToken.on_cancel``; ``remove()`` prevents the call.
+    """What ``CancellationToken.on_cancel()`` returns; its ``remove()`` prevents the callback.
 
     Example:
         >>> from backoff_ticker import CancellationToken
@@ -193,9 +193,11 @@ class CallbackHandle:
         self._pins: list[dict[CallbackHandle, None]] = []
 
     def remove(self) -> bool:
-        """Unregister the callback; True only if this prevented the call.
+        """Remove the callback; True only if this prevented its call.
 
-        Callable from any thread, signal handler or finalizer; also False while the callback runs.
+        False if it was called, is running or was removed before.
+
+        Thread safety: any thread, signal handler or finalizer.
         """
         mark = object()
         removed = self._claim.setdefault(0, mark) is mark

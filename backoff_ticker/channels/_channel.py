@@ -37,31 +37,32 @@ else:
 
 
 class Channel(Source, ProcessBound, Generic[T]):
-    """Passes items from any number of senders to any number of receivers, in threads and loops.
+    """A queue between any number of threads and event loops, that can be closed.
 
-    Each item goes to exactly one receiver, in the order in which they were accepted. After
-    ``close()`` nothing more is accepted; what was accepted is still received, then iteration ends.
+    Threads call ``send()`` and ``receive()``, coroutines ``send_async()`` and ``receive_async()``,
+    on the same channel. Each item goes to exactly one receiver, in the order in which the items
+    were accepted. After ``close()`` no item is accepted any more, but all that were accepted can
+    still be received. ``for item in channel:`` and ``async for item in channel:`` receive items
+    until then.
 
-    ``for item in channel:`` and ``async for item in channel:`` receive until then. A channel
-    belongs to no event loop, and none needs to run when it is made. If items, or room, are there
-    without a wait, a coroutine yields to its loop at every 64th call.
+    A channel belongs to no event loop and can be made where none runs. A coroutine that never has
+    to wait yields to its event loop at every 64th call. ``len(channel)`` is the number of items
+    that are accepted and not yet received; a channel is true even when it is empty.
 
-    Wakes when: a receiver by an item, a sender by room (at a rendezvous, by a receiver), both by
-    ``close()``.
-    If cancelled or interrupted: a receiver takes no item, and passes the wake-up that it got on to
-    the next. The item of a sender may have been accepted, at any time until the error is raised;
-    its ``timeout`` is exact.
-    Thread safety: every method, from any thread; those that do not wait also from signal handlers,
-    finalizers and callbacks.
-
-    ``len(channel)`` is the number of items accepted and not received yet; a channel is true even
-    when it is empty.
+    Wakes when: a receiver wakes for an item, a sender for room (with capacity 0, for a receiver),
+    and both when the channel is closed.
+    If cancelled or interrupted: a receiver loses no item, and another receiver is woken for it.
+    A sender's item may have been accepted; only a ``TimeoutError`` by ``timeout`` says for sure
+    that it was not.
+    Thread safety: every method may be called in any thread; those that do not wait also in signal
+    handlers, finalizers and callbacks.
 
     Args:
-        capacity: How many items >= 0 are accepted ahead of the receivers; ``math.inf``: any number.
-            0 is a rendezvous: ``send()`` waits for a receiver, and ``send_nowait()`` succeeds
-            only while one waits. If that receiver is then cancelled, the item stays readable.
-        clock: Measures timeouts; None: the current clock.
+        capacity: How many items are accepted before a receiver takes them: an int >= 0, or
+            ``math.inf`` for any number. With 0, a *rendezvous*, ``send()`` waits for a receiver,
+            and ``send_nowait()`` works only while a receiver waits. If that receiver is then
+            cancelled, the item can be received by another.
+        clock: Measures timeouts. None means the current clock.
 
     Raises:
         TypeError, ValueError: ``capacity`` is neither ``math.inf`` nor an int >= 0.
@@ -116,7 +117,7 @@ class Channel(Source, ProcessBound, Generic[T]):
 
     @property
     def capacity(self) -> float:
-        """How many items are accepted ahead of the receivers."""
+        """How many items are accepted before a receiver takes them."""
         return self._capacity
 
     @property
@@ -126,16 +127,16 @@ class Channel(Source, ProcessBound, Generic[T]):
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed; items may still be there to be received."""
+        """Whether the channel was closed; there may still be items to receive."""
         return self._buffer.closed
 
     # Sending
 
     def send_nowait(self, item: T) -> None:
-        """Send ``item`` if it is accepted at once.
+        """Send ``item`` without waiting.
 
         Raises:
-            WouldBlock: There is no room; at a rendezvous, no receiver waits.
+            WouldBlock: There is no room; with capacity 0, no receiver waits.
             ChannelClosed: The channel is closed.
         """
         buffer = self._buffer
@@ -154,17 +155,20 @@ class Channel(Source, ProcessBound, Generic[T]):
             raise WouldBlock("the channel has no room, or no waiting receiver")
 
     def send(self, item: T, timeout: float | timedelta | None = None) -> None:
-        """Block until ``item`` is accepted; at a rendezvous, until there is a receiver for it.
+        """Send ``item``; block this thread until it is accepted.
+
+        With capacity 0, it is accepted when there is a receiver for it.
 
         Args:
-            item: What to send.
-            timeout: Seconds >= 0 or a timedelta; 0 does not wait; None: no limit.
+            item: Any object.
+            timeout: Seconds >= 0 or a timedelta. 0 does not wait; None means no limit.
 
         Raises:
-            TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
-            TimeoutError: It was not accepted in time, and will not be.
-            ChannelClosed: The channel is closed, or was before the item was accepted.
-            RuntimeError: It has to wait, and an event loop runs in this thread.
+            TimeoutError: The item was not accepted in time, and will not be.
+            ChannelClosed: The channel is closed, or was closed before the item was accepted.
+            TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
+            RuntimeError: It has to wait, and an event loop runs in this thread: use
+                ``send_async()``.
         """
         buffer = self._buffer
         if buffer.room is None and timeout is None:
@@ -198,11 +202,11 @@ class Channel(Source, ProcessBound, Generic[T]):
             raise
 
     async def send_async(self, item: T, timeout: float | timedelta | None = None) -> None:
-        """Wait in a coroutine until ``item`` is accepted, as ``send()`` does in a thread.
+        """Send ``item`` in a coroutine, as ``send()`` does in a thread.
 
-        If it is cancelled, by ``asyncio.timeout()`` too, the item may have been sent, at any time
-        until the error is raised, and cannot be taken back. Use ``timeout``, which is exact (after
-        its ``TimeoutError`` the item was not sent), or make the receiver ignore repeats.
+        If cancelled: the item may have been sent or not, and cannot be taken back; this holds for
+        ``asyncio.timeout()``, too. Use the argument ``timeout`` instead (after its ``TimeoutError``
+        the item was not sent), or let the receiver ignore repeated items.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         if self._calls_to_checkpoint <= 0:
@@ -246,11 +250,11 @@ class Channel(Source, ProcessBound, Generic[T]):
     # Receiving
 
     def receive_nowait(self) -> T:
-        """Receive an item if there is one.
+        """Receive an item without waiting.
 
         Raises:
-            WouldBlock: There is no item; at a rendezvous, no sender waits.
-            ChannelClosed: The channel is closed, and all that was accepted is received.
+            WouldBlock: There is no item; with capacity 0, no sender waits.
+            ChannelClosed: The channel is closed, and every accepted item was received.
         """
         item: T = self._buffer.take()
         if item is EMPTY:
@@ -260,16 +264,17 @@ class Channel(Source, ProcessBound, Generic[T]):
         return item
 
     def receive(self, timeout: float | timedelta | None = None) -> T:
-        """Block until there is an item and receive it.
+        """Receive an item; block this thread until there is one.
 
         Args:
-            timeout: Seconds >= 0 or a timedelta; 0 does not wait; None: no limit.
+            timeout: Seconds >= 0 or a timedelta. 0 does not wait; None means no limit.
 
         Raises:
-            TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
-            TimeoutError: No item came in time.
-            ChannelClosed: The channel is closed, and all that was accepted is received.
-            RuntimeError: It has to wait, and an event loop runs in this thread.
+            TimeoutError: There was no item in time.
+            ChannelClosed: The channel is closed, and every accepted item was received.
+            TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
+            RuntimeError: It has to wait, and an event loop runs in this thread: use
+                ``receive_async()``.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         try:
@@ -295,9 +300,9 @@ class Channel(Source, ProcessBound, Generic[T]):
         return item
 
     async def receive_async(self, timeout: float | timedelta | None = None) -> T:
-        """Wait in a coroutine until there is an item and receive it, as ``receive()`` does.
+        """Receive an item in a coroutine, as ``receive()`` does in a thread.
 
-        If it is cancelled, no item is lost.
+        If cancelled: no item is lost.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         if self._calls_to_checkpoint <= 0:
@@ -380,11 +385,11 @@ class Channel(Source, ProcessBound, Generic[T]):
     # The end
 
     def close(self) -> None:
-        """Accept nothing more.
+        """Accept no more items, and wake everything that waits.
 
-        Blocked senders get ``ChannelClosed``, and their items are not received. Receivers get
-        what was accepted before, then the end; those that wait are woken. Never blocks; may be
-        called more than once.
+        Blocked senders raise ``ChannelClosed``, and their items are not received. Receivers get the
+        items that were accepted before, and then the end. It never blocks, and may be called more
+        than once.
         """
         complete(self._buffer.close)
 

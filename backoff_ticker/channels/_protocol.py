@@ -9,9 +9,10 @@ if TYPE_CHECKING:
 
 
 class TimerLike(Protocol):
-    """What ``timer=`` of a ticker or a retry accepts: less than a ``Timer``.
+    """The protocol of ``timer=`` in tickers and retries: a ``Timer``, or an object like one.
 
-    A timer for a test has a ``Channel(1)`` on which ``start()``, or the test, sends a time.
+    A fake timer for a test is a class around a ``Channel(1)``, on which ``start()``, or the test
+    itself, sends a time.
 
     Example:
         >>> from backoff_ticker import Channel, ConstantBackOff, Ticker
@@ -29,13 +30,13 @@ class TimerLike(Protocol):
 
     @property
     def c(self) -> Channel[float]:
-        """The channel on which it sends the time it fires: wall clock, in Unix seconds."""
+        """The channel on which the timer sends the time when it fires, in Unix seconds."""
         ...
 
     def start(self, delay: float) -> object:
-        """Fire in ``delay`` seconds; this replaces an earlier start."""
+        """Fire in ``delay`` seconds, instead of at the time of an earlier start."""
         ...
 
     def stop(self) -> object:
-        """Do not fire. Never blocks."""
+        """Do not fire. It must not block."""
         ...

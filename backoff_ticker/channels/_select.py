@@ -148,34 +148,35 @@ if TYPE_CHECKING:
 
 
 def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
-    """Block until the first of ``sources`` is ready, and take its value.
+    """Wait for the first of several tickers, channels, timers and tokens, and take its value.
 
-    If several are ready, one is chosen at random, each with the same probability; the others
-    keep what they have. While it waits it costs nothing; a call costs in proportion to the number
-    of sources.
+    It blocks this thread; in a coroutine use ``select_async``. If several sources are ready, one is
+    chosen at random with equal probability, and the others keep what they have. The cost of a call
+    grows with the number of sources; waiting costs nothing.
 
-    Wakes when: a tick falls due, an item comes or a sender waits, a timer fires, a token is
-    cancelled, a source ends.
-    If interrupted: nothing is taken, and wake-ups go on to others who wait.
-    Thread safety: any number of threads and loops may select from the same sources.
+    Wakes when: a tick is due, a channel has an item or a sender that waits, a timer fires, a token
+    is cancelled, or a source ends.
+    If interrupted: nothing is taken, and others that wait are woken for it.
+    Thread safety: any number of threads and event loops may select from the same sources.
 
     Args:
-        sources: Tickers of either kind, channels, timers (their ``c`` is received from), tokens.
-            A waiting ``select`` is a receiver for senders at a rendezvous.
-        timeout: Seconds >= 0 or a timedelta; 0 does not wait; None: no limit. Measured by the clock
-            of tickers, timers and deadlines, if there are any, else by that of the first source.
+        sources: Tickers of either kind, channels, timers and tokens. With a channel of capacity 0,
+            a ``select`` that waits counts as a receiver.
+        timeout: Seconds >= 0 or a timedelta. 0 does not wait; None means no limit. It is measured
+            by the clock of the tickers, timers and deadlines; without any, by that of the first
+            source.
 
     Returns:
-        The source and its value: a tick, an item, the time a timer fired, the cause with which a
-        token was cancelled; ``CLOSED`` for a ticker or channel that has ended.
+        A tuple of the source and its value: a tick, an item, the time at which a timer fired, or
+        the cause of a token. The value is ``CLOSED`` for a ticker or channel that has ended.
 
     Raises:
-        TypeError: No source is given, or an argument is not a source; nothing was taken.
-        ValueError: Tickers, timers and tokens with deadlines are on different clocks.
-        TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
         TimeoutError: No source was ready in time.
-        RuntimeError: It has to wait, and an event loop runs in this thread.
-        Exception: The error of a ticker's policy; raised once.
+        TypeError: There is no source, or an argument is not a source. Nothing was taken.
+        ValueError: Tickers, timers and tokens with deadlines are on different clocks.
+        TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
+        RuntimeError: It has to wait, and an event loop runs in this thread: use ``select_async``.
+        Exception: The policy of a ticker failed; its error is raised once.
 
     Example:
         >>> from backoff_ticker import CancellationToken, Channel, select
@@ -221,10 +222,12 @@ if TYPE_CHECKING:
 
 
 async def select_async(*sources: Any, timeout: float | timedelta | None = None) -> Any:
-    """Wait in a coroutine as ``select()`` does in a thread.
+    """Wait in a coroutine for the first of several sources, as ``select()`` does in a thread.
 
-    If it is cancelled, nothing is taken, and wake-ups go on to others who wait. It yields to the
-    loop once before it looks, so that other tasks run even if a source is always ready.
+    It yields to the event loop once before it looks, so that other tasks run even if a source is
+    always ready.
+
+    If cancelled: nothing is taken, and others that wait are woken for it.
 
     Example:
         >>> import asyncio
@@ -324,16 +327,17 @@ if TYPE_CHECKING:
 
 
 def merge(*sources: Any) -> Any:
-    """Return an iterator over the values of several sources, for ``for`` and ``async for``.
+    """Iterate over the values of several sources, with ``for`` or ``async for``.
 
-    Each step is a ``select``: it gives the source and its value. The end of a source, ``CLOSED`` or
-    the cause of a token, is given once, then the source is left out. The iteration ends after the
-    last source has ended. Timers never end.
+    Each step is a ``select`` and gives a tuple of the source and its value. The end of a source
+    (``CLOSED``, or the cause of a token) is given once. The iteration ends when every source has
+    ended; timers never end.
 
-    Any number of threads and loops may share it; each value, and each end, goes to one of them.
+    Thread safety: any number of threads and event loops may share the iterator; each value, and
+    each end, goes to one of them.
 
     Raises:
-        TypeError: No source is given, or an argument is not a source.
+        TypeError: There is no source, or an argument is not a source.
         ValueError: Tickers, timers and tokens with deadlines are on different clocks.
 
     Example:

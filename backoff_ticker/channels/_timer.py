@@ -104,16 +104,16 @@ class _TimerBuffer(Buffer):
 
 
 class Timer(ProcessBound):
-    """Sends the time on its channel ``c``, once, some time after it was started.
+    """Sends the time on its channel ``c``, once, when a delay is over; it can be started again.
 
-    Each time can be received once, and not after ``stop()`` or the next ``start()``. ``select``
-    takes a timer or its ``c``.
+    ``select`` takes a timer or its ``c``. Each time can be received once, and no more after
+    ``stop()`` or the next ``start()``. Tickers and retries take it as ``timer=``.
 
     Args:
-        clock: Measures the delays; None: the current clock.
+        clock: Measures the delays. None means the current clock.
 
-    Thread safety: every method, from any thread; ``stop()`` also from signal handlers, finalizers
-    and callbacks.
+    Thread safety: every method may be called in any thread; ``stop()`` also in signal handlers,
+    finalizers and callbacks.
 
     Example:
         >>> from backoff_ticker import Timer
@@ -141,14 +141,17 @@ class Timer(ProcessBound):
 
     @property
     def c(self) -> Channel[float]:
-        """The channel on which it sends the time it fires: wall clock, in Unix seconds."""
+        """The channel on which the timer sends the time when it fires, in Unix seconds."""
         return self._c
 
     def start(self, delay: float | timedelta) -> None:
-        """Fire in ``delay`` seconds >= 0, or a timedelta; this replaces an earlier start.
+        """Fire in ``delay`` seconds, instead of at the time of an earlier start.
+
+        Args:
+            delay: Seconds >= 0 or a timedelta.
 
         Raises:
-            TypeError, ValueError: ``delay`` is not a finite duration of at least 0.
+            TypeError, ValueError: ``delay`` is not a finite duration >= 0.
             RuntimeError: The scheduler thread cannot be started.
         """
         seconds = as_seconds("delay", delay)
@@ -165,11 +168,10 @@ class Timer(ProcessBound):
             start.handle.cancel()  # start() or stop() elsewhere found no handle to cancel
 
     def stop(self) -> bool:
-        """Do not fire; a time that was not received yet is dropped. Never blocks.
+        """Do not fire, and drop a time that was not received yet. It never blocks.
 
         Returns:
-            True if this is what prevented it from firing; False if it had fired, or was not
-            started.
+            True if this prevented the timer from firing; False if it had fired or was not started.
         """
         return complete(self._stop)
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class TimerHandle(Protocol):
-    """A callback that a clock will call, as ``Clock.call_at`` returns it.
+    """What ``Clock.call_at()`` returns: a callback that the clock will call.
 
     Example:
         >>> from backoff_ticker import SystemClock
@@ -22,16 +22,16 @@ class TimerHandle(Protocol):
 
     @property
     def when(self) -> float:
-        """The time at which it is due, in the clock's monotonic seconds."""
+        """The time at which the callback is due, in the clock's monotonic seconds."""
         ...
 
     def cancel(self) -> bool:
-        """Prevent the call; True if this is what prevented it. Never blocks."""
+        """Prevent the call; True if this prevented it. It never blocks."""
         ...
 
 
 class Parker(Protocol):
-    """Where one thread waits; it may be used for any number of waits, one after the other.
+    """Lets one thread wait until another wakes it; it can be used for any number of waits in turn.
 
     Example:
         >>> from backoff_ticker import SystemClock
@@ -42,9 +42,9 @@ class Parker(Protocol):
     """
 
     def park(self, deadline: float | None) -> bool:
-        """Wait until ``unpark()`` or until ``deadline`` (monotonic seconds; None: no limit).
+        """Wait until ``unpark()`` or until ``deadline`` (monotonic seconds; None means no limit).
 
-        An ``unpark()`` that came before is remembered and ends the wait at once.
+        An ``unpark()`` that came before ends the wait at once.
 
         Returns:
             True if it was unparked, False if the deadline passed.
@@ -52,13 +52,15 @@ class Parker(Protocol):
         ...
 
     def unpark(self) -> None:
-        """End the wait, or the next one. From any thread, signal handler or finalizer."""
+        """End the wait, or the next one. Any thread, signal handler or finalizer may call it."""
         ...
 
 
 @runtime_checkable
 class Clock(Protocol):
-    """A source of time and of waits; ``clock=`` takes any object with these four methods.
+    """The protocol of ``clock=``: any object with these four methods is a clock.
+
+    ``SystemClock`` is the real one, ``backoff_ticker.testing.VirtualClock`` the one for tests.
 
     Example:
         >>> from backoff_ticker import Clock, SystemClock
@@ -67,11 +69,11 @@ class Clock(Protocol):
     """
 
     def monotonic(self) -> float:
-        """Return the seconds since a fixed moment; never less than before."""
+        """Return the seconds since a fixed moment; the number never decreases."""
         ...
 
     def time(self) -> float:
-        """Return the wall-clock time, in Unix seconds."""
+        """Return the wall-clock time in Unix seconds."""
         ...
 
     def call_at(
@@ -83,9 +85,9 @@ class Clock(Protocol):
     ) -> TimerHandle:
         """Call ``callback()`` once, as soon as ``monotonic()`` reaches ``when``.
 
-        Without ``loop`` it runs in a thread of the clock and must not block; an error that it
-        raises is reported and stops nothing. With ``loop`` it runs in that event loop, and
-        ``call_at`` must be called there.
+        With ``loop`` it runs in that event loop, and ``call_at`` must be called there too.
+        Otherwise it runs in a thread of the clock and must not block; its errors go to
+        ``sys.unraisablehook``.
         """
         ...
 

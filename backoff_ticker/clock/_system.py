@@ -24,10 +24,12 @@ loop_timers = LoopTimers(monotonic)
 
 
 class SystemClock:
-    """The clock of the machine: ``time.monotonic()``, ``time.time()`` and real waits.
+    """The real clock: ``time.monotonic()``, ``time.time()`` and real waits.
 
-    There is one instance, which each call of the class returns. It may be used from any thread,
-    signal handler or finalizer.
+    It is used wherever no other clock is given. There is one instance, which each call of the class
+    returns.
+
+    Thread safety: every method may be called in any thread, signal handler or finalizer.
 
     Example:
         >>> from backoff_ticker import SystemClock
@@ -55,8 +57,8 @@ class SystemClock:
 
         Raises:
             TypeError, ValueError: ``when`` is not a finite number, or ``callback`` is not callable.
-            RuntimeError: The scheduler thread cannot be started (no threads left, or the
-                interpreter is shutting down), or the loop is closed.
+            RuntimeError: The scheduler thread cannot be started (there are no threads left, or the
+                interpreter shuts down), or the event loop is closed.
         """
         if loop is not None and isinstance(callback, Alarm):
             loop_timers.set_alarm(when, callback, loop)

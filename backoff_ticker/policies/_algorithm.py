@@ -52,47 +52,55 @@ replaces many steps that are rounded one by one."""
 
 
 class AlgorithmBackOff(Policy):
-    """The options and the steps of the seven feedback policies of Algorithm::Backoff.
+    """The base class of the seven feedback policies of Perl's Algorithm::Backoff: their options.
 
-    It has no rule for a delay itself: use one of the seven.
+    A feedback policy is told how each attempt went: ``failure()`` and ``success()`` return the next
+    delay. In a ticker, call the ticker's methods of the same names; a request for the next tick
+    without either counts as a failure. This class has no rule for a delay itself: use one of the
+    seven.
 
-    The steps of ``failure()``, in this order: ``STOP`` once ``max_actual_duration`` has passed
-    since the start; the attempt is counted, and at ``max_attempts`` it is ``STOP``; a timestamp
-    before the last accepted one is refused; the raw delay is computed by the rule of the class;
-    ``consider_actual_delay`` adds the previous delay and subtracts the time since the previous
-    timestamp; jitter; the cap at ``max_delay``; the lower limits 0 and ``min_delay``, which wins
-    over the cap. ``success()`` restarts the count and takes the same steps from the timestamp on.
+    ``failure()`` takes these steps, in this order:
 
-    A rule that builds on the previous delay takes the delay returned, jitter and limits included.
-    A ticker passes its ``success()`` and ``failure()`` on; a request for the next tick without
-    either counts as a failure.
+    1. Return ``STOP`` if ``max_actual_duration`` has passed since the start.
+    2. Count the attempt; return ``STOP`` if it is number ``max_attempts``.
+    3. Refuse a timestamp that is before the previous one.
+    4. Compute the raw delay by the rule of the class. A rule that uses the previous delay takes the
+       delay that was returned, jitter and limits included.
+    5. With ``consider_actual_delay``, add the previous delay and subtract the time since the
+       previous timestamp.
+    6. Apply the jitter, then the cap ``max_delay``, then the lower limits 0 and ``min_delay``,
+       which is stronger than the cap.
+
+    ``success()`` sets the count to 0 and takes the steps from 3 on.
 
     Source: ``Algorithm::Backoff`` of Perl. Its -1 is ``STOP`` here; it does not check values.
 
     Args:
         consider_actual_delay: Whether time that passed between calls counts as waited.
-        max_actual_duration: Seconds since construction or ``reset()`` after which failures give
-            ``STOP``; 0: no limit.
-        max_attempts: The number of the failure in a row that gives ``STOP``; 1 never retries; 0: no
-            limit.
-        jitter_factor: 0 <= factor < 1: a delay is drawn uniformly from ``delay * (1 - factor)``
-            to ``delay * (1 + factor)``; 0 draws nothing.
-        min_delay: The least delay, seconds >= 0.
-        max_delay: The greatest delay, seconds >= 0; None or ``math.inf``: no cap but the largest
-            float.
-        rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
-            own, which no seed fixes and which is seeded again in a forked child.
-        clock: Its ``time()`` gives the start, and the timestamp of a call without one. None: the
-            clock of the ticker or retry that runs the policy; else the current clock.
+        max_actual_duration: Failures return ``STOP`` after this time since the policy was made or
+            reset: seconds >= 0 or a timedelta. 0 means no limit.
+        max_attempts: The number of the failure in a row that returns ``STOP``: an int >= 0. 1 means
+            no retry, 0 no limit.
+        jitter_factor: A number >= 0 and < 1. A delay is drawn uniformly from ``delay * (1 -
+            factor)`` to ``delay * (1 + factor)``. With 0 nothing is drawn.
+        min_delay: The least delay: seconds >= 0 or a timedelta.
+        max_delay: The greatest delay: seconds >= 0 or a timedelta. None or ``math.inf`` means no
+            cap.
+        rng: A ``random.Random`` to draw from; copies of the policy share it. None means a
+            generator of the package, which ``random.seed()`` does not affect and which is seeded
+            again in a forked child.
+        clock: Its ``time()`` tells when the policy starts, and when a call without a timestamp is
+            made. None means the clock of the ticker or retry that uses the policy, or else the
+            current clock.
 
     Attributes:
-        attempts: Failures in a row since the last success.
-        last_delay: The delay returned last; None before the first.
+        attempts: The number of failures in a row since the last success.
+        last_delay: The previous delay; None before the first.
 
     Raises:
-        TypeError, ValueError: A parameter is not a number in its range.
+        TypeError, ValueError: An argument is not a number in its range.
 
-    Not thread-safe: tickers and retries run copies of their own.
+    Thread safety: one thread at a time. Tickers and retries use copies of their own.
 
     Example:
         >>> from backoff_ticker import LIMDBackOff
@@ -173,15 +181,15 @@ class AlgorithmBackOff(Policy):
         raise NotImplementedError
 
     def failure(self, timestamp: float | None = None) -> float | Stop:
-        """Report a failed attempt; return the seconds until the next, or ``STOP``.
+        """Report a failed attempt; return the seconds to wait, or ``STOP``.
 
         Args:
-            timestamp: When it failed, in seconds that never go back. None: ``clock.time()``. If
-                a ticker's wall clock was set back, time counts as standing still.
+            timestamp: When it failed, in seconds that never decrease. None means ``clock.time()``.
+                If the wall clock of a ticker is set back, no time has passed for the policy.
 
         Raises:
             TypeError, ValueError: ``timestamp`` is not a finite number, or less than the previous
-                one; nothing has changed then.
+                one. The policy has not changed then.
         """
         now = self._moment(timestamp)
         if 0.0 < self.max_actual_duration <= now - self._start:
@@ -195,7 +203,7 @@ class AlgorithmBackOff(Policy):
         return self._next_delay(self._rule(attempts, success=False), now)
 
     def success(self, timestamp: float | None = None) -> float:
-        """Report a successful attempt; return the seconds until the next.
+        """Report a successful attempt; return the seconds to wait.
 
         The argument and the errors are those of ``failure()``.
         """
@@ -205,11 +213,11 @@ class AlgorithmBackOff(Policy):
         return self._next_delay(self._rule(0, success=True), now)
 
     def next_backoff(self) -> float | Stop:
-        """Return what ``failure()`` returns."""
+        """Report a failed attempt now: the same as ``failure()``."""
         return self.failure()
 
     def reset(self) -> None:
-        """Start over, with the current time as the start."""
+        """Start again, with the current time as the start."""
         self._start_over()
 
     def _time(self) -> float:

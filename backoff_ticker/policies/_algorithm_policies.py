@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 class ConstantFeedbackBackOff(AlgorithmBackOff):
-    """Wait the same time after each failure, another time after a success.
+    """Waits the same time after each failure, and another time after a success.
 
     Source: ``Algorithm::Backoff::Constant`` of Perl.
 
     Args:
-        delay: After a failure: seconds >= 0, or a ``datetime.timedelta``.
-        delay_on_success: After a success, seconds >= 0.
-        options: See ``AlgorithmBackOff``.
+        delay: The delay after a failure: seconds >= 0 or a timedelta.
+        delay_on_success: The delay after a success: seconds >= 0 or a timedelta.
+        options: Those of ``AlgorithmBackOff``.
 
     Raises:
-        TypeError, ValueError: A parameter is not a number in its range.
+        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import ConstantFeedbackBackOff
@@ -56,21 +56,21 @@ class ConstantFeedbackBackOff(AlgorithmBackOff):
 
 
 class ExponentialFeedbackBackOff(AlgorithmBackOff):
-    """Wait longer by a factor after each failure, another time after a success.
+    """Multiplies the delay by a factor after each failure; waits another time after a success.
 
-    The raw delay is ``initial_delay * exponent_base ** (attempts - 1)``, so a cap does not slow
-    its growth; a success restarts it.
+    The raw delay is ``initial_delay * exponent_base ** (attempts - 1)``. It grows on even while
+    ``max_delay`` caps the delay. A success starts it again.
 
     Source: ``Algorithm::Backoff::Exponential`` of Perl.
 
     Args:
-        initial_delay: After the first failure: seconds >= 0, or a ``datetime.timedelta``.
-        exponent_base: The factor, >= 0.
-        delay_on_success: After a success, seconds >= 0.
-        options: See ``AlgorithmBackOff``.
+        initial_delay: The delay after the first failure: seconds >= 0 or a timedelta.
+        exponent_base: The factor: a number >= 0.
+        delay_on_success: The delay after a success: seconds >= 0 or a timedelta.
+        options: Those of ``AlgorithmBackOff``.
 
     Raises:
-        TypeError, ValueError: A parameter is not a number in its range.
+        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import ExponentialFeedbackBackOff
@@ -102,21 +102,21 @@ class ExponentialFeedbackBackOff(AlgorithmBackOff):
 
 
 class FibonacciBackOff(AlgorithmBackOff):
-    """Wait the sum of the two previous delays after each failure; another time after a success.
+    """Waits the sum of the two previous delays after each failure; another time after a success.
 
-    The raw delays are ``initial_delay1``, ``initial_delay2``, and then the sums of the last two
-    raw delays, before jitter and limits. A success restarts them.
+    The raw delays are ``initial_delay1``, ``initial_delay2``, and from then on the sum of the two
+    previous raw delays, without jitter and limits. A success starts them again.
 
     Source: ``Algorithm::Backoff::Fibonacci`` of Perl.
 
     Args:
-        initial_delay1: After the first failure: seconds >= 0, or a ``datetime.timedelta``.
-        initial_delay2: After the second failure, seconds >= 0.
-        delay_on_success: After a success, seconds >= 0.
-        options: See ``AlgorithmBackOff``.
+        initial_delay1: The delay after the first failure: seconds >= 0 or a timedelta.
+        initial_delay2: The delay after the second failure: seconds >= 0 or a timedelta.
+        delay_on_success: The delay after a success: seconds >= 0 or a timedelta.
+        options: Those of ``AlgorithmBackOff``.
 
     Raises:
-        TypeError, ValueError: A parameter is not a number in its range.
+        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import FibonacciBackOff
@@ -170,20 +170,21 @@ _FIBONACCI = _fibonacci()
 
 
 class LILDBackOff(AlgorithmBackOff):
-    """Add seconds to the delay after each failure, subtract seconds after each success.
+    """Adds seconds to the delay after each failure, and subtracts seconds after each success.
 
-    The first delay is the initial one, after a failure or a success alike.
+    The name means linear increment, linear decrement. The first delay is the initial one, after a
+    failure as after a success.
 
-    Source: ``Algorithm::Backoff::LILD`` of Perl: linear increment, linear decrement.
+    Source: ``Algorithm::Backoff::LILD`` of Perl.
 
     Args:
-        initial_delay: The first delay: seconds >= 0, or a ``datetime.timedelta``.
-        delay_increment_on_failure: Added after a failure: seconds of either sign, or a timedelta.
-        delay_increment_on_success: Added after a success: seconds, usually < 0, or a timedelta.
-        options: See ``AlgorithmBackOff``.
+        initial_delay: The first delay: seconds >= 0 or a timedelta.
+        delay_increment_on_failure: Added after a failure: seconds or a timedelta, of either sign.
+        delay_increment_on_success: Added after a success: seconds or a timedelta, usually negative.
+        options: Those of ``AlgorithmBackOff``.
 
     Raises:
-        TypeError, ValueError: A parameter is not a number in its range.
+        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import LILDBackOff
@@ -223,20 +224,21 @@ class LILDBackOff(AlgorithmBackOff):
 
 
 class LIMDBackOff(AlgorithmBackOff):
-    """Add seconds to the delay after each failure, divide it after each success.
+    """Adds seconds to the delay after each failure, and divides it after each success.
 
-    The first delay is the initial one, after a failure or a success alike.
+    The name means linear increment, multiplicative decrement. The first delay is the initial one,
+    after a failure as after a success.
 
-    Source: ``Algorithm::Backoff::LIMD`` of Perl: linear increment, multiplicative decrement.
+    Source: ``Algorithm::Backoff::LIMD`` of Perl.
 
     Args:
-        initial_delay: The first delay: seconds >= 0, or a ``datetime.timedelta``.
-        delay_increment_on_failure: Added after a failure: seconds of either sign, or a timedelta.
-        delay_multiple_on_success: The factor after a success, >= 0, usually below 1.
-        options: See ``AlgorithmBackOff``.
+        initial_delay: The first delay: seconds >= 0 or a timedelta.
+        delay_increment_on_failure: Added after a failure: seconds or a timedelta, of either sign.
+        delay_multiple_on_success: The factor after a success: a number >= 0, usually below 1.
+        options: Those of ``AlgorithmBackOff``.
 
     Raises:
-        TypeError, ValueError: A parameter is not a number in its range.
+        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import LIMDBackOff
@@ -276,20 +278,21 @@ class LIMDBackOff(AlgorithmBackOff):
 
 
 class MILDBackOff(AlgorithmBackOff):
-    """Multiply the delay after each failure, subtract seconds after each success.
+    """Multiplies the delay after each failure, and subtracts seconds after each success.
 
-    The first delay is the initial one, after a failure or a success alike.
+    The name means multiplicative increment, linear decrement. The first delay is the initial one,
+    after a failure as after a success.
 
-    Source: ``Algorithm::Backoff::MILD`` of Perl: multiplicative increment, linear decrement.
+    Source: ``Algorithm::Backoff::MILD`` of Perl.
 
     Args:
-        initial_delay: The first delay: seconds >= 0, or a ``datetime.timedelta``.
-        delay_multiple_on_failure: The factor after a failure, >= 0.
-        delay_increment_on_success: Added after a success: seconds, usually < 0, or a timedelta.
-        options: See ``AlgorithmBackOff``.
+        initial_delay: The first delay: seconds >= 0 or a timedelta.
+        delay_multiple_on_failure: The factor after a failure: a number >= 0.
+        delay_increment_on_success: Added after a success: seconds or a timedelta, usually negative.
+        options: Those of ``AlgorithmBackOff``.
 
     Raises:
-        TypeError, ValueError: A parameter is not a number in its range.
+        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import MILDBackOff
@@ -329,20 +332,21 @@ class MILDBackOff(AlgorithmBackOff):
 
 
 class MIMDBackOff(AlgorithmBackOff):
-    """Multiply the delay after each failure, divide it after each success.
+    """Multiplies the delay after each failure, and divides it after each success.
 
-    The first delay is the initial one, after a failure or a success alike.
+    The name means multiplicative increment, multiplicative decrement. The first delay is the
+    initial one, after a failure as after a success.
 
-    Source: ``Algorithm::Backoff::MIMD`` of Perl: both multiplicative.
+    Source: ``Algorithm::Backoff::MIMD`` of Perl.
 
     Args:
-        initial_delay: The first delay: seconds >= 0, or a ``datetime.timedelta``.
-        delay_multiple_on_failure: The factor after a failure, >= 0.
-        delay_multiple_on_success: The factor after a success, >= 0, usually below 1.
-        options: See ``AlgorithmBackOff``.
+        initial_delay: The first delay: seconds >= 0 or a timedelta.
+        delay_multiple_on_failure: The factor after a failure: a number >= 0.
+        delay_multiple_on_success: The factor after a success: a number >= 0, usually below 1.
+        options: Those of ``AlgorithmBackOff``.
 
     Raises:
-        TypeError, ValueError: A parameter is not a number in its range.
+        TypeError, ValueError: An argument is not a number in its range.
 
     Example:
         >>> from backoff_ticker import MIMDBackOff

@@ -50,34 +50,35 @@ class _CappedGrowth(Policy):
         return capped(geometric(self.base, self.multiplier, steps), self.cap)
 
     def reset(self) -> None:
-        """Start over with the first delay."""
+        """Start again with the first delay."""
         self.retries = 0
 
 
 class FullJitterBackOff(_CappedGrowth):
-    """Wait any time from 0 up to a limit that doubles each time.
+    """Waits a random time from 0 to a limit that doubles each time; without end.
 
-    Call number ``n`` (from 0) draws uniformly from 0 to ``min(cap, base * multiplier**n)``; the
-    multiplier of the source is 2.
+    Use it where many clients may retry at once: it spreads their calls. Call number ``n`` (from 0)
+    draws uniformly from 0 to ``min(cap, base * multiplier**n)``.
 
     Source: "Exponential Backoff And Jitter", AWS Architecture Blog, "Full Jitter"; ``n`` from 0 as
     in its formula. The simulator published with it counts failures from 1: its base 5 is 10 here.
 
     Args:
-        base: The first limit: seconds >= 0, or a ``datetime.timedelta``.
-        cap: The greatest limit, seconds >= ``base``; None or ``math.inf``: no cap but
-            the largest float.
-        rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
-            own, which no seed fixes and which is seeded again in a forked child.
-        multiplier: >= 1.
+        base: The first limit: seconds >= 0 or a timedelta.
+        cap: The greatest limit: seconds >= ``base`` or a timedelta. None or ``math.inf`` means no
+            cap.
+        rng: A ``random.Random`` to draw from; copies of the policy share it. None means a
+            generator of the package, which ``random.seed()`` does not affect and which is seeded
+            again in a forked child.
+        multiplier: The factor by which the limit grows: a number >= 1.
 
     Attributes:
-        retries: Delays returned since ``reset()``.
+        retries: The number of delays returned since ``reset()``.
 
     Raises:
-        TypeError, ValueError: A parameter is not a number in its range.
+        TypeError, ValueError: An argument is not a number in its range.
 
-    Not thread-safe: tickers and retries run copies of their own.
+    Thread safety: one thread at a time. Tickers and retries use copies of their own.
 
     Example:
         >>> from backoff_ticker import FullJitterBackOff
@@ -96,27 +97,27 @@ class FullJitterBackOff(_CappedGrowth):
 
 
 class EqualJitterBackOff(_CappedGrowth):
-    """Wait half of a limit that doubles each time, and any part of the other half.
+    """Waits a random time in the upper half of a limit that doubles each time; without end.
 
-    Call number ``n`` (from 0) returns ``v / 2`` and a uniform draw from 0 to ``v / 2`` on top,
-    where ``v = min(cap, base * multiplier**n)``; the multiplier of the source is 2.
+    Use it instead of ``FullJitterBackOff`` where very short delays would do harm. Call number ``n``
+    (from 0) draws uniformly from ``v / 2`` to ``v``, where ``v = min(cap, base * multiplier**n)``.
 
     Source: "Exponential Backoff And Jitter", AWS Architecture Blog, "Equal Jitter"; ``n`` from 0.
 
     Args:
-        base: The first limit: seconds >= 0, or a ``datetime.timedelta``.
-        cap: The greatest limit, seconds >= ``base``; None or ``math.inf``: no cap but
-            the largest float.
+        base: The first limit: seconds >= 0 or a timedelta.
+        cap: The greatest limit: seconds >= ``base`` or a timedelta. None or ``math.inf`` means no
+            cap.
         rng: As in ``FullJitterBackOff``.
-        multiplier: >= 1.
+        multiplier: The factor by which the limit grows: a number >= 1.
 
     Attributes:
-        retries: Delays returned since ``reset()``.
+        retries: The number of delays returned since ``reset()``.
 
     Raises:
-        TypeError, ValueError: A parameter is not a number in its range.
+        TypeError, ValueError: An argument is not a number in its range.
 
-    Not thread-safe: tickers and retries run copies of their own.
+    Thread safety: one thread at a time. Tickers and retries use copies of their own.
 
     Example:
         >>> from backoff_ticker import EqualJitterBackOff
@@ -137,28 +138,28 @@ class EqualJitterBackOff(_CappedGrowth):
 
 
 class DecorrelatedJitterBackOff(_CappedGrowth):
-    """Wait any time from a base up to three times the previous delay.
+    """Waits a random time from a base to three times the previous delay; without end.
 
-    Each call draws uniformly from ``base`` to the last delay (at first: ``base``) times
-    ``multiplier``, which is 3 in the source, and returns that, or ``cap`` if it is more.
+    Each call draws uniformly from ``base`` to the previous delay (at first: ``base``) times
+    ``multiplier``, and returns that, or ``cap`` if it is less.
 
     Source: "Exponential Backoff And Jitter", AWS Architecture Blog, "Decorrelated Jitter".
 
     Args:
-        base: The least delay: seconds >= 0, or a ``datetime.timedelta``.
-        cap: The greatest delay, seconds >= ``base``; None or ``math.inf``: no cap but
-            the largest float.
+        base: The least delay: seconds >= 0 or a timedelta.
+        cap: The greatest delay: seconds >= ``base`` or a timedelta. None or ``math.inf`` means no
+            cap.
         rng: As in ``FullJitterBackOff``.
-        multiplier: >= 1.
+        multiplier: The factor of the previous delay: a number >= 1.
 
     Attributes:
-        retries: Delays returned since ``reset()``.
-        last_delay: The delay returned last; ``base`` before the first.
+        retries: The number of delays returned since ``reset()``.
+        last_delay: The previous delay; ``base`` before the first.
 
     Raises:
-        TypeError, ValueError: A parameter is not a number in its range.
+        TypeError, ValueError: An argument is not a number in its range.
 
-    Not thread-safe: tickers and retries run copies of their own.
+    Thread safety: one thread at a time. Tickers and retries use copies of their own.
 
     Example:
         >>> from backoff_ticker import DecorrelatedJitterBackOff
@@ -191,7 +192,7 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
         return self.last_delay
 
     def reset(self) -> None:
-        """Start over from the base."""
+        """Start again from the base."""
         super().reset()
         self.last_delay = self.base
 

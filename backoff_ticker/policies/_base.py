@@ -47,28 +47,28 @@ class Policy:
         raise NotImplementedError
 
     def reset(self) -> None:
-        """Start over with the first delay."""
+        """Start again with the first delay."""
         raise NotImplementedError
 
     def bounds(self, n: int) -> Bounds | None:
-        """Return the least and the greatest delay that the ``n``-th call can return, in seconds.
+        """Return the least and the greatest delay of the ``n``-th call, in seconds.
 
-        The cost does not grow with ``n``. No delay is outside the bounds, but they may be wider
-        than necessary: for LIMD, LILD, MILD and MIMD and with ``consider_actual_delay`` beyond
-        call 100, and in a chain where it is not known when a part stops.
+        No delay is outside the bounds. They may be wider than necessary: for LIMD, LILD, MILD and
+        MIMD and with ``consider_actual_delay`` beyond call 100, and in a chain where it is not
+        known when a part stops. The cost does not grow with ``n``.
 
-        Override it in a subclass that changes the delays. Wrappers and chains call it only for
-        classes of this package; for any other they assume that every delay is possible.
+        Override it in a subclass that changes the delays. For a class that is not of this package,
+        wrappers and chains assume that every delay is possible.
 
         Args:
-            n: The number of the call of ``next_backoff()`` since ``reset()``, from 1; for feedback
-                policies the number of the failure, with no success before it.
+            n: The number of the call of ``next_backoff()`` since ``reset()``, an int from 1. For
+                feedback policies, the number of the failure in a row.
 
         Returns:
             The least and the greatest delay; None if the call can only return ``STOP``.
 
         Raises:
-            TypeError, ValueError: ``n`` is not an int of at least 1.
+            TypeError, ValueError: ``n`` is not an int >= 1.
         """
         call = as_count("n", n, 1)
         return self._span(call, call)

@@ -26,13 +26,13 @@ _next_backoff: Callable[[BackOff], float | Stop] = methodcaller("next_backoff")
 
 
 class ChainBackOff(Policy):
-    """The delays of one policy, then those of the next. Made by ``chain``.
+    """What ``chain()`` returns: the delays of one policy, then those of the next.
 
     Attributes:
         backoffs: The policies.
-        position: The index of the policy in use; their number once all have stopped.
-        token: Cancels what runs the chain: the token of the one policy that has one, or a token
-            that combines several. None: no policy has one.
+        position: The index of the policy in use; the number of policies once all have stopped.
+        token: The token of the policies that have one, combined if there are several; None if
+            there is none. It cancels the ticker or retry that uses the chain.
 
     Example:
         >>> from backoff_ticker import ChainBackOff, ConstantBackOff, ZeroBackOff, chain
@@ -59,7 +59,7 @@ class ChainBackOff(Policy):
         return self._first_answer(_next_backoff)
 
     def reset(self) -> None:
-        """Reset all policies and start over with the first."""
+        """Reset all policies and start again with the first."""
         for backoff in self.backoffs:
             backoff.reset()
         self.position = 0
@@ -168,12 +168,12 @@ def chain(*backoffs: BackOff) -> ChainBackOff:
     """Return a policy with the delays of the first policy, then those of the second, and so on.
 
     The next policy takes over when one returns ``STOP``. A policy that has stopped is not asked
-    again before ``reset()``, which resets all of them; so a policy that is given twice is used
-    once. The chain takes feedback if one of the policies does, and passes it to the current
-    policy; if that takes none, a failure asks it for its next delay and a success resets it. A
-    token of any of them cancels what runs the chain.
+    again before ``reset()``, which resets all of them; so a policy object that is given twice is
+    used once. A token of any of the policies cancels the ticker or retry that uses the chain.
 
-    Type checkers see that the chain takes feedback if one of the first four policies does.
+    The chain is a feedback policy if one of the policies is, and passes feedback to the policy in
+    use. If that policy takes none, a failure asks it for its next delay, and a success resets it.
+    Type checkers see this for the first four policies.
 
     Raises:
         TypeError: No policy is given, or an argument is not a policy.

@@ -17,15 +17,17 @@ if TYPE_CHECKING:
 
 
 class ConstantBackOff(Policy):
-    """Wait the same time before each attempt; never stop.
+    """Waits the same time before each attempt, without end.
 
-    It is immutable and so its own copy. Source: ``ConstantBackOff`` of cenkalti/backoff v4.
+    It is immutable, so every user shares the one object.
+
+    Source: ``ConstantBackOff`` of cenkalti/backoff v4.
 
     Args:
-        interval: Seconds >= 0, or a ``datetime.timedelta``.
+        interval: The delay: seconds >= 0 or a timedelta.
 
     Raises:
-        TypeError, ValueError: ``interval`` is not a finite duration of at least 0.
+        TypeError, ValueError: ``interval`` is not a finite duration >= 0.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff
@@ -50,7 +52,7 @@ class ConstantBackOff(Policy):
         return self._interval
 
     def reset(self) -> None:
-        """Do nothing: there is no state."""
+        """Do nothing, because there is no state."""
 
     def _span(self, first: int, last: int) -> Bounds:  # noqa: ARG002 - each call is like the others
         return self._interval, self._interval
@@ -60,7 +62,7 @@ class ConstantBackOff(Policy):
 
 
 class ZeroBackOff(Policy):
-    """Try again at once; never stop.
+    """Tries again at once, without end.
 
     Source: ``ZeroBackOff`` of cenkalti/backoff v4, ``ZERO_BACKOFF`` of Google's Java client.
 
@@ -79,14 +81,14 @@ class ZeroBackOff(Policy):
         return 0.0
 
     def reset(self) -> None:
-        """Do nothing: there is no state."""
+        """Do nothing, because there is no state."""
 
     def _span(self, first: int, last: int) -> Bounds:  # noqa: ARG002 - each call is like the others
         return 0.0, 0.0
 
 
 class StopBackOff(Policy):
-    """Never try again.
+    """Never tries again.
 
     Source: ``StopBackOff`` of cenkalti/backoff v4, ``STOP_BACKOFF`` of Google's Java client.
 
@@ -105,7 +107,7 @@ class StopBackOff(Policy):
         return STOP
 
     def reset(self) -> None:
-        """Do nothing: there is no state."""
+        """Do nothing, because there is no state."""
 
     def _span(self, first: int, last: int) -> None:
         """Return None: there is no delay."""

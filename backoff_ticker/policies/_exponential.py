@@ -31,36 +31,39 @@ if TYPE_CHECKING:
 
 
 class ExponentialBackOff(Policy):
-    """Wait longer each time, around an interval that grows by a factor up to a maximum.
+    """Waits longer each time, around an interval that grows by a factor up to a maximum.
 
-    Call number ``n`` (from 0) draws a delay uniformly from ``interval * (1 - factor)`` to
-    ``interval * (1 + factor)``, where ``factor`` is the ``randomization_factor`` and ``interval``
-    is ``min(initial_interval * multiplier**n, max_interval)``. ``max_interval`` caps the interval,
-    not the jittered delay, which can be ``max_interval * (1 + factor)``.
+    This is the default policy of ``retry``. Call number ``n`` (from 0) draws a delay uniformly from
+    ``interval * (1 - randomization_factor)`` to ``interval * (1 + randomization_factor)``, where
+    ``interval`` is ``min(initial_interval * multiplier**n, max_interval)``. ``max_interval`` caps
+    the interval and not the delay, which can be greater by the ``randomization_factor``.
 
     Source: ``ExponentialBackOff`` of Google's HTTP Client Library for Java (formula, defaults,
     validation) and of cenkalti/backoff v4 (``look_ahead``).
 
     Args:
-        initial_interval: The first interval: seconds > 0, or a ``datetime.timedelta``.
-        randomization_factor: 0 <= factor < 1; 0 draws nothing.
-        multiplier: >= 1.
-        max_interval: The greatest interval, seconds >= ``initial_interval``; None or ``math.inf``:
-            no cap but the largest float.
-        max_elapsed_time: Seconds since construction or ``reset()`` after which the policy stops;
-            None or 0: never.
-        look_ahead: True (Go): ``STOP`` when elapsed time plus the drawn delay would pass the
-            limit; the interval advances all the same. False (Java): ``STOP`` once the elapsed
-            time has passed it; nothing is drawn or advanced. Equality does not stop either.
-        rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
-            own, which no seed fixes and which is seeded again in a forked child.
-        clock: Its ``monotonic()`` measures the elapsed time. None: the clock of the ticker or
-            retry that runs the policy; else the current clock.
+        initial_interval: The first interval: seconds > 0 or a timedelta.
+        randomization_factor: The jitter, as a share of the interval: a number >= 0 and < 1. With 0
+            nothing is drawn.
+        multiplier: The factor by which the interval grows: a number >= 1.
+        max_interval: The greatest interval: seconds >= ``initial_interval`` or a timedelta. None or
+            ``math.inf`` means no cap.
+        max_elapsed_time: The policy gives up after this time since it was made or reset: seconds
+            >= 0 or a timedelta. None or 0 means never.
+        look_ahead: When ``max_elapsed_time`` ends the run. True, as in Go: before a delay that
+            would end after the limit. False, as in Java: once the limit has passed. A time equal
+            to the limit is within it. With True the interval grows even when the policy returns
+            ``STOP``.
+        rng: A ``random.Random`` to draw from; copies of the policy share it. None means a
+            generator of the package, which ``random.seed()`` does not affect and which is seeded
+            again in a forked child.
+        clock: Its ``monotonic()`` measures the elapsed time. None means the clock of the ticker or
+            retry that uses the policy, or else the current clock.
 
     Raises:
-        TypeError, ValueError: A parameter is not a number in its range.
+        TypeError, ValueError: An argument is not a number in its range.
 
-    Not thread-safe: tickers and retries run copies of their own.
+    Thread safety: one thread at a time. Tickers and retries use copies of their own.
 
     Example:
         >>> from backoff_ticker import ExponentialBackOff
@@ -129,7 +132,7 @@ class ExponentialBackOff(Policy):
 
     @property
     def elapsed_time(self) -> float:
-        """Seconds since construction or the last ``reset()``."""
+        """The seconds since the policy was made or last reset."""
         return monotonic(self._clock) - self._start
 
     def next_backoff(self) -> float | Stop:
@@ -152,7 +155,7 @@ class ExponentialBackOff(Policy):
         return delay
 
     def reset(self) -> None:
-        """Start over with the first interval, and measure elapsed time from now."""
+        """Start again with the first interval, and measure elapsed time from now."""
         self._step = 0
         self._interval = self.initial_interval
         self._start = monotonic(self._clock)
@@ -176,33 +179,33 @@ class ExponentialBackOff(Policy):
 
 
 class TruncatedExponentialBackOff(Policy):
-    """Wait 1 s, 2 s, 4 s, ... plus a short random time, the sum capped at a maximum.
+    """Waits 1 s, 2 s, 4 s, ... plus a short random time, and at most a maximum; without end.
 
-    Call number ``n`` (from 0) returns ``min(plain + random, maximum_backoff)``, where ``plain`` is
-    ``initial_backoff * multiplier**n``, in the source ``2**n``, and ``random`` is drawn uniformly
-    from 0 to ``max_jitter``. The random part is added before the cap, so every delay is exactly
-    ``maximum_backoff`` once ``plain`` has reached it. The policy never stops: put
-    ``with_max_retries`` or ``with_max_elapsed_time`` around it.
+    Call number ``n`` (from 0) returns ``min(initial_backoff * multiplier**n + random,
+    maximum_backoff)``, where ``random`` is drawn uniformly from 0 to ``max_jitter``. The cap
+    includes the random part, so delays are exactly ``maximum_backoff`` once the rest has reached
+    it. To limit the run, put ``with_max_retries`` or ``with_max_elapsed_time`` around the policy.
 
     Source: "Exponential backoff" in the documentation of Google Cloud Storage, which names 32 or
     64 s as typical maxima and draws up to 1,000 ms.
 
     Args:
-        maximum_backoff: The greatest delay: seconds >= 0, or a ``datetime.timedelta``; None or
-            ``math.inf``: no cap but the largest float.
-        max_jitter: The greatest random part, seconds >= 0; 0 draws nothing.
-        rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
-            own, which no seed fixes and which is seeded again in a forked child.
-        initial_backoff: The first delay before the random part is added, seconds >= 0.
-        multiplier: >= 1.
+        maximum_backoff: The greatest delay: seconds >= 0 or a timedelta. None or ``math.inf`` means
+            no cap.
+        max_jitter: The greatest random part: seconds >= 0 or a timedelta. With 0 nothing is drawn.
+        rng: A ``random.Random`` to draw from; copies of the policy share it. None means a
+            generator of the package, which ``random.seed()`` does not affect and which is seeded
+            again in a forked child.
+        initial_backoff: The first delay without its random part: seconds >= 0 or a timedelta.
+        multiplier: The factor by which delays grow: a number >= 1.
 
     Attributes:
-        retries: Delays returned since ``reset()``.
+        retries: The number of delays returned since ``reset()``.
 
     Raises:
-        TypeError, ValueError: A parameter is not a number in its range.
+        TypeError, ValueError: An argument is not a number in its range.
 
-    Not thread-safe: tickers and retries run copies of their own.
+    Thread safety: one thread at a time. Tickers and retries use copies of their own.
 
     Example:
         >>> from backoff_ticker import TruncatedExponentialBackOff
@@ -247,7 +250,7 @@ class TruncatedExponentialBackOff(Policy):
         return capped(plain + random, self.maximum_backoff)
 
     def reset(self) -> None:
-        """Start over with the first delay."""
+        """Start again with the first delay."""
         self.retries = 0
 
     def _plain(self, retries: int) -> float:

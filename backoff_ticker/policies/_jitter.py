@@ -22,12 +22,13 @@ _KINDS = {"full": (0.0, 1.0), "equal": (0.5, 1.0)}
 
 
 class JitterBackOff(BackOffWrapper):
-    """Another policy's delays with a random part. Made by ``with_jitter``, ``with_added_jitter``.
+    """What ``with_jitter()`` and ``with_added_jitter()`` return: delays with a random part.
 
     Attributes:
         backoff: The policy inside.
-        jitter: ``"full"``, ``"equal"``, or the fraction to either side; None: only added jitter.
-        max_jitter: The greatest random time that is added, in seconds.
+        jitter: ``"full"``, ``"equal"``, or the share of the delay to either side; None for
+            ``with_added_jitter()``.
+        max_jitter: The greatest time that is added, in seconds.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, JitterBackOff, with_jitter
@@ -105,20 +106,22 @@ if TYPE_CHECKING:
 def with_jitter(
     backoff: BackOff, jitter: JitterKind = "full", rng: Random | None = None
 ) -> JitterBackOff:
-    """Return a policy that draws each delay from a range around the delay of ``backoff``.
+    """Return a policy that replaces each delay of ``backoff`` by a random one around it.
 
-    It is meant for policies that draw nothing themselves. Put limits around the jitter, not
-    inside it: a limit inside does not see the random part.
+    It is meant for policies without jitter of their own. Put limits such as ``with_max_interval``
+    around the result; a limit inside does not see the random part.
 
     Source: "Exponential Backoff And Jitter", AWS Architecture Blog, for ``"full"`` and
-    ``"equal"``; the ``RandomizationFactor`` of cenkalti/backoff v4 for a fraction.
+    ``"equal"``; the ``RandomizationFactor`` of cenkalti/backoff v4 for a number.
 
     Args:
         backoff: The policy.
-        jitter: ``"full"``: from 0 to the delay; ``"equal"``: from half of it to all of it; a
-            number f, 0 <= f < 1: from ``delay * (1 - f)`` to ``delay * (1 + f)``; 0 draws nothing.
-        rng: A ``random.Random`` to draw from; copies share it. None: a generator of the package's
-            own, which no seed fixes and which is seeded again in a forked child.
+        jitter: ``"full"`` draws from 0 to the delay, ``"equal"`` from half of the delay to the
+            delay. A number f, 0 <= f < 1, draws from ``delay * (1 - f)`` to ``delay * (1 + f)``;
+            with 0 nothing is drawn.
+        rng: A ``random.Random`` to draw from; copies of the policy share it. None means a
+            generator of the package, which ``random.seed()`` does not affect and which is seeded
+            again in a forked child.
 
     Raises:
         TypeError: ``backoff`` is not a policy, ``jitter`` is neither str nor number, or ``rng`` is
@@ -150,16 +153,16 @@ if TYPE_CHECKING:
 def with_added_jitter(
     backoff: BackOff, max_jitter: float | timedelta, rng: Random | None = None
 ) -> JitterBackOff:
-    """Return a policy that adds to each delay of ``backoff`` a time drawn from 0 to ``max_jitter``.
+    """Return a policy that adds a random time to each delay of ``backoff``.
 
-    No delay gets shorter, which suits a wait that a server asked for. To cap the sum, put
-    ``with_max_interval`` around it.
+    No delay becomes shorter, so it suits a wait that a server asked for. To limit the sum, put
+    ``with_max_interval`` around the result.
 
     Source: "Exponential backoff" in the documentation of Google Cloud Storage, for any policy.
 
     Args:
         backoff: The policy.
-        max_jitter: Seconds >= 0, or a ``datetime.timedelta``; 0 draws nothing.
+        max_jitter: The greatest time to add: seconds >= 0 or a timedelta. With 0 nothing is drawn.
         rng: As in ``with_jitter``.
 
     Raises:

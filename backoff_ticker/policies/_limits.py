@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
 
 class MaxRetriesBackOff(BackOffWrapper):
-    """A limited number of delays of another policy. Made by ``with_max_retries``.
+    """What ``with_max_retries()`` returns: a limited number of delays of another policy.
 
     Attributes:
         backoff: The policy inside.
         max_retries: The limit.
-        retries: Requests since ``reset()``, or since the last success of a feedback policy.
+        retries: The number of requests since ``reset()``, or since the last success of a feedback
+            policy.
 
     Example:
         >>> from backoff_ticker import MaxRetriesBackOff, ZeroBackOff, with_max_retries
@@ -48,7 +49,7 @@ class MaxRetriesBackOff(BackOffWrapper):
         return self.retries < self.max_retries
 
     def transform(self, delay: float) -> float:
-        """Count, and return ``delay``. A request that raises is not counted."""
+        """Count the request and return ``delay``. A request that raises is not counted."""
         self.retries += 1
         return delay
 
@@ -82,11 +83,11 @@ class MaxRetriesBackOff(BackOffWrapper):
 
 
 class MaxElapsedTimeBackOff(BackOffWrapper):
-    """The delays of another policy while time remains. Made by ``with_max_elapsed_time``.
+    """What ``with_max_elapsed_time()`` returns: the delays of another policy, for a limited time.
 
     Attributes:
         backoff: The policy inside.
-        max_elapsed_time: The limit in seconds; None: no limit.
+        max_elapsed_time: The limit in seconds; None if there is none.
 
     Example:
         >>> from backoff_ticker import MaxElapsedTimeBackOff, ZeroBackOff, with_max_elapsed_time
@@ -107,11 +108,11 @@ class MaxElapsedTimeBackOff(BackOffWrapper):
 
     @property
     def elapsed_time(self) -> float:
-        """Seconds since construction or the last ``reset()``."""
+        """The seconds since the policy was made or last reset."""
         return monotonic(self._clock) - self._start
 
     def transform(self, delay: float) -> float | Stop:
-        """Return ``delay``, or ``STOP`` if it would end too late."""
+        """Return ``delay``, or ``STOP`` if the delay would end after the limit."""
         limit = self.max_elapsed_time
         return STOP if limit is not None and is_too_late(self.elapsed_time, delay, limit) else delay
 
@@ -140,11 +141,11 @@ class MaxElapsedTimeBackOff(BackOffWrapper):
 
 
 class MaxIntervalBackOff(BackOffWrapper):
-    """The delays of another policy, cut to a limit. Made by ``with_max_interval``.
+    """What ``with_max_interval()`` returns: the delays of another policy, each up to a limit.
 
     Attributes:
         backoff: The policy inside.
-        max_interval: The limit in seconds; None or ``math.inf``: no limit.
+        max_interval: The limit in seconds; None or ``math.inf`` if there is none.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, MaxIntervalBackOff, with_max_interval
@@ -175,11 +176,11 @@ class MaxIntervalBackOff(BackOffWrapper):
 
 
 class TokenBackOff(BackOffWrapper):
-    """The delays of another policy until a token is cancelled. Made by ``with_token``.
+    """What ``with_token()`` returns: the delays of another policy until a token is cancelled.
 
     Attributes:
         backoff: The policy inside.
-        token: The token; combined with that of the policy inside, if it has one.
+        token: The token, combined with that of the policy inside, if it has one.
 
     Example:
         >>> from backoff_ticker import CancellationToken, TokenBackOff, ZeroBackOff, with_token
@@ -198,7 +199,7 @@ class TokenBackOff(BackOffWrapper):
 
     @property
     def token(self) -> CancellationToken:
-        """The token that was given; combined with that of the policy inside, if it has one."""
+        """The token, combined with that of the policy inside, if it has one."""
         return self._token
 
     def _may_ask(self) -> bool:
@@ -239,12 +240,17 @@ if TYPE_CHECKING:
 
 
 def with_max_retries(backoff: BackOff, max_retries: int) -> MaxRetriesBackOff:
-    """Return a policy that gives ``STOP`` after ``max_retries`` delays of ``backoff``.
+    """Return a policy that gives up after ``max_retries`` delays of ``backoff``.
 
-    There is one attempt more than retries; 0 means a single attempt. A ``STOP`` of ``backoff``
-    counts as well. With a feedback policy the count starts over after a success.
+    The number of attempts is one more than that of retries: 0 means a single attempt. With a
+    feedback policy the count starts again after a success.
 
     Source: ``WithMaxRetries`` of cenkalti/backoff v4.
+
+    Args:
+        backoff: The policy.
+        max_retries: The number of delays before ``STOP``: an int >= 0. A ``STOP`` of ``backoff``
+            counts, too.
 
     Raises:
         TypeError: ``backoff`` is not a policy, or ``max_retries`` is not an int.
@@ -275,19 +281,19 @@ def with_max_elapsed_time(
     max_elapsed_time: float | timedelta | None,
     clock: MonotonicTime | None = None,
 ) -> MaxElapsedTimeBackOff:
-    """Return a policy that gives ``STOP`` if a delay of ``backoff`` would end too late.
+    """Return a policy that gives up before a delay of ``backoff`` that would end too late.
 
-    A delay ends too late if the time since construction or ``reset()`` plus the delay is greater
-    than the limit; a sum equal to the limit is allowed. With a feedback policy the delay after a
-    success is not limited, and a success does not restart the time.
+    A delay ends too late if the time since the policy was made or reset, plus the delay, is greater
+    than the limit; equal is in time. With a feedback policy, the delay after a success is not
+    limited, and a success does not restart the time.
 
     Source: ``MaxElapsedTime`` of cenkalti/backoff v4, for any policy.
 
     Args:
         backoff: The policy.
-        max_elapsed_time: Seconds, or a ``datetime.timedelta``; None or 0: no limit.
-        clock: Its ``monotonic()`` measures the elapsed time. None: the clock of the ticker or
-            retry that runs the policy; else the current clock.
+        max_elapsed_time: The limit: seconds >= 0 or a timedelta. None or 0 means no limit.
+        clock: Its ``monotonic()`` measures the elapsed time. None means the clock of the ticker or
+            retry that uses the policy, or else the current clock.
 
     Raises:
         TypeError: ``backoff`` is not a policy, ``max_elapsed_time`` is not a duration, or ``clock``
@@ -315,13 +321,14 @@ if TYPE_CHECKING:
 def with_max_interval(
     backoff: BackOff, max_interval: float | timedelta | None
 ) -> MaxIntervalBackOff:
-    """Return a policy with the delays of ``backoff``, each at most ``max_interval``.
+    """Return a policy with the delays of ``backoff``, none greater than ``max_interval``.
 
-    Unlike the ``max_interval`` of an exponential policy this is a hard cap, jitter included.
+    Unlike the ``max_interval`` of ``ExponentialBackOff``, this limit includes the jitter.
 
     Args:
         backoff: The policy.
-        max_interval: Seconds >= 0, or a ``datetime.timedelta``; None or ``math.inf``: no limit.
+        max_interval: The greatest delay: seconds >= 0 or a timedelta. None or ``math.inf`` means no
+            limit.
 
     Raises:
         TypeError: ``backoff`` is not a policy, or ``max_interval`` is not a duration.
@@ -345,18 +352,22 @@ if TYPE_CHECKING:
 
 
 def with_token(backoff: BackOff, token: CancellationToken) -> TokenBackOff:
-    """Return a policy that gives ``STOP``, without asking ``backoff``, once ``token`` is cancelled.
+    """Return a policy that gives up once ``token`` is cancelled.
 
-    A ticker or retry that runs it waits for the token as if the token had been given to it: a
-    cancel ends a running wait at once. That works through the wrappers and chains of this
-    package and through a class of your own that derives from ``BackOffWrapper`` or has an
-    attribute ``token``. After the cancel ``bounds`` are None.
+    A ticker or retry that uses the policy is cancelled as if the token had been given to it: a wait
+    ends at once. This also works if the policy is inside a wrapper or chain of this package, or
+    inside a class of yours that derives from ``BackOffWrapper`` or has an attribute ``token``.
+    After the cancel, ``backoff`` is not asked, and ``bounds()`` returns None.
 
     Source: ``WithContext`` of cenkalti/backoff v4.
 
+    Args:
+        backoff: The policy.
+        token: A ``CancellationToken``.
+
     Raises:
         TypeError: ``backoff`` is not a policy, or ``token`` is not a token.
-        ValueError: A token inside ``backoff`` and ``token`` have deadlines on different clocks.
+        ValueError: ``token`` and a token inside ``backoff`` have deadlines on different clocks.
 
     Example:
         >>> from backoff_ticker import CancellationToken, ZeroBackOff, with_token

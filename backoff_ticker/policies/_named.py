@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
 
 class NamedPolicy:
-    """One entry of ``POLICIES``; called with options, it makes the policy.
+    """An entry of ``POLICIES``: call it with options to make the policy.
 
     ``inspect.signature`` lists the options.
 
     Attributes:
-        name: Its name.
+        name: The name of the policy.
         source: Where its rule and its defaults come from, in one line.
-        preset: Whether it stands for published defaults rather than for a class.
-        feedback: Whether the policy has ``failure()`` and ``success()``.
+        preset: Whether it stands for published defaults of a class, rather than for a class.
+        feedback: Whether the policy is a feedback policy.
 
     Example:
         >>> from backoff_ticker import POLICIES
@@ -176,15 +176,19 @@ _TABLE = (
 )
 
 POLICIES: Mapping[str, NamedPolicy] = MappingProxyType({entry.name: entry for entry in _TABLE})
-"""All of them, by name."""
+"""Every policy by its name: a mapping from names to ``NamedPolicy``."""
 
 
 def named_policy(name: str, **options: object) -> Policy:
-    """Return a new policy by its name, such as ``named_policy("constant", interval=2)``.
+    """Make a policy by its name, for example from a configuration file.
 
-    The presets ``go``, ``java`` and ``cloud-storage`` take the options of their class, with the
-    published values as defaults: ``named_policy("go", max_interval=3)``; ``aws`` takes
-    ``max_retries``.
+    The options are those of the class. The presets ``go``, ``java`` and ``cloud-storage`` have the
+    published values as defaults; the preset ``aws`` takes ``max_retries``. ``POLICIES`` has all
+    names.
+
+    Args:
+        name: A name of ``POLICIES``, such as ``"constant"`` or ``"full-jitter"``.
+        **options: The arguments of the policy, by keyword.
 
     Raises:
         ValueError: No policy has that name, or an option is out of its range.

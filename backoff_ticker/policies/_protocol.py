@@ -10,17 +10,20 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class BackOff(Protocol):
-    """A policy: says how long to wait before the next attempt, or to give up.
+    """The protocol of a policy: it says how long to wait before the next attempt, or to give up.
 
-    Tickers, retries and ``delays`` run a copy of a policy, after a ``reset()``, so one object may
-    serve any number of them in any threads and event loops. The copy is what ``__copy__``
-    returns, if the class defines it; a class that returns itself there is shared on purpose.
-    Otherwise it is what ``copy.copy`` returns, and the policies in its attributes are copied as
-    well, and those in a list, tuple or dict there. A container of more than 100 items is searched
-    only if its first item is a policy.
+    Any object with these two methods is a policy. To change the delays of another policy, derive
+    from ``BackOffWrapper`` instead.
 
-    A policy may have an attribute ``token``, a ``CancellationToken``, that cancels whatever runs
-    the policy. It is read once, when the run starts.
+    Tickers, retries and ``delays`` use a copy of a policy, after a ``reset()``. So one policy
+    object may be given to any number of them, in any threads and event loops. The copy is what
+    ``__copy__`` returns, if the class defines it; a class that returns ``self`` there is shared on
+    purpose. Otherwise it is made by ``copy.copy``, and policies are copied, too, that are
+    attributes, or stand in an attribute that is a list, tuple or dict. A container of more than 100
+    items is searched only if its first item is a policy.
+
+    If a policy has an attribute ``token``, a ``CancellationToken``, that token cancels the ticker
+    or retry that uses the policy. It is read once, at the start.
 
     Example:
         >>> from backoff_ticker import STOP, delays
@@ -39,29 +42,29 @@ class BackOff(Protocol):
     """
 
     def next_backoff(self) -> float | Stop:
-        """Return the seconds to wait (finite, >= 0), or ``STOP``.
+        """Return the seconds to wait (finite, >= 0), or ``STOP`` to give up.
 
-        Called by one reader of a ticker at a time; should return at once.
+        It is called in one thread at a time, and should return at once.
         """
         ...
 
     def reset(self) -> None:
-        """Start over with the first delay."""
+        """Start again with the first delay."""
         ...
 
 
 @runtime_checkable
 class FeedbackBackOff(BackOff, Protocol):
-    """A policy that is told how each attempt went and adapts its delays.
+    """The protocol of a *feedback policy*: it is told how each attempt went, and adapts its delays.
 
-    A ticker passes its own ``success()`` and ``failure()`` on to the policy. A request for the
-    next tick without either counts as a failure. Both methods may also take a timestamp.
+    ``success()`` and ``failure()`` of a ticker are passed on to it; a request for the next tick
+    without either counts as a failure. Retries tell it of each failure. Both methods may also take
+    a timestamp.
 
-    ``isinstance(policy, FeedbackBackOff)`` tells these policies from others. What
-    ``with_max_retries`` and the other wrappers return is such a policy if, and only if, the policy
-    inside is; type checkers see that. A class whose ``__getattr__`` provides these methods works in
-    tickers and wrappers, but ``isinstance()`` from Python 3.12 on and type checkers do not
-    recognize it.
+    ``isinstance(policy, FeedbackBackOff)`` tells whether a policy is one. A wrapper such as
+    ``with_max_retries`` returns a feedback policy if the policy inside is one, and type checkers
+    see that. A class whose ``__getattr__`` provides the methods works in tickers and wrappers, but
+    type checkers, and ``isinstance()`` from Python 3.12 on, do not recognise it.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, FeedbackBackOff, LIMDBackOff
@@ -73,16 +76,16 @@ class FeedbackBackOff(BackOff, Protocol):
     """
 
     def failure(self) -> float | Stop:
-        """Report a failed attempt; return the seconds until the next, or ``STOP``."""
+        """Report a failed attempt; return the seconds to wait, or ``STOP``."""
         ...
 
     def success(self) -> float | Stop:
-        """Report a successful attempt; return the seconds until the next, or ``STOP``."""
+        """Report a successful attempt; return the seconds to wait, or ``STOP``."""
         ...
 
 
 class MonotonicTime(Protocol):
-    """Anything that measures elapsed time.
+    """The protocol of objects that measure elapsed time, such as the module ``time``.
 
     Example:
         >>> import time
@@ -92,12 +95,12 @@ class MonotonicTime(Protocol):
     """
 
     def monotonic(self) -> float:
-        """Return the seconds since some fixed moment; never goes back."""
+        """Return the seconds since some fixed moment; the number never decreases."""
         ...
 
 
 class WallTime(Protocol):
-    """Anything that tells the wall-clock time.
+    """The protocol of objects that tell the wall-clock time, such as the module ``time``.
 
     Example:
         >>> import time
@@ -107,7 +110,7 @@ class WallTime(Protocol):
     """
 
     def time(self) -> float:
-        """Return the seconds since the epoch."""
+        """Return the time in Unix seconds."""
         ...
 
 

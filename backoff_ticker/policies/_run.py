@@ -119,15 +119,16 @@ def draw_next(run: BackOff, clock: FrozenClock) -> float | None:
 
 
 def delays(backoff: BackOff) -> Iterator[float]:
-    """Return an iterator over the delays of a copy of ``backoff``, in seconds; it does not wait.
+    """Iterate over the delays of a policy, in seconds, without waiting.
 
-    It ends where the policy returns ``STOP``. For limits of elapsed time, each delay counts as
-    waited and nothing else takes time: they stop where a ticker stops whose ticks are taken at
-    once. A policy that was given a ``clock`` reads that clock instead.
+    It uses a copy of ``backoff``, and ends where the policy returns ``STOP``. For limits of elapsed
+    time it counts each delay as waited and no time for the attempts. A policy that was given a
+    ``clock`` reads that clock instead.
 
     Raises:
-        TypeError: ``backoff`` is not a policy; from the iterator: it did not return a number.
-        ValueError: From the iterator: it returned NaN, an infinity or a negative number.
+        TypeError: ``backoff`` is not a policy. From the iterator: the policy did not return a
+            number.
+        ValueError: From the iterator: the policy returned NaN, an infinity or a negative number.
 
     Example:
         >>> from backoff_ticker import ExponentialBackOff, delays

@@ -24,18 +24,19 @@ class TakesFeedback:
     __slots__ = ()
 
     def failure(self, timestamp: float | None = None) -> float | Stop:
-        """Report a failed attempt; return the seconds until the next, or ``STOP``.
+        """Report a failed attempt; return the seconds to wait, or ``STOP``.
 
         Args:
-            timestamp: When it failed, for a policy inside that takes one. None: none is passed.
+            timestamp: When it failed, for a policy inside that takes a timestamp. None means that
+                none is passed on.
 
         Raises:
-            Exception: Raised by the policy inside; nothing is counted then.
+            Exception: The policy inside raised an error; nothing is counted then.
         """
         return self._failure(timestamp)  # type: ignore[attr-defined, no-any-return]
 
     def success(self, timestamp: float | None = None) -> float | Stop:
-        """Report a successful attempt; return the seconds until the next, or ``STOP``.
+        """Report a successful attempt; return the seconds to wait, or ``STOP``.
 
         The argument and the errors are those of ``failure()``.
         """
@@ -73,17 +74,17 @@ def _new_with_feedback(cls: type[Policy]) -> Policy:
 
 
 class BackOffWrapper(Policy):
-    """A policy around another policy; derive from it to write a wrapper of your own.
+    """A policy that changes the delays of another policy; derive from it to write your own.
 
-    Call ``super().__init__(backoff)``, then override ``transform``, which gets each delay of the
-    policy inside, checked, as a float, and returns the delay to wait, or ``STOP``. To change
-    more, override ``next_backoff`` and ``reset``. Everything else is provided:
+    Call ``super().__init__(backoff)`` and override ``transform``: it takes a delay of the policy
+    inside, a checked float, and returns the delay to wait, or ``STOP``. To change more, override
+    ``next_backoff`` and ``reset``. The class does the rest:
 
     - ``failure()`` and ``success()`` exist if, and only if, the policy inside is a
-      ``FeedbackBackOff``. Override ``transform_success`` for the delay after a success.
-    - A ``token`` inside cancels whatever runs the wrapper.
-    - A copy has its own copy of the policy inside.
-    - ``bounds`` are from 0 to the largest float, unless you override it.
+      ``FeedbackBackOff``. Override ``transform_success`` to change the delay after a success.
+    - A ``token`` inside cancels the ticker or retry that uses the wrapper.
+    - A copy of the wrapper has its own copy of the policy inside.
+    - ``bounds()`` returns 0 and the largest float, unless you override it.
 
     Attributes:
         backoff: The policy inside.
@@ -115,15 +116,15 @@ class BackOffWrapper(Policy):
         return token_of(self.backoff)
 
     def transform(self, delay: float) -> float | Stop:
-        """Return the delay to wait in place of ``delay``, in seconds, or ``STOP``."""
+        """Return the seconds to wait instead of ``delay``, or ``STOP``."""
         return delay
 
     def transform_success(self, delay: float) -> float | Stop:
-        """Return the delay to wait in place of the ``delay`` after a success, or ``STOP``."""
+        """Return the seconds to wait after a success instead of ``delay``, or ``STOP``."""
         return self.transform(delay)
 
     def next_backoff(self) -> float | Stop:
-        """Return the delay of the policy inside, transformed, or ``STOP``."""
+        """Return the transformed delay of the policy inside, or ``STOP``."""
         if not self._may_ask():
             return STOP
         answer = self.backoff.next_backoff()
@@ -132,7 +133,7 @@ class BackOffWrapper(Policy):
         return self._answer(answer)
 
     def reset(self) -> None:
-        """Start over, and the policy inside too."""
+        """Start again, and reset the policy inside."""
         self.backoff.reset()
 
     def _may_ask(self) -> bool:

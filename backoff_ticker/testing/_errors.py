@@ -6,7 +6,7 @@ from .._errors import BackoffTickerError
 
 
 class VirtualTimeError(BackoffTickerError):
-    """Base of all errors that a virtual clock raises.
+    """The base class of all errors of a virtual clock.
 
     Example:
         >>> from backoff_ticker.testing import ClockLeakError, VirtualTimeError
@@ -16,9 +16,9 @@ class VirtualTimeError(BackoffTickerError):
 
 
 class SettleTimeout(VirtualTimeError, TimeoutError):
-    """A participant has neither waited on the clock nor ended, for too long in real time.
+    """A participant neither waited on the clock nor ended, for too long in real time.
 
-    The message names the participants that run, and where they are.
+    The message names the participants that run, and the lines at which they are.
 
     Example:
         >>> from backoff_ticker.testing import SettleTimeout, VirtualClock
@@ -32,10 +32,9 @@ class SettleTimeout(VirtualTimeError, TimeoutError):
 
 
 class VirtualDeadlockError(VirtualTimeError):
-    """With auto-advance, every participant waits and no timer is pending.
+    """Under auto-advance, every participant waits and no timer is set, so nothing can happen.
 
-    It is raised in all waits. A participant that catches it and waits again at the same time is
-    ended.
+    Every wait raises it. A participant that catches it and waits again at the same time is ended.
 
     Example:
         >>> from backoff_ticker import Channel
@@ -50,7 +49,7 @@ class VirtualDeadlockError(VirtualTimeError):
 
 
 class UntrackedThreadError(VirtualTimeError):
-    """A thread that the clock does not track waits on it.
+    """A thread that is not a participant waited on the clock: it began outside of the block.
 
     Example:
         >>> import threading
@@ -71,7 +70,7 @@ class UntrackedThreadError(VirtualTimeError):
 
 
 class UntrackedLoopError(VirtualTimeError):
-    """An event loop that the clock does not drive waits on it.
+    """An event loop that the clock does not drive waited on it: it began outside of the block.
 
     Example:
         >>> import asyncio
@@ -102,9 +101,9 @@ class ClockUsageError(VirtualTimeError, ValueError):
 
 
 class ClockLeakError(VirtualTimeError):
-    """Participants had not ended when the clock was closed.
+    """Some participants had not ended when the clock was closed.
 
-    Those that waited on the clock have been ended since; the message names all.
+    The message names them. Those that waited on the clock have been ended.
 
     Example:
         >>> from backoff_ticker.testing import ClockLeakError, VirtualClock

@@ -74,17 +74,18 @@ class _NoWait:
 
 
 def no_wait(max_attempts: int | None = None) -> _NoWait:
-    """Skip every wait of the retries that begin while the block runs, in all threads and loops.
+    """Skip the waits of retries in a block or a test; for tests that need no clock.
 
-    Used as ``with no_wait():``, or as a decorator of a test function or coroutine function. Skipped
-    waits count as waited: policies are asked for each delay, hooks see the same delays, and
+    Use it as ``with no_wait():``, or as a decorator of a test function or coroutine function. It
+    affects the retries that begin while the block runs, in all threads and event loops. A skipped
+    wait counts as waited: policies are asked for each delay, hooks see the same delays, and
     ``timeout``, deadlines of tokens and limits of elapsed time end a run after as many attempts as
-    if it had waited. A coroutine yields to its loop instead of waiting. A ``timer=`` is not
-    started. The time for which a circuit breaker is open is not skipped: while it is, the retry
-    raises the ``CircuitOpen`` instead of waiting.
+    with real waits. A coroutine yields to its event loop instead of waiting. A ``timer=`` is not
+    started.
 
-    Tickers, and the times of the attempts of a hedge, which run while others wait, are not
-    affected: use a ``VirtualClock`` for these. Blocks may be nested.
+    Not skipped are the time for which a circuit is open (the retry raises ``CircuitOpen`` instead
+    of waiting), the waits of tickers, and the delays of hedged calls: use a ``VirtualClock`` for
+    these. Blocks may be nested.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, retry
@@ -101,8 +102,9 @@ def no_wait(max_attempts: int | None = None) -> _NoWait:
         'answer'
 
     Args:
-        max_attempts: The most attempts that such a retry, or a hedge, makes, an int >= 1; of this
-            and the retry's own ``max_attempts`` the smaller counts. None: the retry's own.
+        max_attempts: The greatest number of attempts of each retry and hedged call, an int >= 1.
+            If the retry has its own ``max_attempts``, the smaller number counts. None means no
+            other limit.
 
     Raises:
         TypeError, ValueError: ``max_attempts`` is neither an int >= 1 nor None.

@@ -20,12 +20,12 @@ T = TypeVar("T")
 
 
 class Task(Generic[T]):
-    """A function that runs in a thread of its own; ``clock.spawn()`` makes it.
+    """A function that runs in a thread of its own, as ``clock.spawn()`` returns it.
 
-    Every method may be called from any thread of the clock.
+    Thread safety: every method may be called in any thread of the clock.
 
     Attributes:
-        name: Its name in reports.
+        name: The name in reports.
 
     Example:
         >>> from backoff_ticker.testing import VirtualClock
@@ -76,14 +76,14 @@ class Task(Generic[T]):
         """Wait on the clock until the function has ended.
 
         Args:
-            timeout: Seconds of the clock; None: no limit. In a thread that drives the clock
-                manually, it ends as soon as nothing can happen without that thread.
+            timeout: Seconds of the clock; None means no limit. In a thread that moves the clock by
+                hand, the wait ends as soon as nothing can happen without that thread.
 
         Raises:
-            TimeoutError: The function has not ended in time; it continues.
-            ClockUsageError: Without a time-out, in a thread that drives the clock manually: nothing
-                would happen without that thread.
-            BaseException: The error of the function.
+            TimeoutError: The function has not ended in time. It goes on.
+            ClockUsageError: There is no timeout, and this thread moves the clock by hand, so that
+                nothing would happen.
+            BaseException: The function raised it.
         """
         if timeout is not None:
             timeout = as_seconds("timeout", timeout)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Call:
-    """A call that a trap holds; ``Trap.wait()`` returns it.
+    """A call that a trap holds, as ``Trap.wait()`` returns it.
 
     Attributes:
         args: The arguments of the call.
@@ -46,7 +46,7 @@ class Call:
 
     @property
     def held(self) -> bool:
-        """Whether it has not been released."""
+        """Whether the call is still held."""
         return self._participant is not None
 
     def release(self) -> None:
@@ -60,10 +60,10 @@ class Call:
 
 
 class Trap:
-    """Holds every call that participants make of one method; ``clock.trap()`` makes it.
+    """Holds every call that participants make of one method of the clock; made by ``clock.trap()``.
 
-    While a call is held, time may move. As a context manager, the trap is closed on leaving the
-    block.
+    Time may move while a call is held. Use it as a context manager; the end of the block closes
+    the trap.
 
     Attributes:
         kind: The name of the method.
@@ -121,15 +121,15 @@ class Trap:
             self._on_call()
 
     def wait(self) -> Call:
-        """Wait until a call is held, and return it; each call is returned once.
+        """Wait until a call is held, and return it. Each call is returned once.
 
-        Only one thread may wait at a time; it must be one that may wait on the clock.
+        One thread at a time may wait, and it must be one that may wait on the clock.
 
         Raises:
-            SettleTimeout: Every participant waits and none has made such a call; or one neither
+            SettleTimeout: Every participant waits and none has made such a call, or one neither
                 waits nor ends.
-            VirtualDeadlockError: Every participant waits, with auto-advance.
-            UntrackedThreadError: The clock does not track this thread.
+            VirtualDeadlockError: The same, with auto-advance.
+            UntrackedThreadError: This thread is not a participant.
         """
         if not self._calls:
             parker = VirtualParker(self._kernel, f"a call of {self.kind}()", gives_up=True)

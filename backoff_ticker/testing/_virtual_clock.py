@@ -51,13 +51,13 @@ _TRAPPED = ("monotonic", "time", "call_at", "parker")
 
 
 class TimerInfo(NamedTuple):
-    """A pending timer; ``clock.pending()`` returns these.
+    """A timer that is set on a virtual clock; ``clock.pending()`` returns a list of them.
 
     Attributes:
         when: When it is due, in seconds of the clock.
-        what: What it is for.
-        owner: The participant whose wait it ends, or in whose event loop it is; None if it is a
-            callback of the clock.
+        what: What it is for, in words.
+        owner: The participant that it wakes, or the participant in whose event loop it is; None for
+            a callback of the clock.
 
     Example:
         >>> from backoff_ticker.testing import VirtualClock
@@ -73,36 +73,40 @@ class TimerInfo(NamedTuple):
 
 
 class VirtualClock:
-    """A ``Clock`` on which hours pass in milliseconds, the same way each time.
+    """A clock for tests, on which hours pass in milliseconds, the same way in every run.
 
-    Entered with ``with``, it is the current clock: objects of this library made without ``clock=``
-    use it, and every thread, thread pool and event loop that begins inside is a *participant*.
-    Time moves only while all of them wait: manually (``advance()``), or with auto-advance
-    (``auto=True``, ``run()``, ``run_async()``) to the next timer.
+    Inside ``with VirtualClock() as clock:`` everything of this library uses this clock, unless it
+    was made with another ``clock=``. Every thread, thread pool and event loop that starts inside
+    the block is a *participant*: time moves only while all participants wait. You move it by hand,
+    with ``advance()``, or let it jump to the next timer on its own (*auto-advance*), with
+    ``auto=True``, ``run()`` or ``run_async()``.
 
     Args:
         start: The first value of ``monotonic()``, in seconds.
-        epoch: How far ``time()`` is ahead of ``monotonic()``, in seconds.
-        strict: Whether a thread or loop that is not a participant may not wait on the clock.
-        auto: Whether time advances on its own inside the ``with`` block. The thread that entered
-            is a participant then.
+        epoch: How many seconds ``time()`` is ahead of ``monotonic()``.
+        strict: Whether a thread or event loop that is not a participant gets an error when it waits
+            on the clock.
+        auto: Whether time advances on its own in the ``with`` block. The thread that entered the
+            block is a participant then.
         one_at_a_time: Whether only one participant runs at any moment, in an order that is the
-            same each time.
-        settle_timeout: Real seconds, 0 or more, after which a step, or the end, stops waiting for
-            a participant that neither waits on the clock nor ends.
-        patch_time: Whether the module ``time`` tells the time of this clock in its threads:
-            ``time``, ``monotonic`` and ``perf_counter``, their ``_ns``, and ``sleep``; with
-            time-machine installed, also ``datetime``. Participants' waits in ``threading`` and
-            ``queue`` are waits on the clock then. All other threads have real time.
-        allow_daemons: Whether daemon threads may be left as the clock is closed: those that wait
-            on it are ended, and none is a leak. Tasks of ``spawn()`` must end all the same.
+            same in every run.
+        settle_timeout: How long a step, and the end of the block, wait for a participant that
+            neither waits on the clock nor ends: real seconds >= 0.
+        patch_time: Whether the module ``time`` shows the time of this clock to its participants:
+            ``time``, ``monotonic``, ``perf_counter``, their ``_ns`` variants and ``sleep``, and, if
+            time-machine is installed, ``datetime``. The waits of participants in ``threading`` and
+            ``queue`` are then waits on the clock. All other threads have real time.
+        allow_daemons: Whether daemon threads may still run when the clock is closed: those that
+            wait on it are ended, and none is reported as a leak. Tasks of ``spawn()`` have to end
+            in any case.
 
-    Steps (``advance()``, ``settle()``, ...) are refused in participants and where an event loop
-    runs; one step runs at a time. ``auto_advance()``, ``run()`` and ``run_async()`` are for the
-    thread that entered. All other methods may be called from any thread.
+    Thread safety: the steps (``advance()``, ``settle()`` and so on) run one at a time, in a thread
+    that is not a participant and has no running event loop. ``auto_advance()``, ``run()`` and
+    ``run_async()`` are for the thread that entered the block. All other methods may be called in
+    any thread.
 
     Raises:
-        TypeError, ValueError: An option is not a finite number, or not a bool, as required.
+        TypeError, ValueError: An option is not a finite number, or not a bool.
 
     Example:
         >>> import threading
@@ -152,13 +156,13 @@ class VirtualClock:
     # The Clock protocol
 
     def monotonic(self) -> float:
-        """Return the seconds that have passed on the clock, plus its start."""
+        """Return ``start`` plus the seconds that have passed on the clock."""
         if self._traps:
             self._spring_traps("monotonic")
         return self._parking.seconds
 
     def time(self) -> float:
-        """Return the seconds of the wall clock: always ``epoch`` plus ``monotonic()``."""
+        """Return the time of the wall clock in Unix seconds: ``epoch`` plus ``monotonic()``."""
         if self._traps:
             self._spring_traps("time")
         return self._epoch + self._parking.seconds
@@ -172,9 +176,9 @@ class VirtualClock:
     ) -> TimerHandle:
         """Call ``callback()`` at ``when``: in ``loop``, otherwise in the thread that moves time.
 
-        The callback must not block. Its error is raised by the step that fired it; without a step,
-        by ``run()``, ``run_async()`` or the end of the ``with`` block. In a loop, that loop's
-        exception handler gets it.
+        The callback must not block. Its error is raised by the step that fired it; if there was no
+        step, by ``run()``, ``run_async()`` or the end of the ``with`` block. In an event loop, the
+        exception handler of the loop gets it.
 
         Raises:
             TypeError, ValueError: ``when`` is not a finite number, or ``callback`` is not callable.
@@ -211,19 +215,19 @@ class VirtualClock:
         return timer
 
     def parker(self, what: str = "") -> VirtualParker:
-        """Return a place where one thread waits; ``what`` names the wait in reports."""
+        """Return a parker for the calling thread; ``what`` names the wait in reports."""
         if self._traps:
             self._spring_traps("parker", what)
         return VirtualParker(self._kernel, what)
 
     def sleep(self, seconds: float) -> None:
-        """Wait in this thread for ``seconds`` of the clock; nothing else ends the wait.
+        """Block this thread for ``seconds`` of the clock; nothing else ends the wait.
 
         Raises:
-            TypeError, ValueError: ``seconds`` is not a finite number of at least 0.
-            ClockUsageError: An event loop runs in this thread and would be blocked; or this thread
-                drives the clock manually, and time would stand still.
-            UntrackedThreadError: The clock does not track this thread.
+            TypeError, ValueError: ``seconds`` is not a finite number >= 0.
+            ClockUsageError: An event loop runs in this thread; or this thread moves the clock by
+                hand, so that the wait would never end.
+            UntrackedThreadError: This thread is not a participant.
         """
         duration = as_seconds("seconds", seconds)
         check_no_loop_runs_here("sleep()", "asyncio.sleep()")
@@ -237,21 +241,23 @@ class VirtualClock:
     # Manual advance
 
     def advance(self, seconds: float | timedelta) -> int:
-        """Let ``seconds`` pass, and fire the timers that are due on the way, in order.
+        """Let ``seconds`` pass, and fire the timers that are due meanwhile, in order.
 
-        Each timer fires at its own time. Before the next one, every participant that it woke waits
-        again or has ended. At the end, time has moved by exactly ``seconds``.
+        Each timer fires at its own time. Before the next one fires, every participant that it woke
+        has to wait again or end. At the end, time has moved by exactly ``seconds``.
+
+        Args:
+            seconds: Seconds >= 0 or a timedelta.
 
         Returns:
-            How many timers fired.
+            The number of timers that fired.
 
         Raises:
             TypeError, ValueError: ``seconds`` is not a finite number.
-            ClockUsageError: ``seconds`` is negative; or this thread may not drive the clock: it is
-                a participant, or runs an event loop; or a step is under way, or the clock is
-                closed.
+            ClockUsageError: ``seconds`` is negative; this thread is a participant or runs an event
+                loop; another step is running; or the clock is closed.
             SettleTimeout: A participant neither waits on the clock nor ends.
-            Exception: The error of a timer's callback; time stops there.
+            Exception: The callback of a timer raised it; time stops there.
         """
         return take_step(self._kernel, f"advance({seconds!r})", self._target(seconds))
 
@@ -259,10 +265,11 @@ class VirtualClock:
         """Let time pass until ``when``, in seconds of the clock, as ``advance()`` does.
 
         Returns:
-            How many timers fired.
+            The number of timers that fired.
 
         Raises:
-            ClockUsageError: ``when`` is in the past; or as in ``advance()``.
+            ClockUsageError: ``when`` is in the past.
+            ClockUsageError, SettleTimeout, Exception: As ``advance()``.
         """
         target = in_nanoseconds(as_number("when", when))
         if target < self._parking.now:
@@ -272,10 +279,11 @@ class VirtualClock:
         return take_step(self._kernel, f"advance_to({when!r})", target)
 
     def advance_next(self) -> float:
-        """Advance to the next pending timer; return how many seconds passed.
+        """Advance to the next timer, and return how many seconds passed.
 
         Raises:
-            ClockUsageError: No timer is pending; or as in ``advance()``.
+            ClockUsageError: No timer is set.
+            ClockUsageError, SettleTimeout, Exception: As ``advance()``.
         """
         kernel, parking = self._kernel, self._parking
         take_step(kernel, "advance_next()", None)  # participants that run may still set a timer
@@ -287,20 +295,23 @@ class VirtualClock:
         return in_seconds(parking.now - before)
 
     def settle(self) -> None:
-        """Wait until every participant waits or has ended, without moving time.
+        """Wait until every participant waits or has ended; the same as ``advance(0)``.
 
-        Timers that are due now fire. Raises what ``advance()`` does.
+        Timers that are due now fire.
+
+        Raises:
+            ClockUsageError, SettleTimeout, Exception: As ``advance()``.
         """
         take_step(self._kernel, "settle()", self._parking.now)
 
     async def advance_async(self, seconds: float | timedelta) -> int:
-        """Do what ``advance()`` does, in a coroutine on an event loop of this clock.
+        """Let time pass as ``advance()`` does, in a coroutine on an event loop of this clock.
 
-        A cancelled call leaves time where it is.
+        If cancelled: time stays where it is.
 
         Raises:
-            UntrackedLoopError: The clock does not drive this loop.
-            ClockUsageError, SettleTimeout, Exception: As in ``advance()``.
+            UntrackedLoopError: The clock does not drive this event loop.
+            ClockUsageError, SettleTimeout, Exception: As ``advance()``.
         """
         what = f"advance_async({seconds!r})"
         return await wait_for_step_async(self._kernel, what, self._target(seconds))
@@ -317,24 +328,25 @@ class VirtualClock:
     # Auto-advance
 
     def auto_advance(self) -> AbstractContextManager[None]:
-        """Let time advance on its own inside the block, whenever every participant waits.
+        """Return a ``with`` block in which time advances on its own.
 
-        This thread is a participant inside the block, so time stands still while it works.
+        Time jumps to the next timer whenever every participant waits. This thread is a participant
+        in the block, so time stands still while it works.
 
         Raises:
-            ClockUsageError: Another thread entered the clock, or this one is a participant, or
+            ClockUsageError: Another thread entered the clock, or this thread is a participant or
                 runs an event loop.
-            Exception: The error of a timer's callback, as the block ends.
+            Exception: The callback of a timer raised it; raised at the end of the block.
         """
         return auto_advance(self._kernel)
 
     def run(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a function in a tracked thread with auto-advance, and return its result.
+        """Run a function in a thread of its own with auto-advance, and return its result.
 
         Raises:
             VirtualDeadlockError: Every participant waits and no timer is set.
             SettleTimeout: A participant neither waits on the clock nor ends.
-            BaseException: The error of the function, or of a timer's callback.
+            BaseException: The function, or the callback of a timer, raised it.
         """
         _check_callable("function", function)
         name = str(name_of(function))
@@ -342,11 +354,13 @@ class VirtualClock:
             return self.spawn(lambda: function(*args, **kwargs), name=name).result()
 
     def run_async(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on an event loop of this clock in this thread, with auto-advance.
+        """Run a coroutine in an event loop of this clock with auto-advance, and return its result.
+
+        It is ``asyncio.run()`` on virtual time.
 
         Raises:
-            TypeError: ``coroutine`` is not one, such as an ``async def`` function not called.
-            BaseException: As in ``run()``, or the error of the coroutine.
+            TypeError: ``coroutine`` is not a coroutine, for example a function that was not called.
+            VirtualDeadlockError, SettleTimeout, BaseException: As ``run()``.
         """
         if not asyncio.iscoroutine(coroutine):
             raise TypeError(f"coroutine must be a coroutine, not {safe_repr(coroutine)}")
@@ -365,16 +379,16 @@ class VirtualClock:
     def spawn(
         self, function: Callable[[Unpack[Args]], T], *args: *Args, name: str | None = None
     ) -> Task[T]:
-        """Start a function in a tracked thread; it counts from now on.
+        """Start a function in a thread that is a participant, and return its ``Task``.
 
-        It runs in a copy of this ``contextvars`` context, with this clock as the current one, in a
-        daemon thread. Its error is raised by ``join()`` and ``result()`` of the task; if
-        neither is called, when the clock is closed.
+        It runs in a daemon thread, in a copy of the ``contextvars`` context of this call, and with
+        this clock as the current one. Its error is raised by ``join()`` and ``result()`` of the
+        task; if neither is called, when the clock is closed.
 
         Args:
-            function: What to call, with ``args``.
+            function: A callable, called with ``args``.
             args: Its arguments.
-            name: The name in reports; None: that of the function, with a number.
+            name: The name in reports. None means the name of the function and a number.
 
         Raises:
             TypeError: ``function`` is not callable.
@@ -390,10 +404,11 @@ class VirtualClock:
         return task
 
     def tracked(self, function: Callable[P, T]) -> Callable[P, T]:
-        """Return a wrapper with which a thread of any pool runs ``function`` as a participant.
+        """Wrap ``function``, so that any thread that calls the wrapper is a participant meanwhile.
 
-        Time stands still from now on until the first call begins. So the wrapper must be called,
-        within ``settle_timeout`` real seconds of a step.
+        Use it for thread pools that were made outside of the block. Time stands still until the
+        first call of the wrapper, which must begin within ``settle_timeout`` real seconds of a
+        step.
         """
         kernel = self._kernel
         _check_callable("function", function)
@@ -416,7 +431,7 @@ class VirtualClock:
         return call
 
     def new_event_loop(self) -> asyncio.AbstractEventLoop:
-        """Return a loop on this clock's time, such as for ``asyncio.Runner(loop_factory=...)``.
+        """Return an event loop on this clock, as for ``asyncio.Runner(loop_factory=...)``.
 
         Raises:
             ClockUsageError: The clock is closed.
@@ -426,13 +441,14 @@ class VirtualClock:
 
     @contextmanager
     def external(self, why: str) -> Iterator[None]:
-        """Freeze time inside the block, which waits for something real: a socket, a process.
+        """Return a ``with`` block during which time stands still.
 
-        Other participants run meanwhile. ``why`` is shown in reports. Steps, and waits of the
-        driver, give up after 60 seconds of real time, or ``settle_timeout`` if that is longer.
+        Use it around a wait for something real, such as a socket or a process. Other participants
+        go on. ``why`` is shown in reports. Steps and waits of the thread that moves the clock give
+        up after 60 real seconds, or ``settle_timeout`` if that is longer.
 
         Raises:
-            ClockUsageError: It is called in the callback of a timer.
+            ClockUsageError: The callback of a timer called it.
         """
         kernel = self._kernel
         kernel.check_not_in_callback("external()")
@@ -449,15 +465,16 @@ class VirtualClock:
 
     @contextmanager
     def idle(self, why: str) -> Iterator[None]:
-        """Do not count this thread inside the block, which waits for what the clock cannot see.
+        """Return a ``with`` block during which this thread is not counted as working.
 
-        That may be an item of a ``queue.Queue``. Time may pass meanwhile. On Linux, where a thread
-        can be seen to sleep, time does not pass before the thread has taken what is there already,
-        and a thread that computes inside is in no deadlock.
+        Use it around a wait that the clock cannot see, such as ``queue.Queue.get()``. Time may pass
+        meanwhile. On Linux the clock sees whether a thread sleeps: time does not pass before the
+        thread has taken what is already there, and a thread that computes in the block is no
+        deadlock.
 
         Raises:
-            ClockUsageError: An event loop runs in this thread: its waits do not block; or this is
-                the callback of a timer.
+            ClockUsageError: An event loop runs in this thread, or the callback of a timer called
+                it.
         """
         self._kernel.check_not_in_callback("idle()")
         check_no_loop_runs_here("idle()", "external()")
@@ -467,7 +484,7 @@ class VirtualClock:
     # Inspection
 
     def pending(self) -> list[TimerInfo]:
-        """Return the pending timers, in the order in which they are due."""
+        """Return the timers that are set, in the order in which they are due."""
         timers: list[TimerInfo] = self._kernel.query(self._pending)
         return timers
 
@@ -484,13 +501,13 @@ class VirtualClock:
     def block_until(
         self, timers: int | None = None, parked: int | None = None, timeout: float = 5.0
     ) -> None:
-        """Wait, in real time, until ``timers`` timers are pending and ``parked`` threads wait.
+        """Wait, in real time, until ``timers`` timers are set and ``parked`` threads wait.
 
         Args:
-            timers: How many timers, 0 or more, including those of event loops; None: 0.
-            parked: How many participants, and threads that are not tracked, wait on the clock, 0
-                or more; None: 0.
-            timeout: Real seconds, 0 or more.
+            timers: The number of timers, those of event loops included: an int >= 0. None means 0.
+            parked: The number of threads that wait on the clock, participants or not: an int >= 0.
+                None means 0.
+            timeout: Real seconds >= 0.
 
         Raises:
             TypeError, ValueError: An argument is not such a number.
@@ -518,11 +535,14 @@ class VirtualClock:
             )
 
     def trap(self, kind: str, match: Callable[..., object] | None = None) -> Trap:
-        """Hold the calls that participants make of a method of this clock, until released.
+        """Hold the calls that participants make of a method of this clock, until you release them.
+
+        With it a test can stop code between two steps that are not atomic.
 
         Args:
             kind: The method: ``"monotonic"``, ``"time"``, ``"call_at"`` or ``"parker"``.
-            match: Called with the arguments of a call; returns whether to hold it. None: hold all.
+            match: A function that takes the arguments of a call and returns whether to hold the
+                call. None means all calls.
 
         Raises:
             ClockUsageError: ``kind`` is not one of these methods.
@@ -587,16 +607,16 @@ class VirtualClock:
             self._auto_advance.__exit__(None, None, None)
 
     def close(self) -> None:
-        """End every participant that still waits. A second call does nothing.
+        """End every participant that still waits; the end of the ``with`` block calls this.
 
-        Waits up to ``settle_timeout`` real seconds for participants that neither wait nor end. The
-        ``with`` block closes the clock when it is left; after an error, it waits half a second.
+        It waits up to ``settle_timeout`` real seconds for participants that neither wait nor end;
+        after an error in the block, half a second. A second call does nothing.
 
         Raises:
-            ClockLeakError: Participants had not ended; each is named, with what it waited for.
-                Those that waited on the clock have ended by now.
+            ClockLeakError: Some participants had not ended. The message names each of them, and
+                what it waited for. Those that waited on the clock have been ended.
             BaseException: The error of a callback that no step raised, or of a task that was
-                never joined.
+                not joined.
         """
         kernel = self._kernel
         if kernel.closed:

@@ -29,20 +29,20 @@ class BaseTicker(TickerCore):
 
     @property
     def backoff(self) -> BackOff:
-        """The policy of this run: the ticker's own copy. Read it; do not call its methods."""
+        """The ticker's own copy of the policy. Read its fields; do not call its methods."""
         return self._run.backoff
 
     @property
     def pace(self) -> Pace:
-        """When delays start to run, and what happens to late ticks."""
+        """How the ticker treats slow readers."""
         return self._pace
 
     @property
     def next_delay(self) -> float | None:
-        """The back-off before the next tick, in seconds.
+        """The delay before the next tick, in seconds.
 
-        None after the end, and while it is not known yet: the policy still has to be asked, or told
-        how the work went.
+        None after the end, and while it is not known: the policy was not asked yet, or has yet to
+        be told how the work went.
         """
         pending = self._state.current
         known = pending.kind is Kind.SCHEDULED or pending.kind is Kind.IMMEDIATE
@@ -52,16 +52,16 @@ class BaseTicker(TickerCore):
     def closed(self) -> bool:
         """Whether the ticker has ended.
 
-        Readers then get at most a tick that an interrupted reader left, or, after a failure, the
-        policy's error.
+        A reader may then still get one tick, which an interrupted reader left, or the error of a
+        policy that failed.
         """
         return self.close_reason is not None
 
     def receive_nowait(self) -> Tick:
-        """Take the next tick if it is due.
+        """Take the next tick if it is due, without waiting.
 
         Raises:
-            WouldBlock: It is not due, or another reader is taking it right now.
+            WouldBlock: No tick is due, or another reader is just taking it.
             TickerClosed, RuntimeError, Exception: As ``receive()``.
         """
         tick: Tick = self._poll()
@@ -70,17 +70,16 @@ class BaseTicker(TickerCore):
         return tick
 
     def success(self) -> None:
-        """Tell the policy that the work after the last tick went well.
+        """Tell the ticker that the work after the last tick went well: delays start again.
 
-        A feedback policy is asked for its delay after a success; any other is reset and its delays
-        start again with the first. If a delay is running, the new one replaces it at once,
-        counted from the same moment. Before the first tick and after the end there is none to
-        replace. ``failures`` of the next tick is 0. Never blocks: while another reader is asking
-        the policy, that reader does this too.
+        A feedback policy is told of the success and asked for its delay; any other policy is reset,
+        so that its delays start again with the first. If a delay is running, the new one replaces
+        it and runs from the same moment. ``failures`` of the next tick is 0. It never blocks: if
+        another reader is asking the policy, that reader does this, too.
 
         Raises:
-            RuntimeError: Called by the ticker's own policy, or by a signal handler or finalizer
-                that interrupted it.
+            RuntimeError: The ticker's own policy called it, or a signal handler or finalizer that
+                interrupted the policy.
 
         Example:
             >>> from backoff_ticker import ExponentialBackOff, Ticker
@@ -100,34 +99,34 @@ class BaseTicker(TickerCore):
     def failure(self) -> None:
         """Tell a feedback policy that the work after the last tick failed.
 
-        Without this or ``success()``, the next request for a tick counts as a failure. For other
-        policies, and once the outcome is known, it does nothing.
+        If neither this nor ``success()`` is called, the next request for a tick counts as a
+        failure. It does nothing for other policies, and once the outcome is known.
 
         Raises:
-            RuntimeError: Called by the ticker's own policy, or by a signal handler or finalizer
-                that interrupted it.
+            RuntimeError: The ticker's own policy called it, or a signal handler or finalizer that
+                interrupted the policy.
         """
         self._check_not_reentrant()
         self._defer(self._after_failure)
 
     def reset(self, backoff: BackOff | None = None, *, immediately: bool = False) -> None:
-        """Restart the back-off; the pending tick is dropped, ``number`` goes on.
+        """Start the delays again with the first, and drop the tick that is pending.
 
-        The next tick comes after a full first delay from now, and waiting readers keep waiting for
-        it. No tick that was due before is delivered.
+        The next tick comes after a full first delay from now, for readers that already wait, too.
+        ``number`` of the ticks goes on.
 
         Args:
-            backoff: A policy to run from now on, as a copy; None: the one that runs.
-            immediately: Whether the next tick comes at once instead.
+            backoff: A policy to use from now on; the ticker copies it. None keeps the policy.
+            immediately: True if the next tick is due now instead.
 
         Raises:
             TickerClosed: The ticker has ended.
             TypeError: ``backoff`` is not a policy or cannot be copied, or ``immediately`` is not a
                 bool.
             ValueError: A token inside ``backoff`` has a deadline on another clock.
-            RuntimeError: Called by the ticker's own policy, or by a signal handler or finalizer
-                that interrupted it.
-            Exception: What the ``reset()`` of the new policy raised.
+            RuntimeError: The ticker's own policy called it, or a signal handler or finalizer that
+                interrupted the policy.
+            Exception: The ``reset()`` of the new policy raised an error.
         """
         as_flag("immediately", immediately)
         reason = self.close_reason
@@ -159,20 +158,22 @@ class BaseTicker(TickerCore):
         complete(self.stop)
 
     def send_to(self, sink: Sink | SendSink, *, close: bool = True) -> Forwarding:
-        """Send every tick, as it falls due, to an object with ``put_nowait`` or ``send_nowait``.
+        """Send every tick, when it is due, to a queue or channel.
 
-        A ``Channel``, ``queue.Queue``, ``queue.SimpleQueue``, a side of a ``janus.Queue`` and the
-        like are served by the scheduler thread; an ``asyncio.Queue`` and a janus ``async_q`` by
-        the event loop that runs here. A tick that finds the sink full is dropped and counted, and
-        a delay of zero then lasts 1 ms. A failing policy's error goes to ``sys.unraisablehook``.
+        The sink is a ``Channel``, ``queue.Queue``, ``queue.SimpleQueue``, ``asyncio.Queue``, a side
+        of a ``janus.Queue``, or any object with ``put_nowait`` or ``send_nowait``. An
+        ``asyncio.Queue`` and the ``async_q`` of janus are served by the event loop that runs here,
+        the others by the scheduler thread. A tick that finds the sink full is dropped and counted;
+        a delay of zero then lasts 1 ms. The error of a policy that fails goes to
+        ``sys.unraisablehook``.
 
-        The ticker is kept alive until it ends or the forwarding is stopped. Other readers may take
-        ticks too; each goes to one.
+        The ticker stays alive until it ends or the forwarding is stopped. Other readers may take
+        ticks at the same time; each tick goes to one of them.
 
         Args:
-            sink: Where to send.
-            close: Whether ``shutdown()``, or else ``close()``, of the sink is called when the
-                ticker ends, where it has one. False where several tickers share a sink.
+            sink: The queue or channel.
+            close: Whether to call the sink's ``shutdown()``, or else its ``close()``, when the
+                ticker ends. Use False if several tickers share a sink.
 
         Returns:
             A handle with ``stop()`` and ``dropped``.
@@ -193,14 +194,14 @@ class BaseTicker(TickerCore):
         return Forwarding(self, sink, close=as_flag("close", close))
 
     def queue(self, maxsize: int = 1) -> janus.Queue[Tick]:
-        """Return a new ``janus.Queue`` on which every tick is sent as it falls due.
+        """Return a new ``janus.Queue`` to which every tick is sent when it is due.
 
-        Threads read its ``sync_q``, one event loop its ``async_q``. It is shut down when the
-        ticker ends; a tick that finds it full is dropped, and counted in the ``missed`` of the
-        next. See ``send_to``.
+        Threads read its ``sync_q``, one event loop its ``async_q``. The queue is shut down when the
+        ticker ends. A tick that finds it full is dropped, and counted in ``missed`` of the next
+        tick.
 
         Args:
-            maxsize: How many ticks it holds; 0: any number.
+            maxsize: How many ticks the queue holds: an int >= 0. 0 means any number.
 
         Raises:
             TypeError, ValueError: ``maxsize`` is not an int >= 0.

@@ -42,11 +42,9 @@ _SHUT_DOWN = frozenset(
 
 
 class Forwarding:
-    """Sends the ticks of a ticker to a sink until the ticker ends, or ``stop()``.
+    """What ``send_to()`` of a ticker returns: it sends the ticks to a sink until ``stop()``.
 
-    Returned by ``send_to()`` of a ticker.
-
-    Thread safety: ``stop()`` may be called from any thread, event loop, signal handler, finalizer
+    Thread safety: ``stop()`` may be called in any thread, event loop, signal handler, finalizer
     or callback.
 
     Example:
@@ -74,13 +72,13 @@ class Forwarding:
 
     @property
     def dropped(self) -> int:
-        """How many ticks found the sink full."""
+        """The number of ticks that found the sink full."""
         return self._forwarder.dropped
 
     def stop(self) -> None:
-        """Send no more ticks; the ticker and the sink stay as they are.
+        """Send no more ticks. The ticker and the sink stay open.
 
-        A tick that another thread is sending at that moment may still arrive.
+        A tick that is just being sent in another thread may still arrive.
         """
         complete(self._forwarder.stop)
 

@@ -9,10 +9,11 @@ if TYPE_CHECKING:
 
 
 class Sink(Protocol):
-    """Takes ticks; at the end its ``shutdown()`` or ``close()`` is called, if it has one.
+    """The protocol of objects that ``send_to()`` sends ticks to by ``put_nowait``.
 
-    ``put_nowait`` raises an error whose class, or a base of it, is named ``Full``, ``QueueFull`` or
-    ``WouldBlock`` if there is no room; the tick is then dropped and counted.
+    If there is no room, ``put_nowait`` raises an error whose class, or a base of it, is named
+    ``Full``, ``QueueFull`` or ``WouldBlock``; the tick is then dropped and counted. When the ticker
+    ends, the sink's ``shutdown()`` or ``close()`` is called, if it has one.
 
     Example:
         >>> import queue
@@ -26,7 +27,9 @@ class Sink(Protocol):
 
 
 class SendSink(Protocol):
-    """A ``Sink`` whose method has the name of a channel's.
+    """The protocol of objects that ``send_to()`` sends ticks to by ``send_nowait``, as ``Channel``.
+
+    It is otherwise a ``Sink``.
 
     Example:
         >>> from backoff_ticker import Channel, SendSink

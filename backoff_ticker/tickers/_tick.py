@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 
 class Pace(enum.Enum):
-    """When a delay starts to run, and what happens to ticks that no reader took in time.
+    """How a ticker treats a reader that is slower than its ticks.
 
-    In the diagrams the policy always says 10 s. A reader works (``=``) from 0 s to 25 s, then only
+    A pace says from when a delay runs, and what happens to ticks that were not taken in time. In
+    the diagrams every delay is 10 s. A reader works (``=``) from 0 s to 25 s and afterwards only
     reads. ``T`` marks when it gets a tick; the number below is the ``due`` of that tick.
 
     Example:
@@ -39,7 +40,7 @@ class Pace(enum.Enum):
     """
 
     RECEIPT = "receipt"
-    """The delay runs from when the previous tick was taken (as in Go). At most one tick waits.
+    """The delay runs from when the previous tick was taken, as in Go. At most one tick waits.
 
     .. code-block:: text
 
@@ -49,7 +50,7 @@ class Pace(enum.Enum):
     """
 
     RETURN = "return"
-    """The delay runs from when the reader asks for the tick: a rest follows each piece of work.
+    """The delay runs from when the reader asks for the next tick, so a rest follows the work.
 
     .. code-block:: text
 
@@ -101,16 +102,16 @@ class Tick(_TickFields):
     """One tick of a ticker; ``float(tick)`` is its ``time``.
 
     Attributes:
-        number: Its place among the ticks delivered by its ticker, from 1.
-        time: When it fell due on the wall clock, in Unix seconds.
-        due: When it fell due, in the clock's monotonic seconds.
-        delay: The back-off before it, in seconds; 0.0 for the first tick.
-        lateness: Seconds from ``due`` until it was taken, >= 0.
-        missed: Ticks dropped since the previous one: those that ``Pace.SKIP`` left out, and those
-            for which the sink of ``send_to`` had no room.
-        failures: Ticks before it since the start, the last ``success()`` or the last ``reset()`` of
-            the ticker; 0 for the first. If ``success()`` follows work that went well, these are
-            the failures in a row.
+        number: The number of the tick, from 1; ticks that were dropped are not counted.
+        time: When it was due on the wall clock, in Unix seconds.
+        due: When it was due, in the clock's monotonic seconds.
+        delay: The delay of the policy before it, in seconds; 0.0 for the first tick.
+        lateness: The seconds from ``due`` until a reader took it, >= 0.
+        missed: The number of ticks dropped since the previous one: by ``Pace.SKIP``, or because
+            the sink of ``send_to()`` was full.
+        failures: The number of ticks before it since the ticker began, or since the last
+            ``success()`` or ``reset()``. If you call ``success()`` after work that went well, these
+            are the failures in a row.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, Ticker
@@ -130,7 +131,7 @@ class Tick(_TickFields):
 
     @property
     def datetime(self) -> datetime:
-        """When it fell due, as an aware ``datetime`` in UTC."""
+        """When the tick was due, as an aware ``datetime`` in UTC."""
         from datetime import UTC, datetime
 
         return datetime.fromtimestamp(self.time, UTC)

@@ -30,32 +30,34 @@ if TYPE_CHECKING:
 
 
 class Ticker(BaseTicker):
-    """Ticks at the times that a policy says, for readers in threads, until it says ``STOP``.
+    """An iterator of ticks for threads: each tick comes a delay of the policy after the last.
 
-    ``for tick in ticker:`` gives the first tick at once and each next one a delay of the policy
-    later. Any number of threads may read one ticker; each tick goes to exactly one of them. A
-    ticker has no thread and no queue of its own: its readers wait for the tick themselves, and a
-    ticker that nothing refers to is collected.
+    ``for tick in ticker:`` gets the first tick at once, and ends when the policy returns ``STOP``,
+    the token is cancelled or ``stop()`` is called. Any number of threads may read one ticker; each
+    tick goes to exactly one of them. A ticker has no thread and no queue of its own: its readers
+    wait until the tick is due. So it needs no clean-up; one without references is collected.
+    ``with ticker:`` stops it at the end of the block.
 
-    Wakes when: the tick falls due, the ticker is stopped or reset, a token is cancelled (the one
-    given here, or one inside the policy), ``success()`` brings the tick forward.
+    Wakes when: the tick is due, the ticker is stopped or reset, ``success()`` brings the tick
+    forward, or a token is cancelled (the ticker's own, or one inside the policy).
     If interrupted: the tick stays for the next reader.
-    Thread safety: every method may be called from any thread; ``stop()`` also from signal
-    handlers, finalizers and callbacks.
+    Thread safety: every method may be called in any thread; ``stop()`` also in signal handlers,
+    finalizers and callbacks.
 
     Args:
-        backoff: The policy; the ticker runs a copy of it, reset.
-        token: Its cancel ends the ticker and wakes its readers; the first tick still comes.
-        pace: When delays start to run, and what happens to late ticks.
-        clock: None: the current clock.
-        timer: Measures the delays instead of the clock: started once for each, never for the first
-            tick, and stopped at the end. A tick comes when the timer fires, and has as its ``time``
-            what the timer sent.
+        backoff: The policy. The ticker uses a copy of it, after a ``reset()``.
+        token: A ``CancellationToken`` that ends the ticker and wakes its readers. The first tick
+            comes even if it is already cancelled.
+        pace: How the ticker treats slow readers.
+        clock: Measures the delays. None means the current clock.
+        timer: A ``Timer``, or an object like one, that measures the delays instead of ``clock``. It
+            is started for each delay and stopped at the end. The time that it sends becomes the
+            ``time`` of the tick.
 
     Raises:
-        TypeError: A parameter has the wrong type.
+        TypeError: An argument has the wrong type.
         ValueError: The token has a deadline on another clock.
-        Exception: The policy's ``reset()`` raised it.
+        Exception: The ``reset()`` of the policy raised an error.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, Ticker, with_max_retries
@@ -80,18 +82,18 @@ class Ticker(BaseTicker):
         self._begin(backoff, token, pace, clock, timer)
 
     def receive(self, timeout: float | timedelta | None = None) -> Tick:
-        """Block until the next tick and take it.
+        """Take the next tick; block this thread until it is due.
 
         Args:
-            timeout: Seconds >= 0 or a timedelta; 0 does not wait; None: no limit.
+            timeout: Seconds >= 0 or a timedelta. 0 does not wait; None means no limit.
 
         Raises:
-            TypeError, ValueError: ``timeout`` is not a finite duration of at least 0.
-            TimeoutError: No tick fell due in time; it stays for the next reader.
             TickerClosed: The ticker has ended.
-            RuntimeError: Called by the ticker's own policy; or it has to wait, and an event loop
-                runs in this thread.
-            Exception: The error of the policy; raised once, to one reader.
+            TimeoutError: No tick was due in time. The next tick stays for the next reader.
+            TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
+            RuntimeError: It has to wait, and an event loop runs in this thread: use an
+                ``AsyncTicker``. Or the ticker's own policy called it.
+            Exception: The policy failed; its error is raised once, to one reader.
         """
         seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
         limit = self._monotonic() + seconds
@@ -126,32 +128,34 @@ class Ticker(BaseTicker):
 
 
 class AsyncTicker(BaseTicker):
-    """Ticks at the times that a policy says, for readers in event loops, until it says ``STOP``.
+    """An iterator of ticks for event loops; the same as ``Ticker``, in coroutines.
 
-    The same as ``Ticker`` with ``async for tick in ticker:`` and ``await ticker.receive()``. Any
-    number of coroutines may read it, in several event loops; it belongs to none, and none needs
-    to run when it is made. Where ticks are due without a wait, every 64th lets the loop run its
-    other tasks, so a back-off of zero starves none of them.
+    Use ``async for tick in ticker:`` or ``await ticker.receive()``. The first tick comes at once,
+    each other one a delay of the policy after the last. It ends when the policy returns ``STOP``,
+    the token is cancelled or ``stop()`` is called. Any number of coroutines may read it, in several
+    event loops; it belongs to none, and can be made where none runs. A reader that never has to
+    wait yields to its event loop at every 64th tick, so a delay of zero does not block other tasks.
 
-    Wakes when: the tick falls due, the ticker is stopped or reset, a token is cancelled (the one
-    given here, or one inside the policy), ``success()`` brings the tick forward.
+    Wakes when: the tick is due, the ticker is stopped or reset, ``success()`` brings the tick
+    forward, or a token is cancelled (the ticker's own, or one inside the policy).
     If cancelled: the tick stays for the next reader, and nothing else stays behind.
-    Thread safety: every method may be called from any thread; ``stop()`` also from signal
-    handlers, finalizers and callbacks. Ticks are awaited in event loops only.
+    Thread safety: ticks are awaited in event loops only; every other method may be called in any
+    thread, ``stop()`` also in signal handlers, finalizers and callbacks.
 
     Args:
-        backoff: The policy; the ticker runs a copy of it, reset.
-        token: Its cancel ends the ticker and wakes its readers; the first tick still comes.
-        pace: When delays start to run, and what happens to late ticks.
-        clock: None: the current clock.
-        timer: Measures the delays instead of the clock: started once for each, never for the first
-            tick, and stopped at the end. A tick comes when the timer fires, and has as its ``time``
-            what the timer sent.
+        backoff: The policy. The ticker uses a copy of it, after a ``reset()``.
+        token: A ``CancellationToken`` that ends the ticker and wakes its readers. The first tick
+            comes even if it is already cancelled.
+        pace: How the ticker treats slow readers.
+        clock: Measures the delays. None means the current clock.
+        timer: A ``Timer``, or an object like one, that measures the delays instead of ``clock``. It
+            is started for each delay and stopped at the end. The time that it sends becomes the
+            ``time`` of the tick.
 
     Raises:
-        TypeError: A parameter has the wrong type.
+        TypeError: An argument has the wrong type.
         ValueError: The token has a deadline on another clock.
-        Exception: The policy's ``reset()`` raised it.
+        Exception: The ``reset()`` of the policy raised an error.
 
     Example:
         >>> import asyncio
@@ -178,7 +182,7 @@ class AsyncTicker(BaseTicker):
         self._begin(backoff, token, pace, clock, timer)
 
     async def receive(self, timeout: float | timedelta | None = None) -> Tick:
-        """Wait for the next tick and take it; parameters and errors as in ``Ticker.receive()``."""
+        """Wait for the next tick and take it, as ``Ticker.receive()`` does in a thread."""
         seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
         limit = self._monotonic() + seconds
         if self._state.current.number % CHECKPOINT_EVERY == 0:
