@@ -159,6 +159,35 @@ def test_the_page_about_the_command_shows_what_it_prints():
         assert call("", *shlex.split(line.replace("\\\n", " "))) == (0, printed, "")
 
 
+RUN = re.compile(
+    r"^```console\n\$ backoff-ticker (run .*?[^\\])\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
+
+
+def test_the_page_shows_what_run_prints_and_the_command_below_it(tmp_path):
+    ((line, printed),) = RUN.findall((ROOT / "docs" / "command.md").read_text())
+    program = tmp_path / "curl"  # for a service that is up at the third attempt
+    program.write_text(
+        "#!/bin/sh\n"
+        'test "$*" = "--fail --silent localhost:8000/health" || exit 9\n'
+        'test "$BACKOFF_TICKER_ATTEMPT" -ge 3 || exit 7\n'
+        "echo healthy\n"
+    )
+    program.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-m", "backoff_ticker", *shlex.split(line.replace("\\\n", " "))],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=50,
+        check=True,
+        cwd=ROOT,
+        env=environment(PATH=f"{tmp_path}:{environment()['PATH']}"),
+    )
+    assert done.stdout == printed
+
+
 WORDS = st.sampled_from(VOCABULARY.split()) | st.text(max_size=5)
 
 

@@ -1,0 +1,700 @@
+"""What docs/why.md says of other packages is true: one test or more for each row of its tables."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import inspect
+import logging
+import queue
+import re
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+import pytest
+
+import backoff_ticker as b
+from backoff_ticker.testing import VirtualClock, no_wait
+from tests.helpers import PATIENCE, LoopThread, eventually, in_thread
+
+tenacity = pytest.importorskip("tenacity")
+stamina = pytest.importorskip("stamina")
+backoff = pytest.importorskip("backoff")
+anyio = pytest.importorskip("anyio")
+aiologic = pytest.importorskip("aiologic")
+trio = pytest.importorskip("trio")
+trio_testing = pytest.importorskip("trio.testing")
+
+PAGE = (Path(__file__).parents[1] / "docs" / "why.md").read_text("utf-8")
+ROWS = {row for row in re.findall(r"^\| ([^|]+) \|", PAGE, re.MULTILINE) if not row.startswith("-")}
+TESTED = set()
+
+URL = "/page"
+
+
+def about(row):
+    """Say which row of the page a test is about."""
+    assert row in ROWS, f"docs/why.md has no row {row!r}"
+    TESTED.add(row)
+    return lambda test: test
+
+
+def names(thing):
+    return {name for name in dir(thing) if not name.startswith("_")}
+
+
+def matching(pattern, *things):
+    """Return the public names that match, in any case."""
+    found = re.compile(pattern, re.IGNORECASE)
+    return {name for thing in things for name in names(thing) if found.search(name)}
+
+
+def options(function):
+    return set(inspect.signature(function).parameters)
+
+
+RETRIES = {
+    "tenacity": (tenacity, tenacity.BaseRetrying, stamina.retry),
+    "stamina": (stamina, stamina.instrumentation),
+    "backoff": (backoff,),
+}
+OPTIONS = options(tenacity.Retrying) | options(stamina.retry) | options(backoff.on_exception)
+
+
+class Failing:
+    """An operation that fails some times, then returns; it keeps the times of its calls."""
+
+    __name__ = "fetch"  # backoff logs it
+
+    def __init__(self, failures, clock=None, error=ConnectionError):
+        self.failures = failures
+        self.error = error
+        self.clock = clock
+        self.calls = []
+
+    def __call__(self):
+        self.calls.append(self.clock.monotonic() if self.clock else len(self.calls))
+        if len(self.calls) <= self.failures:
+            raise self.error("no route")
+        return "page"
+
+    async def awaited(self):
+        return self()
+
+
+def endless(clock=None):
+    return Failing(10**9, clock)
+
+
+def decorators():
+    """One for each package, without waits."""
+    return {
+        "backoff_ticker": b.retry(b.ZeroBackOff(), on=OSError),
+        "tenacity": tenacity.retry(retry=tenacity.retry_if_exception_type(OSError)),
+        "stamina": stamina.retry(on=OSError, wait_initial=0, wait_max=0, wait_jitter=0),
+        "backoff": backoff.on_exception(partial(backoff.constant, 0), OSError, jitter=None),
+    }
+
+
+# Retries
+
+
+@about("functions and coroutine functions")
+@pytest.mark.parametrize("package", ["backoff_ticker", "tenacity", "stamina", "backoff"])
+def test_all_retry_functions_and_coroutine_functions(package):
+    decorate = decorators()[package]
+    function, coroutine = Failing(2), Failing(2)
+    assert decorate(lambda: function())() == "page"
+
+    async def fetch():
+        return coroutine()
+
+    assert asyncio.run(decorate(fetch)()) == "page"
+    assert len(function.calls) == len(coroutine.calls) == 3
+
+
+@about("blocks of code")
+def test_all_but_backoff_retry_a_block():
+    loops = [
+        b.attempts(b.ZeroBackOff(), on=OSError),
+        tenacity.Retrying(retry=tenacity.retry_if_exception_type(OSError)),
+        stamina.retry_context(on=OSError, wait_initial=0, wait_max=0, wait_jitter=0),
+    ]
+    for loop in loops:
+        operation = Failing(2)
+        for attempt in loop:
+            with attempt:
+                operation()
+        assert len(operation.calls) == 3
+    functions = {name for name in backoff.__all__ if name.startswith("on_")}
+    assert functions == {"on_exception", "on_predicate"}
+    decorated = backoff.on_exception(backoff.expo, OSError)
+    assert not hasattr(decorated, "__iter__")
+    assert not hasattr(decorated, "__enter__")
+
+
+@about("results, not only errors")
+def test_all_but_stamina_retry_a_result():
+    def poll():
+        polled.append(1)
+        return None if len(polled) < 3 else "done"
+
+    def is_none(result):
+        return result is None
+
+    for decorate in (
+        b.retry(b.ZeroBackOff(), retry_if=is_none),
+        tenacity.retry(retry=tenacity.retry_if_result(is_none)),
+        backoff.on_predicate(partial(backoff.constant, 0), is_none, jitter=None),
+    ):
+        polled = []
+        assert decorate(poll)() == "done"
+    polled, asked = [], []
+    assert stamina.retry(on=asked.append)(poll)() is None
+    assert asked == []
+    assert not options(stamina.retry) & {"until", "retry_if", "result", "predicate"}
+
+
+@about("at the end it raises")
+@pytest.mark.parametrize(
+    ("decorate", "error"),
+    [
+        (b.retry(b.ZeroBackOff(), max_attempts=2), ConnectionError),
+        (tenacity.retry(stop=tenacity.stop_after_attempt(2)), tenacity.RetryError),
+        (tenacity.retry(stop=tenacity.stop_after_attempt(2), reraise=True), ConnectionError),
+        (stamina.retry(on=OSError, attempts=2, wait_max=0, wait_jitter=0), ConnectionError),
+        (
+            backoff.on_exception(partial(backoff.constant, 0), OSError, max_tries=2, jitter=None),
+            ConnectionError,
+        ),
+    ],
+    ids=["backoff_ticker", "tenacity", "tenacity-reraise", "stamina", "backoff"],
+)
+def test_what_is_raised_at_the_end(decorate, error):
+    with pytest.raises(error):
+        decorate(endless())()
+
+
+@about("a wait ended from another thread")
+def test_a_token_ends_the_wait_of_a_thread_and_of_a_coroutine():
+    token = b.CancellationToken()
+    reliably = b.retry(b.ConstantBackOff(3600), token=token)
+    in_a_thread, in_a_loop = endless(), endless()
+    loop = LoopThread()
+    try:
+        ends = [in_thread(reliably(in_a_thread)), loop.submit(reliably(in_a_loop.awaited)())]
+        eventually(lambda: in_a_thread.calls and in_a_loop.calls)
+        token.cancel()
+        assert all(isinstance(end.exception(PATIENCE), b.Cancelled) for end in ends)
+    finally:
+        loop.close()
+    assert len(in_a_thread.calls) == len(in_a_loop.calls) == 1
+
+
+@about("a wait ended from another thread")
+def test_an_event_ends_the_wait_of_tenacity_in_a_thread_and_one_more_call_is_made():
+    event, operation = threading.Event(), endless()
+    reliably = tenacity.retry(
+        wait=tenacity.wait_fixed(3600),
+        sleep=tenacity.sleep_using_event(event),
+        stop=tenacity.stop_when_event_set(event),
+    )
+    end = in_thread(reliably(operation))
+    eventually(lambda: operation.calls)
+    event.set()
+    assert isinstance(end.exception(PATIENCE), tenacity.RetryError)
+    assert len(operation.calls) == 2
+
+
+@about("a wait ended from another thread")
+@pytest.mark.parametrize(
+    "decorate",
+    [
+        stamina.retry(on=OSError, attempts=2),
+        backoff.on_exception(backoff.expo, OSError, max_tries=2),
+    ],
+    ids=["stamina", "backoff"],
+)
+def test_stamina_and_backoff_wait_in_the_sleep_of_the_module_time(decorate):
+    with mock.patch("time.sleep") as sleep, pytest.raises(ConnectionError):
+        decorate(endless())()
+    sleep.assert_called_once()
+    others = options(stamina.retry) | options(backoff.on_exception)
+    assert not [name for name in others if re.search("sleep|event|token|cancel", name)]
+
+
+@about("a wait ended from another thread")
+def test_in_a_coroutine_the_task_can_be_cancelled_with_each_package():
+    hour = {"wait_initial": 3600, "wait_max": 3600, "wait_jitter": 0}
+    for decorate in (
+        b.retry(b.ConstantBackOff(3600)),
+        tenacity.retry(wait=tenacity.wait_fixed(3600)),
+        stamina.retry(on=OSError, **hour),
+        backoff.on_exception(partial(backoff.constant, 3600), OSError, jitter=None),
+    ):
+        operation = endless()
+        reliably = decorate(operation.awaited)
+
+        async def main(reliably=reliably, operation=operation):
+            task = asyncio.create_task(reliably())
+            while not operation.calls:
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(main())
+        assert len(operation.calls) == 1
+
+
+@pytest.fixture
+def clock():
+    with VirtualClock(0.0, auto=True, patch_time=True) as made:
+        yield made
+
+
+@about("a total limit")
+def test_no_wait_exceeds_the_limit_here_and_with_stop_before_delay(clock):
+    for decorate in (
+        b.retry(b.ConstantBackOff(2), timeout=5),
+        b.retry(b.ConstantBackOff(2), max_elapsed_time=5),
+        tenacity.retry(
+            wait=tenacity.wait_fixed(2), stop=tenacity.stop_before_delay(5), sleep=clock.sleep
+        ),
+    ):
+        operation, began = endless(clock), clock.monotonic()
+        with pytest.raises((OSError, tenacity.RetryError)):
+            decorate(operation)()
+        assert [when - began for when in operation.calls] == [0, 2, 4]
+        assert clock.monotonic() == began + 4
+
+
+@about("a total limit")
+def test_a_limit_of_stamina_is_overrun_by_a_wait(clock):
+    operation = endless(clock)
+    reliably = stamina.retry(on=OSError, timeout=5, wait_initial=4, wait_max=4, wait_jitter=0)
+    with pytest.raises(ConnectionError):
+        reliably(operation)()
+    assert operation.calls == [0, 4, 8]
+
+
+@about("a total limit")
+def test_backoff_cuts_the_last_wait_short(clock):
+    operation = endless(clock)
+    reliably = backoff.on_exception(backoff.constant, OSError, max_time=5, jitter=None, interval=2)
+    wall = SimpleNamespace(now=lambda: dt.datetime.fromtimestamp(clock.time(), dt.UTC))
+    with (
+        mock.patch("backoff._sync.time", clock),
+        mock.patch("backoff._sync.datetime", SimpleNamespace(datetime=wall)),
+        pytest.raises(ConnectionError),
+    ):
+        reliably(operation)()
+    assert operation.calls == [0, 2, 4, 5]
+
+
+@about("a limit for each attempt")
+def test_only_here_has_an_attempt_a_limit(clock):
+    async def hang():
+        started.append(clock.monotonic())
+        await asyncio.sleep(3600)
+
+    started = []
+    reliably = b.retry(b.ConstantBackOff(1), attempt_timeout=5, max_attempts=3)
+    with pytest.raises(TimeoutError):
+        clock.run_async(reliably(hang)())
+    assert started == [0, 6, 12]
+    assert {name for name in OPTIONS if "timeout" in name} == {"timeout"}  # stamina's, for all
+    assert not matching("attempt_?time|time_?limit", tenacity, stamina, backoff)
+
+
+@about("a limit for each attempt")
+def test_a_timeout_of_asyncio_in_the_function_serves_each_package(clock):
+    def limited(started):
+        async def fetch():
+            started.append(1)
+            async with asyncio.timeout(5):
+                await asyncio.sleep(3600)
+
+        return fetch
+
+    for decorate in (
+        tenacity.retry(stop=tenacity.stop_after_attempt(3), reraise=True),
+        stamina.retry(on=TimeoutError, attempts=3, wait_max=0, wait_jitter=0),
+        backoff.on_exception(partial(backoff.constant, 0), TimeoutError, max_tries=3, jitter=None),
+    ):
+        started = []
+        with pytest.raises(TimeoutError):
+            clock.run_async(decorate(limited(started))())
+        assert len(started) == 3
+
+
+@about("a wait that the server asks for")
+def test_each_package_can_wait_as_long_as_the_error_says(clock):
+    class Busy(Exception):
+        retry_after = 30
+
+    def seconds(error):
+        return error.retry_after
+
+    for decorate in (
+        b.retry(b.ZeroBackOff(), on=seconds),
+        tenacity.retry(wait=lambda state: seconds(state.outcome.exception()), sleep=clock.sleep),
+        stamina.retry(on=seconds),
+        backoff.on_exception(backoff.runtime, Busy, value=seconds, jitter=None),
+    ):
+        operation, began = Failing(1, clock, Busy), clock.monotonic()
+        decorate(operation)()
+        assert operation.calls[1] - began == 30
+
+
+@about("a wait that the server asks for")
+def test_backoff_puts_its_jitter_on_that_wait(clock):
+    operation = Failing(1, clock)
+    with mock.patch("random.uniform", return_value=0.25) as drawn:
+        backoff.on_exception(backoff.runtime, OSError, value=lambda _: 30)(operation)()
+    drawn.assert_called_once_with(0, 30)
+    assert operation.calls[1] == 0.25
+
+
+@about("budget, circuit breaker, hedged calls")
+def test_nobody_else_has_budgets_circuit_breakers_and_hedged_calls():
+    pattern = "budget|circuit|breaker|hedg"
+    assert matching(pattern, b) >= {"RetryBudget", "CircuitBreaker", "hedge_call"}
+    assert matching(pattern, tenacity, stamina, stamina.instrumentation, backoff) == set()
+    assert not [name for name in OPTIONS if re.search(pattern, name)]
+
+
+@about("logs and metrics")
+def test_stamina_and_backoff_log_unless_told_not_to_and_the_others_when_told(caplog):
+    caplog.set_level(logging.INFO)
+    logged = {}
+    with mock.patch("time.sleep"), no_wait():
+        for package, decorate in decorators().items():
+            caplog.clear()
+            decorate(Failing(1))()
+            logged[package] = bool(caplog.records)
+    assert logged == {"backoff_ticker": False, "tenacity": False, "stamina": True, "backoff": True}
+    assert {"before_sleep_log", "after_log"} <= names(tenacity)
+    hooks = names(stamina.instrumentation)
+    assert {"PrometheusOnRetryHook", "StructlogOnRetryHook"} <= hooks
+    assert not matching("prometheus|structlog|telemetry", b, tenacity, backoff)
+    fetch = decorators()["tenacity"](Failing(1))
+    fetch()
+    assert fetch.statistics["attempt_number"] == 2
+
+
+@about("tests without waiting")
+def test_how_tests_avoid_the_waits():
+    operation = endless()
+    with no_wait(max_attempts=3), pytest.raises(ConnectionError):
+        b.retry(b.ConstantBackOff(3600))(operation)()
+    assert len(operation.calls) == 3
+
+    slept = []
+    hour = tenacity.wait_fixed(3600)
+    tenacity.retry(wait=hour, sleep=slept.append)(Failing(2))()
+    assert slept == [3600, 3600]
+    with pytest.raises(ConnectionError):
+        tenacity.retry(wait=hour, enabled=False)(Failing(1))()
+
+    operation = endless()
+    with stamina.set_testing(True, attempts=3), pytest.raises(ConnectionError):
+        stamina.retry(on=OSError, wait_initial=3600, wait_max=3600)(operation)()
+    assert len(operation.calls) == 3
+
+    assert not matching("test|sleep|wait_none|active", backoff)
+
+
+@about("trio")
+def test_tenacity_and_stamina_wait_on_trio_and_the_others_do_not():
+    waiting = {
+        "tenacity": tenacity.retry(wait=tenacity.wait_fixed(60)),
+        "stamina": stamina.retry(on=OSError, wait_initial=60, wait_max=60, wait_jitter=0),
+        "backoff": backoff.on_exception(partial(backoff.constant, 60), OSError, jitter=None),
+        "backoff_ticker": b.retry(b.ConstantBackOff(60), on=OSError),
+    }
+    works = {}
+    for package, decorate in waiting.items():
+        reliably = decorate(Failing(1).awaited)
+        try:
+            works[package] = (
+                trio.run(reliably, clock=trio_testing.MockClock(autojump_threshold=0)) == "page"
+            )
+        except RuntimeError:  # no running event loop
+            works[package] = False
+    assert works == {"tenacity": True, "stamina": True, "backoff": False, "backoff_ticker": False}
+
+
+@about("trio")
+def test_a_retry_of_ours_runs_in_a_worker_thread_of_trio():
+    async def main():
+        return await trio.to_thread.run_sync(decorators()["backoff_ticker"](Failing(1)))
+
+    assert trio.run(main) == "page"
+
+
+# Threads and event loops
+
+
+@pytest.fixture
+def loops():
+    made = [LoopThread(), LoopThread()]
+    yield made
+    for loop in made:
+        loop.close()
+
+
+@about("one signal stops threads and several loops")
+def test_a_token_and_an_event_of_aiologic_reach_a_thread_and_two_loops(loops):
+    async def until(token):
+        return await token.wait_async()
+
+    async def until_set(event):
+        return await event
+
+    token, event = b.CancellationToken(), aiologic.Event()
+    waiting = [in_thread(token.wait), in_thread(event.wait)]
+    waiting += [loop.submit(until(token)) for loop in loops]
+    waiting += [loop.submit(until_set(event)) for loop in loops]
+    eventually(lambda: event.waiting == 3)
+    token.cancel()
+    event.set()
+    assert [each.result(PATIENCE) for each in waiting] == [True] * 6
+
+
+@pytest.fixture
+def idle_loop():
+    """A loop that does nothing unless it is woken, as loops are outside of debug mode."""
+    made = LoopThread(debug=False)
+    yield made
+    made.close()
+
+
+def is_woken(loop, start_waiting, change):
+    """Return whether a loop notices a change that another thread makes without telling it."""
+    waiting = loop.submit(start_waiting)
+    loop.settle()
+    change()
+    try:
+        waiting.result(0.05)
+    except TimeoutError:
+        return False
+    else:
+        return True
+    finally:
+        loop.settle()  # wakes it
+        waiting.result(PATIENCE)
+
+
+@about("one signal stops threads and several loops")
+@pytest.mark.parametrize("make", [anyio.Event, asyncio.Event], ids=["anyio", "asyncio"])
+def test_an_event_of_anyio_or_asyncio_does_not_wake_a_loop_from_another_thread(idle_loop, make):
+    async def created():
+        return make()
+
+    event = idle_loop.run(created())
+    assert not is_woken(idle_loop, event.wait(), event.set)
+    assert not hasattr(threading.Event(), "__await__")
+
+
+@about("one signal stops threads and several loops")
+def test_a_token_does(idle_loop):
+    token = b.CancellationToken()
+    assert is_woken(idle_loop, token.wait_async(), token.cancel)
+
+
+@about("one signal stops threads and several loops")
+def test_a_thread_under_anyio_has_to_ask():
+    def work():
+        with pytest.raises(asyncio.CancelledError):
+            while True:
+                anyio.from_thread.check_cancelled()
+                asked.append(1)
+        asked.append("cancelled")
+
+    async def main():
+        with anyio.move_on_after(0.01):
+            await anyio.to_thread.run_sync(work)
+
+    asked = []
+    anyio.run(main)
+    assert asked[-1] == "cancelled"
+    assert len(asked) > 2
+
+
+@about("cancel what a coroutine awaits")
+def test_what_cancels_a_wait_of_a_coroutine(clock):
+    async def main():
+        began = clock.monotonic()
+        with pytest.raises(b.DeadlineExceeded):
+            async with b.CancellationToken(timeout=1).scope():
+                await asyncio.sleep(3600)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1):
+                await asyncio.sleep(3600)
+        with anyio.move_on_after(1):
+            await asyncio.sleep(3600)
+        return clock.monotonic() - began
+
+    assert clock.run_async(main()) == 3
+    assert matching("scope|cancel|timeout", aiologic) == set()
+
+
+@about("a queue for threads and several loops")
+def test_a_channel_and_a_queue_of_aiologic_serve_threads_and_loops(loops):
+    async def send(channel, theirs):
+        await channel.send_async("a")
+        await theirs.async_put("a")
+
+    async def receive(channel, theirs):
+        return await channel.receive_async(), await theirs.async_get()
+
+    channel, theirs = b.Channel(1), aiologic.Queue(1)
+    loops[0].run(send(channel, theirs))
+    assert loops[1].run(receive(channel, theirs)) == ("a", "a")
+    channel.send("b")
+    theirs.green_put("b")
+    assert loops[0].run(receive(channel, theirs)) == ("b", "b")
+    loops[0].run(send(channel, theirs))
+    assert (channel.receive(), theirs.green_get()) == ("a", "a")
+
+
+@about("a queue for threads and several loops")
+def test_a_stream_of_anyio_is_for_one_loop_and_threads_that_this_loop_started(idle_loop):
+    def work(send):
+        anyio.from_thread.run(send.send, "item")
+
+    async def main():
+        send, receive = anyio.create_memory_object_stream(1)
+        with send, receive:
+            await anyio.to_thread.run_sync(work, send)
+            return await receive.receive()
+
+    assert anyio.run(main) == "item"
+
+    send, receive = anyio.create_memory_object_stream(1)
+    with send, receive:
+        assert not is_woken(idle_loop, receive.receive(), partial(send.send_nowait, "item"))
+
+
+@about("a queue for threads and several loops")
+def test_the_queues_of_the_standard_library_are_for_threads_or_for_one_loop(idle_loop):
+    assert not inspect.iscoroutinefunction(queue.Queue.get)
+    tasks = asyncio.Queue()
+    assert not is_woken(idle_loop, tasks.get(), partial(tasks.put_nowait, "item"))
+    channel = b.Channel(1)
+    assert is_woken(idle_loop, channel.receive_async(), partial(channel.send_nowait, "item"))
+
+
+@about("close a queue")
+def test_what_can_be_closed():
+    channel = b.Channel(1)
+    channel.send("item")
+    channel.close()
+    assert list(channel) == ["item"]
+    pattern = "close|shutdown"
+    assert not matching(pattern, aiologic.Queue, aiologic.SimpleQueue)
+    send, receive = anyio.create_memory_object_stream(1)
+    send.send_nowait("item")
+    send.close()
+    assert receive.receive_nowait() == "item"
+    with pytest.raises(anyio.EndOfStream):
+        receive.receive_nowait()
+    receive.close()
+    for kind in queue.Queue, asyncio.Queue:
+        assert hasattr(kind, "shutdown") == (sys.version_info >= (3, 13))
+
+
+@about("wait for the first of several")
+def test_only_here_is_a_select():
+    first, second = b.Channel(1), b.Channel(1)
+    second.send("item")
+    assert b.select(first, second) == (second, "item")
+    assert not matching("select|merge", aiologic, anyio)
+    assert hasattr(asyncio, "wait")  # for tasks
+
+
+@about("ticks at intervals")
+def test_only_here_are_tickers():
+    assert {"Ticker", "AsyncTicker"} <= names(b)
+    assert not matching("tick|interval|period|every", aiologic, anyio, asyncio, threading)
+
+
+@about("locks, semaphores, barriers")
+def test_who_has_locks(loops):
+    assert not matching("^r?lock$|semaphore|barrier", b)
+    wanted = {"Lock", "Semaphore", "Barrier", "Condition", "CapacityLimiter"}
+    assert wanted <= names(aiologic)
+    assert {"Lock", "Semaphore", "Condition", "CapacityLimiter"} <= names(anyio)
+    lock = aiologic.Lock()
+
+    async def locked():
+        async with lock:
+            return True
+
+    lock.green_acquire()
+    waiting = [loop.submit(locked()) for loop in loops]
+    eventually(lambda: lock.waiting == 2)
+    lock.green_release()
+    assert [each.result(PATIENCE) for each in waiting] == [True, True]
+
+
+@about("a clock for tests")
+def test_a_clock_for_tests_is_here_and_in_trio():
+    with VirtualClock(0.0, auto=True) as clock, ThreadPoolExecutor(1) as pool:
+        token = b.CancellationToken(timeout=3600)
+
+        async def main():
+            await asyncio.sleep(1800)
+            return clock.monotonic()
+
+        waiting = pool.submit(token.wait)
+        assert asyncio.run(main()) == 1800
+        assert waiting.result()
+    assert not matching("clock", aiologic, anyio, asyncio, threading)
+
+    async def hour():
+        await anyio.sleep(3600)
+        return anyio.current_time()
+
+    instant = {"clock": trio_testing.MockClock(autojump_threshold=0)}
+    assert anyio.run(hour, backend="trio", backend_options=instant) >= 3600
+
+
+@about("runs on trio")
+def test_aiologic_and_anyio_run_on_trio_and_waits_of_ours_do_not():
+    async def theirs():
+        event = aiologic.Event()
+        event.set()
+        with anyio.move_on_after(60):
+            return await event
+        return None
+
+    async def ours():
+        await b.CancellationToken().wait_async()
+
+    assert trio.run(theirs) is True
+    with pytest.raises(RuntimeError):
+        trio.run(ours)
+
+
+# The page
+
+
+def test_each_row_of_the_page_has_a_test():
+    assert ROWS == TESTED
+
+
+def test_the_page_names_the_versions_that_are_pinned():
+    constraints = (Path(__file__).parents[1] / ".ci" / "constraints.txt").read_text("utf-8")
+    pinned = dict(re.findall(r"^([\w-]+)==(\d+\.\d+)", constraints, re.MULTILINE))
+    named = dict(re.findall(r"\| (tenacity|stamina|backoff|aiologic|anyio) (\d+\.\d+) ", PAGE))
+    named |= dict(re.findall(r"(tenacity|stamina|backoff|aiologic|anyio) (\d+\.\d+)", PAGE))
+    assert named == {package: pinned[package] for package in named}
+    assert set(named) == {"tenacity", "stamina", "backoff", "aiologic", "anyio"}
