@@ -45,6 +45,7 @@ html_theme_options = {
     "source_branch": "main",
     "source_directory": "docs/",
     "navigation_with_keys": True,
+    "light_css_variables": {"color-code-background": "#f6f8fa"},
 }
 pygments_style = "github-light"
 pygments_dark_style = "github-dark"
@@ -132,10 +133,12 @@ class BothVariants(SphinxTransform):
 
 # Reference pages begin with what they describe
 
-SECTION = re.compile(r"^(.+)\n[=-]{3,}$|^\.\. auto(?:class|data|exception|function):: (\S+)$", re.M)
+SECTION = re.compile(
+    r"^(.+)\n[=-]{3,}$|^\.\. auto(?:class|data|exception|function):: (\S+)$", re.MULTILINE
+)
 
 
-def summarise_reference(_app: Sphinx, page: str, source: list[str]) -> None:
+def summarise_reference(_app: Sphinx, _page: str, source: list[str]) -> None:
     """Replace ``.. contents-of-page::`` by a table of names for each section of the page."""
     sections: dict[str, list[str]] = {}
     for heading, name in SECTION.findall(source[0]):
@@ -219,8 +222,17 @@ def shorten_signature(
     """Leave out what no reader needs: parameters of classes that nobody calls, shared options."""
     if what == "class" and signature and "Args:" not in (value.__doc__ or ""):
         return "", None
-    if signature and what == "function" and "on_give_up" in str(signature): pass
-    return signature and signature.replace("<class 'Exception'>", "Exception"), returned
+    if not signature:
+        return signature, returned
+    signature = signature.replace("<class 'Exception'>", "Exception")
+    if what == "function" and "breaker: " in signature:  # the options of retries
+        if value.__name__ == "retry":
+            return re.sub(r": [^=]*?(?= = |, |\)$)", "", signature).replace(" = ", "=").replace(
+                "NO_FALLBACK", "..."
+            ), None
+        signature = re.sub(r"\*, (pool: .*?, )?on: .*", r"\1**options)", signature)
+        signature = signature.replace("pool: ", "*, pool: ")
+    return signature, returned
 
 
 def skip_field(

@@ -142,8 +142,8 @@ def retry(
 def retry(backoff: Any = None, **options: Any) -> Any:
     """Retry the decorated function: call it again after a failure, until it succeeds.
 
-    How long to wait between two attempts is said by a back-off policy; when to stop, by the
-    options and by the policy. The decorator works on functions, methods, coroutine functions and
+    A back-off policy says how long to wait between two attempts; the policy and the options say
+    when to give up. The decorator works on functions, methods, coroutine functions and
     other callables, as ``@retry`` and as ``@retry(policy, max_attempts=5)``. The decorated function
     keeps its signature, and a coroutine function stays one. A generator or asynchronous generator
     is restarted until it has yielded its first item; later errors are raised as they are.
