@@ -318,11 +318,11 @@ def decorated(function: Any, options: Options) -> Any:
     if isinstance(function, type):
         raise TypeError(
             f"retry() decorates functions and methods, not the class {function.__name__}, "
-            f"which would become a function: retry_call({function.__name__}) retries making one"
+            f"which would become a function: retry_call({function.__name__}) makes an instance"
         )
     raise_if_makes_policy("retry()", function)
     if not callable(function):
-        below = " (a property or the like goes above it)" if hasattr(function, "__get__") else ""
+        below = " (put @property and the like above @retry)" if hasattr(function, "__get__") else ""
         raise TypeError(
             f"retry() takes a BackOff as backoff, or decorates a function, "
             f"not {safe_repr(function)}" + below
