@@ -26,6 +26,7 @@ release = version = backoff_ticker.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     *(["sphinx_copybutton"] if find_spec("sphinx_copybutton") else []),  # nothing else needs it
@@ -44,6 +45,7 @@ html_theme_options = {
     "source_branch": "main",
     "source_directory": "docs/",
     "navigation_with_keys": True,
+    "light_css_variables": {"color-code-background": "#f6f8fa"},
 }
 pygments_style = "github-light"
 pygments_dark_style = "github-dark"
@@ -64,6 +66,7 @@ toc_object_entries_show_parents = "hide"
 python_display_short_literal_types = True
 maximum_signature_line_length = 88
 autodoc_member_order = "bysource"
+autosummary_generate = False
 autodoc_default_options = {
     "members": True,
     # Where what a class inherits is no longer ours to describe.
@@ -126,6 +129,29 @@ class BothVariants(SphinxTransform):
                 light["classes"].append("only-light")
                 dark["classes"].append("only-dark")
                 light.parent.insert(light.parent.index(light) + 1, dark)
+
+
+# Reference pages begin with what they describe
+
+SECTION = re.compile(
+    r"^(.+)\n[=-]{3,}$|^\.\. auto(?:class|data|exception|function):: (\S+)$", re.MULTILINE
+)
+
+
+def summarise_reference(_app: Sphinx, _page: str, source: list[str]) -> None:
+    """Replace ``.. contents-of-page::`` by a table of names for each section of the page."""
+    sections: dict[str, list[str]] = {}
+    for heading, name in SECTION.findall(source[0]):
+        if heading:
+            section = heading
+        else:
+            sections.setdefault(section, []).append(name)
+    tables = [
+        f"**{section}**\n\n.. autosummary::\n   :nosignatures:\n\n"
+        + "".join(f"   {name}\n" for name in names)
+        for section, names in sections.items()
+    ]
+    source[0] = source[0].replace(".. contents-of-page::\n", "\n".join(tables))
 
 
 # What search engines show of a page
@@ -193,10 +219,20 @@ def shorten_signature(
     signature: str | None,
     returned: str | None,
 ) -> tuple[str | None, str | None]:
-    """Leave out the parameters of classes that users do not call."""
+    """Leave out what no reader needs: parameters of classes that nobody calls, shared options."""
     if what == "class" and signature and "Args:" not in (value.__doc__ or ""):
         return "", None
-    return signature and signature.replace("<class 'Exception'>", "Exception"), returned
+    if not signature:
+        return signature, returned
+    signature = signature.replace("<class 'Exception'>", "Exception")
+    if what == "function" and "breaker: " in signature:  # the options of retries
+        if value.__name__ == "retry":
+            return re.sub(r": [^=]*?(?= = |, |\)$)", "", signature).replace(" = ", "=").replace(
+                "NO_FALLBACK", "..."
+            ), None
+        signature = re.sub(r"\*, (pool: .*?, )?on: .*", r"\1**options)", signature)
+        signature = signature.replace("pool: ", "*, pool: ")
+    return signature, returned
 
 
 def skip_field(
@@ -230,6 +266,7 @@ def setup(app: Sphinx) -> None:
     """Connect what is above."""
     app.add_transform(BothVariants)
     app.connect("source-read", show_page_of_root)
+    app.connect("source-read", summarise_reference)
     app.connect("html-page-context", describe_page)
     app.connect("autodoc-process-docstring", prepare_docstring, priority=400)  # before napoleon
     app.connect("autodoc-process-bases", name_public_bases)

@@ -277,9 +277,9 @@ class Options:
         """Raise a TypeError for options about a result: a generator has none."""
         for name in ("until", "retry_if"):
             if getattr(self, name) is not None:
-                raise TypeError(f"{self._what} got {name}, but decorates a generator")
+                raise TypeError(f"{self._what} cannot use {name} with a generator")
         if self.fallback is not NO_FALLBACK:
-            raise TypeError(f"{self._what} got fallback, but decorates a generator")
+            raise TypeError(f"{self._what} cannot use fallback with a generator")
 
     def classify(  # noqa: PLR0911 - one for each rule
         self, error: Exception, *, was_cut: bool = False

@@ -378,7 +378,7 @@ class TickerCore(Source):
         if not self._state.is_claimed(pending):
             return False
         if self._is_claimed_here(pending):
-            raise RuntimeError(f"{self!r} is polled by its own policy")
+            raise RuntimeError(f"{self!r} is read by its own policy")
         token = self._run.token
         if token is not None and token.cancelled:
             raise TickerClosed(CloseReason.CANCELLED)  # the tick being taken goes to its holder
