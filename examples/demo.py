@@ -99,23 +99,26 @@ class Demo:
 
     async def server(self) -> None:
         """Be up for 4 s, down for 4 s, and so on."""
-        with Job(self.screen, "server", "event loop") as job:
+        loop = asyncio.get_running_loop()
+        with Job(self.screen, "server", "event loop") as job, contextlib.ExitStack() as listening:
             async for tick in AsyncTicker(ConstantBackOff(4), token=self.stop):
                 if tick.number % 2:
-                    listener = await asyncio.start_server(greet, "127.0.0.1")
-                    self.address = listener.sockets[0].getsockname()
+                    listener = listening.enter_context(socket.create_server(("127.0.0.1", 0)))
+                    loop.add_reader(listener, greet, listener)
+                    listening.callback(loop.remove_reader, listener)
+                    self.address = listener.getsockname()
                     self.is_up.set()
                     job.tell("up", GREEN, "going down", 4)
                 else:
-                    listener.close()
+                    listening.close()
                     job.tell("DOWN", RED, "coming back", 4)
-            listener.close()
 
 
-def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer a client: the server's part of a call."""
-    writer.write(b"hello")
-    writer.close()
+def greet(listener: socket.socket) -> None:
+    """Answer a client, in the event loop."""
+    line, _ = listener.accept()
+    with line, contextlib.suppress(OSError):  # the client may be gone
+        line.sendall(b"hello")
 
 
 # What you see.

@@ -1,8 +1,13 @@
-"""The code in README and docs runs, and prints what the comments beside it say."""
+"""The code and the commands in README and docs run, and print what stands beside them."""
 
 from __future__ import annotations
 
+import doctest
+import os
 import re
+import shlex
+import subprocess
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -12,24 +17,42 @@ from tests.helpers import attempts_tracked
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
+LANGUAGES = {"console", "go", "pycon", "python", "sh", "text", "toml", "yaml"}
+"""Code is not hidden from these tests by another name, such as ``py``."""
+
 # Other packages that the pages use; a block is skipped where one is not installed.
 PEER = re.compile(
     r"^(?:from|import) "
-    r"((?:backoff|google|httpx|requests|stamina|starlette|tenacity|urllib3)\b[\w.]*)",
+    r"((?:backoff|celery|django|fastapi|google|httpx|requests|stamina|starlette|tenacity|urllib3)"
+    r"\b[\w.]*)",
     re.MULTILINE,
 )
 EXPECTED = re.compile(r"# -> (.*?)(?=  # -> |$)", re.MULTILINE)
+COMMAND = re.compile(r"^(\$ )?(backoff-ticker .*(?:\\\n.*)*)$", re.MULTILINE)
+RUN = "import sys; from backoff_ticker.cli import main; sys.exit(main())"
+COMMAND_OF_RUN = re.compile(r" -- .*", re.DOTALL)
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT)).removeprefix("docs/")
+
 
 BLOCKS = [
-    pytest.param(found.group(1), id=f"{page.name}-{number}")
+    pytest.param(language, code, id=f"{name_of(page)}-{number}")
     for page in PAGES
-    for number, found in enumerate(BLOCK.finditer(page.read_text()), 1)
+    for number, (language, code) in enumerate(
+        (found.groups() for found in FENCE.finditer(page.read_text("utf-8"))), 1
+    )
 ]
 
 
-@pytest.mark.parametrize("code", BLOCKS)
-def test_a_block_of_the_docs_prints_what_it_says(code, capsys):
+def blocks_in(*languages):
+    return [block for block in BLOCKS if block.values[0] in languages]
+
+
+@pytest.mark.parametrize("language, code", blocks_in("python"))
+def test_a_block_of_the_docs_prints_what_it_says(language, code, capsys):
     for package in PEER.findall(code):
         pytest.importorskip(package)
     with attempts_tracked() if "current_attempt" in code else nullcontext():
@@ -38,7 +61,46 @@ def test_a_block_of_the_docs_prints_what_it_says(code, capsys):
     assert printed == EXPECTED.findall(code)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("language, code", blocks_in("pycon"))
+def test_a_session_of_the_docs_answers_what_it_says(language, code):
+    session = doctest.DocTestParser().get_doctest(code, {}, "docs", None, None)
+    assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(session).failed == 0
+
+
+COMMANDS = [
+    pytest.param(command, id=f"{block.id}-{number}")
+    for block in blocks_in("sh", "console", "text")
+    for number, (_, command) in enumerate(COMMAND.findall(block.values[1]), 1)
+]
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_docs_works(command):
+    """What ``run`` is to run may need a network, so an ``echo`` stands in for it."""
+    if command.startswith("backoff-ticker run "):
+        command = COMMAND_OF_RUN.sub(" -- echo ready", command)
+    _, *arguments = shlex.split(command.replace("\\\n", " "), comments=True)
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_a_page_hides_no_code_from_the_tests(page):
+    languages = {language for language, _ in FENCE.findall(page.read_text("utf-8"))}
+    assert {each for each in languages if not each.startswith("{")} <= LANGUAGES
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_the_links_between_the_pages_lead_somewhere(page):
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text())
+    text = FENCE.sub("", page.read_text("utf-8"))
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", text)
     assert [link for link in links if not (page.parent / link).exists()] == []

@@ -1,0 +1,97 @@
+"""Programs made of the blocks of a page, in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOT = Path(__file__).parents[2]
+HOW_TO = ROOT / "docs" / "how_to"
+FILE = re.compile(r"^```python\n# (\S+\.py)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PATIENCE = 30.0
+
+REPORT_WAITS = """\
+from backoff_ticker import set_default_hooks
+
+set_default_hooks(on_retry=lambda outcome: print("waits", flush=True))
+"""
+"""What lets a program say that a retry waits now."""
+
+
+def write_files(page: str, folder: Path) -> None:
+    """Write each block of a page that begins with a file's name into that file."""
+    for name, code in FILE.findall((HOW_TO / page).read_text("utf-8")):
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(code, "utf-8")
+
+
+class Process:
+    """A Python program in a group of its own, whose lines are collected as they come."""
+
+    def __init__(self, folder: Path, *arguments: str, env: Mapping[str, str] = {}) -> None:
+        self.lines: list[str] = []
+        self._news = threading.Condition()
+        self._process = subprocess.Popen(
+            [sys.executable, *arguments],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": f"{folder}:{ROOT}", "PYTHONUNBUFFERED": "1", **env},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        for line in self._process.stdout:
+            with self._news:
+                self.lines.append(line.rstrip("\n"))
+                self._news.notify_all()
+
+    def count(self, text: str) -> int:
+        """Return how often a text was printed; lines of several processes may have become one."""
+        return "\n".join(self.lines).count(text)
+
+    def wait_for(self, text: str, times: int = 1) -> None:
+        """Wait until a text was printed so many times."""
+        with self._news:
+            found = self._news.wait_for(lambda: self.count(text) >= times, PATIENCE)
+        assert found, (text, self.lines)
+
+    def stop(self, number: int = signal.SIGTERM) -> tuple[int, float]:
+        """Send a signal to the main process; return its status, and the seconds it has taken."""
+        started = time.monotonic()
+        self._process.send_signal(number)
+        try:
+            status = self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(self.lines) from None
+        seconds = time.monotonic() - started
+        self._reader.join(PATIENCE)
+        return status, seconds
+
+    def __enter__(self) -> Self:
+        """Return it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave nothing of it behind."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self._process.wait()
+        self._reader.join()
+        self._process.stdout.close()

@@ -1,0 +1,149 @@
+"""SIGTERM in the middle of a wait ends servers and workers at once and cleanly."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from backoff_ticker import ConstantBackOff, retry
+from tests.integrations.processes import PATIENCE, REPORT_WAITS, Process, write_files
+
+pytestmark = [pytest.mark.slow, pytest.mark.posix]
+
+AT_ONCE = 8.0
+"""Seconds in which a server ends on a busy machine; it would stay for 15 and more."""
+
+
+@pytest.fixture
+def port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@retry(ConstantBackOff(0.05), on=ConnectionRefusedError, timeout=PATIENCE)  # it may not listen yet
+def get(port, path):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_uvicorn_ends_while_a_request_and_a_thread_wait(tmp_path, port, workers, number):
+    pytest.importorskip("fastapi")
+    pytest.importorskip("uvicorn")
+    write_files("shut_down_fastapi.md", tmp_path)
+    (tmp_path / "served.py").write_text(f"{REPORT_WAITS}\nfrom app import app\n")
+    options = ["--port", str(port), "--workers", str(workers)]
+    with (
+        Process(tmp_path, "-m", "uvicorn", "served:app", *options) as server,
+        ThreadPoolExecutor() as clients,
+    ):
+        server.wait_for("polled", workers)
+        server.wait_for("Application startup complete", workers)
+        answer = clients.submit(get, port, "/price")
+        server.wait_for("waits")
+        status, seconds = server.stop(number)
+        assert answer.result(PATIENCE) == 503
+        assert seconds < AT_ONCE
+        assert status in {0, -number}  # uvicorn raises the signal again
+        assert server.count("polling has ended") == workers
+        assert server.count("Traceback") == 0
+
+
+@pytest.mark.parametrize("options", [["--workers", "2"], ["--threads", "4"]], ids=str)
+def test_gunicorn_ends_while_requests_and_a_thread_wait(tmp_path, port, options):
+    pytest.importorskip("gunicorn")
+    write_files("shut_down_gunicorn.md", tmp_path)
+    (tmp_path / "served.py").write_text(f"{REPORT_WAITS}\nfrom app import app\n")
+    options = ["--bind", f"127.0.0.1:{port}", "--no-control-socket", *options]
+    with (
+        Process(tmp_path, "-m", "gunicorn", *options, "served:app") as server,
+        ThreadPoolExecutor() as clients,
+    ):
+        server.wait_for("polled", 2 if "--workers" in options else 1)
+        answers = [clients.submit(get, port, "/") for _ in range(2)]
+        server.wait_for("waits", 2)
+        status, seconds = server.stop()
+        assert [answer.result(PATIENCE) for answer in answers] == [503, 503]
+        assert seconds < AT_ONCE
+        assert status == 0
+        assert server.count("Traceback") == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_command_of_django_ends_while_it_waits_for_a_tick(tmp_path, number):
+    pytest.importorskip("django")
+    write_files("shut_down_django.md", tmp_path)
+    (tmp_path / "manage.py").write_text(
+        """\
+import sys
+
+from django.conf import settings
+from django.core.management import execute_from_command_line
+
+database = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
+settings.configure(INSTALLED_APPS=["prices"], DATABASES={"default": database})
+execute_from_command_line(sys.argv)
+"""
+    )
+    for package in "prices", "prices/management", "prices/management/commands":
+        (tmp_path / package / "__init__.py").touch()
+    with Process(tmp_path, "manage.py", "poll_prices") as command:
+        command.wait_for("price 42")
+        status, seconds = command.stop(number)
+        assert command.lines == ["price 42", f"stopped by {signal.Signals(number).name}"]
+        assert status == 0
+        assert seconds < AT_ONCE
+
+
+CELERY = f"""{REPORT_WAITS}
+from tasks import app
+
+folders = {{"data_folder_in": "box", "data_folder_out": "box", "control_folder": "control"}}
+app.conf.update(broker_url="filesystem://", broker_transport_options=folders)
+"""
+SUCCESSFUL = """
+import tasks
+
+
+def fetch_price():
+    print("fetched", flush=True)
+
+
+tasks.fetch_price = fetch_price
+"""
+
+
+@pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
+def test_tasks_that_wait_go_back_to_the_broker_and_the_next_worker_does_them(tmp_path, pool):
+    pytest.importorskip("celery")
+    write_files("shut_down_celery.md", tmp_path)
+    (tmp_path / "served.py").write_text(CELERY)
+    (tmp_path / "working.py").write_text(CELERY + SUCCESSFUL)
+    (tmp_path / "box").mkdir()
+    (tmp_path / "control").mkdir()
+    at_once = 1 if pool == "solo" else 2
+    send = "import served, tasks\n" + "tasks.update_price.delay()\n" * at_once
+    with Process(tmp_path, "-c", send) as sender:
+        assert sender.stop(0)[0] == 0, sender.lines
+    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO"]
+    options = ["worker", "--pool", pool, "--concurrency", "2", *quiet]
+    with Process(tmp_path, "-m", "celery", "-A", "served:app", *options) as worker:
+        worker.wait_for("waits", at_once)
+        status, seconds = worker.stop()
+        assert status == 0
+        assert seconds < 14
+        assert worker.count("Retry in 10s") == at_once
+        assert worker.count("Traceback") == 0
+    with Process(tmp_path, "-m", "celery", "-A", "working:app", *options) as worker:
+        worker.wait_for("fetched", at_once)
+        assert worker.stop()[0] == 0
