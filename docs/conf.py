@@ -4,8 +4,10 @@ import re
 import tomllib
 from collections.abc import Iterator
 from html import escape
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from docutils import nodes
@@ -28,7 +30,6 @@ release = version = backoff_ticker.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     *(["sphinx_copybutton"] if find_spec("sphinx_copybutton") else []),  # nothing else needs it
@@ -68,7 +69,6 @@ toc_object_entries_show_parents = "hide"
 python_display_short_literal_types = True
 maximum_signature_line_length = 88
 autodoc_member_order = "bysource"
-autosummary_generate = False
 autodoc_default_options = {
     "members": True,
     # Where what a class inherits is no longer ours to describe.
@@ -135,25 +135,36 @@ class BothVariants(SphinxTransform):
 
 # Reference pages begin with what they describe
 
-SECTION = re.compile(
-    r"^(.+)\n[=-]{3,}$|^\.\. auto(?:class|data|exception|function):: (\S+)$", re.MULTILINE
-)
+SECTION = re.compile(r"^(.+)\n[=-]{3,}$|^\.\. (currentmodule|auto\w+):: (\S+)$", re.MULTILINE)
 
 
 def summarise_reference(_app: Sphinx, _page: str, source: list[str]) -> None:
     """Replace ``.. contents-of-page::`` by a table of names for each section of the page."""
-    sections: dict[str, list[str]] = {}
-    for heading, name in SECTION.findall(source[0]):
+    if ".. contents-of-page::\n" not in source[0]:
+        return
+    rows: dict[str, list[str]] = {}
+    for heading, directive, name in SECTION.findall(source[0]):
         if heading:
             section = heading
+        elif directive == "currentmodule":
+            module = import_module(name)
         else:
-            sections.setdefault(section, []).append(name)
+            summary = LITERAL.sub(link, summary_of(module, name))
+            rows.setdefault(section, []).append(f"   * - :py:obj:`{name}`\n     - {summary}\n")
     tables = [
-        f"**{section}**\n\n.. autosummary::\n   :nosignatures:\n\n"
-        + "".join(f"   {name}\n" for name in names)
-        for section, names in sections.items()
+        f"**{section}**\n\n.. list-table::\n   :class: names\n\n" + "".join(names)
+        for section, names in rows.items()
     ]
     source[0] = source[0].replace(".. contents-of-page::\n", "\n".join(tables))
+
+
+def summary_of(module: ModuleType, name: str) -> str:
+    """Return the first line of the docstring of a public name."""
+    value = getattr(module, name)
+    if isinstance(value, type) or callable(value):
+        return (value.__doc__ or "").partition("\n")[0]
+    defined_in = f"{module.__name__}.{module._MODULE_OF[name]}"
+    return ModuleAnalyzer.for_module(defined_in).find_attr_docs()["", name][0]
 
 
 # What search engines show of a page
@@ -260,7 +271,7 @@ def prepare_docstring(
     _app: Sphinx, what: str, _name: str, _value: object, _options: object, lines: list[str]
 ) -> None:
     """Link public names; make labels bold, each in a paragraph of its own."""
-    lines[:] = [LITERAL.sub(link, line) for line in lines]
+    lines[:] = [line if line.startswith("Source: ") else LITERAL.sub(link, line) for line in lines]
     if what in {"attribute", "property"}:
         # Napoleon would take what stands before a colon for a type, unless the line ends there.
         first, colon, rest = lines[0].partition(": ")

@@ -273,7 +273,7 @@ class DecoratorWithOptions:
         self.options: Options = options
 
     def __call__(self, function: Any, /) -> Any:
-        """Return ``function``, retried."""
+        """Return ``function``, decorated."""
         return decorated(function, self.options)
 
     def __repr__(self) -> str:
@@ -288,10 +288,10 @@ MARK: Final = "__backoff_ticker_retry__"
 
 
 class Decoration:
-    """What a decorated function was made of.
+    """How a function was decorated.
 
     Attributes:
-        result: A weak reference to the decorated function: who has a copy of the mark, is another.
+        result: A weak reference to the decorated function; others may have a copy of the mark.
         function: The function inside.
         given: The options as they were given, the policy among them.
     """
