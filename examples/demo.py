@@ -151,7 +151,7 @@ class Screen:
         """Show what each job waited for, and how long after the cancel it ended."""
         self.show(f"\n{why}. The token is cancelled, and every wait ends:\n", BOLD)
         self.show("who       runs in     was waiting for   due in   ended after", BOLD)
-        for job in self.ended:
+        for job in sorted(self.ended, key=lambda job: job.ended):
             due, took = max(job.due - cancelled, 0), (job.ended - cancelled) * 1000
             self.show(f"{job.name:<10}{job.runs_in:<12}{job.then:<16}{due:>6.2f} s{took:>11.2f} ms")
         self.show(f"\nAll {len(self.ended)} ended within {took:.1f} ms.", BOLD)
@@ -201,8 +201,8 @@ def main() -> int:
     if not 0 < seconds <= threading.TIMEOUT_MAX:
         parser.error("argument --seconds: must be a number more than 0")
     with cancel_on_signals() as signalled:  # Ctrl-C and SIGTERM cancel this token
-        stop = signalled.child(timeout=seconds)
         cancelled = [time.monotonic() + seconds]
+        stop = signalled.child(timeout=seconds)
         stop.on_cancel(lambda: cancelled.append(time.monotonic()))
         screen = Screen(stop)
         screen.show(INTRODUCTION)

@@ -13,7 +13,9 @@ kind of device was polled, how many polls failed, and how many were skipped.
 
 import asyncio
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from backoff_ticker import AsyncTicker, CancellationToken, ConstantBackOff, Pace, Tick, Ticker
@@ -29,27 +31,33 @@ class Device:
     failed: int = 0
     skipped: int = 0
 
-    def note(self, tick: Tick) -> None:
+    @contextmanager
+    def note(self, tick: Tick) -> Iterator[None]:
         self.polled += 1
-        self.failed += self.kind == "flaky" and tick.number % 10 == 0
         self.skipped += tick.missed
+        try:
+            yield
+            if self.kind == "flaky" and tick.number % 10 == 0:
+                raise ConnectionError("no answer")
+        except ConnectionError:
+            self.failed += 1  # the next poll may succeed
 
 
 async def poll(device: Device, stop: CancellationToken) -> None:
     async for tick in AsyncTicker(ConstantBackOff(device.every), token=stop, pace=Pace.SKIP):
-        await asyncio.sleep(device.takes)  # stands for a request
-        device.note(tick)
+        with device.note(tick):
+            await asyncio.sleep(device.takes)  # stands for a request
 
 
 def poll_in_thread(device: Device, stop: CancellationToken) -> None:
     for tick in Ticker(ConstantBackOff(device.every), token=stop, pace=Pace.SKIP):
-        time.sleep(device.takes)  # stands for a driver that blocks
-        device.note(tick)
+        with device.note(tick):
+            time.sleep(device.takes)  # stands for a driver that blocks
 
 
 async def poll_all(sensors: list[Device], meters: list[Device], stop: CancellationToken) -> None:
     loop = asyncio.get_running_loop()
-    with ThreadPoolExecutor(len(meters)) as threads, stop:  # the end cancels, then joins threads
+    with ThreadPoolExecutor(len(meters)) as threads, stop:  # leaving it cancels `stop`, then waits
         await asyncio.gather(
             *(poll(device, stop) for device in sensors),
             *(loop.run_in_executor(threads, poll_in_thread, device, stop) for device in meters),

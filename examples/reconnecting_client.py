@@ -1,22 +1,23 @@
 """Stay connected to a server, and reconnect for ever.
 
-Problem: a connection to a price feed, a broker or a device always ends some day. The client has to
-connect again, soon after a good connection, later and later while the server is down, and it
-has to stop at once when the program ends.
-
+Problem: every connection to a price feed, a broker or a device ends one day. The client has to
+connect again, to wait longer each time while the server is down, and to stop at once if told to.
 Shows: a ticker with ``Pace.RETURN`` (the delay begins when the connection is over); ``success()``,
 after which the delays are short again; ``tick.failures``; and a token that ends every wait.
 
     python examples/reconnecting_client.py
 
-A server on this machine hangs up on the client again and again, twice without a single price. You
-see each attempt with the delay before it. It ends with the ninth price, or when you press Ctrl-C.
+A server on this machine hangs up on the client again and again, twice without sending a price. You
+see each wait and what comes after it. It ends with the ninth price, or when you press Ctrl-C.
 """
 
 import asyncio
-import contextlib
 import random
+import socketserver
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from backoff_ticker import (
     AsyncTicker,
@@ -49,29 +50,29 @@ async def stay_connected(port: int, handle: Callable[[str], None], stop: Cancell
                 print("  failed:", error)
 
 
-async def main(stop: CancellationToken) -> None:
-    """Run the client and a server that treats its visitors badly."""
+class Server(socketserver.BaseRequestHandler):
     prices = iter(range(100, 200))
-    visits = iter([2, 0, 0, 3, 1, 4])  # how many prices each connection gets
+    visits = iter([2, 0, 0, 3, 1, 4])  # how many prices a visitor gets before the server hangs up
 
-    async def serve(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        for _ in range(next(visits)):
-            writer.write(f"{next(prices)}\n".encode())
-            await asyncio.sleep(0.05)
-        writer.close()
-
-    def handle(price: str) -> None:
-        print("  price", price)
-        if price == "108":
-            stop.cancel("seen enough")
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        await stay_connected(server.sockets[0].getsockname()[1], handle, stop)
+    def handle(self) -> None:
+        for _ in range(next(self.visits)):
+            with suppress(OSError):  # the visitor has left
+                self.request.sendall(f"{next(self.prices)}\n".encode())
+            time.sleep(0.05)
 
 
 if __name__ == "__main__":
     with cancel_on_signals() as stop:  # Ctrl-C and SIGTERM cancel this token
-        with contextlib.suppress(Cancelled):
-            asyncio.run(main(stop))
+
+        def handle(price: str) -> None:
+            print("  price", price)
+            if price == "108":
+                stop.cancel("seen enough")
+
+        with suppress(Cancelled), socketserver.TCPServer(("127.0.0.1", 0), Server) as server:
+            threading.Thread(target=server.serve_forever, args=(0.1,)).start()
+            try:
+                asyncio.run(stay_connected(server.server_address[1], handle, stop))
+            finally:
+                server.shutdown()
         print("stopped:", stop.cause)

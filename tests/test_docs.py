@@ -29,7 +29,7 @@ PEER = re.compile(
     re.MULTILINE,
 )
 EXPECTED = re.compile(r"# -> (.*?)(?=  # -> |$)", re.MULTILINE)
-COMMAND = re.compile(r"^(\$ )?(backoff-ticker .*(?:\\\n.*)*)$", re.MULTILINE)
+COMMAND = re.compile(r"^(\$ )?(backoff-ticker (?:.*\\\n)*.*)$", re.MULTILINE)
 RUN = "import sys; from backoff_ticker.cli import main; sys.exit(main())"
 COMMAND_OF_RUN = re.compile(r" -- .*", re.DOTALL)
 

@@ -89,7 +89,7 @@ def check_report(lines):
 
 
 def test_it_shows_its_jobs_until_the_time_is_up(start):
-    process = start("--seconds", "0.5")
+    process = start("--seconds", "1")
     lines = finish(process)
     assert process.returncode == 0
     assert lines[0].endswith("Press Ctrl-C whenever you like.")
@@ -98,7 +98,7 @@ def test_it_shows_its_jobs_until_the_time_is_up(start):
     ]
     assert sorted(event[2] for event in events) == JOBS
     assert {event[4] for event in events} == {"up", "attempt 1 succeeded"}
-    assert "0.5 s have passed. The token is cancelled, and every wait ends:" in lines
+    assert "1 s have passed. The token is cancelled, and every wait ends:" in lines
     check_report(lines)
 
 
@@ -181,7 +181,7 @@ def test_colours_on_a_terminal_unless_no_color_is_set(start, no_color, coloured)
         shown += part
     os.close(ours)
     assert process.wait(PATIENCE) == 0
-    assert (b"\x1b[32m 0.0 s  server" in shown) is coloured
+    assert (b"\x1b[32m " in shown) is coloured
     assert (b"\x1b" in shown) is coloured
 
 

@@ -80,7 +80,7 @@ def test_the_tests_of_an_example_run_in_pytest():
 
 
 def test_each_example_is_listed_and_its_output_is_kept():
-    files = {path.stem for path in EXAMPLES.glob("*.py")} - {"demo", "reconnect"}
+    files = {path.stem for path in EXAMPLES.glob("*.py")} - {"demo"}
     listed = re.findall(r"\| \[(\w+)\.py\]", (EXAMPLES / "README.md").read_text("utf-8"))
     assert files == set(NAMES) == set(listed) - {"demo"}
 
