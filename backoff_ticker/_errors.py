@@ -162,7 +162,7 @@ class Cancelled(BackoffTickerError):
     """
 
     def __init__(self, cause: BaseException | str | None = None) -> None:
-        super().__init__(cause)
+        super().__init__(*() if cause is None else (cause,))
         self.cause = cause
 
     def __str__(self) -> str:
