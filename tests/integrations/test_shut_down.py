@@ -134,7 +134,7 @@ def test_tasks_that_wait_go_back_to_the_broker_and_the_next_worker_does_them(tmp
     at_once = 1 if pool == "solo" else 2
     send = "import served, tasks\n" + "tasks.update_price.delay()\n" * at_once
     with Process(tmp_path, "-c", send) as sender:
-        assert sender.stop(0)[0] == 0, sender.lines
+        assert sender.wait() == 0, sender.lines
     quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO"]
     options = ["worker", "--pool", pool, "--concurrency", "2", *quiet]
     with Process(tmp_path, "-m", "celery", "-A", "served:app", *options) as worker:
