@@ -1,9 +1,18 @@
 """Time and cancellation for programs that mix threads and asyncio.
 
-Tickers that tick at times given by a back-off policy, tokens that cancel threads and coroutines
-alike, channels that connect them, and retries. Each name is loaded when it is first used, so
-importing the package costs almost nothing; a name that is used for the first time while the
-interpreter shuts down raises ``ImportError``, as any import does then.
+One ``CancellationToken`` stops retries, periodic work and waits in threads and in event loops. The
+names to begin with, of each of which ``help()`` shows an example, as in
+``help(backoff_ticker.retry)``:
+
+    Retry a call           retry, retry_call, retry_call_async, attempts
+    Limit retries          RetryBudget, CircuitBreaker
+    Choose the delays      ExponentialBackOff, ConstantBackOff, FullJitterBackOff, with_max_retries
+    Do work periodically   Ticker, AsyncTicker, Pace
+    Cancel                 CancellationToken, cancel_on_signals
+    Pass items on          Channel, select, select_async, merge
+    Test without waiting   backoff_ticker.testing: VirtualClock, no_wait
+
+Every error derives from ``BackoffTickerError``.
 
 Example:
     >>> from backoff_ticker import ConstantBackOff, Ticker, with_max_retries
@@ -12,6 +21,9 @@ Example:
     attempt 1
     attempt 2
     attempt 3
+
+Each name is loaded when it is first used, so importing the package costs almost nothing. A name
+that is first used while the interpreter shuts down raises ``ImportError``.
 """
 
 from __future__ import annotations

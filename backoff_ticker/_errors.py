@@ -334,7 +334,7 @@ class CircuitOpen(BackoffTickerError):
 
     def __str__(self) -> str:
         if self.state is CircuitState.HALF_OPEN:
-            return "the circuit is half-open, and its probes have not come back"
+            return "the circuit is half-open, and all its probes are running"
         left = "" if self.seconds is None else f", {round(self.seconds, 3)} s left"
         return f"the circuit is open{left}"
 

@@ -33,7 +33,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Outcome, Non
 
 
 def _until_end_of_test(clock: VirtualClock, test: pytest.Item) -> Iterator[VirtualClock]:
-    """Enter a clock for a test. The leaks of one that has failed are no second error."""
+    """Enter a clock for a test. If the test has failed, its leaks are not a second error."""
     try:
         with clock:
             yield clock

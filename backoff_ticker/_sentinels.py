@@ -68,10 +68,10 @@ class _Ended(_Singleton, name="ENDED"):
 
 
 STOP: Final = object.__new__(Stop)
-"""What the ``next_backoff()`` of a policy returns, instead of seconds, to give up."""
+"""The answer of a policy that gives up, instead of the seconds to wait."""
 
 CLOSED: Final = object.__new__(Closed)
-"""What ``select`` returns as the value of a ticker or channel that has ended."""
+"""The value that ``select`` gives for a ticker or channel that has ended."""
 
 EMPTY: Any = object.__new__(_Empty)
 """What an attempt to take a value returns if there is none yet."""

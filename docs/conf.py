@@ -2,12 +2,16 @@
 
 import re
 import tomllib
+from collections.abc import Iterator
 from html import escape
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.transforms import SphinxTransform
@@ -44,6 +48,7 @@ html_theme_options = {
     "source_branch": "main",
     "source_directory": "docs/",
     "navigation_with_keys": True,
+    "light_css_variables": {"color-code-background": "#f6f8fa"},
 }
 pygments_style = "github-light"
 pygments_dark_style = "github-dark"
@@ -82,7 +87,7 @@ nitpick_ignore_regex = [
         "py:class",
         r"(asyncio\..*)?AbstractEventLoop|AbstractContextManager|Executor|Logger|Random|timedelta",
     ),
-    ("py:class", r"floating[ -]point number|janus\.Queue"),
+    ("py:class", r"janus\.Queue"),
     # Type variables, and aliases of types: the parameters' descriptions say what these are.
     ("py:class", r"Args|F|P|P\.args|P\.kwargs|T|backoff_ticker\..*\.T"),
     ("py:class", r"AlgorithmOptions|AsyncOptions|Bounds|Decorator|JitterKind|NoFallback|Policy"),
@@ -128,6 +133,40 @@ class BothVariants(SphinxTransform):
                 light.parent.insert(light.parent.index(light) + 1, dark)
 
 
+# Reference pages begin with what they describe
+
+SECTION = re.compile(r"^(.+)\n[=-]{3,}$|^\.\. (currentmodule|auto\w+):: (\S+)$", re.MULTILINE)
+
+
+def summarise_reference(_app: Sphinx, _page: str, source: list[str]) -> None:
+    """Replace ``.. contents-of-page::`` by a table of names for each section of the page."""
+    if ".. contents-of-page::\n" not in source[0]:
+        return
+    rows: dict[str, list[str]] = {}
+    for heading, directive, name in SECTION.findall(source[0]):
+        if heading:
+            section = heading
+        elif directive == "currentmodule":
+            module = import_module(name)
+        else:
+            summary = LITERAL.sub(link, summary_of(module, name))
+            rows.setdefault(section, []).append(f"   * - :py:obj:`{name}`\n     - {summary}\n")
+    tables = [
+        f"**{section}**\n\n.. list-table::\n   :class: names\n\n" + "".join(names)
+        for section, names in rows.items()
+    ]
+    source[0] = source[0].replace(".. contents-of-page::\n", "\n".join(tables))
+
+
+def summary_of(module: ModuleType, name: str) -> str:
+    """Return the first line of the docstring of a public name."""
+    value = getattr(module, name)
+    if isinstance(value, type) or callable(value):
+        return (value.__doc__ or "").partition("\n")[0]
+    defined_in = f"{module.__name__}.{module._MODULE_OF[name]}"
+    return ModuleAnalyzer.for_module(defined_in).find_attr_docs()["", name][0]
+
+
 # What search engines show of a page
 
 
@@ -155,6 +194,65 @@ PATHS = {
 }
 LITERAL = re.compile(r"``(\w+)(\.\w+)?(\(\))?``")
 
+# In guides, the first mention of a public name in each section leads to the reference. Other pages
+# name what other libraries call by the same names.
+GUIDES = re.compile(
+    r"cancellation|channels|circuit_breaker|hedging|how_to/.*|policies|retries\w*|testing|tickers"
+    r"|tutorial"
+)
+# What variables are called in the text, and their classes.
+VARIABLES = {
+    "channel": "Channel",
+    "clock": "VirtualClock",
+    "ticker": "Ticker",
+    "token": "CancellationToken",
+}
+CODE = re.compile(r"@?(\w+)(?:\.(\w+))?(\(.*\))?", re.DOTALL)
+
+
+class LinkNames(SphinxTransform):
+    """Link code such as ``Ticker``, ``select(token, channel)`` and ``token.cancel()``."""
+
+    default_priority = 300
+
+    def apply(self) -> None:
+        """Put a link around the first mention of each name in a section."""
+        if not GUIDES.fullmatch(self.env.docname):
+            return
+        linked = set()
+        for literal in list(self.document.findall(nodes.literal)):
+            target = target_of(literal.astext())
+            parents = list(parents_of(literal))
+            section = next((one for one in parents if isinstance(one, nodes.section)), None)
+            in_link = any(isinstance(one, nodes.reference | nodes.title) for one in parents)
+            if target and not in_link and (section, target) not in linked:
+                linked.add((section, target))
+                reference = addnodes.pending_xref(
+                    refdomain="py", reftype="obj", reftarget=target, refdoc=self.env.docname
+                )
+                literal.replace_self(reference)
+                reference += literal
+
+
+def target_of(code: str) -> str | None:
+    """Return the full name of what a piece of code names first, if that is public."""
+    match = CODE.fullmatch(code)
+    if not match:
+        return None
+    name, attribute, call = match.groups()
+    if attribute and call:
+        name = VARIABLES.get(name, name)
+    path = PATHS.get(name)
+    return f"{path}.{attribute}" if path and attribute else path
+
+
+def parents_of(node: nodes.Node) -> Iterator[nodes.Node]:
+    """Return what a node is in, from the inside outwards."""
+    while node.parent:
+        node = node.parent
+        yield node
+
+
 # A line such as "Thread safety: ..." of a docstring begins a paragraph of its own.
 LABEL = re.compile(
     r"(If cancelled|If cancelled or interrupted|If interrupted|Source|Thread safety|Wakes when"
@@ -173,7 +271,7 @@ def prepare_docstring(
     _app: Sphinx, what: str, _name: str, _value: object, _options: object, lines: list[str]
 ) -> None:
     """Link public names; make labels bold, each in a paragraph of its own."""
-    lines[:] = [LITERAL.sub(link, line) for line in lines]
+    lines[:] = [line if line.startswith("Source: ") else LITERAL.sub(link, line) for line in lines]
     if what in {"attribute", "property"}:
         # Napoleon would take what stands before a colon for a type, unless the line ends there.
         first, colon, rest = lines[0].partition(": ")
@@ -193,10 +291,20 @@ def shorten_signature(
     signature: str | None,
     returned: str | None,
 ) -> tuple[str | None, str | None]:
-    """Leave out the parameters of classes that users do not call."""
+    """Leave out what no reader needs: parameters of classes that nobody calls, shared options."""
     if what == "class" and signature and "Args:" not in (value.__doc__ or ""):
         return "", None
-    return signature and signature.replace("<class 'Exception'>", "Exception"), returned
+    if not signature:
+        return signature, returned
+    signature = signature.replace("<class 'Exception'>", "Exception")
+    if what == "function" and "breaker: " in signature:  # the options of retries
+        if value.__name__ == "retry":
+            return re.sub(r": [^=]*?(?= = |, |\)$)", "", signature).replace(" = ", "=").replace(
+                "NO_FALLBACK", "..."
+            ), None
+        signature = re.sub(r"\*, (pool: .*?, )?on: .*", r"\1**options)", signature)
+        signature = signature.replace("pool: ", "*, pool: ")
+    return signature, returned
 
 
 def skip_field(
@@ -229,7 +337,9 @@ ModuleAnalyzer.analyze = analyze_without_overloads
 def setup(app: Sphinx) -> None:
     """Connect what is above."""
     app.add_transform(BothVariants)
+    app.add_transform(LinkNames)
     app.connect("source-read", show_page_of_root)
+    app.connect("source-read", summarise_reference)
     app.connect("html-page-context", describe_page)
     app.connect("autodoc-process-docstring", prepare_docstring, priority=400)  # before napoleon
     app.connect("autodoc-process-bases", name_public_bases)

@@ -99,23 +99,26 @@ class Demo:
 
     async def server(self) -> None:
         """Be up for 4 s, down for 4 s, and so on."""
-        with Job(self.screen, "server", "event loop") as job:
+        loop = asyncio.get_running_loop()
+        with Job(self.screen, "server", "event loop") as job, contextlib.ExitStack() as listening:
             async for tick in AsyncTicker(ConstantBackOff(4), token=self.stop):
                 if tick.number % 2:
-                    listener = await asyncio.start_server(greet, "127.0.0.1")
-                    self.address = listener.sockets[0].getsockname()
+                    listener = listening.enter_context(socket.create_server(("127.0.0.1", 0)))
+                    loop.add_reader(listener, greet, listener)
+                    listening.callback(loop.remove_reader, listener)
+                    self.address = listener.getsockname()
                     self.is_up.set()
                     job.tell("up", GREEN, "going down", 4)
                 else:
-                    listener.close()
+                    listening.close()
                     job.tell("DOWN", RED, "coming back", 4)
-            listener.close()
 
 
-def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer a client: the server's part of a call."""
-    writer.write(b"hello")
-    writer.close()
+def greet(listener: socket.socket) -> None:
+    """Answer a client, in the event loop."""
+    line, _ = listener.accept()
+    with line, contextlib.suppress(OSError):  # the client may be gone
+        line.sendall(b"hello")
 
 
 # What you see.
@@ -148,7 +151,7 @@ class Screen:
         """Show what each job waited for, and how long after the cancel it ended."""
         self.show(f"\n{why}. The token is cancelled, and every wait ends:\n", BOLD)
         self.show("who       runs in     was waiting for   due in   ended after", BOLD)
-        for job in self.ended:
+        for job in sorted(self.ended, key=lambda job: job.ended):
             due, took = max(job.due - cancelled, 0), (job.ended - cancelled) * 1000
             self.show(f"{job.name:<10}{job.runs_in:<12}{job.then:<16}{due:>6.2f} s{took:>11.2f} ms")
         self.show(f"\nAll {len(self.ended)} ended within {took:.1f} ms.", BOLD)
@@ -198,8 +201,8 @@ def main() -> int:
     if not 0 < seconds <= threading.TIMEOUT_MAX:
         parser.error("argument --seconds: must be a number more than 0")
     with cancel_on_signals() as signalled:  # Ctrl-C and SIGTERM cancel this token
-        stop = signalled.child(timeout=seconds)
         cancelled = [time.monotonic() + seconds]
+        stop = signalled.child(timeout=seconds)
         stop.on_cancel(lambda: cancelled.append(time.monotonic()))
         screen = Screen(stop)
         screen.show(INTRODUCTION)

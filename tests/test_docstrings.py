@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import doctest
 import inspect
+import re
 from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
@@ -75,6 +76,15 @@ def test_the_docstrings_looked_at_are_those_of_the_package():
         "Stop",
         "delays",
     } <= looked_at
+
+
+def test_the_description_of_the_package_names_what_it_offers():
+    _, _, table = inspect.getdoc(backoff_ticker).partition("``help(backoff_ticker.retry)``:")
+    table, _, _ = table.partition("Every error")
+    names = re.findall(r"(?<=\s)\w+(?=,|$)", table, re.MULTILINE)
+    assert len(names) > 15
+    offered = {*backoff_ticker.__all__, *testing.__all__}
+    assert [name for name in names if name not in offered] == []
 
 
 def described(text):

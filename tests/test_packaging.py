@@ -17,7 +17,11 @@ import backoff_ticker
 ROOT = Path(__file__).parents[1]
 PACKAGE = Path(backoff_ticker.__file__).parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-ADDRESS = PROJECT["project"]["urls"]["Source"]
+URLS = PROJECT["project"]["urls"]
+ADDRESS = URLS["Source"]
+OWNER, NAME = ADDRESS.removeprefix("https://github.com/").split("/")
+SITE = f"https://{OWNER}.github.io/{NAME}/"
+"""Where GitHub Pages publishes the documentation."""
 
 
 @pytest.fixture(scope="module")
@@ -80,14 +84,23 @@ def test_the_tools_of_contributors_are_no_extras():
 
 
 def test_the_public_address_stands_in_the_project_file_only():
-    assert all(url.startswith(ADDRESS) for url in PROJECT["project"]["urls"].values())
-    files = [ROOT.glob("*.md"), PACKAGE.rglob("*.py"), (ROOT / "examples").glob("*.py")]
+    assert {label for label, url in URLS.items() if not url.startswith(ADDRESS)} == {
+        "Documentation"
+    }
+    assert URLS["Documentation"] == SITE
+    files = [
+        [ROOT / "CITATION.cff"],
+        ROOT.glob("*.md"),
+        PACKAGE.rglob("*.py"),
+        (ROOT / "examples").glob("*.py"),
+    ]
     files += [(ROOT / folder).rglob("*.[my][dm]*") for folder in ("docs", ".github")]
     elsewhere = [
         path.name
         for paths in files
         for path in paths
-        if ADDRESS.removeprefix("https://") in path.read_text("utf-8")
+        for address in (ADDRESS, SITE)
+        if address.removeprefix("https://").rstrip("/") in path.read_text("utf-8")
     ]
     assert elsewhere == []
 
@@ -97,8 +110,15 @@ def test_the_description_links_to_the_files_of_the_release(description):
     assert [link for link in links if not link.startswith("https://")] == []
     of_ours = [link for link in links if link.startswith(ADDRESS)]
     assert len(of_ours) > 10
-    release = f"{ADDRESS}/(blob|raw)/v{re.escape(backoff_ticker.__version__)}/"
+    version = re.escape(backoff_ticker.__version__)
+    release = f"{ADDRESS}/(blob|raw)/v{version}/"
     assert [link for link in of_ours if not re.match(release, link)] == []
+    pictures = re.findall(r'\bsrc(?:set)?="([^"]*)"', description)
+    assert len(pictures) == 2
+    for picture in pictures:
+        path = re.sub(f"^{ADDRESS}/raw/v{version}/", "", picture)
+        assert path.startswith("docs/pictures/")
+        assert (ROOT / path).is_file()
 
 
 def test_the_description_is_the_readme_but_for_the_links(description):
@@ -116,6 +136,12 @@ def test_no_link_of_the_rendered_description_is_relative(description):
     assert len(links) > 10
     here = [f"#{heading}" for heading in re.findall(r"""\bid=["']([^"']*)""", rendered)]
     assert [link for link in links if not link.startswith("https://") and link not in here] == []
+    assert re.findall(r"<img [^>]*\bsrc=.https://[^>]*\.light\.svg", rendered)
+
+
+def test_the_site_and_the_readme_begin_alike():
+    readme, site = ((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/index.md"))
+    assert readme.partition("<picture>")[0] == site.partition("![")[0]
 
 
 def test_the_metadata_names_authors_and_addresses(metadata):
@@ -123,6 +149,13 @@ def test_the_metadata_names_authors_and_addresses(metadata):
     labels = {url.partition(",")[0] for url in metadata.get_all("Project-URL")}
     assert {"Source", "Documentation", "Changelog", "Issues"} <= labels
     assert metadata["Description-Content-Type"] == "text/markdown"
+
+
+def test_the_citation_agrees_with_the_project_file():
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    (author,) = PROJECT["project"]["authors"]
+    assert f"  - name: {author['name']}\n" in citation
+    assert f"license: {PROJECT['project']['license']}\n" in citation
 
 
 def test_the_whole_package_is_in_the_wheel_and_the_marker_for_type_checkers_too():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from inspect import getdoc, signature
 from pathlib import Path
 
 import backoff_ticker
-from backoff_ticker import testing
+from backoff_ticker import retry, testing
 
-PAGES = sorted((Path(__file__).parents[1] / "docs" / "reference").glob("*.rst"))
+FOLDER = Path(__file__).parents[1] / "docs" / "reference"
+PAGES = sorted(set(FOLDER.glob("*.rst")) - {FOLDER / "index.rst"})
 DIRECTIVE = re.compile(r"^\.\. (currentmodule|auto\w+):: (\S+)$", re.MULTILINE)
 
 
@@ -25,3 +27,22 @@ def test_each_public_name_is_on_one_reference_page():
     assert sorted(described) == sorted(
         f"{module.__name__}.{name}" for module in modules for name in module.__all__
     )
+
+
+def test_each_reference_page_begins_with_a_summary_and_is_linked_from_the_first_page():
+    linked = re.findall(r":doc:`(\w+)`", (FOLDER / "index.rst").read_text("utf-8"))
+    assert {page.stem for page in PAGES} == set(linked)
+    assert [
+        page for page in PAGES if ".. contents-of-page::\n" not in page.read_text("utf-8")
+    ] == []
+
+
+def test_the_table_of_options_has_each_option_of_a_retry():
+    text = (FOLDER / "retries.rst").read_text("utf-8")
+    _, _, table = text.partition("\nOptions\n")
+    table, _, _ = table.partition("\nRetries\n")
+    parameters = list(signature(retry).parameters)
+    assert len(parameters) > 15
+    assert [name for name in parameters if f"``{name}``" not in table] == []
+    described = re.findall(r"^    (\w+): ", getdoc(retry), re.MULTILINE)
+    assert [name for name in parameters if name not in described] == []

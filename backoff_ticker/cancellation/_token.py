@@ -95,8 +95,8 @@ class CancellationToken(Source, ProcessBound):
             when = _earliest(clock, None, timeout, deadline)
             if type(self) is not CancellationToken:
                 raise TypeError(
-                    f"{type(self).__name__} takes neither timeout nor deadline, which a subclass "
-                    "cannot keep to: call child(timeout, deadline)"
+                    f"{type(self).__name__} cannot have a timeout or deadline, as a subclass "
+                    "of CancellationToken: use its child(timeout, deadline)"
                 )
             self.__class__ = _DeadlineToken
         self._begin(clock, (), when)
@@ -453,7 +453,9 @@ def any_of(*tokens: CancellationToken) -> CancellationToken:
     clock = (timed or tokens)[0]._clock
     for token in timed:
         if token._clock is not clock:
-            raise ValueError(f"any_of() mixes deadlines on {clock!r} and {token._clock!r}")
+            raise ValueError(
+                f"any_of() needs deadlines on one clock, not on {clock!r} and {token._clock!r}"
+            )
     deadlines = [token.deadline for token in timed if token.deadline is not None]
     return derive_token(clock, tokens, min(deadlines, default=None))
 

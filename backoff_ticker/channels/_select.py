@@ -133,7 +133,9 @@ def _clock_of(caller: str, sources: list[Source]) -> Clock:
     timed = [clock for source in sources if (clock := source._timing_clock) is not None]
     for clock in timed:
         if clock is not timed[0]:
-            raise ValueError(f"{caller} mixes times of {timed[0]!r} and {clock!r}")
+            raise ValueError(
+                f"{caller} needs sources on one clock, not on {timed[0]!r} and {clock!r}"
+            )
     return timed[0] if timed else sources[0]._clock
 
 

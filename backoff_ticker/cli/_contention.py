@@ -32,11 +32,11 @@ _DEVIATION = 0.2
 
 
 class Contention(NamedTuple):
-    """What clients with one policy need until all have written; means over the trials.
+    """How long clients with one policy need until all have written; means over the trials.
 
     Attributes:
         clients: How many there were.
-        policy: What they backed off by.
+        policy: Their policy.
         calls: The writes that were tried.
         time: Seconds until the last client has ended.
         gave_up: The clients that gave up, since their policy did.
@@ -50,7 +50,7 @@ class Contention(NamedTuple):
 
 
 class Crowd(NamedTuple):
-    """Who contends, and how often that is tried.
+    """The clients that contend, and the number of trials.
 
     Attributes:
         clients: How many there are, one number after the other.
@@ -72,8 +72,8 @@ def simulate_contention(
     """Return a row for each number of clients and each policy; a row depends on no other.
 
     Args:
-        policies: What clients back off by.
-        crowd: Who they are.
+        policies: The policies of the clients, one for each row.
+        crowd: The clients.
         seed: Of all that is drawn; None: it differs each time.
         progress: Called with the share that is done.
     """

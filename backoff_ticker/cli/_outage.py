@@ -35,7 +35,7 @@ ever at the moment at which a probe is on its way."""
 
 
 class Scene(NamedTuple):
-    """Who calls, and when the service is up; all but ``clients`` and ``budget`` in seconds.
+    """The clients, and when the service is up; all but ``clients`` and ``budget`` in seconds.
 
     Attributes:
         clients: How many call.
@@ -67,7 +67,7 @@ class Scene(NamedTuple):
 
 
 class Outage(NamedTuple):
-    """What the service got from clients with one policy.
+    """The calls that the service got from clients with one policy.
 
     Attributes:
         policy: How they wait before they retry.
@@ -113,7 +113,7 @@ def simulate_outage(
 
     Args:
         policies: How clients wait before they retry.
-        scene: Who calls, and when the service is up.
+        scene: The clients, and when the service is up.
         seed: Of all that is drawn; None: it differs each time.
         progress: Called with the share that is done.
     """

@@ -123,7 +123,7 @@ def _flag(name: str) -> str:
 
 def seed_option() -> click.Option:
     """Return the option that seeds random delays."""
-    text = "Draw the same delays each time. Without it, each run draws others."
+    text = "Draw the same delays in each run. Without it, each run draws its own."
     return click.Option(["--seed"], type=click.IntRange(min=0), metavar="N", help=text)
 
 

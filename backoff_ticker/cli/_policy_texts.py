@@ -118,8 +118,9 @@ HELP_OF = {
 """Help by policy, where a parameter has a meaning of its own."""
 
 HELP_AROUND = {
-    "jitter": "Draw each delay: full, from 0 to all of it; equal, from half of it; a number F, by "
-    "that fraction around it; none: leave it. The policy's own draw stays.",
+    "jitter": "Replace each delay by a random one: full, from 0 to the delay; equal, from half of "
+    "it to the delay; a number F, up to that fraction less or more; none: do not. Jitter of the "
+    "policy itself stays.",
     "max_jitter": "Add a random part of up to this long to each delay; none: add nothing.",
     "max_interval": "Let no delay be longer, random part included; none: no limit but the "
     "policy's own.",

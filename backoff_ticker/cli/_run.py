@@ -145,6 +145,10 @@ async def _retry(
         return TIMED_OUT
     except Cancelled:
         return SIGNAL_BASE + _signal_of(token)
+    finally:
+        # The loop would remove the handler that Process added only after it has closed the pipe to
+        # which each signal is written: a signal in between would be an error on stderr.
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGCHLD)
 
 
 async def _attempt(start: Callable[[], Process], limits: Limits, token: CancellationToken) -> int:

@@ -24,11 +24,10 @@ _DEFAULT = "exponential"
 _OWN = ("max_attempts",)
 """Options of ``run`` that policies have too: here they are those of ``run``."""
 
-_HELP = """Run COMMAND until it succeeds, waiting between attempts as the policy says.
+_HELP = """Run COMMAND until it succeeds, with waits between attempts as the policy says.
 
-Put -- before COMMAND; what follows is handed to it as it stands. No shell reads it: for pipes and
-the like, run sh -c '...'. In its environment BACKOFF_TICKER_ATTEMPT is the number of the attempt,
-from 1.
+Put -- before COMMAND. No shell reads the command and its arguments: for a pipe, run sh -c '...'.
+The environment variable BACKOFF_TICKER_ATTEMPT is the number of the attempt, from 1.
 """
 
 _EXIT_CODES = (
@@ -194,8 +193,7 @@ def run_command() -> click.Command:
                 ["--attempt-timeout"],
                 type=seconds,
                 callback=_none,
-                help="End an attempt after this long; it has failed then; none: never.  "
-                "[default: none]",
+                help="End an attempt after this long, as a failure; none: never.  [default: none]",
             ),
             click.Option(
                 ["--on-exit-code"],

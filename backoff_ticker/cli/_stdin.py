@@ -62,7 +62,7 @@ def _position() -> int | None:
 
 
 def _has_ended() -> bool:
-    """Whether stdin is a pipe with nothing in it and nobody who writes to it."""
+    """Whether stdin is an empty pipe that nothing writes to."""
     poll = select.poll()
     poll.register(_STDIN, select.POLLIN)
     events = dict(poll.poll(0)).get(_STDIN, 0)

@@ -1,7 +1,7 @@
 """The only folder of the core that reads the time or starts a thread.
 
 * ``_protocol``: what the package needs of a clock.
-* ``_time``: the functions that tell the time, whatever somebody makes of the module ``time``.
+* ``_time``: the functions that tell the time, even if the module ``time`` was patched.
 * ``_system``: the system clock, and which clock is the current one.
 * ``_scheduler``: where a thread parks, and the one thread that calls back at given times.
 * ``_thread``: starts a thread for work of the user.

@@ -49,7 +49,7 @@ class Alarm:
     Attributes:
         when: The time at which it is due, in the clock's monotonic seconds.
         _heap: Where it was set last.
-        _number: Of its entry there; None: it is not set, was called, or was cancelled.
+        _number: The number of its entry there; None if it is not set, was called or was cancelled.
     """
 
     __slots__ = _IN_SUBCLASSES
@@ -59,7 +59,7 @@ class Alarm:
     _number: int | None
 
     def fire(self) -> None:
-        """What happens at the time."""
+        """Act at the due time."""
         raise NotImplementedError
 
     def __call__(self) -> None:

@@ -1,8 +1,8 @@
-"""Functions of the module ``time`` that nobody has replaced.
+"""The original functions of the module ``time``, even if a test has replaced them.
 
-Libraries for tests, such as freezegun, put others in place, in the module and wherever it was
-imported, and this package may be imported only afterwards. A wait must not depend on those. So the
-functions are taken from a second instance of the module.
+Test libraries such as freezegun replace them in the module and wherever it was imported, perhaps
+before this package is imported. A wait must not depend on the replacements. So the functions are
+taken from a second instance of the module.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ Files, each of which imports only from those above it:
 - ``_run``: the state of one run, and the one place that decides what follows a failure.
 - ``_final_error``, ``_attempt_scope``, ``_wait``: the error at the end, the scope that cuts an
   attempt of a coroutine, the wait between two attempts.
-- ``_attempt_context``, ``_current_attempt``: which attempt runs here; nobody keeps track of that
-  before the latter is imported.
+- ``_attempt_context``, ``_current_attempt``: which attempt runs here; runs keep track of it once
+  the latter is imported.
 - ``_steps``: the order of attempts, hooks and waits, for runs with hooks and for loops.
 - ``_drivers``: what brings a run to its end, in a thread and in a coroutine.
 - ``_hedging``: the decisions of a hedged call.
@@ -22,10 +22,10 @@ Files, each of which imports only from those above it:
 
 What always holds: the operation is called at least once, and not again after a cancel that came
 before the last check of the token, right before the call. Options are checked before the first
-call. ``Options.classify()`` alone decides whether an error may be retried, ``Run._decide()`` (for
-hedged calls ``Hedging``) whether another attempt follows; a limit that is reached later, in a hook
-or in the wait, ends the run, too. Each hook's context manager is left exactly once. After a run
-no frame of it is referred to, so no reference cycle keeps an error alive.
+call. ``Options.classify()`` alone decides whether an error may be retried, and ``Run._decide()``
+(for hedged calls ``Hedging``) whether another attempt follows. A limit that is reached later, in a
+hook or in the wait, ends the run, too. Each hook's context manager is left exactly once. After a
+run nothing refers to its frames, so no reference cycle keeps an error alive.
 """
 
 from __future__ import annotations

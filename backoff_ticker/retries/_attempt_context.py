@@ -1,7 +1,7 @@
-"""Which attempt runs here: a context variable that runs set, if anybody can ask for it.
+"""Which attempt runs here: a context variable that runs set, if ``current_attempt`` is in use.
 
-Nobody can before ``current_attempt`` was imported: ``settings.tracks_attempts`` says so, and a run
-looks at it once, when it begins.
+``settings.tracks_attempts`` is true once ``current_attempt`` was imported. A run looks at it once,
+when it begins.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def enter_run(run: Run) -> None:
 
 def leave_run(run: Run) -> None:
     """Show what was shown before ``enter_run()``."""
-    # In the context of somebody else, who closes a coroutine, nothing of the run is shown.
+    # A coroutine may be closed in another context, where nothing of the run is shown.
     if run.current is not None and _here.get() is run.current:
         _here.set(run.outer)
     elif run.current is not None:
@@ -113,9 +113,10 @@ def leave_run(run: Run) -> None:
 
 
 def _unlink(run: Run) -> None:
-    """Take a run out that another one was entered inside of, and that is left before that.
+    """Remove a run that is left before a run that was entered inside it.
 
-    Generators that take turns do so; the other one would show its attempt again for ever.
+    Generators that take turns do so. Otherwise the inner run would show the outer one's attempt
+    again, for ever.
     """
     here = _here.get()
     for _ in range(_DEEPEST):
@@ -128,6 +129,6 @@ def _unlink(run: Run) -> None:
 
 
 def close_run(run: Run) -> None:
-    """Show what was shown before, and cancel the token of the run. May be repeated."""
+    """Show the previous attempt again, and cancel the token of the run. May be repeated."""
     leave_run(run)
     run.close()

@@ -200,7 +200,7 @@ class Attempts(Generic[Options_co]):
             self._run = run
             self._asynchronous = asynchronous
         elif self._is_used or self._asynchronous != asynchronous:
-            raise RuntimeError("attempts() is one run, which has begun: call it again for another")
+            raise RuntimeError("attempts() can be iterated once: call it again for another run")
         return self
 
     def __iter__(self: Attempts[SyncOptions]) -> Attempts[SyncOptions]:
@@ -243,7 +243,7 @@ class Attempts(Generic[Options_co]):
             self._begin(asynchronous=asynchronous)
         if self._open is not None:
             raise RuntimeError(
-                f"attempt {self._open.number} has not ended: each needs a block, `with attempt:`"
+                f"attempt {self._open.number} was not made: write `with attempt:` in the loop"
             )
         assert self._steps is not None  # noqa: S101 - begun
         self._is_used = True
@@ -358,7 +358,7 @@ class Attempt:
 
     def _enter(self) -> None:
         if self._is_entered or self._attempts._open is not self:
-            raise RuntimeError(f"the block of attempt {self.number} was entered before")
+            raise RuntimeError(f"attempt {self.number} can be entered once")
         self._is_entered = True
 
     def _begin_block(self) -> None:

@@ -116,7 +116,7 @@ class LastSeconds:
     """Opens at a share of failures among the calls that ended in the last seconds.
 
     The history is a bucket for each tenth of that time in which a call ended: its number, its calls
-    and its failures. So it covers the time but for a tenth of it at most.
+    and its failures. So it covers at least nine tenths of the time.
     """
 
     __slots__ = ("_width", "minimum", "rate", "seconds")
@@ -268,7 +268,7 @@ class Circuit:
 
     @property
     def ticket(self) -> CircuitTicket | None:
-        """What each call gets while the circuit is closed; None: it is not."""
+        """The ticket of each call while the circuit is closed; None in the other states."""
         return None
 
     def __init__(self) -> None:
@@ -283,7 +283,7 @@ class Circuit:
         return self
 
     def released(self, ticket: CircuitTicket) -> Circuit:  # noqa: ARG002
-        """Return the state after a call has ended in a way that says nothing."""
+        """Return the state after a call has ended without a result that counts."""
         return self
 
     def seconds_left(self, rules: Rules, now: float) -> float | None:  # noqa: ARG002
@@ -296,7 +296,7 @@ class Closed(Circuit):
 
     Attributes:
         ticket: What each of them gets.
-        history: What has become of them, as the threshold needs it.
+        history: Their results, as the threshold needs them.
     """
 
     __slots__ = ("history", "ticket")

@@ -142,8 +142,8 @@ def retry(
 def retry(backoff: Any = None, **options: Any) -> Any:
     """Retry the decorated function: call it again after a failure, until it succeeds.
 
-    How long to wait between two attempts is said by a back-off policy; when to stop, by the
-    options and by the policy. The decorator works on functions, methods, coroutine functions and
+    A back-off policy says how long to wait between two attempts; the policy and the options say
+    when to give up. The decorator works on functions, methods, coroutine functions and
     other callables, as ``@retry`` and as ``@retry(policy, max_attempts=5)``. The decorated function
     keeps its signature, and a coroutine function stays one. A generator or asynchronous generator
     is restarted until it has yielded its first item; later errors are raised as they are.
@@ -273,7 +273,7 @@ class DecoratorWithOptions:
         self.options: Options = options
 
     def __call__(self, function: Any, /) -> Any:
-        """Return ``function``, retried."""
+        """Return ``function``, decorated."""
         return decorated(function, self.options)
 
     def __repr__(self) -> str:
@@ -288,10 +288,10 @@ MARK: Final = "__backoff_ticker_retry__"
 
 
 class Decoration:
-    """What a decorated function was made of.
+    """How a function was decorated.
 
     Attributes:
-        result: A weak reference to the decorated function: who has a copy of the mark, is another.
+        result: A weak reference to the decorated function; others may have a copy of the mark.
         function: The function inside.
         given: The options as they were given, the policy among them.
     """
@@ -318,11 +318,11 @@ def decorated(function: Any, options: Options) -> Any:
     if isinstance(function, type):
         raise TypeError(
             f"retry() decorates functions and methods, not the class {function.__name__}, "
-            f"which would become a function: retry_call({function.__name__}) retries making one"
+            f"which would become a function: retry_call({function.__name__}) makes an instance"
         )
     raise_if_makes_policy("retry()", function)
     if not callable(function):
-        below = " (a property or the like goes above it)" if hasattr(function, "__get__") else ""
+        below = " (put @property and the like above @retry)" if hasattr(function, "__get__") else ""
         raise TypeError(
             f"retry() takes a BackOff as backoff, or decorates a function, "
             f"not {safe_repr(function)}" + below

@@ -74,7 +74,7 @@ def _falls_back(run: Run) -> bool:
 
 
 def _says_cancelled(error: object) -> bool:
-    """Whether it says that work was stopped on purpose, if not by a token of the run."""
+    """Whether the error says that work was stopped on purpose, by a token of something else."""
     return isinstance(error, Cancelled) and not isinstance(error, DeadlineExceeded)
 
 

@@ -326,7 +326,7 @@ class _Threads:
 class _Attempt:
     """One attempt, in its thread and for the caller.
 
-    It refers to no frame of the caller, who may be gone before it ends.
+    It refers to no frame of the caller, which may return before the attempt ends.
 
     Attributes:
         token: Cancelled when the attempt has ended, and when the call has.
@@ -356,7 +356,7 @@ class _Attempt:
         self._budget: RetryBudget | None = None if self._is_first else run.options.budget
         self._breaker: CircuitBreaker | None = run.options.breaker
         self._ended = ended
-        self._claims = [None]  # whoever pops it makes the attempt, or prevents it
+        self._claims = [None]  # the thread that pops it makes the attempt, or prevents it
         self._future: Future[Any] | None = None
         self._error: Any = None
         self.token: CancellationToken = token_of_attempts(run)

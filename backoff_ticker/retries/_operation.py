@@ -36,7 +36,7 @@ def raise_if_makes_policy(what: str, function: object) -> None:
     if is_class or isinstance(function, NamedPolicy):
         raise TypeError(
             f"{what} needs the function to retry, not {safe_repr(function)}, which makes a policy: "
-            "the policy is another argument, after a call"
+            "call it, and pass the policy as backoff"
         )
 
 

@@ -77,9 +77,9 @@ class Awaiting:
 
 
 if TYPE_CHECKING:
-    # What is to follow a failure, apart from all limits: the end, for a reason; a wait of some
-    # seconds; a wait that a policy says; an answer to be awaited first; or (None) what the policy
-    # of the retry says.
+    # What follows a failure if no limit is reached: the end, for a reason; a wait of some seconds;
+    # a wait that a policy says; an answer to be awaited first; or (None) a wait that the policy of
+    # the retry says.
     Demand = StopReason | float | BackOff | Awaiting | None
 
 
@@ -277,9 +277,9 @@ class Options:
         """Raise a TypeError for options about a result: a generator has none."""
         for name in ("until", "retry_if"):
             if getattr(self, name) is not None:
-                raise TypeError(f"{self._what} got {name}, but decorates a generator")
+                raise TypeError(f"{self._what} cannot use {name} with a generator")
         if self.fallback is not NO_FALLBACK:
-            raise TypeError(f"{self._what} got fallback, but decorates a generator")
+            raise TypeError(f"{self._what} cannot use fallback with a generator")
 
     def classify(  # noqa: PLR0911 - one for each rule
         self, error: Exception, *, was_cut: bool = False
@@ -459,7 +459,7 @@ _CALLED_BETWEEN_ATTEMPTS = {"until", "retry_if", "notify", *HOOKS}
 
 _NONE_IS_NOT_ABSENT = {"on", "fallback"}
 
-# None means that an option is absent, but for those just named.
+# For all other options None means that the option is absent.
 _CHECKS: dict[str, Callable[[str, Any], object]] = {
     "on": _as_on,
     "until": _as_callable,

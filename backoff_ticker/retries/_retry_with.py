@@ -122,12 +122,10 @@ def retry_options(function: Callable[..., object], /) -> dict[str, Any]:
 def _decoration_of(what: str, function: Any) -> Decoration:
     decoration: Any = getattr(function, MARK, None)
     if decoration is None:
-        raise TypeError(
-            f"{what} needs a function that retry has decorated, not {safe_repr(function)}"
-        )
+        raise TypeError(f"{what} needs a function that retry decorated, not {safe_repr(function)}")
     if decoration.result() is not function:  # functools.wraps() has copied the mark
         raise TypeError(
-            f"{what} needs the very function that retry has returned, but {safe_repr(function)} is "
-            "decorated by something else around it: give it what is inside, and decorate its result"
+            f"{what} needs the function that retry returned, but {safe_repr(function)} has another "
+            f"decorator around it: call {what} inside of that decorator"
         )
     return decoration  # type: ignore[no-any-return]

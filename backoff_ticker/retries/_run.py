@@ -543,7 +543,7 @@ class Run:
 
     @property
     def is_untouched(self) -> bool:
-        """Whether its error passes as it is: the first attempt's, which ``on`` does not name."""
+        """Whether the error of the first attempt passes unchanged: ``on`` does not retry it."""
         return self.reason is StopReason.NOT_RETRIED and self.attempts == 1
 
     def succeeded(self) -> Any:
@@ -570,9 +570,10 @@ class Run:
             self.ticket = None
 
     def close(self) -> None:
-        """Cancel the token of the attempts: the run has ended, or nobody goes on with it.
+        """Cancel the token of the attempts, because the run has ended or was abandoned.
 
-        A context may show an attempt of it for long, and so hold the run: it holds nothing then.
+        A context may keep an attempt, and with it the run, for a long time. So the run drops
+        everything else.
         """
         self.result = self.current = self.outer = None
         self.args, self.kwargs = (), NO_KWARGS

@@ -35,7 +35,7 @@ class Settings:
         hooks: The default hooks, by the name of the option.
         token: The default token.
         tracks_attempts: Whether runs show their attempts to ``current_attempt()``.
-        version: Another object after each change: who computed something of these, can tell.
+        version: Replaced by each change, so that values computed from the settings can be checked.
     """
 
     __slots__ = ("active", "hooks", "in_use", "token", "tracks_attempts", "version")
@@ -72,10 +72,11 @@ settings = Settings()
 
 
 class _Change:
-    """A change of a setting that was made; leaving it as a block puts back what was before.
+    """A change of a setting that was made; used as a block, it restores the previous value.
 
-    Blocks may overlap, as in coroutines: one that ends inside of a later one leaves it to that to
-    put back what was before both. Threads that do so at the very same moment are not kept apart.
+    Blocks may overlap, for example in coroutines. If a block ends inside a later one, the later one
+    restores the value from before both. Threads that do so at exactly the same moment may
+    interfere.
     """
 
     __slots__ = ("_before", "_call", "_name", "_number")
@@ -84,7 +85,9 @@ class _Change:
         self._call = call
         self._name = name
         self._before = getattr(settings, name)
-        self._number = next(_numbers)  # after the look: who sees this change has a later one
+        self._number = next(
+            _numbers
+        )  # after the look: a block that sees this change has a greater number
         settings.change(name, value)
 
     def __repr__(self) -> str:

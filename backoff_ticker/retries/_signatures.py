@@ -59,8 +59,8 @@ if TYPE_CHECKING:
         def __call__(self, function: Any, /) -> Any:
             """Return ``function``, retried."""
 
-    # What wrong uses return that no argument type can refuse: it can be neither called nor awaited,
-    # and its name says what to do instead.
+    # The results of wrong uses that no argument type can refuse. They can be neither called nor
+    # awaited, and their names say what to do instead.
 
     class DecoratesNoClasses:
         """Of ``retry(OSError)``, which needs ``retry(on=OSError)``, and of other classes."""
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
         """Of ``hedge_call`` with a coroutine function."""
 
     class Untyped:
-        """Nothing is of this type; what fits it is untyped, and must not be taken for wrong."""
+        """Nothing is of this type. An argument that fits it is untyped, and is accepted."""
 
 else:
 

@@ -1,6 +1,19 @@
-"""Virtual time for tests: a clock that threads and event loops share, exact and instant.
+"""Tests without waiting: a virtual clock for threads and event loops, and retries without waits.
 
-What is where:
+``no_wait()`` skips the waits of retries; that is enough for most tests of a function that is
+retried. On a ``VirtualClock`` time moves only as the test says, or as soon as everything waits, so
+tickers, deadlines and time-outs of hours are tested in milliseconds. pytest has both as the
+fixtures ``no_wait``, ``virtual_clock`` and ``auto_clock``.
+
+Example:
+    >>> import asyncio
+    >>> from backoff_ticker.testing import VirtualClock
+    >>> with VirtualClock() as clock:
+    ...     clock.run_async(asyncio.sleep(3600))
+    ...     clock.monotonic()
+    3600.0
+
+Inside, for contributors:
 
 - ``_virtual_clock``: ``VirtualClock``, the clock that users see. It has a kernel.
 - ``_kernel``: the one rule by which time moves; the states of a participant; the invariants.
@@ -45,3 +58,7 @@ __all__ = [
     "VirtualTimeError",
     "no_wait",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

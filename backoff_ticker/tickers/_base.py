@@ -135,8 +135,7 @@ class BaseTicker(TickerCore):
         self._check_not_reentrant()
         run = None if backoff is None else self._start_run(backoff)
         now = self._monotonic()
-        self._reset_epoch = object()
-        self._defer(lambda pending: self._after_reset(pending, run, now, immediately))
+        self._defer_reset(lambda pending: self._after_reset(pending, run, now, immediately))
 
     def _check_not_reentrant(self) -> None:
         """Raise a RuntimeError if this thread has claimed the state."""

@@ -65,7 +65,7 @@ class TickerCore(Source):
         _ending: Why the ticker has ended; the first reason stays.
         _raised_error: Whether a reader was given the error of the policy.
         _readers: The line of readers, once there is one.
-        _reset_epoch: Replaced by each ``reset()``, before the reset takes effect.
+        _reset_epoch: Replaced by each ``reset()``: see ``_defer_reset()``.
         _first_ignores_cancel: Whether the first tick was delivered regardless of the token.
     """
 
@@ -196,10 +196,10 @@ class TickerCore(Source):
         """
         state = self._state
         while True:
-            epoch = self._reset_epoch
             if state.deferred:
                 self._release()
             pending: PendingTick = state.current
+            epoch = self._reset_epoch  # after the state: that of a reset is older than its state
             due = pending.due
             token = self._run.token
             rule: Callable[..., tuple[PendingTick, Tick | None]]
@@ -268,11 +268,12 @@ class TickerCore(Source):
     ) -> tuple[PendingTick, Tick | None]:
         """Rule: take the tick and ask the policy for the next delay.
 
-        The result is None if the ticker has ended or was reset meanwhile.
+        The result is None if the ticker has ended, or other rules have to be applied first.
         """
+        if self._state.deferred:  # by a reset(), maybe, which has returned already
+            return pending, None
         due: Any = pending.due  # _poll() has compared it with now
         number = pending.number
-        epoch = self._reset_epoch
         ignores_cancel = False
         if number == 1:
             self._first_ignores_cancel = ignores_cancel = pending.kind is _IMMEDIATE
@@ -324,7 +325,7 @@ class TickerCore(Source):
         step = after, tick
         cancelled = token is not None and not ignores_cancel and token.cancelled
         # ATOMIC: no call from this check of the endings to the return of ``_poll``.
-        if cancelled or self._ending is not None or self._reset_epoch is not epoch:
+        if cancelled or self._ending is not None:
             return pending, None
         return step
 
@@ -333,8 +334,10 @@ class TickerCore(Source):
     ) -> tuple[PendingTick, Tick] | tuple[PendingTick, None]:
         """Rule: take a tick that was given back.
 
-        The result is None if it is not delivered because the ticker has ended meanwhile.
+        The result is None if the ticker has ended, or other rules have to be applied first.
         """
+        if self._state.deferred:
+            return pending, None
         tick, *rest = pending.returned
         step = pending.replace(returned=tuple(rest)), tick
         ignores_cancel = tick.number == 1 and self._first_ignores_cancel
@@ -375,7 +378,7 @@ class TickerCore(Source):
         if not self._state.is_claimed(pending):
             return False
         if self._is_claimed_here(pending):
-            raise RuntimeError(f"{self!r} is polled by its own policy")
+            raise RuntimeError(f"{self!r} is read by its own policy")
         token = self._run.token
         if token is not None and token.cancelled:
             raise TickerClosed(CloseReason.CANCELLED)  # the tick being taken goes to its holder
@@ -398,6 +401,29 @@ class TickerCore(Source):
     def _defer(self, rule: Callable[[PendingTick], PendingTick]) -> None:
         """Have a rule applied: now, or by the thread that has claimed the state."""
         self._state.defer(lambda pending: self._followed_by_timer(rule(pending)))
+        self._release()
+
+    def _defer_reset(self, rule: Callable[[PendingTick], PendingTick]) -> None:
+        """Defer the rule of a ``reset()``, and have ticks dropped that were taken before.
+
+        A reader that has taken a tick delivers it if no epoch has begun since. One begins as the
+        rule is applied, before its state can be seen. Another thread may apply it later than this
+        call returns, so one begins here, too: but not after the rule has been applied, or a tick
+        that was taken after the reset would be dropped.
+        """
+        applied: list[bool] = []
+
+        def restart(pending: PendingTick) -> PendingTick:
+            after = self._followed_by_timer(rule(pending))
+            self._reset_epoch = object()
+            applied.append(True)
+            return after
+
+        self._state.defer(restart)
+        epoch = object()
+        # ATOMIC: no call between the look and the store.
+        if not applied:
+            self._reset_epoch = epoch
         self._release()
 
     def _release(self) -> None:

@@ -130,7 +130,8 @@ class Ticker(BaseTicker):
 class AsyncTicker(BaseTicker):
     """An iterator of ticks for event loops; the same as ``Ticker``, in coroutines.
 
-    Use ``async for tick in ticker:`` or ``await ticker.receive()``. The first tick comes at once,
+    Use ``async for tick in ticker:`` or ``await ticker.receive()``; all other methods are those of
+    ``Ticker``. The first tick comes at once,
     each other one a delay of the policy after the last. It ends when the policy returns ``STOP``,
     the token is cancelled or ``stop()`` is called. Any number of coroutines may read it, in several
     event loops; it belongs to none, and can be made where none runs. A reader that never has to

@@ -13,8 +13,8 @@ What always holds:
 * A set holds its waiters weakly, and finds the first of each wake domain without a search.
 * While a task waits, its loop holds its waiter, and so the task: see ``Waiter.hold``.
 * A waiter that leaves passes on a wake-up that it may have received: see the ``leave`` methods.
-* What ends something (a cancel, a stop, a close) marks first and tells everybody then; a signal
-  handler that raises in the middle does not cut it short: see ``complete``.
+* A cancel, a stop or a close first marks the end and then wakes the waiters; a signal handler that
+  raises in the middle does not cut it short: see ``complete``.
 * A wake-up takes no lock and raises nothing: it may come from a signal handler or a finalizer.
 * asyncio is imported by the first coroutine that waits, never by a thread.
 """

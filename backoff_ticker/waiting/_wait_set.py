@@ -132,7 +132,7 @@ def _fire_all(waiters: Iterable[Waiter]) -> None:
 
 
 def complete(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-    """Call ``end(*args)``, which marks something as ended and tells everybody who waits for it.
+    """Call ``end(*args)``, which marks something as ended and wakes everything that waits for it.
 
     If a signal handler raises in the middle, ``end`` is called again before the exception goes on:
     nobody is left waiting for something that has ended. So ``end`` must be repeatable.

@@ -133,7 +133,7 @@ def _run(picture: Picture, data: Course) -> None:
     picture.rect(_x(DOWN), y - 10, (UP - DOWN) * SCALE, 36, "bad", opacity=0.12)
     picture.text(_x((DOWN + UP) / 2), y + 22, "the service is down", "bad", anchor="middle")
     picture.dots([(_x(time), y) for time in data.calls[ANSWERED]], "good", size=7)
-    picture.dots([(_x(time), y) for time in data.calls[REFUSED]], "wait", size=4)
+    picture.dots([(_x(time), y) for time in data.calls[REFUSED]], "wait", size=5)
     picture.crosses([(_x(time), y) for time in data.calls[FAILED]])
     picture.seconds(y + 44, range(0, 71, 10), _x)
     y = HEIGHT - 14
@@ -141,5 +141,5 @@ def _run(picture: Picture, data: Course) -> None:
     picture.text(28, y, ANSWERED, size=13)
     picture.crosses([(130, y - 4)])
     picture.text(142, y, FAILED, size=13)
-    picture.dots([(220, y - 4)], "wait", size=4)
+    picture.dots([(220, y - 4)], "wait", size=5)
     picture.text(230, y, REFUSED, size=13)

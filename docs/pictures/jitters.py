@@ -51,7 +51,7 @@ def data() -> dict[tuple[str, str], list[list[float]]]:
 
 def draw(picture: Picture, data: dict[tuple[str, str], list[list[float]]]) -> None:
     """Draw a panel for each policy: a dot for each delay."""
-    picture.text(10, 22, "Seconds before each retry, in 100 runs with each policy.", size=13)
+    picture.text(10, 22, "Seconds before retries 1 to 6, in 100 runs with each policy.", size=13)
     picture.text(10, 40, "The interval is 1 s, then 2, 4, 8, 16 and 20 s.", size=13)
     place = random.Random(2)
     for number, ((name, jitter), runs) in enumerate(data.items()):

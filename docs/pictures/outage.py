@@ -17,9 +17,9 @@ MOST = 110
 """Calls a second."""
 
 EXPLAINED = {
-    NO_LIMIT: ("max_attempts=5", "alone: {load:.1f} times the usual calls"),
-    BUDGET: ("RetryBudget(100)", "for all clients: {load:.2f} times"),
-    BREAKER: ("CircuitBreaker()", "for all clients: {calls} calls in all"),
+    NO_LIMIT: ("max_attempts=5", "{load:.1f} times the usual calls"),
+    BUDGET: ("a shared RetryBudget(100)", "{load:.2f} times the usual calls"),
+    BREAKER: ("a shared CircuitBreaker()", "{calls} calls in two minutes"),
 }
 
 LEFT, TOP, ROW, HIGH = 36, 68, 104, 70

@@ -25,7 +25,7 @@ SHOWN = 640
 SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
 MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace"
 
-# The hues of Okabe and Ito, which colour-blind people can tell apart; lighter on dark.
+# Told apart by colour-blind people too: red is darker than green on light pages and on dark ones.
 THEMES = {
     "light": {
         "ink": "#1f2328",
@@ -33,11 +33,11 @@ THEMES = {
         "line": "#d1d9e0",
         "panel": "#f3f5f7",
         "paper": "#ffffff",
-        "thread": "#0b68b8",
-        "loop": "#c87a00",
-        "bad": "#c0262d",
-        "good": "#00805e",
-        "wait": "#9aa4ae",
+        "thread": "#0b5cb0",
+        "loop": "#c88500",
+        "bad": "#a80f38",
+        "good": "#088a6b",
+        "wait": "#7d8894",
     },
     "dark": {
         "ink": "#e6edf3",
@@ -45,10 +45,10 @@ THEMES = {
         "line": "#3a424b",
         "panel": "#20262d",
         "paper": "#131416",
-        "thread": "#5aa9f0",
-        "loop": "#f0ab35",
-        "bad": "#ff6f72",
-        "good": "#2fbf94",
+        "thread": "#4f9cf0",
+        "loop": "#f0b035",
+        "bad": "#f8506e",
+        "good": "#4fe0b5",
         "wait": "#717b86",
     },
 }

@@ -134,6 +134,20 @@ def test_a_command_that_ignores_all_signals_is_killed_as_the_run_breaks_off():
     os.close(ready)
 
 
+SIGNALLED_AS_IT_CLOSES = """
+import asyncio.selector_events, os, signal
+def close(self, close=asyncio.selector_events.BaseSelectorEventLoop._close_self_pipe):
+    close(self)
+    os.kill(os.getpid(), signal.SIGCHLD)
+asyncio.selector_events.BaseSelectorEventLoop._close_self_pipe = close
+"""
+
+
+def test_a_signal_as_the_event_loop_closes_leaves_no_message():
+    with Running("true", how={"prelude": SIGNALLED_AS_IT_CLOSES}) as running:
+        assert running.finish() == (0, "", "backoff-ticker: attempt 1 succeeded\n")
+
+
 @slow
 def test_a_stopped_command_is_ended_too():
     with shell("echo ready >&9; kill -STOP $$; :") as running:

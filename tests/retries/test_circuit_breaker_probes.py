@@ -39,7 +39,7 @@ def test_as_many_probes_at_once_as_asked_for(now: SetClock) -> None:
     assert len(set(tickets)) == 3
     error = refused(breaker)
     assert (error.state, error.seconds, breaker.remaining()) == (HALF_OPEN, None, None)
-    assert str(error) == "the circuit is half-open, and its probes have not come back"
+    assert str(error) == "the circuit is half-open, and all its probes are running"
     breaker.record(tickets[0])
     tickets.append(breaker.allow())
     refused(breaker)

@@ -327,5 +327,5 @@ def test_what_is_retried_is_not_taken_for_a_policy(wrong):
 
 
 def test_a_property_is_told_to_go_above():
-    with pytest.raises(TypeError, match="goes above it"):
+    with pytest.raises(TypeError, match="put @property and the like above @retry"):
         retry(property(lambda _: 1))

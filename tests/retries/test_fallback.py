@@ -202,5 +202,5 @@ def test_where_there_is_no_result_it_is_refused() -> None:
         yield
 
     for function in (generator, async_generator):
-        with pytest.raises(TypeError, match="fallback, but decorates a generator"):
+        with pytest.raises(TypeError, match="fallback with a generator"):
             retry(fallback=None)(function)

@@ -201,7 +201,7 @@ def test_another_decorator_around_it_is_not_dropped(read: Any) -> None:
     def around(*args: Any) -> Any:
         return Client.method(*args)
 
-    with pytest.raises(TypeError, match="is decorated by something else around it"):
+    with pytest.raises(TypeError, match="has another decorator around it"):
         read(around)
     assert read(retry(around)) is not None
     assert retry_options(retry(max_attempts=2)(around)) == {"max_attempts": 2}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import AsyncTicker, ConstantBackOff, SystemClock, Ticker, TickerClosed
+from backoff_ticker.tickers._core import TickerCore
 from tests import effort
 from tests.helpers import PATIENCE, Flag, eventually, in_thread
 from tests.stress.tools import Gate, Hooked, run_loop, start_threads
@@ -163,6 +165,90 @@ def test_no_tick_that_was_due_before_a_reset_is_received_after_it() -> None:
     tick = reader.result(PATIENCE)
     assert (tick.number, tick.delay) == (2, 0.05)
     assert tick.due >= returned
+
+
+class SlowReset(Ticker):
+    """A ticker whose ``reset()`` stands at a gate just before or just after it leaves its rule."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.before, self.after = Gate(), Gate()
+
+    def _defer_reset(self, rule: Any) -> None:
+        self.before.stand()
+        super()._defer_reset(rule)
+
+    def _release(self) -> None:
+        if sys._getframe(1).f_code.co_name == "_defer_reset":
+            self.after.stand()
+        super()._release()
+
+
+def test_no_tick_is_received_after_a_reset_that_met_a_reader_as_it_began() -> None:
+    """The reader begins before the reset has left its rule, and still asks when it has returned."""
+    asking = Gate()
+    ticker = SlowReset(Hooked(0.0, lambda asked: asking.stand() if asked == 2 else None))
+    ticker.after.open()
+    ticker.receive()
+    resetting = in_thread(ticker.reset, ConstantBackOff(HOUR))
+    ticker.before.wait_until_reached()
+    reader = in_thread(list, ticker)
+    asking.wait_until_reached()
+    ticker.before.open()
+    resetting.result(PATIENCE)
+    asking.open()
+    eventually(lambda: ticker._readers is not None and ticker._readers.waiters, "the reader waits")
+    ticker.stop()
+    assert reader.result(PATIENCE) == []
+
+
+def test_no_tick_is_received_after_a_reset_that_a_reader_overtook() -> None:
+    """The reader claims the tick when the rule has been left and the reset has not looked yet."""
+    ticker = SlowReset(Hooked(0.0, lambda _: None))
+    ticker.before.open()
+    ticker.receive()
+    resetting = in_thread(ticker.reset, ConstantBackOff(HOUR))
+    ticker.after.wait_until_reached()
+    reader = in_thread(list, ticker)
+    eventually(lambda: ticker._readers is not None and ticker._readers.waiters, "the reader waits")
+    ticker.after.open()
+    resetting.result(PATIENCE)
+    ticker.stop()
+    assert reader.result(PATIENCE) == []
+
+
+def test_a_tick_from_after_a_reset_is_received_even_if_another_thread_applied_the_reset() -> None:
+    """The reader applies the rule, and asks for the next delay while the reset goes on."""
+    asking = Gate()
+    ticker = Ticker(Hooked(0.0, lambda asked: asking.stand() if asked == 2 else None))
+    at_the_look = Gate()
+
+    def pause(frame: Any, event: str, _: object) -> Any:
+        if frame.f_code is not TickerCore._defer_reset.__code__:
+            return None
+        if event == "line" and ticker._state.deferred:
+            frame.f_trace = None
+            at_the_look.stand()
+        return pause
+
+    def reset() -> None:
+        sys.settrace(pause)
+        try:
+            ticker.reset(immediately=True)
+        finally:
+            sys.settrace(None)
+
+    ticker.receive()
+    resetting = in_thread(reset)
+    at_the_look.wait_until_reached()
+    reader = in_thread(ticker.receive)
+    asking.wait_until_reached()
+    at_the_look.open()
+    resetting.result(PATIENCE)
+    asking.open()
+    tick = reader.result(PATIENCE)
+    assert (tick.number, tick.delay) == (2, 0.0)
+    assert ticker._state.current.number == 3  # and none was taken and dropped
 
 
 def test_nothing_comes_when_a_collection_stops_the_ticker_at_the_last_moment() -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..participants._participant import Participant
 
 _never = threading.Lock()
-_never.acquire()  # a wait for it sleeps, whatever somebody makes of `time.sleep`
+_never.acquire()  # a wait for it sleeps, even if `time.sleep` was patched
 
 _PAUSE = 1e-4
 """Seconds for which the interpreter is released, so that a woken thread can run."""

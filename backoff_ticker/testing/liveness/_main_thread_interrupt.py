@@ -1,8 +1,8 @@
 """Ends a wait of the main thread that is not on the clock.
 
 With auto-advance, time stands still while the thread that entered the clock waits for an item or a
-lock. The main thread can be reached there by a signal: SIGURG, which is ignored unless somebody
-handles it, and which interrupts no other wait.
+lock. A signal can reach the main thread there: SIGURG, which is ignored unless it has a handler,
+and which interrupts no other wait.
 """
 
 from __future__ import annotations

@@ -1,0 +1,233 @@
+"""The demo of the README: what it shows, how it ends, and what must not go wrong at first sight."""
+
+from __future__ import annotations
+
+import ast
+import os
+import pty
+import re
+import runpy
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import backoff_ticker
+
+ROOT = Path(__file__).parents[2]
+DEMO = ROOT / "examples" / "demo.py"
+PATIENCE = 30.0
+JOBS = ["client-1", "client-2", "client-3", "client-4", "server"]
+WHERE = {"client-1": "thread", "client-2": "thread"}
+
+WHO = r"(client-\d|server) +(thread|event loop)"
+EVENT = re.compile(
+    rf" *(\d+\.\d) s  {WHO} +"
+    r"(up|DOWN|attempt (\d+) succeeded|attempt (\d+) failed, the next follows in (\d\.\d\d) s)"
+)
+ENDED = re.compile(rf"{WHO}  ([a-z ]+(?: \d+)?) +(\d\.\d\d) s +(\d+\.\d\d) ms")
+TITLES = [
+    "  time  who       runs in     what happens",
+    "who       runs in     was waiting for   due in   ended after",
+]
+SUMMARY = re.compile(r"All 5 ended within (\d+\.\d) ms\.")
+
+
+@pytest.fixture
+def start():
+    """Starts the demo in a process group of its own, and kills what is left of it."""
+    started = []
+
+    def start(*options, stdout=subprocess.PIPE, **environment):
+        process = subprocess.Popen(
+            [sys.executable, "-W", "error", DEMO, *options],
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "", **os.environ} | environment,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
+
+
+def finish(process):
+    """Returns the lines of the output that have not been read, when the process has ended."""
+    lines = process.stdout.read().splitlines()
+    assert process.stderr.read() == ""
+    process.wait(PATIENCE)
+    return lines
+
+
+def read_until(process, words):
+    for line in process.stdout:
+        if words in line:
+            return
+    raise AssertionError(f"the output ended without {words!r}")
+
+
+def check_report(lines):
+    """Every job has ended, and said for what it waited; no line has another shape."""
+    first = lines.index(TITLES[1])
+    ended = [ENDED.fullmatch(line) for line in lines[first + 1 : first + 6]]
+    assert sorted(match[1] for match in ended) == JOBS
+    assert all(match[2] == WHERE.get(match[1], "event loop") for match in ended)
+    blank, summary = lines[first + 6 :]
+    assert (blank, bool(SUMMARY.fullmatch(summary))) == ("", True)
+
+
+def test_it_shows_its_jobs_until_the_time_is_up(start):
+    process = start("--seconds", "1")
+    lines = finish(process)
+    assert process.returncode == 0
+    assert lines[0].endswith("Press Ctrl-C whenever you like.")
+    events = [
+        EVENT.fullmatch(line) for line in lines[lines.index(TITLES[0]) + 1 : lines.index("", 9)]
+    ]
+    assert sorted(event[2] for event in events) == JOBS
+    assert {event[4] for event in events} == {"up", "attempt 1 succeeded"}
+    assert "1 s have passed. The token is cancelled, and every wait ends:" in lines
+    check_report(lines)
+
+
+@pytest.mark.slow
+def test_clients_retry_during_the_outage_with_growing_delays_and_succeed_after_it(start):
+    process = start("--seconds", "12")
+    lines = finish(process)
+    events = [event for line in lines if (event := EVENT.fullmatch(line))]
+    server = [(round(float(event[1])), event[4]) for event in events if event[2] == "server"]
+    assert server[:3] == [(0, "up"), (4, "DOWN"), (8, "up")]
+    for name in JOBS[:4]:
+        delays = [float(event[7]) for event in events if event[2] == name and event[7]]
+        for delay, interval in zip(delays, [0.5, 1.0, 2.0, 2.0, 2.0], strict=False):
+            assert 0.5 * interval <= delay + 0.01 <= 1.5 * interval + 0.02
+        numbers = [int(event[5]) for event in events if event[2] == name and event[5]]
+        assert max(numbers) == len(delays) + 1
+
+
+@pytest.mark.parametrize(
+    ("number", "why"), [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")]
+)
+def test_a_signal_ends_all_waits_at_once(start, number, why):
+    process = start("--seconds", "3600")
+    read_until(process, "client-4")
+    process.send_signal(number)
+    lines = finish(process)
+    assert process.returncode == 128 + number
+    assert f"{why}. The token is cancelled, and every wait ends:" in lines
+    check_report(lines)
+
+
+@pytest.mark.parametrize(
+    "pause", [0, 0.03, *(pytest.param(0.01 * n, marks=pytest.mark.slow) for n in range(1, 20))]
+)
+def test_a_second_ctrl_c_changes_nothing(start, pause):
+    process = start()
+    read_until(process, "client-4")
+    for _ in range(2):
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(pause)
+    finish(process)
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_during_the_imports_leaves_no_traceback(start, tmp_path, number):
+    (tmp_path / "backoff_ticker.py").write_text(
+        "print(1, flush=True)\nimport time; time.sleep(60)\n"
+    )
+    process = start(PYTHONPATH=str(tmp_path))
+    read_until(process, "1")
+    process.send_signal(number)
+    assert finish(process) == []
+    assert process.returncode == 128 + number
+
+
+def test_it_ends_quietly_when_its_reader_leaves(start):
+    process = start()
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait(PATIENCE) == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has it")
+def test_it_ends_quietly_when_the_disk_is_full(start):
+    with Path("/dev/full").open("w") as full:
+        process = start(stdout=full)
+    assert process.stderr.read() == ""
+    assert process.wait(PATIENCE) == 1
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_colours_on_a_terminal_unless_no_color_is_set(start, no_color, coloured):
+    ours, theirs = pty.openpty()
+    process = start("--seconds", "0.2", stdout=theirs, NO_COLOR=no_color)
+    os.close(theirs)
+    shown = b""
+    while part := read_terminal(ours):
+        shown += part
+    os.close(ours)
+    assert process.wait(PATIENCE) == 0
+    assert (b"\x1b[32m " in shown) is coloured
+    assert (b"\x1b" in shown) is coloured
+
+
+def read_terminal(descriptor):
+    try:
+        return os.read(descriptor, 1000)
+    except OSError:  # Linux says so at the end
+        return b""
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--seconds", "0"], ["--seconds", "nan"], ["--seconds", "inf"], ["--seconds", "x"], ["x"]],
+)
+def test_a_bad_option_is_told(monkeypatch, capsys, options):
+    monkeypatch.setattr(sys, "argv", ["demo.py", *options])
+    with pytest.raises(SystemExit) as caught:
+        runpy.run_path(str(DEMO))["main"]()
+    assert caught.value.code == 2
+    assert "demo.py: error: " in capsys.readouterr().err
+
+
+def test_nothing_is_left_over():
+    code = (
+        "import os, runpy, sys, threading\n"
+        "main = runpy.run_path(sys.argv.pop(1))['main']\n"
+        "before = os.listdir('/dev/fd')\n"
+        "main()\n"
+        "threads = [each for each in threading.enumerate() if not each.daemon]\n"
+        "print(threads == [threading.main_thread()], os.listdir('/dev/fd') == before)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", code, DEMO, "--seconds", "0.2"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "True True"
+
+
+def test_it_needs_public_names_and_the_standard_library_only():
+    for node in ast.walk(ast.parse(DEMO.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == "backoff_ticker":
+            assert {each.name for each in node.names} <= set(backoff_ticker.__all__)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            modules = [getattr(node, "module", each.name) for each in node.names]
+            assert set(modules) <= {*sys.stdlib_module_names}

@@ -1,0 +1,60 @@
+"""``.ci/check_site.py``, which checks the built documentation site, finds what it has to find."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[1] / ".ci" / "check_site.py"
+HEAD = '<title>Page</title><meta name="description" content="A page.">'
+
+
+def faults(folder):
+    found = subprocess.run(
+        [sys.executable, SCRIPT, folder], capture_output=True, text=True, check=False
+    )
+    assert found.returncode == bool(found.stderr)
+    return found.stderr.splitlines()
+
+
+def test_a_site_that_loads_only_its_own_files_passes(tmp_path):
+    body = (
+        '<link rel="stylesheet" href="a.css"><img src="a.svg"><a href="https://other.example">x</a>'
+    )
+    tmp_path.joinpath("index.html").write_text(HEAD + body)
+    tmp_path.joinpath("a.css").write_text("a { background: url(data:image/png;base64,AA) }")
+    assert faults(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '<script src="https://cdn.example/a.js"></script>',
+        '<link rel="stylesheet" href="//cdn.example/a.css">',
+        '<img src="http://cdn.example/a.png">',
+    ],
+)
+def test_a_page_that_loads_from_another_host_is_named(tmp_path, body):
+    tmp_path.joinpath("index.html").write_text(HEAD + body)
+    (fault,) = faults(tmp_path)
+    assert fault.startswith("index.html: loads ")
+    assert "cdn.example/a." in fault
+
+
+def test_a_style_or_picture_that_loads_from_another_host_is_named(tmp_path):
+    tmp_path.joinpath("index.html").write_text(HEAD)
+    tmp_path.joinpath("a.css").write_text("@import 'https://fonts.example/a.css';")
+    tmp_path.joinpath("b.svg").write_text('<svg><image href="https://cdn.example/b.png"/></svg>')
+    assert faults(tmp_path) == [
+        "a.css: loads https://fonts.example/a.css",
+        "b.svg: loads https://cdn.example/b.png",
+    ]
+
+
+def test_a_page_without_title_or_description_and_an_empty_site_are_named(tmp_path):
+    assert faults(tmp_path) == [f"{tmp_path}: no page"]
+    tmp_path.joinpath("index.html").write_text("<p>text</p>")
+    assert faults(tmp_path) == ["index.html: no title", "index.html: no description"]
