@@ -11,6 +11,7 @@ from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.domains.python import PyObject
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.transforms import SphinxTransform
 
@@ -271,6 +272,10 @@ def analyze_without_overloads(self: ModuleAnalyzer) -> None:
 
 analyze = ModuleAnalyzer.analyze
 ModuleAnalyzer.analyze = analyze_without_overloads
+
+for field in PyObject.doc_field_types:
+    if field.name == "variable":
+        field.label = "Attributes"
 
 
 def setup(app: Sphinx) -> None:
