@@ -42,6 +42,7 @@ html_show_sphinx = False
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_favicon = "_static/favicon.svg"
+html_search_scorer = str(ROOT / "docs" / "search_scorer.js")
 html_theme_options = {
     "source_repository": SOURCE,
     "source_branch": "main",
