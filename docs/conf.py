@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Iterator
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
@@ -10,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.domains.python import PyObject
 from sphinx.pycode import ModuleAnalyzer
@@ -194,6 +196,65 @@ PATHS = {
 }
 LITERAL = re.compile(r"``(\w+)(\.\w+)?(\(\))?``")
 
+# In guides, the first mention of a public name in each section leads to the reference. Other pages
+# name what other libraries call by the same names.
+GUIDES = re.compile(
+    r"cancellation|channels|circuit_breaker|hedging|how_to/.*|policies|retries\w*|testing|tickers"
+    r"|tutorial"
+)
+# What variables are called in the text, and their classes.
+VARIABLES = {
+    "channel": "Channel",
+    "clock": "VirtualClock",
+    "ticker": "Ticker",
+    "token": "CancellationToken",
+}
+CODE = re.compile(r"@?(\w+)(?:\.(\w+))?(\(.*\))?", re.DOTALL)
+
+
+class LinkNames(SphinxTransform):
+    """Link code such as ``Ticker``, ``select(token, channel)`` and ``token.cancel()``."""
+
+    default_priority = 300
+
+    def apply(self) -> None:
+        """Put a link around the first mention of each name in a section."""
+        if not GUIDES.fullmatch(self.env.docname):
+            return
+        linked = set()
+        for literal in list(self.document.findall(nodes.literal)):
+            target = target_of(literal.astext())
+            parents = list(parents_of(literal))
+            section = next((one for one in parents if isinstance(one, nodes.section)), None)
+            in_link = any(isinstance(one, nodes.reference | nodes.title) for one in parents)
+            if target and not in_link and (section, target) not in linked:
+                linked.add((section, target))
+                reference = addnodes.pending_xref(
+                    refdomain="py", reftype="obj", reftarget=target, refdoc=self.env.docname
+                )
+                literal.replace_self(reference)
+                reference += literal
+
+
+def target_of(code: str) -> str | None:
+    """Return the full name of what a piece of code names first, if that is public."""
+    match = CODE.fullmatch(code)
+    if not match:
+        return None
+    name, attribute, call = match.groups()
+    if attribute and call:
+        name = VARIABLES.get(name, name)
+    path = PATHS.get(name)
+    return f"{path}.{attribute}" if path and attribute else path
+
+
+def parents_of(node: nodes.Node) -> Iterator[nodes.Node]:
+    """Return what a node is in, from the inside outwards."""
+    while node.parent:
+        node = node.parent
+        yield node
+
+
 # A line such as "Thread safety: ..." of a docstring begins a paragraph of its own.
 LABEL = re.compile(
     r"(If cancelled|If cancelled or interrupted|If interrupted|Source|Thread safety|Wakes when"
@@ -282,6 +343,7 @@ for field in PyObject.doc_field_types:
 def setup(app: Sphinx) -> None:
     """Connect what is above."""
     app.add_transform(BothVariants)
+    app.add_transform(LinkNames)
     app.connect("source-read", show_page_of_root)
     app.connect("source-read", summarise_reference)
     app.connect("html-page-context", describe_page)
