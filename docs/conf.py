@@ -262,7 +262,7 @@ LABEL = re.compile(
 )
 
 # What describes a name ends where one of these lines comes.
-DETAILS = re.compile(LABEL.pattern + r"|(Args|Attributes|Raises.*|Returns):$")
+DETAILS = re.compile(LABEL.pattern + r"|(Args|Attributes|Raises|Returns):$")
 
 
 def link(literal: re.Match[str]) -> str:
