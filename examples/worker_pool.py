@@ -18,10 +18,10 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 from backoff_ticker import (
+    CLOSED,
     CancellationToken,
     Channel,
     ConstantBackOff,
-    Tick,
     Ticker,
     cancel_on_signals,
     merge,
@@ -39,7 +39,7 @@ def schedule(pages: Channel[str], stop: CancellationToken) -> None:
         hosts[Ticker(policy, token=stop)] = host
     with contextlib.closing(pages):  # then the workers end
         for ticker, tick in merge(*hosts):
-            if isinstance(tick, Tick):  # or it is CLOSED, when a ticker has ended
+            if tick is not CLOSED:  # a ticker that has ended gives that
                 pages.send(f"{hosts[ticker]}/{tick.number}")  # waits while the channel is full
 
 
