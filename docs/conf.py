@@ -152,7 +152,8 @@ def summarise_reference(_app: Sphinx, _page: str, source: list[str]) -> None:
             module = import_module(name)
         else:
             summary = LITERAL.sub(link, summary_of(module, name))
-            rows.setdefault(section, []).append(f"   * - :py:obj:`{name}`\n     - {summary}\n")
+            row = f"   * - :py:obj:`{name} <{module.__name__}.{name}>`\n     - {summary}\n"
+            rows.setdefault(section, []).append(row)
     tables = [
         f"**{section}**\n\n.. list-table::\n   :class: names\n\n" + "".join(names)
         for section, names in rows.items()

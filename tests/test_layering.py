@@ -29,6 +29,7 @@ LAYERS = [
     "facade",
     "testing",
     "cli",
+    "integrations",
 ]
 CORE = LAYERS[: LAYERS.index("facade")]
 FACADE = {"", "__main__", "_pytest_plugin"}  # may import from everywhere; nobody imports them
@@ -162,13 +163,14 @@ def crosses(found):
 @pytest.mark.parametrize("folder", [each for each in LAYERS if each != "facade"])
 def test_a_folder_imports_from_lower_ones_only(folder):
     lower = {*LAYERS[: LAYERS.index(folder) + 1]} - {"facade"}
-    mine = [found for found in OWN if layer(found.module) == folder]
+    mine = [found for found in OWN if layer(found.module) == folder and found.source != ""]
     assert told(found for found in mine if layer(found.source) not in lower) == []
 
 
 @pytest.mark.parametrize("folder", [each for each in LAYERS if each != "facade"])
 def test_a_folder_imports_from_another_only_what_its_init_names(folder):
-    crossing = [found for found in OWN if layer(found.module) == folder and crosses(found)]
+    mine = [found for found in OWN if layer(found.module) == folder and found.source != ""]
+    crossing = [found for found in mine if crosses(found)]
     past = [found for found in crossing if found.source != layer(found.source)]
     assert told(past) == [], "imported past the folder's __init__"
     offered = {(each.module, each.name) for each in OWN if is_folder(each.module)}
@@ -194,8 +196,18 @@ def test_no_files_import_each_other_in_a_circle():
     TopologicalSorter(graph).prepare()  # raises CycleError, which names a circle
 
 
-def test_nobody_imports_the_facade():
-    assert told(found for found in OWN if found.source in FACADE) == []
+def test_nobody_imports_the_facade_but_integrations():
+    found = [each for each in OWN if each.source in FACADE]
+    assert {layer(each.module) for each in found} == {"integrations"}
+
+
+def test_integrations_use_public_names_and_what_they_share():
+    own = [each for each in OWN if layer(each.module) == "integrations"]
+    inside = [each for each in own if layer(each.source) == "integrations"]
+    assert told(each for each in inside if not each.source.startswith("integrations._")) == []
+    others = [each for each in own if each not in inside]
+    offered = {"", *(f".{name}" for name in backoff_ticker.__all__)}
+    assert told(each for each in others if f"{each.source}.{each.name}" not in offered) == []
 
 
 def test_the_test_sees_every_kind_of_import():

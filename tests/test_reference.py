@@ -6,11 +6,16 @@ import re
 from inspect import getdoc, signature
 from pathlib import Path
 
+import pytest
+
 import backoff_ticker
 from backoff_ticker import retry, testing
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 PAGES = sorted(set(FOLDER.glob("*.rst")) - {FOLDER / "index.rst"})
+INTEGRATIONS = sorted(
+    path.stem for path in (Path(backoff_ticker.__file__).parent / "integrations").glob("[!_]*.py")
+)
 DIRECTIVE = re.compile(r"^\.\. (currentmodule|auto\w+):: (\S+)$", re.MULTILINE)
 
 
@@ -24,9 +29,18 @@ def test_each_public_name_is_on_one_reference_page():
             else:
                 described.append(f"{module}.{name}")
     modules = backoff_ticker, testing
-    assert sorted(described) == sorted(
+    assert sorted(name for name in described if ".integrations." not in name) == sorted(
         f"{module.__name__}.{name}" for module in modules for name in module.__all__
     )
+
+
+@pytest.mark.parametrize("name", INTEGRATIONS)
+def test_each_public_name_of_an_integration_is_on_its_page(name):
+    module = pytest.importorskip(f"backoff_ticker.integrations.{name}", exc_type=ImportError)
+    page = (FOLDER / "integrations.rst").read_text("utf-8")
+    _, _, section = page.partition(f".. currentmodule:: {module.__name__}\n")
+    section, _, _ = section.partition(".. currentmodule::")
+    assert sorted(each for _, each in DIRECTIVE.findall(section)) == sorted(module.__all__)
 
 
 def test_each_reference_page_begins_with_a_summary_and_is_linked_from_the_first_page():
