@@ -1,6 +1,7 @@
 """What connects this package with others. Each module is imported only by whoever asks for it.
 
 * ``tenacity``, ``backoff``, ``google_api_core``: back-off policies for their retries.
+* ``httpx``: transports that send a request again where that is safe.
 * ``starlette``, ``django``, ``gunicorn``: tokens that end with a server or with a request.
 
 ``pip install 'backoff-ticker[NAME]'`` installs the other package, too.

@@ -1,0 +1,167 @@
+"""What clients of HTTP share: which requests may be sent again, and when."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+
+from .. import CancellationToken, attempts, parse_retry_after
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from datetime import timedelta
+    from typing import Protocol
+
+    from .. import BackOff, CircuitBreaker, Clock, Outcome, RetryBudget
+
+    Seconds = float | timedelta
+    Hook = Callable[[Outcome], object]
+    Notify = Callable[[Exception, float], object]
+
+    class Headers(Protocol):
+        """The fields of a response; their names are compared without regard to case."""
+
+        def get(self, name: str, /) -> str | None:
+            """Return the value of a field."""
+
+
+METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"})
+"""The idempotent methods, by RFC 9110, section 9.2.2."""
+
+STATUSES: Final = frozenset({408, 429, 500, 502, 503, 504})
+"""What may be different the next time. The other 5xx are not: 501 (the server does not know the
+method), 505 (nor the version), 508 (its resources form a loop)."""
+
+MAX_ATTEMPTS: Final = 5
+MAX_RETRY_AFTER: Final = 60.0
+
+_MILLISECONDS: Final = ("retry-after-ms", "x-ms-retry-after-ms")
+_NUMBER: Final = re.compile(r"[ \t]*([0-9]{1,15}(?:\.[0-9]{1,15})?)[ \t]*")
+
+
+class HTTPRetryOptions(TypedDict, total=False):
+    """The options that have the meaning and the defaults of those of ``retry``."""
+
+    timeout: Seconds | None
+    max_elapsed_time: Seconds | None
+    token: CancellationToken | None
+    budget: RetryBudget | None
+    breaker: CircuitBreaker | None
+    notify: Notify | Sequence[Notify] | None
+    on_attempt: Hook | Sequence[Hook] | None
+    on_retry: Hook | Sequence[Hook] | None
+    on_success: Hook | Sequence[Hook] | None
+    on_give_up: Hook | Sequence[Hook] | None
+    clock: Clock | None
+
+
+class AsyncHTTPRetryOptions(HTTPRetryOptions, total=False):
+    """The same, with the option that only coroutines have."""
+
+    attempt_timeout: Seconds | None
+
+
+class Rules:
+    """Which requests and answers of one client are retried, and the options of its retries.
+
+    Attributes:
+        methods: The methods that may be repeated, in capitals.
+        statuses: The statuses that are retried.
+        policy: The policy; each request has a copy.
+        options: The options of ``retry``.
+
+    Args:
+        what: The public class, for error messages.
+        allowed: The ``TypedDict`` of the options that it takes.
+        methods: As given by the user.
+        statuses: As given by the user.
+        policy: As given by the user.
+        limits: Options that it has by names of its own.
+        options: The others.
+
+    Raises:
+        TypeError, ValueError: An argument is invalid.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - as users give them
+        self,
+        what: str,
+        allowed: Any,  # noqa: ANN401 - a TypedDict, which has no type of its own
+        methods: Collection[str],
+        statuses: Collection[int],
+        policy: BackOff | None,
+        limits: Mapping[str, Any],
+        options: Mapping[str, Any],
+    ) -> None:
+        for name in options:
+            if name not in allowed.__optional_keys__:
+                known = ", ".join(sorted(allowed.__optional_keys__))
+                raise TypeError(f"{what} has no option {name!r}; from retry it has {known}")
+        self.methods: frozenset[str] = as_methods("methods", methods)
+        self.statuses: frozenset[int] = as_statuses("statuses", statuses)
+        self.policy: BackOff | None = policy
+        self.options: dict[str, Any] = {**limits, **options}
+        check(policy, self.options)
+
+    def with_hook(self, hook: Callable[[Outcome], object]) -> dict[str, Any]:
+        """Return the options with a hook that is called before each wait, before all others."""
+        return with_hook(self.options, hook)
+
+    def answer_to(self, headers: Headers) -> float | bool:
+        """Return what ``on`` answers to a status that is retried: the seconds to wait, or True."""
+        return asked_wait(headers, self.options.get("clock")) or True
+
+
+def check(policy: BackOff | None, options: Mapping[str, Any]) -> None:
+    """Check a policy and the options of ``retry`` now, not at the first request."""
+    attempts(**options)
+    try:
+        attempts(policy)
+    except TypeError as error:
+        raise TypeError(f"policy: {error}") from None
+
+
+def with_hook(options: Mapping[str, Any], hook: Callable[[Outcome], object]) -> dict[str, Any]:
+    """Return options with a hook ``on_retry`` before those of the user."""
+    given = options.get("on_retry") or ()
+    hooks = given if isinstance(given, (list, tuple)) else (given,)
+    return {**options, "on_retry": (hook, *hooks)}
+
+
+def asked_wait(headers: Headers, clock: Clock | None) -> float | None:
+    """Return the seconds that a server asks to wait; None if it names none, or 0.
+
+    Milliseconds are more exact, so they come first. A 0 says nothing: the policy decides.
+    """
+    for name in _MILLISECONDS:
+        found = _NUMBER.fullmatch(headers.get(name) or "")
+        if found is not None:
+            return float(found[1]) / 1000 or None
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    now = (CancellationToken().clock if clock is None else clock).time()
+    return parse_retry_after(value, now) or None
+
+
+def as_methods(name: str, value: Collection[str]) -> frozenset[str]:
+    """Return names of methods in capitals, checked."""
+    if isinstance(value, str) or not all(isinstance(each, str) for each in _listed(name, value)):
+        raise TypeError(f"{name} must be a collection of names such as 'GET', not {value!r}")
+    return frozenset(each.upper() for each in value)
+
+
+def as_statuses(name: str, value: Collection[int]) -> frozenset[int]:
+    """Return statuses, checked."""
+    for status in _listed(name, value):
+        if isinstance(status, bool) or not isinstance(status, int):
+            raise TypeError(f"{name} must be a collection of ints, not {value!r}")
+        if not 400 <= status <= 599:  # noqa: PLR2004 - errors, by RFC 9110
+            raise ValueError(f"{name} must be statuses of errors, 400 to 599, not {status}")
+    return frozenset(value)
+
+
+def _listed(name: str, value: object) -> Collection[Any]:
+    if not isinstance(value, (list, tuple, set, frozenset)):
+        raise TypeError(f"{name} must be a list, tuple or set, not {value!r}")
+    return value
