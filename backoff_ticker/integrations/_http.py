@@ -146,18 +146,19 @@ def asked_wait(headers: Headers, clock: Clock | None) -> float | None:
 
 def as_methods(name: str, value: Collection[str]) -> frozenset[str]:
     """Return names of methods in capitals, checked."""
-    if isinstance(value, str) or not all(isinstance(each, str) for each in _listed(name, value)):
-        raise TypeError(f"{name} must be a collection of names such as 'GET', not {value!r}")
-    return frozenset(each.upper() for each in value)
+    for method in _listed(name, value):
+        if not isinstance(method, str):
+            raise TypeError(f"{name} must be names such as 'GET', not {method!r}")
+    return frozenset(method.upper() for method in value)
 
 
 def as_statuses(name: str, value: Collection[int]) -> frozenset[int]:
     """Return statuses, checked."""
     for status in _listed(name, value):
         if isinstance(status, bool) or not isinstance(status, int):
-            raise TypeError(f"{name} must be a collection of ints, not {value!r}")
-        if not 400 <= status <= 599:  # noqa: PLR2004 - errors, by RFC 9110
-            raise ValueError(f"{name} must be statuses of errors, 400 to 599, not {status}")
+            raise TypeError(f"{name} must be ints, not {status!r}")
+        if not 100 <= status <= 599:  # noqa: PLR2004 - by RFC 9110
+            raise ValueError(f"{name} must be statuses of HTTP, 100 to 599, not {status}")
     return frozenset(value)
 
 

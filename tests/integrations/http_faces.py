@@ -78,4 +78,66 @@ class AsyncHttpx(Httpx):
             yield each
 
 
-FACES = [Httpx, AsyncHttpx]
+class Urllib3:
+    """A pool of urllib3."""
+
+    guards_streams = False
+    has_breakers = False
+
+    def __init__(self) -> None:
+        self.urllib3: Any = pytest.importorskip("urllib3")
+        self.module: Any = pytest.importorskip("backoff_ticker.integrations.urllib3")
+        self.transport_errors: Any = self.urllib3.exceptions.HTTPError
+        self.connect_errors = self.urllib3.exceptions.NewConnectionError
+
+    def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
+        """Send one request, and read the response."""
+        retries = self.module.BackOffRetry(policy, raise_on_status=False, **options)
+        with self.urllib3.PoolManager(retries=retries, maxsize=1, block=True) as http:
+            timeout = self.urllib3.Timeout(connect=20, read=read_timeout)
+            response = http.request(
+                method, url, body=body, timeout=timeout, preload_content=False, pool_timeout=20
+            )
+            got = Answer(response.status, response.data.decode())
+            response.release_conn()
+            return got
+
+    def rules(self, methods=None, statuses=None, **options):
+        """Return the options that say what is retried, under the names of this client."""
+        if methods is not None:
+            options["allowed_methods"] = methods
+        if statuses is not None:
+            options["status_forcelist"] = statuses
+        return options
+
+    def attempts(self, number):
+        """Return the option for a number of attempts."""
+        return {"total": number - 1}
+
+    def stream(self, *chunks):
+        """Return a body that can be read once."""
+        return (each for each in chunks)
+
+
+class Requests(Urllib3):
+    """A session of requests."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests: Any = pytest.importorskip("requests")
+        self.transport_errors = self.requests.RequestException
+
+    def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
+        """Send one request, and read the response."""
+        retries = self.module.BackOffRetry(policy, raise_on_status=False, **options)
+        adapter = self.requests.adapters.HTTPAdapter(
+            max_retries=retries, pool_maxsize=1, pool_block=True
+        )
+        with self.requests.Session() as session:
+            session.trust_env = False
+            session.mount("http://", adapter)
+            response = session.request(method, url, data=body, timeout=read_timeout)
+            return Answer(response.status_code, response.text)
+
+
+FACES = [Httpx, AsyncHttpx, Urllib3, Requests]

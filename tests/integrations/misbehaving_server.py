@@ -110,6 +110,12 @@ def half_an_answer(connection):
     connection.socket.close()
 
 
+def half_a_status(connection):
+    """Break off within the first line."""
+    connection.send(b"HTTP/1.1 2")
+    connection.socket.close()
+
+
 def half_a_header(connection):
     """Break off within the headers."""
     connection.send(b"HTTP/1.1 200 OK\r\nContent-Le")

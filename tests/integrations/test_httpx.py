@@ -25,6 +25,7 @@ from tests.integrations.misbehaving_server import (
     MisbehavingServer,
     answer,
     endless_body,
+    half_a_header,
     half_an_answer,
     hang,
     reset,
@@ -300,6 +301,12 @@ def test_a_body_that_breaks_off_as_the_caller_reads_is_not_retried():
         with MisbehavingServer(half_an_answer) as server, pytest.raises(httpx.RemoteProtocolError):
             face.request("GET", server.url, ZeroBackOff())
         assert server.methods == "GET"
+
+
+def test_headers_that_break_off_are_a_failure():
+    with MisbehavingServer(half_a_header) as server:
+        assert Httpx().request("GET", server.url, ZeroBackOff()).text == "fine"
+    assert server.methods == "GET GET"
 
 
 def test_a_stream_begins_before_its_end_is_there():
