@@ -140,4 +140,38 @@ class Requests(Urllib3):
             return Answer(response.status_code, response.text)
 
 
-FACES = [Httpx, AsyncHttpx, Urllib3, Requests]
+class Aiohttp:
+    """A session of aiohttp."""
+
+    guards_streams = True
+    has_breakers = True
+    rules = Httpx.rules
+    attempts = Httpx.attempts
+    stream = AsyncHttpx.stream
+
+    def __init__(self) -> None:
+        self.aiohttp: Any = pytest.importorskip("aiohttp", minversion="3.12")
+        self.module: Any = pytest.importorskip("backoff_ticker.integrations.aiohttp")
+        self.transport_errors = self.aiohttp.ClientError
+        self.connect_errors = self.aiohttp.ClientConnectorError
+
+    def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
+        """Send one request, and read the response."""
+
+        async def main():
+            aiohttp = self.aiohttp
+            middleware = self.module.RetryMiddleware(policy, **options)
+            async with (
+                aiohttp.ClientSession(
+                    connector=aiohttp.TCPConnector(limit=1),
+                    middlewares=(middleware,),
+                    timeout=aiohttp.ClientTimeout(sock_read=read_timeout, connect=20),
+                ) as session,
+                session.request(method, url, data=body) as response,
+            ):
+                return Answer(response.status, await response.text())
+
+        return asyncio.run(main())
+
+
+FACES = [Httpx, AsyncHttpx, Urllib3, Requests, Aiohttp]

@@ -32,6 +32,7 @@ class Connection:
     socket: socket.socket
     server: MisbehavingServer
     buffer: bytes = field(default=b"", repr=False)
+    is_head: bool = False
 
     def _more(self) -> None:
         got = self.socket.recv(65536)
@@ -68,6 +69,7 @@ class Connection:
         else:
             body = self._exactly(int(headers.get("content-length", "0")))
         method, path, _ = first.split(" ")
+        self.is_head = method == "HEAD"
         return Received(method, path, headers, body)
 
     def send(self, data: bytes) -> None:
@@ -91,7 +93,7 @@ def answer(status, body=b"", **headers):
     }
     lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     head = f"HTTP/1.1 {status} Whatever\r\n{lines}\r\n".encode()
-    return lambda connection: connection.send(head + body)
+    return lambda connection: connection.send(head if connection.is_head else head + body)
 
 
 def reset(connection):
