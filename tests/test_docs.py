@@ -25,8 +25,8 @@ LANGUAGES = {"console", "go", "pycon", "python", "sh", "text", "toml", "yaml"}
 # Other packages that the pages use; a block is skipped where one is not installed.
 PEER = re.compile(
     r"^(?:from|import) "
-    r"((?:backoff|celery|django|fastapi|google|httpx|requests|stamina|starlette|tenacity|urllib3)"
-    r"\b[\w.]*)",
+    r"((?:aiohttp|backoff|celery|django|fastapi|google|httpx|requests|stamina|starlette|tenacity"
+    r"|urllib3)\b[\w.]*)",
     re.MULTILINE,
 )
 EXPECTED = re.compile(r"# -> (.*?)(?=  # -> |$)", re.MULTILINE)

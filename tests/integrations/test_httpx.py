@@ -6,6 +6,8 @@ import asyncio
 import gc
 import threading
 import weakref
+from collections import Counter
+from random import Random
 
 import pytest
 
@@ -24,6 +26,7 @@ from tests.integrations.misbehaving_server import (
     PATIENCE,
     MisbehavingServer,
     answer,
+    disconnect,
     endless_body,
     half_a_header,
     half_an_answer,
@@ -229,6 +232,19 @@ def test_trio_is_refused_where_a_wait_is_needed():
     with pytest.raises(RuntimeError):
         trio.run(main)
     assert inner.calls == ["closed"]
+
+
+def test_trio_is_refused_where_an_attempt_has_a_limit():
+    trio = pytest.importorskip("trio")
+    inner = Kept(200)
+
+    async def main():
+        transport = AsyncRetryTransport(inner, timeout=10)
+        await transport.handle_async_request(httpx.Request("GET", "http://prices.example"))
+
+    with pytest.raises(RuntimeError):
+        trio.run(main)
+    assert inner.requests == []
 
 
 # Responses are closed, or the caller's
@@ -470,6 +486,67 @@ def test_what_is_no_transport_is_refused():
         RetryTransport(5)
     with pytest.raises(TypeError, match="httpx.AsyncBaseTransport or None, not <"):
         AsyncRetryTransport(httpx.HTTPTransport())
+
+
+# Many at once
+
+
+KINDS = (answer(200, b"fine"), answer(503), answer(429), reset, disconnect, half_a_header)
+METHODS = ("GET", "POST", "DELETE")
+
+
+def check_counts(server, outcomes):
+    """Each request has one outcome; the server saw as often what it should have seen."""
+    seen = Counter((each.method, each.path) for each in server.received)
+    assert sorted(path for _, path in seen) == sorted(f"/{number}" for number in outcomes)
+    for (method, path), times in seen.items():
+        if method == "POST":
+            assert times == 1
+        elif outcomes[int(path[1:])] != 200:
+            assert times == 5
+
+
+def test_many_threads_lose_and_double_nothing():
+    outcomes = {}
+    transport = RetryTransport(policy=ZeroBackOff())
+    with (
+        MisbehavingServer(*Random(1).choices(KINDS, k=300)) as server,
+        httpx.Client(transport=transport) as client,
+    ):
+
+        def work(first):
+            for number in range(first, 200, 8):
+                try:
+                    got = client.request(METHODS[number % 3], f"{server.url}{number}")
+                    outcomes[number] = got.status_code
+                except httpx.TransportError as error:
+                    outcomes[number] = error
+
+        threads = [threading.Thread(target=work, args=(first,)) for first in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(outcomes) == 200
+    check_counts(server, outcomes)
+
+
+def test_many_tasks_lose_and_double_nothing():
+    async def main():
+        async with httpx.AsyncClient(transport=AsyncRetryTransport(policy=ZeroBackOff())) as client:
+
+            async def work(number):
+                try:
+                    got = await client.request(METHODS[number % 3], f"{server.url}{number}")
+                except httpx.TransportError as error:
+                    return error
+                return got.status_code
+
+            return await asyncio.gather(*map(work, range(200)))
+
+    with MisbehavingServer(*Random(2).choices(KINDS, k=300)) as server:
+        outcomes = dict(enumerate(asyncio.run(main())))
+    check_counts(server, outcomes)
 
 
 # What httpx does by itself
