@@ -107,9 +107,33 @@ class Rules:
         """Return the options with a hook that is called before each wait, before all others."""
         return with_hook(self.options, hook)
 
-    def answer_to(self, headers: Headers) -> float | bool:
-        """Return what ``on`` answers to a status that is retried: the seconds to wait, or True."""
-        return asked_wait(headers, self.options.get("clock")) or True
+    def answer(  # noqa: PLR0913 - what the adapters know
+        self,
+        error: Exception,
+        *,
+        method: str,
+        has_body: bool,
+        not_sent: bool,
+        may_pass: bool,
+        headers: Headers | None,
+    ) -> float | bool:
+        """Return what ``on`` answers: whether a failure is retried, or the seconds to wait.
+
+        Args:
+            error: The failure.
+            method: The method of the request.
+            has_body: Whether its body can be sent, perhaps for the second time.
+            not_sent: Whether the error says that nothing of the request was sent.
+            may_pass: Whether the error is one of the connection.
+            headers: The fields of the response, if the error stands for one.
+        """
+        if not has_body or not_sent:
+            return has_body
+        if method not in self.methods:
+            return False
+        if headers is not None:
+            return asked_wait(headers, self.options.get("clock")) or True
+        return may_pass or type(error) is TimeoutError  # attempt_timeout has cut it
 
 
 def check(policy: BackOff | None, options: Mapping[str, Any]) -> None:

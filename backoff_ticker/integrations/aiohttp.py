@@ -179,17 +179,16 @@ class _Exchange:
         """Return whether a failure is retried, or the seconds that the server asks to wait."""
         if isinstance(error, _NEVER):
             return False
-        if isinstance(error, _NOT_SENT):
-            return True
-        if self._method not in self._rules.methods or not self._is_in_memory:
-            return False
         response = self.response_of(error)
-        if response is not None:
-            return self._rules.answer_to(response.headers)
-        return (
-            isinstance(error, aiohttp.ClientConnectionError)
-            or isinstance(error.__cause__, HttpProcessingError)  # the answer is not HTTP
-            or type(error) is TimeoutError  # attempt_timeout cut it
+        not_sent = isinstance(error, _NOT_SENT)
+        is_no_http = isinstance(error.__cause__, HttpProcessingError)
+        return self._rules.answer(
+            error,
+            method=self._method,
+            has_body=self._is_in_memory or not_sent,
+            not_sent=not_sent,
+            may_pass=isinstance(error, aiohttp.ClientConnectionError) or is_no_http,
+            headers=None if response is None else response.headers,
         )
 
     def response_of(self, error: BaseException) -> ClientResponse | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import httpx
 
-from .. import current_attempt, retry_call, retry_call_async
+from .. import retry_call, retry_call_async
 from ._http import (
     MAX_ATTEMPTS,
     MAX_RETRY_AFTER,
@@ -16,9 +16,10 @@ from ._http import (
     HTTPRetryOptions,
     Rules,
 )
+from ._httpx_exchange import Exchange
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Collection, Iterator
+    from collections.abc import Collection
     from types import TracebackType
     from typing import Self, Unpack
 
@@ -26,14 +27,6 @@ if TYPE_CHECKING:
     from ._http import Seconds
 
 __all__ = ["AsyncRetryTransport", "RetryTransport"]
-
-_NEVER: Final = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
-"""Mistakes of the caller."""
-_NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
-"""Raised before anything of the request was sent, so that any request may be repeated."""
-_PHASES: Final = ("connect", "read", "write", "pool")
-_SHORTEST: Final = 0.001
-"""A time-out of 0 would make sockets non-blocking."""
 
 
 class RetryTransport(httpx.BaseTransport):
@@ -116,7 +109,7 @@ class RetryTransport(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request, as often as needed and allowed."""
-        exchange = _Exchange(self._rules, request)
+        exchange = Exchange(self._rules, request)
 
         def attempt() -> httpx.Response:
             sent = exchange.next_request()
@@ -222,7 +215,7 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request, as often as needed and allowed."""
-        exchange = _Exchange(self._rules, request)
+        exchange = Exchange(self._rules, request)
 
         async def attempt() -> httpx.Response:
             sent = exchange.next_request()
@@ -259,91 +252,3 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close the transport inside."""
         await self._transport.aclose()
-
-
-class _Body(httpx.SyncByteStream, httpx.AsyncByteStream):
-    """A body that is read as it is sent; it remembers whether that has begun."""
-
-    def __init__(self, stream: Any) -> None:  # noqa: ANN401 - as a client of either kind takes it
-        self._stream = stream
-        self.has_begun = False
-
-    def __iter__(self) -> Iterator[bytes]:
-        self.has_begun = True
-        return iter(self._stream)
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        self.has_begun = True
-        return aiter(self._stream)
-
-
-class _Exchange:
-    """One request and what has come of it so far.
-
-    Attributes:
-        rejected: The response of the last attempt, if its status is retried.
-        is_closed: Whether it was closed. If a limit of time then ends the run in spite of that,
-            because the wait took longer than it should, the error is raised in its place.
-    """
-
-    def __init__(self, rules: Rules, request: httpx.Request) -> None:
-        self._rules = rules
-        self._request = request
-        stream = request.stream
-        self._body = None if isinstance(stream, httpx.ByteStream) else _Body(stream)
-        self.rejected: httpx.Response | None = None
-        self.is_closed = False
-
-    def next_request(self) -> httpx.Request:
-        """Return the request of the next attempt, with time-outs of no more than what is left."""
-        self.rejected = None
-        self.is_closed = False
-        request = self._request
-        attempt = current_attempt()
-        left = None if attempt is None else attempt.time_left
-        extensions = request.extensions
-        if left is not None:
-            left = max(left, _SHORTEST)
-            given = extensions.get("timeout", {})
-            limits = {phase: given.get(phase) for phase in _PHASES}
-            shorter = {
-                phase: left if limit is None else min(limit, left)
-                for phase, limit in limits.items()
-            }
-            extensions = {**extensions, "timeout": shorter}
-        return httpx.Request(
-            request.method,
-            request.url,
-            headers=request.headers,
-            stream=self._body or request.stream,
-            extensions=extensions,
-        )
-
-    def judged(self, response: httpx.Response) -> httpx.Response:
-        """Return a response, or raise it as an error if its status is retried."""
-        status = response.status_code
-        if status not in self._rules.statuses:
-            return response
-        self.rejected = response
-        what = f"{status} {response.reason_phrase}".rstrip()
-        raise httpx.HTTPStatusError(what, request=self._request, response=response)
-
-    def on(self, error: Exception) -> float | bool:
-        """Return whether a failure is retried, or the seconds that the server asks to wait."""
-        if isinstance(error, _NEVER):
-            return False
-        has_body_left = self._body is None or not self._body.has_begun
-        if isinstance(error, _NOT_SENT):
-            return has_body_left
-        if self._request.method not in self._rules.methods or not has_body_left:
-            return False
-        response = self.response_of(error)
-        if response is not None:
-            return self._rules.answer_to(response.headers)
-        return isinstance(error, httpx.TransportError) or type(error) is TimeoutError  # cut
-
-    def response_of(self, error: BaseException) -> httpx.Response | None:
-        """Return the response that was rejected last, if it is what an error stands for."""
-        if not isinstance(error, httpx.HTTPStatusError):
-            return None
-        return self.rejected if error.response is self.rejected else None

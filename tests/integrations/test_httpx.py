@@ -349,6 +349,16 @@ def test_no_cycle_keeps_a_response_alive():
 # Bodies
 
 
+@pytest.mark.parametrize("kind", ["ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError"])
+def test_a_request_that_was_not_sent_is_sent_whatever_it_is(handle, kind):
+    """A ``ProxyError`` is that of a tunnel: the server has not been reached."""
+    inner = Kept(getattr(httpx, kind)("no"), 200)
+    body = (chunk for chunk in [b"data"])
+    sent = httpx.Request("POST", "http://prices.example", content=body)
+    assert handle(inner, ZeroBackOff(), sent).status_code == 200
+    assert len(inner.requests) == 2
+
+
 def test_a_form_is_sent_again_and_a_file_is_not(tmp_path):
     file = tmp_path / "prices"
     file.write_bytes(b"gold 42")
