@@ -72,6 +72,11 @@ class Connection:
         self.is_head = method == "HEAD"
         return Received(method, path, headers, body)
 
+    def answer_early(self) -> None:
+        """Answer 503 once the headers are there, and close the connection."""
+        self._until(b"\r\n\r\n")
+        self.send(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
     def send(self, data: bytes) -> None:
         """Send bytes as they are."""
         self.socket.sendall(data)
@@ -162,12 +167,15 @@ class MisbehavingServer:
     Args:
         behaviours: Called with the connection of a request, in order.
         reset_first: How many connections are reset before anything is read.
+        early_first: How many are answered before the body is read, and closed.
         port: Where to listen; 0: anywhere.
     """
 
-    def __init__(self, *behaviours: Behaviour, reset_first: int = 0, port: int = 0) -> None:
+    def __init__(
+        self, *behaviours: Behaviour, reset_first: int = 0, early_first: int = 0, port: int = 0
+    ) -> None:
         self._behaviours = list(behaviours)
-        self._reset_first = reset_first
+        self._first = [Connection.reset] * reset_first + [Connection.answer_early] * early_first
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._open: list[socket.socket] = []
@@ -227,10 +235,9 @@ class MisbehavingServer:
     def _serve(self, connection: Connection) -> None:
         with connection.socket, contextlib.suppress(OSError):
             with self._lock:
-                must_reset = self._reset_first > 0
-                self._reset_first -= 1
-            if must_reset:
-                connection.reset()
+                first = self._first.pop(0) if self._first else None
+            if first is not None:
+                first(connection)
                 return
             while True:
                 request = connection.receive()

@@ -170,6 +170,17 @@ def test_a_body_in_memory_is_sent_again(face, failure):
     assert server.bodies == [b"data", b"data"]
 
 
+def test_an_answer_that_comes_before_the_body_was_sent(face):
+    """The client may get the answer, or an error as it sends: it begins from the start."""
+    body = bytes(range(256)) * 4_000
+    options = face.rules(methods={"PUT"})
+    with MisbehavingServer(early_first=2) as server:
+        got = face.request("PUT", server.url, ZeroBackOff(), body=body, **options)
+        assert got.text == "fine"
+    assert server.bodies == [body]
+    assert server.connections == 3
+
+
 def test_a_body_that_is_read_as_it_is_sent_is_not_sent_again(face):
     if not face.guards_streams:
         pytest.skip("see the tests of this client")
