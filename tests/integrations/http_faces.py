@@ -38,7 +38,8 @@ class Httpx:
 
     def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
         """Send one request, and read the response."""
-        inner = self.httpx.HTTPTransport(limits=self.httpx.Limits(max_connections=1))
+        limits = self.httpx.Limits(max_connections=1)
+        inner = self.httpx.HTTPTransport(verify=False, limits=limits)  # loads no certificates
         transport = self.module.RetryTransport(inner, policy, **options)
         with self.httpx.Client(transport=transport, timeout=read_timeout) as client:
             response = client.request(method, url, content=body)
@@ -64,7 +65,8 @@ class AsyncHttpx(Httpx):
         """Send one request, and read the response."""
 
         async def main():
-            inner = self.httpx.AsyncHTTPTransport(limits=self.httpx.Limits(max_connections=1))
+            limits = self.httpx.Limits(max_connections=1)
+            inner = self.httpx.AsyncHTTPTransport(verify=False, limits=limits)
             transport = self.module.AsyncRetryTransport(inner, policy, **options)
             async with self.httpx.AsyncClient(transport=transport, timeout=read_timeout) as client:
                 response = await client.request(method, url, content=body)
