@@ -15,7 +15,7 @@ import pytest
 
 import backoff_ticker
 from backoff_ticker import testing
-from tests.helpers import attempts_tracked
+from tests.helpers import attempts_tracked, configure_django
 
 PACKAGE = Path(backoff_ticker.__file__).parent
 PATHS = sorted(PACKAGE.rglob("*.py"))
@@ -130,6 +130,8 @@ WITH_EXAMPLES = [name_of(path) for path in PATHS if ">>>" in path.read_text("utf
 @pytest.mark.parametrize("module", WITH_EXAMPLES)
 def test_the_examples_of_a_module_run(module):
     """Each on its own: it imports what it uses."""
+    if module == "backoff_ticker.integrations.django":
+        configure_django()
     said = []
     runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
     for example in doctest.DocTestFinder().find(imported(module), globs={}):

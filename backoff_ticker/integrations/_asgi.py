@@ -52,6 +52,18 @@ class TokenMiddleware:
 
     Raises:
         TypeError: ``token`` is neither a token nor None.
+
+    Example:
+        >>> from backoff_ticker import retry_call
+        >>> from backoff_ticker.integrations.starlette import TokenMiddleware
+        >>> from starlette.applications import Starlette
+        >>> from starlette.responses import PlainTextResponse
+        >>> def price(request):  # an endpoint
+        ...     found = retry_call(fetch_price, token=request.state.request_token)
+        ...     return PlainTextResponse(found)
+        >>> app = Starlette()
+        >>> app.add_route("/price", price)
+        >>> app.add_middleware(TokenMiddleware)
     """
 
     def __init__(self, app: Application, token: CancellationToken | None = None) -> None:

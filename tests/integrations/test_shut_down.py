@@ -105,6 +105,65 @@ execute_from_command_line(sys.argv)
         assert seconds < AT_ONCE
 
 
+DJANGO = f"""{REPORT_WAITS}
+from django.conf import settings
+from django.urls import path
+
+import settings as page
+
+settings.configure(ROOT_URLCONF="served", MIDDLEWARE=page.MIDDLEWARE, ALLOWED_HOSTS=["*"])
+
+from asgi import application
+from django.core.wsgi import get_wsgi_application
+
+wsgi = get_wsgi_application()
+
+import views
+
+urlpatterns = [path("price", views.price)]
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_django_under_uvicorn_ends_while_a_view_waits(tmp_path, port, number):
+    pytest.importorskip("django")
+    pytest.importorskip("uvicorn")
+    write_files("shut_down_django.md", tmp_path)
+    (tmp_path / "served.py").write_text(DJANGO)
+    with (
+        Process(tmp_path, "-m", "uvicorn", "served:application", "--port", str(port)) as server,
+        ThreadPoolExecutor() as clients,
+    ):
+        answer = clients.submit(get, port, "/price")
+        server.wait_for("waits")
+        status, seconds = server.stop(number)
+        assert answer.result(PATIENCE) == 503
+        assert seconds < AT_ONCE
+        assert status in {0, -number}
+        assert server.count("Traceback") == 0
+
+
+@pytest.mark.parametrize("options", [["--workers", "2"], ["--threads", "4"]], ids=str)
+def test_django_under_gunicorn_ends_while_a_view_waits(tmp_path, port, options):
+    pytest.importorskip("django")
+    pytest.importorskip("gunicorn")
+    write_files("shut_down_django.md", tmp_path)
+    write_files("shut_down_gunicorn.md", tmp_path)
+    (tmp_path / "served.py").write_text(DJANGO)
+    options = ["--bind", f"127.0.0.1:{port}", "--no-control-socket", *options]
+    with (
+        Process(tmp_path, "-m", "gunicorn", *options, "served:wsgi") as server,
+        ThreadPoolExecutor() as clients,
+    ):
+        answers = [clients.submit(get, port, "/price") for _ in range(2)]
+        server.wait_for("waits", 2)
+        status, seconds = server.stop()
+        assert [answer.result(PATIENCE) for answer in answers] == [503, 503]
+        assert seconds < AT_ONCE
+        assert status == 0
+        assert server.count("Traceback") == 0
+
+
 CELERY = f"""{REPORT_WAITS}
 from tasks import app
 
