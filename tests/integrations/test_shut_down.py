@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import signal
-import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -16,13 +15,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.posix]
 
 AT_ONCE = 8.0
 """Seconds in which a server ends on a busy machine; it would stay for 15 and more."""
-
-
-@pytest.fixture
-def port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 @retry(ConstantBackOff(0.05), on=ConnectionRefusedError, timeout=PATIENCE)  # it may not listen yet
