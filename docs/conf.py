@@ -90,8 +90,9 @@ nitpick_ignore_regex = [
     ("py:class", r"janus\.Queue"),
     # Type variables, and aliases of types: the parameters' descriptions say what these are.
     ("py:class", r"Args|F|P|P\.args|P\.kwargs|T|backoff_ticker\..*\.T"),
-    ("py:class", r"AlgorithmOptions|AsyncOptions|Bounds|Decorator|JitterKind|NoFallback|Policy"),
+    ("py:class", r"AlgorithmOptions|Application|AsyncOptions|Bounds|Decorator|JitterKind|NoFallback|Policy"),
     ("py:class", r"(Async)?(Hooks?|Notify|ResultCheck|RetryOn)|Seconds"),
+    ("py:class", r"starlette\.requests\.HTTPConnection"),
     # Classes that users get and never name.
     ("py:class", r"backoff_ticker\..*\.(SystemParker|VirtualParker|_NoWait)"),
 ]
