@@ -110,8 +110,8 @@ class TokenMiddleware:
 
     async def _serve_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._shutdown.child() as token:
-            tokens = {SHUTDOWN: self._shutdown, REQUEST: token}
-            scope["state"] = {**scope.get("state", {}), **tokens}
+            # In place, as middleware outside may keep the dict; a server makes one for each request.
+            scope.setdefault("state", {}).update({SHUTDOWN: self._shutdown, REQUEST: token})
             connection = _Connection(scope, receive, send, token)
             try:
                 await self.app(scope, connection.receive, connection.send)

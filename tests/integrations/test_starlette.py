@@ -138,6 +138,28 @@ def test_a_websocket_whose_client_leaves_ends():
     assert ended.wait(PATIENCE)
 
 
+def test_middleware_outside_sees_what_an_endpoint_leaves_in_the_state():
+    seen = []
+
+    def outer(app):
+        async def serve(scope, receive, send):
+            state = scope.setdefault("state", {})
+            await app(scope, receive, send)
+            seen.append(state.get("user"))
+
+        return serve
+
+    def endpoint(request):
+        request.state.user = "ada"
+        return PlainTextResponse("done")
+
+    app = Starlette(
+        routes=[Route("/", endpoint)], middleware=[Middleware(outer), Middleware(TokenMiddleware)]
+    )
+    TestClient(app).get("/")
+    assert seen == ["ada"]
+
+
 def test_waits_of_endpoints_are_on_a_virtual_clock():
     def endpoint(request):
         return PlainTextResponse(str(request.state.request_token.wait(3600)))
