@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class BackoffTickerError(Exception):
     """The base class of all errors of this package.
 
-    Only invalid arguments and misuse raise Python's own ``TypeError``, ``ValueError`` and
-    ``RuntimeError`` instead, and timeouts the built-in ``TimeoutError``.
+    Invalid arguments and misuse raise Python's own ``TypeError``, ``ValueError`` and
+    ``RuntimeError`` instead, and a ``timeout`` that runs out the built-in ``TimeoutError``.
 
     Example:
         >>> from backoff_ticker import BackoffTickerError, Cancelled
@@ -162,7 +162,7 @@ class Cancelled(BackoffTickerError):
     """
 
     def __init__(self, cause: BaseException | str | None = None) -> None:
-        super().__init__(cause)
+        super().__init__(*() if cause is None else (cause,))
         self.cause = cause
 
     def __str__(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import enum
     from typing import Any, Final, Self
 
 
@@ -31,32 +32,49 @@ class _Singleton:
         return self._name
 
 
-class Stop(_Singleton, name="STOP"):
-    """The type of ``STOP``, its only instance.
+if TYPE_CHECKING:
+    # Type checkers understand ``value is CLOSED`` only of a member of an enum.
+    class Stop(enum.Enum):
+        """The type of ``STOP``, its only instance."""
 
-    It is not equal to any number, so it cannot be mistaken for a delay.
+        STOP = "STOP"
 
-    Example:
-        >>> from backoff_ticker import STOP, Stop
-        >>> isinstance(STOP, Stop), Stop() is STOP
-        (True, True)
-    """
+    class Closed(enum.Enum):
+        """The type of ``CLOSED``, its only instance."""
 
-    __slots__ = ()
+        CLOSED = "CLOSED"
 
+    _stop, _closed = Stop.STOP, Closed.CLOSED
 
-class Closed(_Singleton, name="CLOSED"):
-    """The type of ``CLOSED``, its only instance.
+else:
 
-    Example:
-        >>> from backoff_ticker import CLOSED, Channel, select
-        >>> channel = Channel(1)
-        >>> channel.close()
-        >>> select(channel)[1] is CLOSED
-        True
-    """
+    class Stop(_Singleton, name="STOP"):
+        """The type of ``STOP``, its only instance.
 
-    __slots__ = ()
+        It is not equal to any number, so it cannot be mistaken for a delay.
+
+        Example:
+            >>> from backoff_ticker import STOP, Stop
+            >>> isinstance(STOP, Stop), Stop() is STOP
+            (True, True)
+        """
+
+        __slots__ = ()
+
+    class Closed(_Singleton, name="CLOSED"):
+        """The type of ``CLOSED``, its only instance.
+
+        Example:
+            >>> from backoff_ticker import CLOSED, Channel, select
+            >>> channel = Channel(1)
+            >>> channel.close()
+            >>> select(channel)[1] is CLOSED
+            True
+        """
+
+        __slots__ = ()
+
+    _stop, _closed = object.__new__(Stop), object.__new__(Closed)
 
 
 class _Empty(_Singleton, name="EMPTY"):
@@ -67,10 +85,10 @@ class _Ended(_Singleton, name="ENDED"):
     __slots__ = ()
 
 
-STOP: Final = object.__new__(Stop)
+STOP: Final = _stop
 """The answer of a policy that gives up, instead of the seconds to wait."""
 
-CLOSED: Final = object.__new__(Closed)
+CLOSED: Final = _closed
 """The value that ``select`` gives for a ticker or channel that has ended."""
 
 EMPTY: Any = object.__new__(_Empty)

@@ -8,11 +8,12 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.domains.python import PyObject
 from sphinx.pycode import ModuleAnalyzer
 from sphinx.transforms import SphinxTransform
 
@@ -43,6 +44,7 @@ html_show_sphinx = False
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_favicon = "_static/favicon.svg"
+html_search_scorer = str(ROOT / "docs" / "search_scorer.js")
 html_theme_options = {
     "source_repository": SOURCE,
     "source_branch": "main",
@@ -259,6 +261,9 @@ LABEL = re.compile(
     r"|What counts): "
 )
 
+# What describes a name ends where one of these lines comes.
+DETAILS = re.compile(LABEL.pattern + r"|(Args|Attributes|Raises|Returns):$")
+
 
 def link(literal: re.Match[str]) -> str:
     """Return a link to a public name, or a method of a public class."""
@@ -267,10 +272,25 @@ def link(literal: re.Match[str]) -> str:
     return f":py:obj:`{name}{method}{call} <{path}{method}>`" if path else literal[0]
 
 
+def with_early_example(lines: list[str]) -> list[str]:
+    """Return a docstring whose example follows the description, before all details."""
+    if "Example:" not in lines:
+        return lines
+    start = lines.index("Example:")
+    following = (n for n in range(start + 1, len(lines)) if lines[n].strip() and lines[n][0] != " ")
+    end = next(following, len(lines))
+    example, others = lines[start:end], lines[:start] + lines[end:]
+    place = next((n for n, line in enumerate(others) if DETAILS.match(line)), len(others))
+    if place > start:
+        return lines
+    return [*others[:place], "", *example, "", *others[place:]]
+
+
 def prepare_docstring(
     _app: Sphinx, what: str, _name: str, _value: object, _options: object, lines: list[str]
 ) -> None:
-    """Link public names; make labels bold, each in a paragraph of its own."""
+    """Move the example up; link public names; make labels bold, each in a paragraph of its own."""
+    lines[:] = with_early_example(lines)
     lines[:] = [line if line.startswith("Source: ") else LITERAL.sub(link, line) for line in lines]
     if what in {"attribute", "property"}:
         # Napoleon would take what stands before a colon for a type, unless the line ends there.
@@ -304,6 +324,7 @@ def shorten_signature(
             ), None
         signature = re.sub(r"\*, (pool: .*?, )?on: .*", r"\1**options)", signature)
         signature = signature.replace("pool: ", "*, pool: ")
+        returned = returned and re.sub(r"\[\S*AsyncOptions\]$", "", returned)
     return signature, returned
 
 
@@ -330,8 +351,17 @@ def analyze_without_overloads(self: ModuleAnalyzer) -> None:
     self.overloads = {}
 
 
+# At run time the module of channels does without ``typing``, and its type variable is None.
+T = TypeVar("T")
+T.__module__ = "backoff_ticker.channels._channel"
+import_module(T.__module__).T = T
+
 analyze = ModuleAnalyzer.analyze
 ModuleAnalyzer.analyze = analyze_without_overloads
+
+for field in PyObject.doc_field_types:
+    if field.name == "variable":
+        field.label = "Attributes"
 
 
 def setup(app: Sphinx) -> None:

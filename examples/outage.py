@@ -1,7 +1,7 @@
 """Survive an outage: retries alone, with a budget, with a circuit breaker, with both.
 
 Problem: while a service is down, retries multiply the calls to it, just when it tries to come back,
-and each caller waits for a failure that is known already.
+and each caller waits for a failure that others have met before.
 Shows: a ``RetryBudget``, which lets retries through only as a share of the successes, and a
 ``CircuitBreaker``, which lets no call through for a while after some failures.
 

@@ -1,7 +1,7 @@
 """Poll many devices, each at its own pace: most in one event loop, some in threads.
 
-Problem: hundreds of devices are to be polled at fixed times. A device that is slow or fails must
-neither delay the others nor let its own polls pile up. Some have a driver that blocks.
+Problem: you poll hundreds of devices at fixed times. A device that is slow or fails must neither
+delay the others nor let its own polls pile up. Some devices have a driver that blocks.
 Shows: a ticker for each device with ``Pace.SKIP``, which leaves out polls that would be late and
 counts them in ``tick.missed``; one token that ends the coroutines and the threads.
 

@@ -1,14 +1,14 @@
 """Stay connected to a server, and reconnect for ever.
 
-Problem: every connection to a price feed, a broker or a device ends one day. The client has to
-connect again, to wait longer each time while the server is down, and to stop at once if told to.
+Problem: every connection to a price feed, a broker or a device ends one day. The client should
+connect again, wait longer each time while the server is down, and stop at once when you say so.
 Shows: a ticker with ``Pace.RETURN`` (the delay begins when the connection is over); ``success()``,
 after which the delays are short again; ``tick.failures``; and a token that ends every wait.
 
     python examples/reconnecting_client.py
 
-A server on this machine hangs up on the client again and again, twice without sending a price. You
-see each wait and what comes after it. It ends with the ninth price, or when you press Ctrl-C.
+A server on this machine hangs up again and again, twice without sending a price. You see each wait
+and what comes after it. The program ends with the ninth price, or when you press Ctrl-C.
 """
 
 import asyncio

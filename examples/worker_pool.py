@@ -1,14 +1,14 @@
-"""Let the ticks of many tickers be worked on by a few threads and a coroutine.
+"""Share the work of many tickers among a few threads and a coroutine.
 
-Problem: the pages of many hosts are to be fetched by a few workers, but each host allows only one
-request per interval. A thread for each host would be a waste.
-Shows: a ticker for each host; ``merge()``, by which one thread reads all of them; and a ``Channel``
-between that thread and the workers, which end by themselves when it is closed and empty.
+Problem: a few workers fetch the pages of many hosts, but each host allows only one request per
+interval. A thread for each host would be a waste.
+Shows: a ticker for each host; ``merge()``, with which one thread reads all of them; and a channel
+between that thread and the workers, whose loops end when it is closed and empty.
 
     python examples/worker_pool.py
 
-Each page is fetched once. Ctrl-C or SIGTERM ends the tickers at once; the pages that are on the
-channel by then are still fetched.
+The workers fetch each page once. Ctrl-C or SIGTERM ends the tickers at once, and the workers still
+fetch the pages that are on the channel by then.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 from backoff_ticker import (
+    CLOSED,
     CancellationToken,
     Channel,
     ConstantBackOff,
-    Tick,
     Ticker,
     cancel_on_signals,
     merge,
@@ -37,9 +37,9 @@ def schedule(pages: Channel[str], stop: CancellationToken) -> None:
     for host, seconds in HOSTS.items():
         policy = with_max_retries(ConstantBackOff(seconds), PAGES - 1)
         hosts[Ticker(policy, token=stop)] = host
-    with contextlib.closing(pages):
+    with contextlib.closing(pages):  # then the workers end
         for ticker, tick in merge(*hosts):
-            if isinstance(tick, Tick):  # or it is CLOSED, when a ticker has ended
+            if tick is not CLOSED:  # a ticker that has ended gives that
                 pages.send(f"{hosts[ticker]}/{tick.number}")  # waits while the channel is full
 
 

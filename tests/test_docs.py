@@ -18,6 +18,7 @@ from tests.helpers import attempts_tracked
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
+FILE = re.compile(r"^```python\n# (\S+\.py)\n((?:.*\n)*?)```$", re.MULTILINE)
 LANGUAGES = {"console", "go", "pycon", "python", "sh", "text", "toml", "yaml"}
 """Code is not hidden from these tests by another name, such as ``py``."""
 
@@ -32,6 +33,7 @@ EXPECTED = re.compile(r"# -> (.*?)(?=  # -> |$)", re.MULTILINE)
 COMMAND = re.compile(r"^(\$ )?(backoff-ticker (?:.*\\\n)*.*)$", re.MULTILINE)
 RUN = "import sys; from backoff_ticker.cli import main; sys.exit(main())"
 COMMAND_OF_RUN = re.compile(r" -- .*", re.DOTALL)
+NO_LOOPTIME = [f"-pno:looptime_{each}" for each in ("chronometers", "plugin", "timeproxies")]
 
 
 def name_of(page):
@@ -55,8 +57,13 @@ def blocks_in(*languages):
 def test_a_block_of_the_docs_prints_what_it_says(language, code, capsys):
     for package in PEER.findall(code):
         pytest.importorskip(package)
+    if code.startswith("# test_"):
+        pytest.skip("pytest runs it below")
+    name = (
+        "docs" if "\nif __name__ ==" in code else "__main__"
+    )  # what would run until it is stopped
     with attempts_tracked() if "current_attempt" in code else nullcontext():
-        exec(compile(code, "<docs>", "exec"), {"__name__": "__main__"})
+        exec(compile(code, "<docs>", "exec"), {"__name__": name})
     printed = capsys.readouterr().out.splitlines()
     assert printed == EXPECTED.findall(code)
 
@@ -65,6 +72,34 @@ def test_a_block_of_the_docs_prints_what_it_says(language, code, capsys):
 def test_a_session_of_the_docs_answers_what_it_says(language, code):
     session = doctest.DocTestParser().get_doctest(code, {}, "docs", None, None)
     assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(session).failed == 0
+
+
+FILES_OF_TESTS = {
+    page: files
+    for page in PAGES
+    if (files := [found for found in FILE.findall(page.read_text("utf-8")) if "test_" in found[0]])
+}
+
+
+@pytest.mark.parametrize("page", FILES_OF_TESTS, ids=name_of)
+def test_the_tests_of_a_page_pass(page, tmp_path):
+    """A block is a file if its first line is a comment with its name."""
+    for name, code in FILE.findall(page.read_text("utf-8")):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(code, "utf-8")
+    path = os.pathsep.join([str(ROOT), str(tmp_path)])
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *NO_LOOPTIME],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    wanted = sum(code.count("def test_") for _, code in FILES_OF_TESTS[page])
+    assert f"{wanted} passed" in done.stdout
 
 
 COMMANDS = [

@@ -86,9 +86,10 @@ def cancel_on_signals(*signals: int, clock: Clock | None = None) -> SignalBlock:
         *signals: Signal numbers. If none is given: SIGINT and SIGTERM.
         clock: The clock of the token. None means the current clock.
 
-    Raises (on entering):
-        RuntimeError: It is entered in another thread than the main thread.
-        TypeError, ValueError, OSError: An argument is not a signal that can be handled.
+    Raises:
+        RuntimeError: On entering the block: this is not the main thread.
+        TypeError, ValueError, OSError: On entering the block: an argument is not a signal that
+            can be handled.
 
     Example:
         >>> import signal

@@ -331,8 +331,8 @@ class CancellationToken(Source, ProcessBound):
         raises ``asyncio.CancelledError`` instead. A body that ends normally all the same raises
         nothing, and no cancel stays pending.
 
-        Raises (on entering):
-            RuntimeError: The calling code does not run in a task.
+        Raises:
+            RuntimeError: On entering the block: the calling code does not run in a task.
         """
         return Scope(self)
 

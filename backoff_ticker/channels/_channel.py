@@ -52,8 +52,7 @@ class Channel(Source, ProcessBound, Generic[T]):
     Wakes when: a receiver wakes for an item, a sender for room (with capacity 0, for a receiver),
     and both when the channel is closed.
     If cancelled or interrupted: a receiver loses no item, and another receiver is woken for it.
-    A sender's item may have been accepted; only a ``TimeoutError`` by ``timeout`` says for sure
-    that it was not.
+    The item of a cancelled sender may have been accepted; after a ``TimeoutError`` it was not.
     Thread safety: every method may be called in any thread; those that do not wait also in signal
     handlers, finalizers and callbacks.
 

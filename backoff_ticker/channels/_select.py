@@ -169,8 +169,9 @@ def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
             source.
 
     Returns:
-        A tuple of the source and its value: a tick, an item, the time at which a timer fired, or
-        the cause of a token. The value is ``CLOSED`` for a ticker or channel that has ended.
+        A tuple of the source and its value, which is a tick, an item, the time at which a timer
+        fired, or the cause of a token. The value is ``CLOSED`` for a ticker or channel that has
+        ended.
 
     Raises:
         TimeoutError: No source was ready in time.

@@ -106,7 +106,7 @@ if TYPE_CHECKING:
 def with_jitter(
     backoff: BackOff, jitter: JitterKind = "full", rng: Random | None = None
 ) -> JitterBackOff:
-    """Return a policy that replaces each delay of ``backoff`` by a random one around it.
+    """Return a policy that draws each delay at random, from a range that ``backoff`` sets.
 
     It is meant for policies without jitter of their own. Put limits such as ``with_max_interval``
     around the result; a limit inside does not see the random part.

@@ -52,7 +52,9 @@ class CurrentAttempt:
         """The seconds until the first time limit; None if there is no limit.
 
         The limits are ``timeout``, the deadline of the token and, in a coroutine,
-        ``attempt_timeout``. The value is 0.0 once a limit has passed.
+        ``attempt_timeout``; ``max_elapsed_time`` does not count, as it cuts no attempt. The value
+        is 0.0 once a limit has passed, which an attempt in a thread may see. Many clients refuse a
+        time-out of 0: pass ``max(0.01, attempt.time_left)``.
         """
         run = self._run
         limits = [when for when, _ in limits_of(run, run.token)]

@@ -205,7 +205,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
             0 means one attempt.
         max_attempts: The greatest number of calls, the first included: an int >= 1.
         max_retry_after: The longest wait that a ``RetryAfter``, or a number that ``on`` returned,
-            can ask for: seconds >= 0 or a timedelta. None means no bound.
+            can ask for: seconds >= 0 or a timedelta. The default is six hours; None means no bound.
         notify: Called with the error and the seconds to wait, before each wait. Like the hooks
             below, it can be one function, or a list or tuple of functions, called in order.
         on_attempt: A hook, called with an ``Outcome`` before each attempt. A hook may return a

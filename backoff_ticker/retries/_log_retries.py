@@ -40,7 +40,7 @@ def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable
         ... except ConnectionError:
         ...     pass
         fetch failed in attempt 1, again in 0.001 s: ConnectionError('no route')
-        fetch gave up after 2 attempts, max_attempts: ConnectionError('no route')
+        fetch gave up after 2 attempts, max_attempts; last error: ConnectionError('no route')
 
     Thread safety: any number of retries, threads and event loops may share the hook.
 
@@ -63,9 +63,8 @@ def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable
 
     def log_retry(outcome: Outcome) -> None:
         name, number, failure = outcome.name, outcome.attempts, outcome.last_error
-        # A limit may cut the first attempt: then there is no error.
-        error = "" if failure is None else f": {safe_repr(failure)}"
         if outcome.delay is not None:
+            error = "" if failure is None else f": {safe_repr(failure)}"
             message = "%s failed in attempt %d, again in %g s%s"
             log(level, message, name, number, round(outcome.delay, 3), error)
         elif outcome.reason is None:
@@ -74,6 +73,8 @@ def log_retries(logger: Logger | None = None, level: int = _WARNING) -> Callable
             log(level, "%s succeeded after %s", name, counted(number, "attempt"))
         else:
             made = counted(number, "attempt")
+            # Of an attempt before, where a limit has cut the last one.
+            error = "" if failure is None else f"; last error: {safe_repr(failure)}"
             log(level, "%s gave up after %s, %s%s", name, made, outcome.reason, error)
 
     return log_retry

@@ -41,6 +41,7 @@ class Process:
 
     def __init__(self, folder: Path, *arguments: str, env: Mapping[str, str] = {}) -> None:
         self.lines: list[str] = []
+        self._has_ended = False
         self._news = threading.Condition()
         self._process = subprocess.Popen(
             [sys.executable, *arguments],
@@ -59,6 +60,9 @@ class Process:
             with self._news:
                 self.lines.append(line.rstrip("\n"))
                 self._news.notify_all()
+        with self._news:
+            self._has_ended = True
+            self._news.notify_all()
 
     def count(self, text: str) -> int:
         """Return how often a text was printed; lines of several processes may have become one."""
@@ -67,20 +71,24 @@ class Process:
     def wait_for(self, text: str, times: int = 1) -> None:
         """Wait until a text was printed so many times."""
         with self._news:
-            found = self._news.wait_for(lambda: self.count(text) >= times, PATIENCE)
-        assert found, (text, self.lines)
+            self._news.wait_for(lambda: self._has_ended or self.count(text) >= times, PATIENCE)
+        assert self.count(text) >= times, (text, self.lines)
+
+    def wait(self) -> int:
+        """Wait until it has ended, and return its status."""
+        try:
+            status = self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(self.lines) from None
+        self._reader.join(PATIENCE)
+        return status
 
     def stop(self, number: int = signal.SIGTERM) -> tuple[int, float]:
         """Send a signal to the main process; return its status, and the seconds it has taken."""
         started = time.monotonic()
         self._process.send_signal(number)
-        try:
-            status = self._process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(self.lines) from None
-        seconds = time.monotonic() - started
-        self._reader.join(PATIENCE)
-        return status, seconds
+        status = self.wait()
+        return status, time.monotonic() - started
 
     def __enter__(self) -> Self:
         """Return it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import runpy
 import signal
 import socket
 from concurrent.futures import ThreadPoolExecutor
@@ -14,8 +15,8 @@ from tests.integrations.processes import PATIENCE, REPORT_WAITS, Process, write_
 
 pytestmark = [pytest.mark.slow, pytest.mark.posix]
 
-AT_ONCE = 8.0
-"""Seconds in which a server ends on a busy machine; it would stay for 15 and more."""
+AT_ONCE = 12.0
+"""Seconds in which a server ends on a busy machine; the first wait takes at least 15."""
 
 
 @pytest.fixture
@@ -57,6 +58,17 @@ def test_uvicorn_ends_while_a_request_and_a_thread_wait(tmp_path, port, workers,
         assert status in {0, -number}  # uvicorn raises the signal again
         assert server.count("polling has ended") == workers
         assert server.count("Traceback") == 0
+
+
+def test_the_test_client_of_fastapi_runs_on_a_virtual_clock(tmp_path, auto_clock, capsys):
+    testclient = pytest.importorskip("fastapi.testclient")
+    write_files("shut_down_fastapi.md", tmp_path)
+    app = runpy.run_path(str(tmp_path / "app.py"))["app"]
+    with testclient.TestClient(app) as client:
+        auto_clock.sleep(65)
+        assert client.get("/nothing").status_code == 404
+    assert capsys.readouterr().out.split("\n") == [*["polled"] * 3, "polling has ended", ""]
+    assert auto_clock.monotonic() == 65
 
 
 @pytest.mark.parametrize("options", [["--workers", "2"], ["--threads", "4"]], ids=str)
@@ -123,6 +135,7 @@ tasks.fetch_price = fetch_price
 """
 
 
+@pytest.mark.timeout(180)
 @pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
 def test_tasks_that_wait_go_back_to_the_broker_and_the_next_worker_does_them(tmp_path, pool):
     pytest.importorskip("celery")
@@ -134,14 +147,12 @@ def test_tasks_that_wait_go_back_to_the_broker_and_the_next_worker_does_them(tmp
     at_once = 1 if pool == "solo" else 2
     send = "import served, tasks\n" + "tasks.update_price.delay()\n" * at_once
     with Process(tmp_path, "-c", send) as sender:
-        assert sender.stop(0)[0] == 0, sender.lines
+        assert sender.wait() == 0, sender.lines
     quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO"]
     options = ["worker", "--pool", pool, "--concurrency", "2", *quiet]
     with Process(tmp_path, "-m", "celery", "-A", "served:app", *options) as worker:
         worker.wait_for("waits", at_once)
-        status, seconds = worker.stop()
-        assert status == 0
-        assert seconds < 14
+        assert worker.stop()[0] == 0
         assert worker.count("Retry in 10s") == at_once
         assert worker.count("Traceback") == 0
     with Process(tmp_path, "-m", "celery", "-A", "working:app", *options) as worker:

@@ -35,7 +35,7 @@ def test_retries_and_the_end_are_logged(face: Any, caplog: pytest.LogCaptureFixt
     assert said == [
         "failed in attempt 1, again in 5 s: OSError(1)",
         "failed in attempt 2, again in 1.25 s: KeyError('no')",
-        "gave up after 3 attempts, max_attempts: OSError(3)",
+        "gave up after 3 attempts, max_attempts; last error: OSError(3)",
     ]
 
 

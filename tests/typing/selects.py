@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any, assert_type
 
 from backoff_ticker import (
+    CLOSED,
+    STOP,
     AsyncTicker,
     CancellationToken,
     Channel,
     Closed,
     Merge,
+    Stop,
     Tick,
     Ticker,
     Timer,
@@ -69,3 +72,13 @@ def merged(both: Merge) -> None:
         assert_type(value, Any)
     for _, value in both:
         assert_type(value, Any)
+
+
+def narrowed(value: Tick | Closed, delay: float | Stop) -> None:
+    if value is not CLOSED:
+        assert_type(value, Tick)
+    if delay is not STOP:
+        assert_type(delay, float)
+    if isinstance(value, Closed):
+        return
+    assert_type(value, Tick)
