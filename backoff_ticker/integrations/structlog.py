@@ -28,15 +28,15 @@ class Logger(Protocol):
         >>> logger: Logger = structlog.get_logger("fetching")
     """
 
-    def debug(self, event: str, /, **values: Any) -> object:  # noqa: ANN401 - what is logged
+    def debug(self, event: str, **values: Any) -> object:  # noqa: ANN401 - what is logged
         """Log an event that is only of interest to developers."""
         ...
 
-    def info(self, event: str, /, **values: Any) -> object:  # noqa: ANN401
+    def info(self, event: str, **values: Any) -> object:  # noqa: ANN401
         """Log an event that is normal."""
         ...
 
-    def warning(self, event: str, /, **values: Any) -> object:  # noqa: ANN401
+    def warning(self, event: str, **values: Any) -> object:  # noqa: ANN401
         """Log an event that deserves attention."""
         ...
 
