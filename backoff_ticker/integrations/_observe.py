@@ -64,8 +64,9 @@ class Observer(ABC):
     def on_change(self, name: str) -> Callable[[CircuitState, CircuitState, CircuitBreaker], None]:
         """Return a hook that records the changes of one circuit, for its option ``on_change``.
 
-        Each breaker needs a hook of its own; several may have the same name. Do not open or reset a
-        breaker that has one in a signal handler: it must not wait for the locks of a logger.
+        Each breaker needs a hook of its own; several may have the same name. A breaker that is
+        dropped stays counted, so make breakers once. Do not open or reset one in a signal handler,
+        which must not wait for the lock of a logger or metric.
 
         Args:
             name: What to call the circuit, such as the name of the service.
@@ -85,8 +86,8 @@ class Observer(ABC):
         """Record when a token is cancelled, and why.
 
         That happens in the thread of the token's clock, right after the cancel: a cancel may come
-        from a signal handler, which must not wait for the locks of a logger. A program that exits
-        at the same moment may be faster.
+        from a signal handler, which must not wait for the lock of a logger or metric. A program
+        that exits at the same moment may be faster.
 
         Args:
             token: The token. Its children need calls of their own.

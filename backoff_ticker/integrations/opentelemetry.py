@@ -36,40 +36,35 @@ class OpenTelemetryObserver(Observer):
 
     Make one when the program starts, and give it to what it is to observe.
 
-    ======================================= ==================================================
-    metric                                  what it is; its attributes
-    ======================================= ==================================================
-    ``backoff_ticker.retries``              failures that were retried;
-                                            ``backoff_ticker.operation``, ``error.type``
-    ``backoff_ticker.retry.delay``          histogram of their delays in seconds;
-                                            ``backoff_ticker.operation``
-    ``backoff_ticker.runs``                 runs that ended; ``backoff_ticker.operation``,
-                                            ``backoff_ticker.outcome``, and ``error.type`` if
-                                            they failed
-    ``backoff_ticker.circuits``             circuits that are in this state now;
-                                            ``backoff_ticker.circuit.name``,
-                                            ``backoff_ticker.circuit.state``
-    ``backoff_ticker.circuit.changes``      changes to this state; the same
-    ``backoff_ticker.cancels``              tokens cancelled; ``backoff_ticker.token.name``,
-                                            ``backoff_ticker.cancel.cause``
-    ``backoff_ticker.ticks``                ticks; ``backoff_ticker.ticker.name``
-    ``backoff_ticker.tick.missed``          ticks that were dropped; the same
-    ``backoff_ticker.tick.lateness``        histogram: seconds from the time when a tick was
-                                            due until a reader took it; the same
-    ======================================= ==================================================
+    The metrics, with their attributes, whose names all but ``error.type`` begin with
+    ``backoff_ticker.``:
 
-    An outcome is a ``StopReason``, a type that of the last error. A cause is the class of an
-    exception, the name of a signal, ``text`` for any other text, or ``none``. Of each attribute the
-    first ``max_label_values`` values are kept; all others are counted as ``_OTHER``.
+    - ``backoff_ticker.retries``: failures that were retried; ``operation``, ``error.type``.
+    - ``backoff_ticker.retry.delay``: a histogram of the delays before retries, in seconds;
+      ``operation``.
+    - ``backoff_ticker.runs``: runs that ended; ``operation``, ``outcome``, and ``error.type`` if
+      they failed.
+    - ``backoff_ticker.circuits``: how many circuits are in this state now; ``circuit.name``,
+      ``circuit.state``.
+    - ``backoff_ticker.circuit.changes``: changes to this state; ``circuit.name``,
+      ``circuit.state``.
+    - ``backoff_ticker.cancels``: tokens that were cancelled; ``token.name``, ``cancel.cause``.
+    - ``backoff_ticker.ticks``: ticks that a reader took; ``ticker.name``.
+    - ``backoff_ticker.tick.missed``: ticks that were dropped; ``ticker.name``.
+    - ``backoff_ticker.tick.lateness``: a histogram of the times from when a tick was due until a
+      reader took it, in seconds; ``ticker.name``.
+
+    An outcome is a ``StopReason``, an error type the class of the last error. A cause is the class
+    of an exception, the name of a signal, ``text`` for any other text, or ``none``. Of each
+    attribute the first ``max_label_values`` values are kept; all others are counted as ``_OTHER``.
 
     A run that ends with an error which ``on`` does not name at the first attempt is not counted,
     nor is one that is interrupted, as by Ctrl-C.
 
-    The span that is current where the retry runs gets the events ``backoff_ticker.retry``,
+    The span that is current where a retry runs gets the events ``backoff_ticker.retry``,
     ``backoff_ticker.gave_up``, ``backoff_ticker.recovered`` (a success after retries) and
-    ``backoff_ticker.circuit_changed``. They also have numbers: ``backoff_ticker.attempts``,
-    ``backoff_ticker.delay`` and ``backoff_ticker.elapsed``, in seconds. They never have the text of
-    an error, nor arguments.
+    ``backoff_ticker.circuit_changed``. Their attributes also tell the number of attempts, and the
+    seconds that they took; never the text of an error, nor arguments.
 
     Example:
         >>> from backoff_ticker import ZeroBackOff, retry_call

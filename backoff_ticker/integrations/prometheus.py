@@ -27,27 +27,23 @@ class PrometheusObserver(Observer):
 
     Make one when the program starts, and give it to what it is to observe.
 
-    ====================================== ============================= ==========================
-    metric, after ``backoff_ticker_``      labels                        what it is
-    ====================================== ============================= ==========================
-    ``retries_total``                      ``name``, ``error``           failures that were retried
-    ``retry_wait_seconds``                 ``name``                      histogram of their delays
-    ``runs_total``                         ``name``, ``outcome``,        runs that ended, and how
-                                           ``error``
-    ``circuits``                           ``circuit``, ``state``        circuits that are in this
-                                                                         state now
-    ``circuit_changes_total``              ``circuit``, ``state``        changes to this state
-    ``cancels_total``                      ``token``, ``cause``          tokens cancelled
-    ``ticks_total``                        ``ticker``                    ticks
-    ``ticks_missed_total``                 ``ticker``                    ticks that were dropped
-    ``tick_lateness_seconds``              ``ticker``                    histogram: from the time
-                                                                         due until a reader came
-    ====================================== ============================= ==========================
+    The metrics, with their labels. Each name begins with ``backoff_ticker_``.
 
-    ``name`` is that of the operation, ``outcome`` a ``StopReason``, ``error`` the class of the last
-    error, or empty if a run succeeded or nothing was raised. ``cause`` is the class of an
-    exception, the name of a signal, ``text`` for any other text, or ``none``. Of each label the
-    first ``max_label_values`` values are kept; all others are counted as ``other``.
+    - ``retries_total{name, error}``: failures that were retried.
+    - ``retry_wait_seconds{name}``: a histogram of the delays before retries.
+    - ``runs_total{name, outcome, error}``: runs that ended, and how.
+    - ``circuits{circuit, state}``: how many circuits are in this state now.
+    - ``circuit_changes_total{circuit, state}``: changes to this state.
+    - ``cancels_total{token, cause}``: tokens that were cancelled.
+    - ``ticks_total{ticker}``: ticks that a reader took.
+    - ``ticks_missed_total{ticker}``: ticks that were dropped.
+    - ``tick_lateness_seconds{ticker}``: a histogram of the times from when a tick was due until a
+      reader took it.
+
+    ``name`` is that of the operation, ``outcome`` a ``StopReason``, and ``error`` the class of the
+    last error, empty for a success. ``cause`` is the class of an exception, the name of a signal,
+    ``text`` for any other text, or ``none``. Of each label the first ``max_label_values`` values
+    are kept; all others are counted as ``other``.
 
     A run that ends with an error which ``on`` does not name at the first attempt is not counted,
     nor is one that is interrupted, as by Ctrl-C.
@@ -77,8 +73,10 @@ class PrometheusObserver(Observer):
     Args:
         registry: Where the metrics are registered: a ``CollectorRegistry``. None: nowhere.
         namespace: What all names begin with.
-        wait_buckets: The upper bounds of ``retry_wait_seconds``, in seconds.
-        lateness_buckets: The upper bounds of ``tick_lateness_seconds``, in seconds.
+        wait_buckets: The upper bounds of ``retry_wait_seconds``, in seconds. None means 13 from
+            0.01 to 3600.
+        lateness_buckets: The upper bounds of ``tick_lateness_seconds``, in seconds. None means 11
+            from 0.0001 to 60.
         max_label_values: How many values each label may have, except for ``other``: an int >= 1.
 
     Raises:
@@ -92,8 +90,8 @@ class PrometheusObserver(Observer):
         registry: CollectorRegistry | None = REGISTRY,
         *,
         namespace: str = "backoff_ticker",
-        wait_buckets: Sequence[float] = WAIT_BUCKETS,
-        lateness_buckets: Sequence[float] = LATENESS_BUCKETS,
+        wait_buckets: Sequence[float] | None = None,
+        lateness_buckets: Sequence[float] | None = None,
         max_label_values: int = 100,
     ) -> None:
         self._labels = Labels(max_label_values, "other")
@@ -107,7 +105,9 @@ class PrometheusObserver(Observer):
             )
 
         self._retries = counter("retries", "Failures that were retried", ["name", "error"])
-        self._waits = histogram("retry_wait_seconds", "Delays before retries", "name", wait_buckets)
+        self._waits = histogram(
+            "retry_wait_seconds", "Delays before retries", "name", wait_buckets or WAIT_BUCKETS
+        )
         self._runs = counter(
             "runs", "Runs of retries that ended, and how", ["name", "outcome", "error"]
         )
@@ -129,7 +129,7 @@ class PrometheusObserver(Observer):
             "tick_lateness_seconds",
             "From the time when a tick was due until a reader took it",
             "ticker",
-            lateness_buckets,
+            lateness_buckets or LATENESS_BUCKETS,
         )
 
     def _retried(self, outcome: Outcome) -> None:

@@ -46,19 +46,15 @@ class StructlogObserver(Observer):
 
     Make one when the program starts, and give it to what it is to observe.
 
-    =================== ========= ===============================================================
-    event               level     keys
-    =================== ========= ===============================================================
-    ``retry``           warning   ``operation``, ``attempts``, ``elapsed``, ``error_type``,
-                                  ``error``, ``delay``
-    ``gave_up``         warning   the same, with ``outcome`` instead of ``delay``
-    ``recovered``       info      the same as ``retry``, without ``delay``; a success after retries
-    ``circuit_changed`` warning   ``circuit``, ``old_state``, ``state``; info if it closed
-    ``cancelled``       info      ``token``, ``cause_type`` (of an exception), ``cause``
-    ``tick``            debug     ``ticker``, ``tick``, ``delay``, ``lateness``, ``missed``,
-                                  ``failures``
-    ``ticks_missed``    warning   the same, for a tick before which some were dropped
-    =================== ========= ===============================================================
+    The events, with their levels and keys:
+
+    - ``"retry"``, warning: ``operation, attempts, elapsed, error_type, error, delay``.
+    - ``"gave_up"``, warning: the same, with ``outcome`` instead of ``delay``.
+    - ``"recovered"``, info: a success after retries; the same, without ``delay``.
+    - ``"circuit_changed"``, warning, or info if it closed: ``circuit, old_state, state``.
+    - ``"cancelled"``, info: ``token, cause``, and ``cause_type`` of an exception.
+    - ``"tick"``, debug: ``ticker, tick, delay, lateness, missed, failures``.
+    - ``"ticks_missed"``, warning: the same, for a tick before which some were dropped.
 
     Times are in seconds. ``error`` is the ``repr`` of the last error. Arguments are never logged,
     because they may be secret. A run that succeeds at the first attempt is not logged, nor is one
