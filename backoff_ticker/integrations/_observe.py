@@ -85,9 +85,10 @@ class Observer(ABC):
     def watch_token(self, token: CancellationToken, name: str) -> CallbackHandle:
         """Record when a token is cancelled, and why.
 
-        That happens in the thread of the token's clock, right after the cancel: a cancel may come
-        from a signal handler, which must not wait for the lock of a logger or metric. A program
-        that exits at the same moment may be faster.
+        That happens in the thread of the token's clock, right after the cancel (on a
+        ``VirtualClock`` at its next step): a cancel may come from a signal handler, which must not
+        wait for the lock of a logger or metric. A program that exits at the same moment may be
+        faster.
 
         Args:
             token: The token. Its children need calls of their own.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import threading
@@ -25,6 +26,7 @@ from backoff_ticker import (
     CancellationToken,
     CircuitBreaker,
     ConstantBackOff,
+    DeadlineExceeded,
     Pace,
     Ticker,
     retry,
@@ -153,8 +155,10 @@ def test_names_units_and_attributes(reader, telemetry, clock):
     assert attributes["circuits"] == {circuit, "backoff_ticker.circuit.state"}
     assert attributes["cancels"] == {"backoff_ticker.token.name", "backoff_ticker.cancel.cause"}
     assert attributes["ticks"] == {"backoff_ticker.ticker.name"}
-    bounds = {each: found[each].data.data_points[0].explicit_bounds for each in found if "." in each
-              and isinstance(found[each].data.data_points[0], HistogramDataPoint)}  # fmt: skip
+    bounds = {
+        name: found[name].data.data_points[0].explicit_bounds
+        for name in ("retry.delay", "tick.lateness")
+    }
     assert max(bounds["retry.delay"]) == 3600
     assert min(bounds["tick.lateness"]) == 0.0001
 
@@ -240,8 +244,6 @@ def test_ticks_lateness_and_missed_ticks(reader, telemetry, clock):
             telemetry.record_tick(tick, "poll")
             await asyncio.sleep(25)
 
-    import asyncio
-
     clock.run_async(read_slowly())
     ticker = Ticker(ConstantBackOff(10))
     for seconds in (25, 0):
@@ -307,6 +309,26 @@ def test_the_current_span_has_the_end_and_the_changes_of_circuits(telemetry, tra
         "error.type": "ConnectionError",
     }
     assert "secret" not in repr(spans.get_finished_spans()[0].events)
+
+
+def test_a_run_that_is_cut_in_its_first_attempt_has_no_error(
+    reader, telemetry, tracer, spans, clock
+):
+    @retry(timeout=5, **telemetry.hooks)
+    async def hang():
+        await asyncio.sleep(60)
+
+    async def main():
+        with tracer.start_as_current_span("request"):
+            await hang()
+
+    with pytest.raises(DeadlineExceeded):
+        clock.run_async(main())
+    gave_up, exception = events_of(spans)
+    assert (gave_up[0], exception[0]) == ("gave_up", "exception")  # the latter is of the SDK
+    assert "error.type" not in gave_up[1]
+    ((_, outcome),) = read(reader)["runs"]
+    assert outcome == "deadline"
 
 
 def test_a_success_at_once_adds_nothing_to_a_span(telemetry, tracer, spans):

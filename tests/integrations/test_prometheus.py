@@ -23,6 +23,7 @@ from backoff_ticker import (
     Cancelled,
     CircuitBreaker,
     ConstantBackOff,
+    DeadlineExceeded,
     Pace,
     Permanent,
     Ticker,
@@ -170,6 +171,17 @@ def test_how_runs_end(registry, metrics, clock):
         (f"{name}permanent", "permanent", "KeyError"): 1,
         ("int", "succeeded", ""): 1,
     }
+
+
+def test_a_run_that_is_cut_in_its_first_attempt_has_no_error(registry, metrics, clock):
+    @retry(timeout=5, **metrics.hooks)
+    async def hang():
+        await asyncio.sleep(60)
+
+    with pytest.raises(DeadlineExceeded):
+        clock.run_async(hang())
+    ((_, outcome, error),) = read(registry)["runs_total"]
+    assert (outcome, error) == ("deadline", "")
 
 
 def test_no_label_has_more_values_than_allowed(registry):

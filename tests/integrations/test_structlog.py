@@ -17,6 +17,7 @@ from backoff_ticker import (
     CancellationToken,
     CircuitBreaker,
     ConstantBackOff,
+    DeadlineExceeded,
     Pace,
     Ticker,
     retry,
@@ -26,6 +27,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.integrations.structlog import StructlogObserver
 from backoff_ticker.testing import no_wait
+from tests.helpers import eventually
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -86,6 +88,18 @@ def test_giving_up(events, log):
     assert events[1]["outcome"] == "max_attempts"
     assert events[1]["log_level"] == "warning"
     assert "delay" not in events[1]
+
+
+def test_a_run_that_is_cut_in_its_first_attempt_has_no_error(events, log, clock):
+    @retry(timeout=5, **log.hooks)
+    async def hang():
+        await asyncio.sleep(60)
+
+    with pytest.raises(DeadlineExceeded):
+        clock.run_async(hang())
+    (event,) = events
+    assert (event["event"], event["outcome"], event["elapsed"]) == ("gave_up", "deadline", 5.0)
+    assert not {"error", "error_type"} & event.keys()
 
 
 def test_a_success_at_once_is_not_logged(events, log):
@@ -180,6 +194,21 @@ def test_a_cancel(events, log, clock, cause, keys):
     assert events == [
         {"event": "cancelled", "log_level": "info", "token": "shutdown", **keys},
     ]
+
+
+def test_a_cancel_in_a_thread_that_holds_the_lock_of_the_output_does_not_hang():
+    """As a signal handler does that interrupts a print: the lock is not re-entrant."""
+    output = structlog.PrintLogger(io.StringIO())
+    log = StructlogObserver(
+        structlog.wrap_logger(output, processors=[structlog.processors.JSONRenderer()])
+    )
+    token = CancellationToken()
+    log.watch_token(token, "shutdown")
+    with output._lock:
+        assert not output._lock.acquire(blocking=False)
+        assert token.cancel("SIGTERM")
+    eventually(output._file.getvalue, "the event")
+    assert json.loads(output._file.getvalue())["cause"] == "SIGTERM"
 
 
 def test_ticks_and_missed_ticks(events, log, clock):
