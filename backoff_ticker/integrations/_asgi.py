@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 
-from .. import CancellationToken, Cancelled
+from .._errors import Cancelled
+from ..cancellation import CancellationToken
 from ._signals import SignalChain
 from ._tokens import check_token
 
@@ -110,7 +111,7 @@ class TokenMiddleware:
 
     async def _serve_request(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._shutdown.child() as token:
-            # In place, as middleware outside may keep the dict; a server makes one for each request.
+            # In place, as middleware outside may have it; servers make one for each request.
             scope.setdefault("state", {}).update({SHUTDOWN: self._shutdown, REQUEST: token})
             connection = _Connection(scope, receive, send, token)
             try:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from .. import CancellationToken
+    from ..cancellation import CancellationToken
 
 
 class SignalChain:

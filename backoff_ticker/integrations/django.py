@@ -6,7 +6,8 @@ from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.core import asgi
 from django.http import HttpResponse
 
-from .. import CancellationToken, Cancelled, DeadlineExceeded
+from .._errors import Cancelled, DeadlineExceeded
+from ..cancellation import CancellationToken
 from ._asgi import REQUEST, TokenMiddleware
 
 TYPE_CHECKING = False

@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 import signal
 
-from .. import CancellationToken, set_default_token
+from ..cancellation import CancellationToken
+from ..retries import set_default_token
 from ._signals import SignalChain
 
 TYPE_CHECKING = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.requests import HTTPConnection  # noqa: TC002 - FastAPI looks at the annotations
 
-from .. import CancellationToken  # noqa: TC001 - as above
+from ..cancellation import CancellationToken  # noqa: TC001 - as above
 from ._asgi import REQUEST, SHUTDOWN, TokenMiddleware
 
 TYPE_CHECKING = False
