@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import signal
 import threading
 
@@ -12,6 +13,16 @@ from backoff_ticker import CancellationToken, Cancelled, DeadlineExceeded
 from backoff_ticker.integrations._asgi import TokenMiddleware
 
 PATIENCE = 20
+
+
+def on_a_loop(test):
+    """Run a test in a new event loop."""
+
+    @functools.wraps(test)
+    def run(*args, **kwargs):
+        asyncio.run(test(*args, **kwargs))
+
+    return run
 
 
 class Server:
@@ -65,7 +76,7 @@ async def turns():
 GONE = {"type": "http.disconnect"}
 
 
-@pytest.mark.asyncio
+@on_a_loop
 async def test_a_request_has_a_child_of_the_shutdown_token():
     seen = []
 
@@ -89,7 +100,7 @@ async def test_a_request_has_a_child_of_the_shutdown_token():
     assert shutdown.cause == "all"
 
 
-@pytest.mark.asyncio
+@on_a_loop
 async def test_a_disconnect_cancels_the_token_though_the_application_does_not_read():
     async def app(scope, receive, send):
         server.client_sends(body(), GONE)
@@ -106,7 +117,7 @@ async def test_a_disconnect_cancels_the_token_though_the_application_does_not_re
     assert seen
 
 
-@pytest.mark.asyncio
+@on_a_loop
 async def test_an_endpoint_in_a_thread_ends_with_the_client():
     async def app(scope, receive, send):
         waiting = asyncio.create_task(asyncio.to_thread(token_of(scope).wait, PATIENCE))
@@ -120,7 +131,7 @@ async def test_an_endpoint_in_a_thread_ends_with_the_client():
     assert seen
 
 
-@pytest.mark.asyncio
+@on_a_loop
 async def test_a_body_comes_in_order_and_is_read_one_message_ahead():
     parts = [body(b"1", True), body(b"2", True), body(b"3")]
 
@@ -139,7 +150,7 @@ async def test_a_body_comes_in_order_and_is_read_one_message_ahead():
     assert seen
 
 
-@pytest.mark.asyncio
+@on_a_loop
 async def test_a_client_that_expects_to_be_asked_for_its_body_is_not_asked_before():
     async def app(scope, receive, send):
         await turns()
@@ -152,7 +163,7 @@ async def test_a_client_that_expects_to_be_asked_for_its_body_is_not_asked_befor
     await server.serve()
 
 
-@pytest.mark.asyncio
+@on_a_loop
 async def test_the_end_of_the_answer_is_no_disconnect_for_background_tasks():
     async def app(scope, receive, send):
         server.client_sends(body())
@@ -169,7 +180,7 @@ async def test_the_end_of_the_answer_is_no_disconnect_for_background_tasks():
     assert seen[0].cancelled
 
 
-@pytest.mark.asyncio
+@on_a_loop
 async def test_an_error_of_the_server_reaches_whoever_receives():
     async def app(scope, receive, send):
         server.client_sends(OSError("reset"))
@@ -183,7 +194,7 @@ async def test_an_error_of_the_server_reaches_whoever_receives():
     await server.serve()
 
 
-@pytest.mark.asyncio
+@on_a_loop
 async def test_nothing_of_a_request_stays_behind():
     async def app(scope, receive, send):
         raise LookupError
@@ -199,7 +210,7 @@ async def test_nothing_of_a_request_stays_behind():
 # A request that is cut short
 
 
-@pytest.mark.asyncio
+@on_a_loop
 async def test_a_request_that_a_cancel_cut_is_answered_with_503():
     async def app(scope, receive, send):
         parent.cancel("SIGTERM")
@@ -214,7 +225,7 @@ async def test_a_request_that_a_cancel_cut_is_answered_with_503():
 
 
 @pytest.mark.parametrize("error", [Cancelled("another"), DeadlineExceeded(), LookupError()])
-@pytest.mark.asyncio
+@on_a_loop
 async def test_other_errors_pass(error):
     async def app(scope, receive, send):
         raise error
@@ -225,7 +236,7 @@ async def test_other_errors_pass(error):
     assert server.sent == []
 
 
-@pytest.mark.asyncio
+@on_a_loop
 async def test_an_answer_that_has_begun_is_left_alone():
     async def app(scope, receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -240,7 +251,7 @@ async def test_an_answer_that_has_begun_is_left_alone():
 
 
 @pytest.mark.parametrize("leaves", [True, False])
-@pytest.mark.asyncio
+@on_a_loop
 async def test_a_websocket_ends_with_the_client_or_the_server(leaves):
     async def app(scope, receive, send):
         assert (await receive())["type"] == "websocket.connect"
@@ -260,7 +271,7 @@ async def test_a_websocket_ends_with_the_client_or_the_server(leaves):
     assert server.sent == [{"type": "websocket.accept"}, *closed]
 
 
-@pytest.mark.asyncio
+@on_a_loop
 async def test_a_stream_whose_client_has_left_ends_quietly():
     async def app(scope, receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -312,7 +323,7 @@ async def lifespan(app, outer):
     return server, task
 
 
-@pytest.mark.asyncio
+@on_a_loop
 async def test_the_shutdown_cancels_before_the_application_ends():
     app = Starlette()
     outer = TokenMiddleware(app)
@@ -327,7 +338,7 @@ async def test_the_shutdown_cancels_before_the_application_ends():
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.asyncio
+@on_a_loop
 async def test_a_signal_cancels_first_and_the_servers_handler_runs_next(number):
     app, calls = Starlette(), []
 
@@ -346,7 +357,7 @@ async def test_a_signal_cancels_first_and_the_servers_handler_runs_next(number):
         signal.signal(number, former)
 
 
-@pytest.mark.asyncio
+@on_a_loop
 async def test_handlers_that_were_set_later_are_kept_and_default_ones_never_touched():
     app = Starlette()
 
@@ -384,7 +395,7 @@ def test_in_another_thread_there_are_no_signals():
     assert found == [former]
 
 
-@pytest.mark.asyncio
+@on_a_loop
 async def test_requests_are_served_where_the_application_has_no_lifespan():
     outer = TokenMiddleware(Starlette(fails=True))
     with pytest.raises(ValueError, match="lifespan is unknown"):
@@ -394,7 +405,7 @@ async def test_requests_are_served_where_the_application_has_no_lifespan():
     assert request.sent[0]["status"] == 200
 
 
-@pytest.mark.asyncio
+@on_a_loop
 async def test_other_kinds_of_connections_pass():
     async def app(scope, receive, send):
         seen.append(scope["type"])
