@@ -168,6 +168,28 @@ def test_a_server_that_stops_ends_waits_and_lets_requests_finish(
 
 
 @SERVERS
+def test_of_many_requests_each_ends_for_its_own_reason(tmp_path, port, server_of):
+    many = 50
+    with served(tmp_path, FASTAPI, server_of, port) as server:
+        assert get(port, "/none") == 404
+        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(2 * many)]
+        for client in clients:
+            client.sendall(b"GET /coroutine HTTP/1.1\r\nHost: test\r\n\r\n")
+        server.wait_for("waits", 2 * many)
+        for client in clients[::2]:
+            client.close()
+        server.wait_for("ended: the client has disconnected", many)
+        assert server.count("ended") == many
+        assert server.stop()[1] < AT_ONCE
+        for client in clients[1::2]:
+            with client, client.makefile("rb") as answer:
+                assert answer.readline().startswith(b"HTTP/1.1 503 ")
+        assert server.count("ended: SIGTERM") == many
+        assert server.count("ended") == 2 * many
+        assert server.count("Traceback") == 0
+
+
+@SERVERS
 def test_bodies_of_any_size_arrive(tmp_path, port, server_of):
     with served(tmp_path, FASTAPI, server_of, port):
         get(port, "/works")
