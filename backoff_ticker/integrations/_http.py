@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from .. import CancellationToken, attempts, parse_retry_after
+from ..cancellation import CancellationToken
+from ..retries import attempts, parse_retry_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import timedelta
     from typing import Protocol
 
-    from .. import BackOff, CircuitBreaker, Clock, Outcome, RetryBudget
+    from ..clock import Clock
+    from ..policies import BackOff
+    from ..retries import CircuitBreaker, Outcome, RetryBudget
 
     Seconds = float | timedelta
     Hook = Callable[[Outcome], object]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
-from .. import current_attempt
+from ..retries import current_attempt
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

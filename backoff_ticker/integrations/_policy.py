@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from copy import copy
 
-from .. import BackOffWrapper, Stop
+from .._sentinels import Stop
+from ..policies import BackOffWrapper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .. import BackOff
+    from ..policies import BackOff
 
 
 def started(backoff: BackOff) -> BackOffWrapper:

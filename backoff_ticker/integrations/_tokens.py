@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import CancellationToken
+from ..cancellation import CancellationToken
 
 
 def check_token(token: object) -> None:

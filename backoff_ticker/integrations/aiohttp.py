@@ -8,7 +8,8 @@ import aiohttp
 from aiohttp.http import HttpProcessingError
 from aiohttp.payload import BytesPayload
 
-from .. import Permanent, retry_call_async
+from .._errors import Permanent
+from ..retries import retry_call_async
 from ._http import (
     MAX_ATTEMPTS,
     MAX_RETRY_AFTER,
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
 
-    from .. import BackOff, Outcome
+    from ..policies import BackOff
+    from ..retries import Outcome
     from ._http import Seconds
 
 __all__ = ["RetryMiddleware"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import BackOffWrapper
+from ..policies import BackOffWrapper
 from ._policy import next_delay, started
 
 TYPE_CHECKING = False
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from typing import Any
 
-    from .. import BackOff
+    from ..policies import BackOff
 
 __all__ = ["wait_gen"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from .. import BackOffWrapper
+from ..policies import BackOffWrapper
 from ._policy import next_delay, started
 
 TYPE_CHECKING = False
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Self
 
-    from .. import BackOff
+    from ..policies import BackOff
 
 __all__ = ["SleepGenerator"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from .. import retry_call, retry_call_async
+from ..retries import retry_call, retry_call_async
 from ._http import (
     MAX_ATTEMPTS,
     MAX_RETRY_AFTER,
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self, Unpack
 
-    from .. import BackOff, Outcome
+    from ..policies import BackOff
+    from ..retries import Outcome
     from ._http import Seconds
 
 __all__ = ["AsyncRetryTransport", "RetryTransport"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tenacity.stop import stop_base
 from tenacity.wait import wait_base
 
-from .. import BackOffWrapper, CancellationToken
+from ..policies import BackOffWrapper
 from ._policy import next_delay, started
 from ._tokens import check_token
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from tenacity import RetryCallState
 
-    from .. import BackOff
+    from ..cancellation import CancellationToken
+    from ..policies import BackOff
 
 __all__ = ["BackOffWait", "sleep_using_token", "sleep_using_token_async", "stop_when_cancelled"]
 

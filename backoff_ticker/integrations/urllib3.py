@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib3.exceptions import MaxRetryError, ResponseError
 from urllib3.util import Retry
 
-from .. import ConstantBackOff, RetryAfter, attempts
+from .._errors import RetryAfter
+from ..policies import ConstantBackOff
+from ..retries import attempts
 from ._http import (
     MAX_ATTEMPTS,
     MAX_RETRY_AFTER,
@@ -27,7 +29,10 @@ if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
     from urllib3.connectionpool import ConnectionPool
 
-    from .. import BackOff, CancellationToken, Clock, RetryBudget
+    from ..cancellation import CancellationToken
+    from ..clock import Clock
+    from ..policies import BackOff
+    from ..retries import RetryBudget
     from ._http import Hook, Notify, Seconds
 
 __all__ = ["BackOffRetry"]

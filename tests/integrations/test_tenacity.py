@@ -148,6 +148,14 @@ def test_a_stop_that_does_not_agree_does_not_keep_a_call_alive_that_has_no_delay
         assert len(calls) <= 3
 
 
+def test_a_stop_that_looks_at_the_wait_to_come_finds_that_there_is_none(time):
+    calls = []
+    wait = BackOffWait(with_max_retries(ConstantBackOff(10), 1))
+    with pytest.raises(tenacity.RetryError):  # the former wait would pass the limit
+        function(time, service(time, calls, 100), wait=wait, stop=tenacity.stop_before_delay(15))
+    assert calls == [100, 110]
+
+
 def test_rejected_results_end_as_well(time):
     wait = BackOffWait(with_max_retries(ConstantBackOff(1), 2))
     options = {"wait": wait, "retry": tenacity.retry_if_result(lambda result: result == "page")}
