@@ -42,7 +42,7 @@ class Exchange:
     """One request and what has come of it so far.
 
     Attributes:
-        rejected: The response of the last attempt, if its status is retried.
+        response: The response of the last attempt, if there was one.
         is_closed: Whether it was closed. If a limit of time then ends the run in spite of that,
             because the wait took longer than it should, the error is raised in its place.
     """
@@ -52,12 +52,12 @@ class Exchange:
         self._request = request
         stream = request.stream
         self._body = None if isinstance(stream, httpx.ByteStream) else _Body(stream)
-        self.rejected: httpx.Response | None = None
+        self.response: httpx.Response | None = None
         self.is_closed = False
 
     def next_request(self) -> httpx.Request:
         """Return the request of the next attempt, with time-outs of no more than what is left."""
-        self.rejected = None
+        self.response = None
         self.is_closed = False
         request = self._request
         attempt = current_attempt()
@@ -82,10 +82,10 @@ class Exchange:
 
     def judged(self, response: httpx.Response) -> httpx.Response:
         """Return a response, or raise it as an error if its status is retried."""
+        self.response = response
         status = response.status_code
         if status not in self._rules.statuses:
             return response
-        self.rejected = response
         what = f"{status} {response.reason_phrase}".rstrip()
         raise httpx.HTTPStatusError(what, request=self._request, response=response)
 
@@ -104,7 +104,7 @@ class Exchange:
         )
 
     def response_of(self, error: BaseException) -> httpx.Response | None:
-        """Return the response that was rejected last, if it is what an error stands for."""
+        """Return the last response, if it is what an error stands for."""
         if not isinstance(error, httpx.HTTPStatusError):
             return None
-        return self.rejected if error.response is self.rejected else None
+        return self.response if error.response is self.response else None

@@ -120,7 +120,7 @@ class RetryMiddleware:
         exchange = _Exchange(self._rules, request)
 
         async def attempt() -> ClientResponse:
-            exchange.rejected, exchange.is_released = None, False
+            exchange.response, exchange.is_released = None, False
             try:
                 response = await handler(request)
             except TimeoutError as error:
@@ -152,7 +152,7 @@ class _Exchange:
     """One request and what has come of it so far.
 
     Attributes:
-        rejected: The response of the last attempt, if its status is retried.
+        response: The response of the last attempt, if there was one.
         is_released: Whether it was released. If a limit of time then ends the run in spite of that,
             because the wait took longer than it should, the error is raised in its place.
     """
@@ -161,14 +161,14 @@ class _Exchange:
         self._rules = rules
         self._method = request.method
         self._is_in_memory = isinstance(request.body, (bytes, BytesPayload))
-        self.rejected: ClientResponse | None = None
+        self.response: ClientResponse | None = None
         self.is_released = False
 
     def judged(self, response: ClientResponse) -> ClientResponse:
         """Return a response, or raise it as an error if its status is retried."""
+        self.response = response
         if response.status not in self._rules.statuses:
             return response
-        self.rejected = response
         raise aiohttp.ClientResponseError(
             response.request_info,
             response.history,
@@ -194,14 +194,14 @@ class _Exchange:
         )
 
     def response_of(self, error: BaseException) -> ClientResponse | None:
-        """Return the response that was rejected last, if it is what an error stands for."""
-        rejected = self.rejected
-        if rejected is None or not isinstance(error, aiohttp.ClientResponseError):
+        """Return the last response, if it is what an error stands for."""
+        response = self.response
+        if response is None or not isinstance(error, aiohttp.ClientResponseError):
             return None
-        return rejected if error.headers is rejected.headers else None
+        return response if error.headers is response.headers else None
 
     def release(self, _: Outcome | None = None) -> None:
-        """Give the connection of the rejected response back."""
+        """Give the connection of the last response back."""
         self.is_released = True
-        if self.rejected is not None:
-            self.rejected.release()
+        if self.response is not None:
+            self.response.release()

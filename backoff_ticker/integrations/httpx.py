@@ -118,8 +118,8 @@ class RetryTransport(httpx.BaseTransport):
 
         def close(_: Outcome | None = None) -> None:
             exchange.is_closed = True
-            if exchange.rejected is not None:
-                exchange.rejected.close()
+            if exchange.response is not None:
+                exchange.response.close()
 
         attempt.__qualname__ = "RetryTransport"
         options = self._rules.with_hook(close)
@@ -224,8 +224,8 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
 
         async def close(_: Outcome | None = None) -> None:
             exchange.is_closed = True
-            if exchange.rejected is not None:
-                await exchange.rejected.aclose()
+            if exchange.response is not None:
+                await exchange.response.aclose()
 
         attempt.__qualname__ = "AsyncRetryTransport"
         options = self._rules.with_hook(close)

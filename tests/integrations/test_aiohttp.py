@@ -121,7 +121,7 @@ def test_a_cancelled_task_gives_the_connection_back():
 # Answers
 
 
-@pytest.mark.parametrize("hook", ["notify", "on_retry", "on_give_up"])
+@pytest.mark.parametrize("hook", ["notify", "on_retry", "on_success", "on_give_up"])
 def test_a_hook_that_fails_leaves_the_connection_free(hook):
     def fail(*_):
         raise LookupError
@@ -132,10 +132,11 @@ def test_a_hook_that_fails_leaves_the_connection_free(hook):
         async with session_with(retries) as session:
             with pytest.raises(LookupError):
                 await session.get(server.url)
-            async with session.get(server.url) as response:
+            async with aiohttp.request("GET", server.url, connector=session.connector) as response:
                 return response.status
 
-    with MisbehavingServer(answer(503, b"x" * 100_000)) as server:
+    status = 200 if hook == "on_success" else 503
+    with MisbehavingServer(answer(status, b"x" * 100_000)) as server:
         assert asyncio.run(main()) == 200
 
 

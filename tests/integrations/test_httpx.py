@@ -269,6 +269,17 @@ def test_a_hook_that_fails_leaves_no_response_open(handle, hook):
     assert inner.calls == ["closed"]
 
 
+def test_a_hook_that_fails_after_a_success_leaves_no_response_open(handle):
+    inner = Kept(200)
+
+    def fail(outcome):
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        handle(inner, on_success=fail)
+    assert inner.calls == ["closed"]
+
+
 def test_an_interrupt_leaves_no_response_open(handle):
     inner = Kept(503)
 
