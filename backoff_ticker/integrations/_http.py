@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from ..cancellation import CancellationToken
@@ -10,7 +11,6 @@ from ..retries import attempts, parse_retry_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
-    from datetime import timedelta
     from typing import Protocol
 
     from ..clock import Clock
@@ -106,9 +106,34 @@ class Rules:
         self.options: dict[str, Any] = {**limits, **options}
         check(policy, self.options)
 
-    def with_hook(self, hook: Callable[[Outcome], object]) -> dict[str, Any]:
-        """Return the options with a hook that is called before each wait, before all others."""
-        return with_hook(self.options, hook)
+    def with_hooks(
+        self,
+        before_wait: Callable[[Outcome], object],
+        before_attempt: Callable[[Outcome], object] | None = None,
+    ) -> dict[str, Any]:
+        """Return the options with hooks of the adapter: before a wait first, else last."""
+        on_retry, on_attempt = map(self._hooks, ("on_retry", "on_attempt"))
+        if before_attempt is not None:
+            on_attempt = (*on_attempt, before_attempt)
+        return {**self.options, "on_retry": (before_wait, *on_retry), "on_attempt": on_attempt}
+
+    def _hooks(self, name: str) -> tuple[Any, ...]:
+        given = self.options.get(name)
+        if given is None:
+            return ()
+        return tuple(given) if isinstance(given, (list, tuple)) else (given,)
+
+    def time_left(self, elapsed: float) -> float | None:
+        """Return the seconds that an attempt may take, which begins after ``elapsed`` of a run."""
+        timeout, attempt_timeout, token = map(
+            self.options.get, ("timeout", "attempt_timeout", "token")
+        )
+        left = [
+            None if timeout is None else _seconds(timeout) - elapsed,
+            None if attempt_timeout is None else _seconds(attempt_timeout),
+            None if token is None else token.remaining(),
+        ]
+        return min((each for each in left if each is not None), default=None)
 
     def answer(  # noqa: PLR0913 - what the adapters know
         self,
@@ -148,11 +173,8 @@ def check(policy: BackOff | None, options: Mapping[str, Any]) -> None:
         raise TypeError(f"policy: {error}") from None
 
 
-def with_hook(options: Mapping[str, Any], hook: Callable[[Outcome], object]) -> dict[str, Any]:
-    """Return options with a hook ``on_retry`` before those of the user."""
-    given = options.get("on_retry") or ()
-    hooks = given if isinstance(given, (list, tuple)) else (given,)
-    return {**options, "on_retry": (hook, *hooks)}
+def _seconds(value: Seconds) -> float:
+    return value.total_seconds() if isinstance(value, timedelta) else value
 
 
 def asked_wait(headers: Headers, clock: Clock | None) -> float | None:

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
-from ..retries import current_attempt
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from ..retries import Outcome
     from ._http import Rules
 
 _NEVER: Final = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
@@ -52,19 +51,23 @@ class Exchange:
         self._request = request
         stream = request.stream
         self._body = None if isinstance(stream, httpx.ByteStream) else _Body(stream)
+        self._left: float | None = None
         self.response: httpx.Response | None = None
         self.is_closed = False
+
+    def begin(self, outcome: Outcome) -> None:
+        """Note how long the next attempt may take: a hook."""
+        left = self._rules.time_left(outcome.elapsed)
+        self._left = None if left is None else max(left, _SHORTEST)
 
     def next_request(self) -> httpx.Request:
         """Return the request of the next attempt, with time-outs of no more than what is left."""
         self.response = None
         self.is_closed = False
         request = self._request
-        attempt = current_attempt()
-        left = None if attempt is None else attempt.time_left
+        left = self._left
         extensions = request.extensions
         if left is not None:
-            left = max(left, _SHORTEST)
             given = extensions.get("timeout", {})
             limits = {phase: given.get(phase) for phase in _PHASES}
             shorter = {

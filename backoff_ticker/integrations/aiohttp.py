@@ -130,7 +130,7 @@ class RetryMiddleware:
             return exchange.judged(response)
 
         attempt.__qualname__ = "RetryMiddleware"
-        options = self._rules.with_hook(exchange.release)
+        options = self._rules.with_hooks(exchange.release)
         try:
             response: ClientResponse = await retry_call_async(
                 attempt, self._rules.policy, on=exchange.on, **options

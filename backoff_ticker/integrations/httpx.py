@@ -122,7 +122,7 @@ class RetryTransport(httpx.BaseTransport):
                 exchange.response.close()
 
         attempt.__qualname__ = "RetryTransport"
-        options = self._rules.with_hook(close)
+        options = self._rules.with_hooks(close, exchange.begin)
         try:
             response: httpx.Response = retry_call(
                 attempt, self._rules.policy, on=exchange.on, **options
@@ -228,7 +228,7 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
                 await exchange.response.aclose()
 
         attempt.__qualname__ = "AsyncRetryTransport"
-        options = self._rules.with_hook(close)
+        options = self._rules.with_hooks(close, exchange.begin)
         try:
             return await retry_call_async(attempt, self._rules.policy, on=exchange.on, **options)
         except BaseException as error:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 from collections import Counter
+from datetime import timedelta
 from random import Random
 
 import pytest
@@ -20,7 +23,7 @@ from backoff_ticker import (
     set_active,
 )
 from backoff_ticker.testing import VirtualClock, no_wait
-from tests.helpers import SetClock, attempts_tracked
+from tests.helpers import SetClock
 from tests.integrations.http_faces import AsyncHttpx, Httpx
 from tests.integrations.misbehaving_server import (
     PATIENCE,
@@ -97,13 +100,6 @@ class Stream(httpx.SyncByteStream, httpx.AsyncByteStream):
         self.close()
 
 
-@pytest.fixture(autouse=True)
-def _tracked():
-    """As the import of the module has it, but for the tests, which undo it."""
-    with attempts_tracked():
-        yield
-
-
 @pytest.fixture(params=["threads", "loops"])
 def handle(request):
     """Send a request through a transport around the given one; the response is not read."""
@@ -139,7 +135,7 @@ def test_the_time_outs_of_an_attempt_are_cut_to_what_is_left(handle):
 def test_the_deadline_of_a_token_cuts_them_too(handle):
     inner = Kept(200, 200)
     with VirtualClock(auto=True):
-        handle(inner, token=CancellationToken(timeout=5))
+        handle(inner, token=CancellationToken(timeout=5), timeout=timedelta(minutes=1))
         handle(inner)
     assert inner.requests[0].extensions["timeout"] == dict.fromkeys(
         ["connect", "read", "write", "pool"], 5
@@ -152,6 +148,16 @@ def test_a_server_that_hangs_is_left_when_the_time_is_over(face):
     with MisbehavingServer(hang, hang) as server, pytest.raises(DeadlineExceeded):
         face.request("GET", server.url, ZeroBackOff(), timeout=0.3)
     assert server.methods == "GET"
+
+
+def test_the_import_leaves_other_retries_as_fast_as_they_were():
+    """It does not use ``current_attempt``, whose import lets each retry keep track of attempts."""
+    code = """
+import backoff_ticker.integrations.httpx
+from backoff_ticker.retries._settings import settings
+assert not settings.in_use
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=50)
 
 
 def test_without_time_no_attempt_is_endless(handle):
