@@ -63,6 +63,8 @@ def post_worker_init(worker: Any) -> None:  # noqa: ANN401, ARG001 - gunicorn ha
 def worker_int(worker: Any) -> None:  # noqa: ANN401, ARG001 - gunicorn has no types
     """Cancel the token: the worker got SIGINT or SIGQUIT.
 
+    gunicorn ends the worker 0.1 s later: threads may still answer, a ``sync`` worker is broken off.
+
     Args:
         worker: The worker.
 
