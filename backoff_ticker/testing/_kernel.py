@@ -503,12 +503,13 @@ class Kernel:
         if self._stall_detector.is_stalled(real, run_queue.turns_given, running):
             self._share_turn()
         driver = self.driver
-        driver_works = driver in run_queue.running and self._driver_activity.has_changed(
-            driver.native
-        )
+        driver_idles = self._driver_idles_alone()
+        driver_works = (
+            driver_idles or driver in run_queue.running
+        ) and self._driver_activity.has_changed(driver.native)
         if driver_works or any(works_inside_idle(one) for one in run_queue.external):
             self.parking.progress += 1
-        somebody_waits = self._step is not None or driver.state is State.PARKED
+        somebody_waits = self._step is not None or driver.state is State.PARKED or driver_idles
         if not somebody_waits and not self._driver_delays_others():
             self.settle_timer.restart()
         elif self.settle_timer.has_expired(
@@ -524,6 +525,18 @@ class Kernel:
         """Whether the driver runs, with auto-advance, while others wait for time to go on."""
         others = len(self.run_queue.members) > 1 or self.parking.timers.first() is not None
         return bool(self._auto) and others and self.driver in self.run_queue.running
+
+    def _driver_idles_alone(self) -> bool:
+        """Whether the driver is inside ``idle()``, with auto-advance, and nothing else happens."""
+        run_queue = self.run_queue
+        others_act = run_queue.running or run_queue.queue or self.commands.firing
+        delayed = self._expected or self._frozen or self.parking.closing
+        return (
+            self.driver.state is State.EXTERNAL
+            and bool(self._auto)
+            and not (others_act or delayed)
+            and self.parking.timers.first() is None
+        )
 
     def _share_turn(self) -> None:
         """Also run the next participant: those that run may wait for a lock that it holds."""
@@ -554,7 +567,11 @@ class Kernel:
             self._end_step(SettleTimeout(stuck(self.snapshot(), self._step.what)))
         elif driver.state is not State.PARKED:
             if not others_are_active() and not self._driver_waits_elsewhere():
-                error = SettleTimeout(stuck(self.snapshot(), "auto_advance()"))
+                error: Exception = (
+                    VirtualDeadlockError(deadlock(self.snapshot()))
+                    if driver.state is State.EXTERNAL
+                    else SettleTimeout(stuck(self.snapshot(), "auto_advance()"))
+                )
                 self.interrupt.send(driver.ident, error)
             return
         elif self._is_held_up():
