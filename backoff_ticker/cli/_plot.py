@@ -145,12 +145,12 @@ def figure_of_lines(
         title: The first line is a name, the others are in smaller letters.
         x: What the abscissa shows.
         panels: By what the ordinate shows, the points of each line by its label.
-        grey: What part of the abscissa is grey.
+        grey: What part of the abscissa is grey. The panels then share the ordinate.
     """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.0, 8.0), layout="constrained")
-    all_axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
+    all_axes = figure.subplots(len(panels), 1, squeeze=False, sharey=grey is not None)[:, 0]
     name, _, parameters = title.partition("\n")
     figure.suptitle(name, fontsize="x-large")
     all_axes[0].set_title(parameters, fontsize="small")

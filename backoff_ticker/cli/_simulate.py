@@ -337,13 +337,11 @@ def _outage_figure(courses: Sequence[Course], parameters: dict[str, Any]) -> Fig
     start = parameters["healthy"]
     outage = (start, start + parameters["outage"])
     step = (outage[1] + parameters["recovery"]) / len(courses[0].calls)
-    lines = {
-        f"{course.row.policy}, limit: {course.row.limit}": (
+    panels: dict[str, dict[str, tuple[list[float], list[float]]]] = {}
+    for course in courses:
+        lines = panels.setdefault(f"calls per second\n{course.row.policy}", {})
+        lines[f"limit: {course.row.limit}"] = (
             [number * step for number in range(len(course.calls))],
             [calls / step for calls in course.calls],
         )
-        for course in courses
-    }
-    return figure_of_lines(
-        _title("outage", parameters), "seconds", {"calls per second": lines}, outage
-    )
+    return figure_of_lines(_title("outage", parameters), "seconds", panels, outage)

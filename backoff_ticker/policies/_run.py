@@ -227,7 +227,7 @@ class PolicyRun:
             if token is not None and token.deadline is not None and token.clock is not clock:
                 raise ValueError(
                     f"token must have its deadline on the clock that it is used with, {clock!r}, "
-                    f"not on {token.clock!r}"
+                    f"not on {token.clock!r}: make the token where that clock is the current one"
                 )
         self.backoff: BackOff = backoff
         self.token: CancellationToken | None = combined(found)

@@ -163,7 +163,7 @@ class Run:
         if token is not None and token.deadline is not None and token.clock is not clock:
             raise ValueError(
                 f"token must have its deadline on the retry's clock {clock!r}, "
-                f"not on {token.clock!r}"
+                f"not on {token.clock!r}: make the token where that clock is the current one"
             )
         self.options: Options = options
         self.name: str = name

@@ -34,6 +34,7 @@ class SettleTimeout(VirtualTimeError, TimeoutError):
 class VirtualDeadlockError(VirtualTimeError):
     """Under auto-advance, every participant waits and no timer is set, so nothing can happen.
 
+    It also ends a run that has come to the time given as ``VirtualClock(until=...)``.
     Every wait raises it. A participant that catches it and waits again at the same time is ended.
 
     Example:

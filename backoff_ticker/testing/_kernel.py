@@ -70,6 +70,7 @@ from .liveness._reports import (
     driver_waits,
     on_another_clock,
     stuck,
+    until_reached,
 )
 from .liveness._settle_timeout import SettleTimer
 from .liveness._stall_detector import Activity, StallDetector, others_are_active
@@ -156,6 +157,7 @@ class Kernel:
         by_ident: The participants that run, by the identifier of their thread.
         epoch: How far wall time is ahead, in seconds, if the module ``time`` tells the clock's;
             None: it tells real time.
+        until: How far auto-advance goes, in nanoseconds.
         entered: Whether the clock's ``with`` block runs.
         closed: Whether the clock is closed.
         loops: The event loops that run on the clock's time.
@@ -184,6 +186,7 @@ class Kernel:
         self.driver: Participant = driver
         self.by_ident: dict[int, Participant] = {}
         self.epoch: float | None = None
+        self.until: int | float = inf
         self.entered: bool = False
         self.closed: bool = False
         self.loops: list[DrivenLoop] = []
@@ -393,7 +396,7 @@ class Kernel:
         """Return how far time may go, in nanoseconds; None: nothing may even fire."""
         if self._step is not None:
             return self._step.target
-        return inf if self._auto and not self.parking.closing else None
+        return self.until if self._auto and not self.parking.closing else None
 
     def _reach(self, timer: VirtualTimer) -> None:
         self.parking.move(timer.due, timer.when)
@@ -417,7 +420,13 @@ class Kernel:
 
     def _break_deadlock(self, waiting: list[Participant]) -> bool:
         """Raise an error in all waits; return whether there are any."""
-        now, message = self.parking.now, deadlock(self.snapshot())
+        if waiting and self.parking.timers.first() is not None:
+            until = max(int(self.until), self.parking.now)  # finite: a later timer is set
+            self.parking.move(until, in_seconds(until))
+            message = until_reached(self.snapshot())
+        else:
+            message = deadlock(self.snapshot())
+        now = self.parking.now
         # A participant that caught this error and waits again at the same time would do so for
         # ever: it alone is aborted, because its end may let the others continue. The driver gets
         # the error several times, so that its code can clean up.
@@ -590,8 +599,8 @@ class Kernel:
         acts = run_queue.running or run_queue.queue or self.commands.firing
         acts = acts or any(works_inside_idle(one) for one in run_queue.external)
         delayed = self._expected or self._frozen
-        timers = bool(self._auto) and self.parking.timers.first() is not None
-        return bool(acts or delayed or timers)
+        timer = self.parking.timers.first() if self._auto else None
+        return bool(acts or delayed or (timer is not None and timer.due <= self.until))
 
     def _driver_waits_elsewhere(self) -> bool:
         """Whether the driver's thread waits for another clock, which has its own time-out."""

@@ -88,6 +88,9 @@ class VirtualClock:
             on the clock.
         auto: Whether time advances on its own in the ``with`` block. The thread that entered the
             block is a participant then.
+        until: How far auto-advance goes, in seconds of ``monotonic()``. Then all waits raise
+            ``VirtualDeadlockError``: without it, a job that nobody cancels would run for ever.
+            None means no limit.
         one_at_a_time: Whether only one participant runs at any moment, in an order that is the
             same in every run.
         settle_timeout: How long a step, and the end of the block, wait for a participant that
@@ -128,6 +131,7 @@ class VirtualClock:
         epoch: float = 1_700_000_000.0,
         strict: bool = True,
         auto: bool = False,
+        until: float | None = None,
         one_at_a_time: bool = True,
         settle_timeout: float = 5.0,
         patch_time: bool = False,
@@ -147,6 +151,10 @@ class VirtualClock:
             settle_timeout=as_seconds("settle_timeout", settle_timeout),
         )
         self._kernel.clock = self
+        if until is not None:
+            if as_number("until", until) < start:
+                raise ValueError(f"until must be >= start ({start!r}), not {until!r}")
+            self._kernel.until = in_nanoseconds(until)
         if as_flag("patch_time", patch_time):
             self._kernel.epoch = self._epoch
         self._parking = self._kernel.parking
@@ -346,7 +354,8 @@ class VirtualClock:
         Raises:
             VirtualDeadlockError: Every participant waits and no timer is set.
             SettleTimeout: A participant neither waits on the clock nor ends.
-            BaseException: The function, or the callback of a timer, raised it.
+            BaseException: The function raised it; or the callback of a timer did, whose error
+                comes once the function has ended.
         """
         _check_callable("function", function)
         name = str(name_of(function))

@@ -78,7 +78,19 @@ def stuck(snapshot: Snapshot, what: str) -> str:
 def deadlock(snapshot: Snapshot) -> str:
     """Return the text for participants that all wait while no timer is set."""
     waits = "; ".join(_with_place(one) for one in snapshot.members)
-    return f"{at(snapshot.now)}: no timer is set and every participant waits: {waits}."
+    return (
+        f"{at(snapshot.now)}: no timer is set and every participant waits: {waits}. "
+        "One of them has to send, cancel, or set a time-out."
+    )
+
+
+def until_reached(snapshot: Snapshot) -> str:
+    """Return the text for participants that still wait when auto-advance has gone far enough."""
+    waits = "; ".join(_with_place(one) for one in snapshot.members)
+    return (
+        f"{at(snapshot.now)}, the time given as until=, these participants still wait: {waits}. "
+        "Cancel their tokens earlier, or give a later time."
+    )
 
 
 def driver_waits(snapshot: Snapshot) -> str:
@@ -86,7 +98,7 @@ def driver_waits(snapshot: Snapshot) -> str:
     return (
         f"{at(snapshot.now)}: the thread that drives this clock waits on it "
         f"({snapshot.driver.what}), every participant does, and time stands still. Call advance() "
-        "first, await advance_async(), wait in a participant, or use auto-advance."
+        "first, await advance_async(), cancel what it waits for, or use auto-advance."
     )
 
 
@@ -120,7 +132,10 @@ def leaks(participants: list[Participant]) -> str:
     """Return the text for participants that waited when the clock was closed."""
     number = len(participants)
     who = "; ".join(_with_place(one) for one in participants)
-    return f"{number} participant{'s' * (number != 1)} still waited at close: {who}"
+    return (
+        f"{number} participant{'s' * (number != 1)} still waited at close: {who}. "
+        "Before the block ends, cancel the token and join the thread or task."
+    )
 
 
 def name_of(function: Any) -> object:  # noqa: ANN401
