@@ -126,6 +126,16 @@ def test_the_driver_of_auto_advance_does_not_stay_idle_for_ever(others):
         stop.cancel()
 
 
+def test_the_driver_of_auto_advance_does_not_stay_idle_for_one_that_is_stuck():
+    go = queue.Queue()
+    with VirtualClock(auto=True, settle_timeout=0.2) as clock:
+        stuck = clock.spawn(lambda: go.get(timeout=10))
+        with pytest.raises(SettleTimeout, match="1 of 2 participants"), clock.idle("an item"):
+            queue.Queue().get(timeout=10)
+        go.put("on")
+        assert stuck.result() == "on"
+
+
 def test_a_driver_that_is_served_by_real_threads_may_stay_idle():
     items = queue.SimpleQueue()
 
