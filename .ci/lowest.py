@@ -2,6 +2,7 @@
 
 import sys
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 OF_THEIR_TIME = ["pyparsing<3.3"]  # deprecates what matplotlib 3.8 calls
@@ -9,6 +10,6 @@ OF_THEIR_TIME = ["pyparsing<3.3"]  # deprecates what matplotlib 3.8 calls
 settings = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))
 project, tests = settings["project"], settings["dependency-groups"]["test"]
 extras = project["optional-dependencies"]
-wanted = [*project["dependencies"], *extras["cli"], *extras["plot"], *tests]
+wanted = [*project["dependencies"], *chain(*extras.values()), *tests]
 lowest = [requirement.replace(">=", "==") for requirement in wanted if ">=" in requirement]
 sys.stdout.writelines(f"{line}\n" for line in [*lowest, *OF_THEIR_TIME])

@@ -89,13 +89,13 @@ nitpick_ignore_regex = [
         "py:class",
         r"(asyncio\..*)?AbstractEventLoop|AbstractContextManager|Executor|Logger|Random|timedelta",
     ),
-    ("py:class", r"janus\.Queue"),
+    ("py:class", r"janus\.Queue|CollectorRegistry|MeterProvider"),
     # Type variables, and aliases of types: the parameters' descriptions say what these are.
     ("py:class", r"Args|F|P|P\.args|P\.kwargs|T|backoff_ticker\..*\.T"),
     ("py:class", r"AlgorithmOptions|AsyncOptions|Bounds|Decorator|JitterKind|NoFallback|Policy"),
     ("py:class", r"(Async)?(Hooks?|Notify|ResultCheck|RetryOn)|Seconds"),
     # Classes that users get and never name.
-    ("py:class", r"backoff_ticker\..*\.(SystemParker|VirtualParker|_NoWait)"),
+    ("py:class", r"backoff_ticker\..*\.(RetryHooks|SystemParker|VirtualParker|_NoWait)"),
 ]
 
 # Pages that stand in the root of the repository
@@ -152,7 +152,9 @@ def summarise_reference(_app: Sphinx, _page: str, source: list[str]) -> None:
             module = import_module(name)
         else:
             summary = LITERAL.sub(link, summary_of(module, name))
-            rows.setdefault(section, []).append(f"   * - :py:obj:`{name}`\n     - {summary}\n")
+            rows.setdefault(section, []).append(
+                f"   * - :py:obj:`{name} <{module.__name__}.{name}>`\n     - {summary}\n"
+            )
     tables = [
         f"**{section}**\n\n.. list-table::\n   :class: names\n\n" + "".join(names)
         for section, names in rows.items()

@@ -29,6 +29,7 @@ LAYERS = [
     "facade",
     "testing",
     "cli",
+    "integrations",
 ]
 CORE = LAYERS[: LAYERS.index("facade")]
 FACADE = {"", "__main__", "_pytest_plugin"}  # may import from everywhere; nobody imports them
@@ -179,7 +180,7 @@ def test_a_folder_imports_from_another_only_what_its_init_names(folder):
 def test_what_a_folder_offers_somebody_imports(folder):
     """The ``__init__`` names what other folders, the facade or the tests of the package use."""
     inits = [each for each in OWN if each.module == folder and not each.typing_only]
-    if folder in ("testing", "cli"):
+    if folder in ("testing", "cli", "integrations"):
         return  # their names are for users
     used = {each.name for each in OWN if each.source == folder}
     assert sorted({each.name for each in inits} - used - set(backoff_ticker.__all__)) == []

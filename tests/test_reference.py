@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from inspect import getdoc, signature
 from pathlib import Path
@@ -10,6 +11,7 @@ import backoff_ticker
 from backoff_ticker import retry, testing
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
+INTEGRATIONS = Path(backoff_ticker.__file__).parent / "integrations"
 PAGES = sorted(set(FOLDER.glob("*.rst")) - {FOLDER / "index.rst"})
 DIRECTIVE = re.compile(r"^\.\. (currentmodule|auto\w+):: (\S+)$", re.MULTILINE)
 
@@ -24,9 +26,16 @@ def test_each_public_name_is_on_one_reference_page():
             else:
                 described.append(f"{module}.{name}")
     modules = backoff_ticker, testing
-    assert sorted(described) == sorted(
-        f"{module.__name__}.{name}" for module in modules for name in module.__all__
-    )
+    public = [f"{module.__name__}.{name}" for module in modules for name in module.__all__]
+    assert sorted(described) == sorted([*public, *names_of_integrations()])
+
+
+def names_of_integrations():
+    """Return the public classes and functions of the integrations, without importing any."""
+    for path in INTEGRATIONS.glob("[!_]*.py"):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
+                yield f"backoff_ticker.integrations.{path.stem}.{node.name}"
 
 
 def test_each_reference_page_begins_with_a_summary_and_is_linked_from_the_first_page():

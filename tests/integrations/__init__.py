@@ -1,1 +1,1 @@
-"""The code of the how-to pages, run by the servers and workers that it is written for."""
+"""Integrations with the packages themselves; the code of the how-to pages with their servers."""

@@ -1,0 +1,8 @@
+"""Adapters for other packages, each in a module of its own that nothing else imports.
+
+- ``structlog``: retries, circuits, tokens and tickers as events of a structlog logger.
+- ``prometheus``: the same as metrics of prometheus-client.
+- ``opentelemetry``: the same as metrics of OpenTelemetry, and as events of the current span.
+
+Each needs its package: ``pip install 'backoff-ticker[prometheus]'``.
+"""

@@ -1,0 +1,200 @@
+"""Metrics of retries, circuits, tokens and tickers for OpenTelemetry, and events of spans.
+
+It needs the extra ``opentelemetry``: ``pip install 'backoff-ticker[opentelemetry]'``. The SDK and
+its exporters are the program's choice; without an SDK nothing is recorded.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from opentelemetry import metrics, trace
+
+from ._observe import LATENESS_BUCKETS, WAIT_BUCKETS, Labels, Observer, type_name
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+
+    from .._errors import CircuitState
+    from ..retries import Outcome
+    from ..tickers import Tick
+    from ._observe import Cause
+
+OPERATION = "backoff_ticker.operation"
+OUTCOME = "backoff_ticker.outcome"
+CIRCUIT = "backoff_ticker.circuit.name"
+STATE = "backoff_ticker.circuit.state"
+TOKEN = "backoff_ticker.token.name"  # noqa: S105 - no password
+CAUSE = "backoff_ticker.cancel.cause"
+TICKER = "backoff_ticker.ticker.name"
+ERROR_TYPE = "error.type"  # of the semantic conventions, as is "_OTHER"
+
+
+class OpenTelemetryObserver(Observer):
+    """Counts what happens in retries, circuits, tokens and tickers, and adds it to spans.
+
+    Make one when the program starts, and give it to what it is to observe.
+
+    The metrics, with their attributes, whose names all but ``error.type`` begin with
+    ``backoff_ticker.``:
+
+    - ``backoff_ticker.retries``: failures that were retried; ``operation``, ``error.type``.
+    - ``backoff_ticker.retry.delay``: a histogram of the delays before retries, in seconds;
+      ``operation``.
+    - ``backoff_ticker.runs``: runs that ended; ``operation``, ``outcome``, and ``error.type`` if
+      they failed.
+    - ``backoff_ticker.circuits``: how many circuits are in this state now; ``circuit.name``,
+      ``circuit.state``.
+    - ``backoff_ticker.circuit.changes``: changes to this state; ``circuit.name``,
+      ``circuit.state``.
+    - ``backoff_ticker.cancels``: tokens that were cancelled; ``token.name``, ``cancel.cause``.
+    - ``backoff_ticker.ticks``: ticks that a reader took; ``ticker.name``.
+    - ``backoff_ticker.tick.missed``: ticks that were dropped; ``ticker.name``.
+    - ``backoff_ticker.tick.lateness``: a histogram of the times from when a tick was due until a
+      reader took it, in seconds; ``ticker.name``.
+
+    An outcome is a ``StopReason``, an error type the class of the last error. A cause is the class
+    of an exception, the name of a signal, ``text`` for any other text, or ``none``. Of each
+    attribute the first ``max_label_values`` values are kept; all others are counted as ``_OTHER``.
+
+    A run that ends with an error which ``on`` does not name at the first attempt is not counted,
+    nor is one that is interrupted, as by Ctrl-C.
+
+    The span that is current where a retry runs gets the events ``backoff_ticker.retry``,
+    ``backoff_ticker.gave_up``, ``backoff_ticker.recovered`` (a success after retries) and
+    ``backoff_ticker.circuit_changed``. Their attributes also tell the number of attempts, and the
+    seconds that they took; never the text of an error, nor arguments.
+
+    Example:
+        >>> from backoff_ticker import ZeroBackOff, retry_call
+        >>> from backoff_ticker.integrations.opentelemetry import OpenTelemetryObserver
+        >>> telemetry = OpenTelemetryObserver()
+        >>> retry_call(lambda: "page", ZeroBackOff(), **telemetry.hooks)
+        'page'
+
+    Thread safety: all threads and event loops may share it.
+
+    Args:
+        meter_provider: Where the metrics go: a ``MeterProvider``. None means the global one, also
+            if it is set later.
+        span_events: Whether the current span gets events.
+        max_label_values: How many values each attribute of a metric may have, except for
+            ``_OTHER``: an int >= 1.
+
+    Raises:
+        TypeError, ValueError: ``max_label_values`` is not an int >= 1, or ``span_events`` not a
+            bool.
+    """
+
+    def __init__(
+        self,
+        meter_provider: MeterProvider | None = None,
+        *,
+        span_events: bool = True,
+        max_label_values: int = 100,
+    ) -> None:
+        if not isinstance(span_events, bool):
+            raise TypeError(f"span_events must be a bool, not {span_events!r}")
+        self._labels = Labels(max_label_values, "_OTHER")
+        self._span_events = span_events
+        meter = metrics.get_meter("backoff_ticker", _version(), meter_provider)
+        self._retries = meter.create_counter(
+            "backoff_ticker.retries", "{retry}", "Failures that were retried"
+        )
+        self._delays = meter.create_histogram(
+            "backoff_ticker.retry.delay",
+            "s",
+            "Delays before retries",
+            explicit_bucket_boundaries_advisory=WAIT_BUCKETS,
+        )
+        self._runs = meter.create_counter(
+            "backoff_ticker.runs", "{run}", "Runs of retries that ended, and how"
+        )
+        self._circuits = meter.create_up_down_counter(
+            "backoff_ticker.circuits", "{circuit}", "Circuits that are in this state"
+        )
+        self._changes = meter.create_counter(
+            "backoff_ticker.circuit.changes", "{change}", "Changes of circuits to this state"
+        )
+        self._cancels = meter.create_counter(
+            "backoff_ticker.cancels", "{cancel}", "Tokens that were cancelled"
+        )
+        self._ticks = meter.create_counter(
+            "backoff_ticker.ticks", "{tick}", "Ticks that a reader took"
+        )
+        self._missed = meter.create_counter(
+            "backoff_ticker.tick.missed", "{tick}", "Ticks that were dropped"
+        )
+        self._lateness = meter.create_histogram(
+            "backoff_ticker.tick.lateness",
+            "s",
+            "From the time when a tick was due until a reader took it",
+            explicit_bucket_boundaries_advisory=LATENESS_BUCKETS,
+        )
+
+    def _retried(self, outcome: Outcome) -> None:
+        operation = {OPERATION: self._labels.value(OPERATION, outcome.name)}
+        self._retries.add(1, operation | self._error(outcome))
+        self._delays.record(outcome.delay or 0.0, operation)
+        self._add_event("retry", outcome, {"backoff_ticker.delay": outcome.delay or 0.0})
+
+    def _ended(self, outcome: Outcome) -> None:
+        attributes = {
+            OPERATION: self._labels.value(OPERATION, outcome.name),
+            OUTCOME: str(outcome.reason),
+        }
+        if not outcome.succeeded:
+            attributes |= self._error(outcome)
+        self._runs.add(1, attributes)
+        if not outcome.succeeded:
+            self._add_event("gave_up", outcome, {OUTCOME: str(outcome.reason)})
+        elif outcome.attempts > 1:
+            self._add_event("recovered", outcome, {})
+
+    def _error(self, outcome: Outcome) -> dict[str, str]:
+        error = outcome.last_error
+        return {} if error is None else {ERROR_TYPE: self._labels.value("error", type_name(error))}
+
+    def _add_event(self, event: str, outcome: Outcome, more: dict[str, str | float]) -> None:
+        span = trace.get_current_span()
+        if self._span_events and span.is_recording():
+            attributes: dict[str, str | float] = {
+                OPERATION: outcome.name,
+                "backoff_ticker.attempts": outcome.attempts,
+                "backoff_ticker.elapsed": outcome.elapsed,
+            }
+            if outcome.last_error is not None:
+                attributes[ERROR_TYPE] = type_name(outcome.last_error)
+            span.add_event(f"backoff_ticker.{event}", attributes | more)
+
+    def _circuit_made(self, name: str) -> None:
+        self._circuits.add(1, {CIRCUIT: self._labels.value(CIRCUIT, name), STATE: "closed"})
+
+    def _circuit_changed(self, name: str, old: CircuitState, new: CircuitState) -> None:
+        circuit = {CIRCUIT: self._labels.value(CIRCUIT, name)}
+        self._changes.add(1, circuit | {STATE: str(new)})
+        # Both in whatever order threads come here: the sum is right.
+        self._circuits.add(-1, circuit | {STATE: str(old)})
+        self._circuits.add(1, circuit | {STATE: str(new)})
+        if self._span_events:
+            trace.get_current_span().add_event(
+                "backoff_ticker.circuit_changed", {CIRCUIT: name, STATE: str(new)}
+            )
+
+    def _cancelled(self, name: str, cause: Cause) -> None:
+        attributes = {TOKEN: self._labels.value(TOKEN, name), CAUSE: self._labels.cause(cause)}
+        self._cancels.add(1, attributes)
+
+    def _ticked(self, name: str, tick: Tick) -> None:
+        ticker = {TICKER: self._labels.value(TICKER, name)}
+        self._ticks.add(1, ticker)
+        self._missed.add(tick.missed, ticker)
+        self._lateness.record(tick.lateness, ticker)
+
+
+def _version() -> str:
+    try:
+        return version("backoff-ticker")
+    except PackageNotFoundError:
+        return ""  # a copy of the sources

@@ -1,0 +1,166 @@
+"""Metrics of retries, circuits, tokens and tickers for prometheus-client.
+
+It needs the extra ``prometheus``: ``pip install 'backoff-ticker[prometheus]'``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prometheus_client import REGISTRY, Counter, Gauge, Histogram
+
+from ._observe import LATENESS_BUCKETS, WAIT_BUCKETS, Labels, Observer, type_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from prometheus_client import CollectorRegistry
+
+    from .._errors import CircuitState
+    from ..retries import Outcome
+    from ..tickers import Tick
+    from ._observe import Cause
+
+
+class PrometheusObserver(Observer):
+    """Counts what happens in retries, circuits, tokens and tickers, for Prometheus.
+
+    Make one when the program starts, and give it to what it is to observe.
+
+    The metrics, with their labels. Each name begins with ``backoff_ticker_``.
+
+    - ``retries_total{name, error}``: failures that were retried.
+    - ``retry_wait_seconds{name}``: a histogram of the delays before retries.
+    - ``runs_total{name, outcome, error}``: runs that ended, and how.
+    - ``circuits{circuit, state}``: how many circuits are in this state now.
+    - ``circuit_changes_total{circuit, state}``: changes to this state.
+    - ``cancels_total{token, cause}``: tokens that were cancelled.
+    - ``ticks_total{ticker}``: ticks that a reader took.
+    - ``ticks_missed_total{ticker}``: ticks that were dropped.
+    - ``tick_lateness_seconds{ticker}``: a histogram of the times from when a tick was due until a
+      reader took it.
+
+    ``name`` is that of the operation, ``outcome`` a ``StopReason``, and ``error`` the class of the
+    last error, empty for a success. ``cause`` is the class of an exception, the name of a signal,
+    ``text`` for any other text, or ``none``. Of each label the first ``max_label_values`` values
+    are kept; all others are counted as ``other``.
+
+    A run that ends with an error which ``on`` does not name at the first attempt is not counted,
+    nor is one that is interrupted, as by Ctrl-C.
+
+    Example:
+        >>> from prometheus_client import CollectorRegistry
+        >>> from backoff_ticker import ZeroBackOff, retry_call
+        >>> from backoff_ticker.integrations.prometheus import PrometheusObserver
+        >>> registry = CollectorRegistry()
+        >>> metrics = PrometheusObserver(registry)
+        >>> answers = iter([ConnectionError("reset"), "page"])
+        >>> def fetch():
+        ...     answer = next(answers)
+        ...     if isinstance(answer, Exception):
+        ...         raise answer
+        ...     return answer
+        >>> retry_call(fetch, ZeroBackOff(), **metrics.hooks)
+        'page'
+        >>> labels = {"name": "fetch", "error": "ConnectionError"}
+        >>> registry.get_sample_value("backoff_ticker_retries_total", labels)
+        1.0
+
+    Thread safety: all threads and event loops may share it. With several processes and
+    ``PROMETHEUS_MULTIPROC_DIR`` it counts what happens in all of them; ``circuits`` is that of the
+    processes that live.
+
+    Args:
+        registry: Where the metrics are registered: a ``CollectorRegistry``. None: nowhere.
+        namespace: What all names begin with.
+        wait_buckets: The upper bounds of ``retry_wait_seconds``, in seconds. None means 13 from
+            0.01 to 3600.
+        lateness_buckets: The upper bounds of ``tick_lateness_seconds``, in seconds. None means 11
+            from 0.0001 to 60.
+        max_label_values: How many values each label may have, except for ``other``: an int >= 1.
+
+    Raises:
+        TypeError: ``max_label_values`` is not an int.
+        ValueError: It is below 1, a name or a bucket is invalid, or the registry has such metrics
+            already: make one observer for each registry, and share it.
+    """
+
+    def __init__(
+        self,
+        registry: CollectorRegistry | None = REGISTRY,
+        *,
+        namespace: str = "backoff_ticker",
+        wait_buckets: Sequence[float] | None = None,
+        lateness_buckets: Sequence[float] | None = None,
+        max_label_values: int = 100,
+    ) -> None:
+        self._labels = Labels(max_label_values, "other")
+
+        def counter(name: str, text: str, labels: Sequence[str]) -> Counter:
+            return Counter(name, text, labels, namespace=namespace, registry=registry)
+
+        def histogram(name: str, text: str, label: str, buckets: Sequence[float]) -> Histogram:
+            return Histogram(
+                name, text, [label], namespace=namespace, registry=registry, buckets=buckets
+            )
+
+        self._retries = counter("retries", "Failures that were retried", ["name", "error"])
+        self._waits = histogram(
+            "retry_wait_seconds", "Delays before retries", "name", wait_buckets or WAIT_BUCKETS
+        )
+        self._runs = counter(
+            "runs", "Runs of retries that ended, and how", ["name", "outcome", "error"]
+        )
+        self._circuits = Gauge(
+            "circuits",
+            "Circuits that are in this state",
+            ["circuit", "state"],
+            namespace=namespace,
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+        self._changes = counter(
+            "circuit_changes", "Changes of circuits to this state", ["circuit", "state"]
+        )
+        self._cancels = counter("cancels", "Tokens that were cancelled", ["token", "cause"])
+        self._ticks = counter("ticks", "Ticks that a reader took", ["ticker"])
+        self._missed = counter("ticks_missed", "Ticks that were dropped", ["ticker"])
+        self._lateness = histogram(
+            "tick_lateness_seconds",
+            "From the time when a tick was due until a reader took it",
+            "ticker",
+            lateness_buckets or LATENESS_BUCKETS,
+        )
+
+    def _retried(self, outcome: Outcome) -> None:
+        name = self._labels.value("name", outcome.name)
+        self._retries.labels(name, self._error(outcome)).inc()
+        self._waits.labels(name).observe(outcome.delay or 0.0)
+
+    def _ended(self, outcome: Outcome) -> None:
+        name = self._labels.value("name", outcome.name)
+        error = "" if outcome.succeeded else self._error(outcome)
+        self._runs.labels(name, str(outcome.reason), error).inc()
+
+    def _error(self, outcome: Outcome) -> str:
+        error = outcome.last_error
+        return "" if error is None else self._labels.value("error", type_name(error))
+
+    def _circuit_made(self, name: str) -> None:
+        self._circuits.labels(self._labels.value("circuit", name), "closed").inc()
+
+    def _circuit_changed(self, name: str, old: CircuitState, new: CircuitState) -> None:
+        name = self._labels.value("circuit", name)
+        self._changes.labels(name, str(new)).inc()
+        # Not set(): in whatever order threads come here, the sum is right.
+        self._circuits.labels(name, str(old)).dec()
+        self._circuits.labels(name, str(new)).inc()
+
+    def _cancelled(self, name: str, cause: Cause) -> None:
+        self._cancels.labels(self._labels.value("token", name), self._labels.cause(cause)).inc()
+
+    def _ticked(self, name: str, tick: Tick) -> None:
+        name = self._labels.value("ticker", name)
+        self._ticks.labels(name).inc()
+        self._missed.labels(name).inc(tick.missed)
+        self._lateness.labels(name).observe(tick.lateness)

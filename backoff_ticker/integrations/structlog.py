@@ -1,0 +1,150 @@
+"""Events of retries, circuits, tokens and tickers for the loggers of structlog.
+
+It needs the extra ``structlog``: ``pip install 'backoff-ticker[structlog]'``.
+"""
+
+from __future__ import annotations
+
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any, Protocol
+
+import structlog
+
+from ._observe import Observer, type_name
+
+if TYPE_CHECKING:
+    from .._errors import CircuitState
+    from ..retries import Outcome
+    from ..tickers import Tick
+    from ._observe import Cause
+
+
+class Logger(Protocol):
+    """The methods that a logger needs; those of structlog have them.
+
+    Example:
+        >>> import structlog
+        >>> from backoff_ticker.integrations.structlog import Logger
+        >>> logger: Logger = structlog.get_logger("fetching")
+    """
+
+    def debug(self, event: str, **values: Any) -> object:  # noqa: ANN401 - what is logged
+        """Log an event that is only of interest to developers."""
+        ...
+
+    def info(self, event: str, **values: Any) -> object:  # noqa: ANN401
+        """Log an event that is normal."""
+        ...
+
+    def warning(self, event: str, **values: Any) -> object:  # noqa: ANN401
+        """Log an event that deserves attention."""
+        ...
+
+
+class StructlogObserver(Observer):
+    """Logs what happens in retries, circuits, tokens and tickers, as events with keys and values.
+
+    Make one when the program starts, and give it to what it is to observe.
+
+    The events, with their levels and keys:
+
+    - ``"retry"``, warning: ``operation, attempts, elapsed, error_type, error, delay``.
+    - ``"gave_up"``, warning: the same, with ``outcome`` instead of ``delay``.
+    - ``"recovered"``, info: a success after retries; the same, without ``delay``.
+    - ``"circuit_changed"``, warning, or info if it closed: ``circuit, old_state, state``.
+    - ``"cancelled"``, info: ``token, cause``, and ``cause_type`` of an exception.
+    - ``"tick"``, debug: ``ticker, tick, delay, lateness, missed, failures``.
+    - ``"ticks_missed"``, warning: the same, for a tick before which some were dropped.
+
+    Times are in seconds. ``error`` is the ``repr`` of the last error. Arguments are never logged,
+    because they may be secret. A run that succeeds at the first attempt is not logged, nor is one
+    that ends with an error which ``on`` does not name at the first attempt, or with Ctrl-C.
+
+    What is bound by ``structlog.contextvars`` where a retry runs, or where ``watch_token()`` was
+    called, is part of the event.
+
+    Example:
+        >>> import structlog
+        >>> from backoff_ticker import ZeroBackOff, retry_call
+        >>> from backoff_ticker.integrations.structlog import StructlogObserver
+        >>> def fetch():
+        ...     raise ConnectionError("no route")
+        >>> with structlog.testing.capture_logs() as events:
+        ...     log = StructlogObserver()
+        ...     try:
+        ...         retry_call(fetch, ZeroBackOff(), max_attempts=2, **log.hooks)
+        ...     except ConnectionError:
+        ...         pass
+        >>> [(event["event"], event["operation"], event["error"]) for event in events]
+        ... # doctest: +NORMALIZE_WHITESPACE
+        [('retry', 'fetch', "ConnectionError('no route')"),
+         ('gave_up', 'fetch', "ConnectionError('no route')")]
+
+    Thread safety: all threads and event loops may share it, if they may share the logger. It is
+    called in event loops, too, so the logger must not take long.
+
+    Args:
+        logger: The logger. None means ``structlog.get_logger("backoff_ticker")``.
+
+    Raises:
+        TypeError: ``logger`` has no methods ``debug``, ``info`` and ``warning``, or they are
+            coroutine functions, as those of ``AsyncBoundLogger`` are: pass its ``sync_bl``.
+    """
+
+    def __init__(self, logger: Logger | None = None) -> None:
+        log: Logger = structlog.get_logger("backoff_ticker") if logger is None else logger
+        methods = [getattr(log, level, None) for level in ("debug", "info", "warning")]
+        if not all(map(callable, methods)):
+            raise TypeError(f"logger must have methods debug, info and warning, not {logger!r}")
+        if any(map(iscoroutinefunction, methods)):
+            raise TypeError(f"logger must not be async; use its sync_bl, not {logger!r}")
+        self._log = log
+
+    def _retried(self, outcome: Outcome) -> None:
+        self._log.warning("retry", **_facts(outcome), delay=outcome.delay)
+
+    def _ended(self, outcome: Outcome) -> None:
+        if not outcome.succeeded:
+            self._log.warning("gave_up", **_facts(outcome), outcome=str(outcome.reason))
+        elif outcome.attempts > 1:
+            self._log.info("recovered", **_facts(outcome))
+
+    def _circuit_made(self, name: str) -> None:
+        pass
+
+    def _circuit_changed(self, name: str, old: CircuitState, new: CircuitState) -> None:
+        log = self._log.info if new == "closed" else self._log.warning
+        log("circuit_changed", circuit=name, old_state=str(old), state=str(new))
+
+    def _cancelled(self, name: str, cause: Cause) -> None:
+        if isinstance(cause, BaseException):
+            self._log.info("cancelled", token=name, cause_type=type_name(cause), cause=repr(cause))
+        else:
+            self._log.info("cancelled", token=name, cause=cause)
+
+    def _ticked(self, name: str, tick: Tick) -> None:
+        log, event = (
+            (self._log.warning, "ticks_missed") if tick.missed else (self._log.debug, "tick")
+        )
+        log(
+            event,
+            ticker=name,
+            tick=tick.number,
+            delay=tick.delay,
+            lateness=tick.lateness,
+            missed=tick.missed,
+            failures=tick.failures,
+        )
+
+
+def _facts(outcome: Outcome) -> dict[str, Any]:
+    """Return what each event of a retry says; no key is one that ``logging`` uses itself."""
+    facts = {
+        "operation": outcome.name,
+        "attempts": outcome.attempts,
+        "elapsed": outcome.elapsed,
+    }
+    if outcome.last_error is not None:
+        facts["error_type"] = type_name(outcome.last_error)
+        facts["error"] = repr(outcome.last_error)
+    return facts

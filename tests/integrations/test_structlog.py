@@ -1,0 +1,264 @@
+"""Retries, circuits, tokens and tickers as events of structlog."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+
+import pytest
+
+pytest.importorskip("structlog")
+
+import structlog
+
+from backoff_ticker import (
+    CancellationToken,
+    CircuitBreaker,
+    ConstantBackOff,
+    DeadlineExceeded,
+    Pace,
+    Ticker,
+    retry,
+    retry_call,
+    set_default_hooks,
+    with_max_retries,
+)
+from backoff_ticker.integrations.structlog import StructlogObserver
+from backoff_ticker.testing import no_wait
+from tests.helpers import eventually
+
+pytestmark = pytest.mark.timeout(30)
+
+
+@pytest.fixture
+def events():
+    with structlog.testing.capture_logs() as captured:
+        yield captured
+
+
+@pytest.fixture
+def log():
+    return StructlogObserver()
+
+
+def failing(error, times):
+    errors = [error] * times
+
+    def fetch(*_arguments):
+        if errors:
+            raise errors.pop()
+        return "page"
+
+    fetch.__qualname__ = "fetch"
+    return fetch
+
+
+# Retries
+
+
+def test_a_retry_and_the_recovery(events, log, clock):
+    @retry(ConstantBackOff(7), **log.hooks)
+    async def fetch(password):
+        return page()
+
+    page = failing(ConnectionError("no route"), 1)
+    clock.run_async(fetch("secret"))
+    for event in events:
+        assert event.pop("operation").endswith(".fetch")
+    error = {"error_type": "ConnectionError", "error": "ConnectionError('no route')"}
+    assert events == [
+        {
+            "event": "retry",
+            "log_level": "warning",
+            "attempts": 1,
+            "elapsed": 0.0,
+            "delay": 7.0,
+            **error,
+        },
+        {"event": "recovered", "log_level": "info", "attempts": 2, "elapsed": 7.0, **error},
+    ]
+
+
+def test_giving_up(events, log):
+    with set_default_hooks(**log.hooks), no_wait(), pytest.raises(ConnectionError):
+        retry_call(failing(ConnectionError("no route"), 9), max_attempts=2)
+    assert [event["event"] for event in events] == ["retry", "gave_up"]
+    assert events[1]["outcome"] == "max_attempts"
+    assert events[1]["log_level"] == "warning"
+    assert "delay" not in events[1]
+
+
+def test_a_run_that_is_cut_in_its_first_attempt_has_no_error(events, log, clock):
+    @retry(timeout=5, **log.hooks)
+    async def hang():
+        await asyncio.sleep(60)
+
+    with pytest.raises(DeadlineExceeded):
+        clock.run_async(hang())
+    (event,) = events
+    assert (event["event"], event["outcome"], event["elapsed"]) == ("gave_up", "deadline", 5.0)
+    assert not {"error", "error_type"} & event.keys()
+
+
+def test_a_success_at_once_is_not_logged(events, log):
+    retry_call(str, **log.hooks)
+    assert events == []
+
+
+def test_what_is_bound_to_the_context_is_logged(log, clock):
+    written = io.StringIO()
+    with configured(
+        [structlog.contextvars.merge_contextvars, structlog.processors.JSONRenderer()],
+        structlog.PrintLoggerFactory(written),
+    ):
+        token = CancellationToken()
+        with structlog.contextvars.bound_contextvars(request="a1"):
+            with no_wait():
+                retry_call(failing(ConnectionError(), 1), **log.hooks)
+            log.watch_token(token, "request")
+        token.cancel()
+        clock.advance(0)
+    found = [json.loads(line) for line in written.getvalue().splitlines()]
+    assert [event["event"] for event in found] == ["retry", "recovered", "cancelled"]
+    assert {event["request"] for event in found} == {"a1"}
+
+
+class configured:  # noqa: N801 - a context manager
+    def __init__(self, processors, factory):
+        self.options = {"processors": processors, "logger_factory": factory}
+
+    def __enter__(self):
+        structlog.configure(**self.options)
+
+    def __exit__(self, *_):
+        structlog.reset_defaults()
+
+
+def test_no_key_is_one_of_those_that_logging_keeps_for_itself(caplog, log, clock):
+    """``logging`` refuses an ``extra`` that overwrites a field of its records, such as ``name``."""
+    caplog.set_level(logging.DEBUG)
+    with configured([structlog.stdlib.render_to_log_kwargs], structlog.stdlib.LoggerFactory()):
+        with no_wait(), pytest.raises(ConnectionError):
+            retry_call(failing(ConnectionError(), 9), max_attempts=2, **log.hooks)
+        with no_wait():
+            retry_call(failing(ConnectionError(), 1), **log.hooks)
+        CircuitBreaker(on_change=log.on_change("prices")).open()
+        log.record_tick(Ticker(ConstantBackOff(1)).receive(), "poll")
+        token = CancellationToken()
+        log.watch_token(token, "shutdown")
+        token.cancel(OSError())
+        clock.advance(0)
+    assert [record.getMessage() for record in caplog.records] == [
+        *("retry", "gave_up", "retry", "recovered", "circuit_changed", "tick", "cancelled"),
+    ]
+
+
+def test_a_processor_that_fails_breaks_no_retry(caplog, log):
+    def broken(_logger, _method, _event):
+        raise OSError("disk full")
+
+    with configured([broken], structlog.PrintLoggerFactory()), no_wait():
+        assert retry_call(failing(ConnectionError(), 1), **log.hooks) == "page"
+    assert [record.getMessage() for record in caplog.records] == ["StructlogObserver failed"] * 2
+
+
+# Circuits, tokens, tickers
+
+
+def test_changes_of_a_circuit(events, log):
+    breaker = CircuitBreaker(on_change=log.on_change("prices"))
+    breaker.open()
+    breaker.reset()
+    common = {"event": "circuit_changed", "circuit": "prices"}
+    assert events == [
+        {**common, "log_level": "warning", "old_state": "closed", "state": "open"},
+        {**common, "log_level": "info", "old_state": "open", "state": "closed"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "cause, keys",
+    [
+        ("SIGTERM", {"cause": "SIGTERM"}),
+        (None, {"cause": None}),
+        (OSError("full"), {"cause": "OSError('full')", "cause_type": "OSError"}),
+    ],
+)
+def test_a_cancel(events, log, clock, cause, keys):
+    token = CancellationToken()
+    log.watch_token(token, "shutdown")
+    token.cancel(cause)
+    clock.advance(0)
+    assert events == [
+        {"event": "cancelled", "log_level": "info", "token": "shutdown", **keys},
+    ]
+
+
+def test_a_cancel_in_a_thread_that_holds_the_lock_of_the_output_does_not_hang():
+    """As a signal handler does that interrupts a print: the lock is not re-entrant."""
+    output = structlog.PrintLogger(io.StringIO())
+    log = StructlogObserver(
+        structlog.wrap_logger(output, processors=[structlog.processors.JSONRenderer()])
+    )
+    token = CancellationToken()
+    log.watch_token(token, "shutdown")
+    with output._lock:
+        assert not output._lock.acquire(blocking=False)
+        assert token.cancel("SIGTERM")
+    eventually(output._file.getvalue, "the event")
+    assert json.loads(output._file.getvalue())["cause"] == "SIGTERM"
+
+
+def test_ticks_and_missed_ticks(events, log, clock):
+    ticker = Ticker(with_max_retries(ConstantBackOff(10), 1), pace=Pace.SKIP)
+    log.record_tick(ticker.receive(), "poll")
+    clock.advance(25)
+    with pytest.raises(TimeoutError):
+        ticker.receive(timeout=0)
+    clock.advance(5)
+    log.record_tick(ticker.receive(), "poll")
+    first, second = events
+    assert first == {
+        "event": "tick",
+        "log_level": "debug",
+        "ticker": "poll",
+        "tick": 1,
+        "delay": 0.0,
+        "lateness": 0.0,
+        "missed": 0,
+        "failures": 0,
+    }
+    assert (second["event"], second["log_level"]) == ("ticks_missed", "warning")
+    assert (second["missed"], second["lateness"]) == (2, 0.0)
+
+
+# Loggers
+
+
+def test_a_logger_of_ones_own():
+    logger = structlog.testing.CapturingLogger()
+    log = StructlogObserver(structlog.wrap_logger(logger, processors=[]))
+    CircuitBreaker(on_change=log.on_change("prices")).open()
+    assert [call.method_name for call in logger.calls] == ["warning"]
+    plain = structlog.testing.CapturingLogger()
+    CircuitBreaker(on_change=StructlogObserver(plain).on_change("prices")).open()
+    assert plain.calls[0].args == ("circuit_changed",)
+
+
+def test_an_asynchronous_logger_is_refused():
+    async def refused():
+        logger = structlog.wrap_logger(None, wrapper_class=structlog.stdlib.AsyncBoundLogger)
+        for each in (logger, logger.bind()):
+            with pytest.raises(
+                TypeError, match=r"^logger must not be async; use its sync_bl, not "
+            ):
+                StructlogObserver(each)
+
+    asyncio.run(refused())
+
+
+def test_what_is_no_logger_is_refused():
+    with pytest.raises(TypeError, match="^logger must have .* warning, not 42$"):
+        StructlogObserver(42)
