@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import attempts_tracked
+from tests.helpers import attempts_tracked, configure_django
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -25,8 +25,8 @@ LANGUAGES = {"console", "go", "pycon", "python", "sh", "text", "toml", "yaml"}
 # Other packages that the pages use; a block is skipped where one is not installed.
 PEER = re.compile(
     r"^(?:from|import) "
-    r"((?:backoff|celery|django|fastapi|google|httpx|opentelemetry|prometheus_client|requests|stamina"
-    r"|starlette|structlog|tenacity|urllib3)"
+    r"((?:aiohttp|backoff|celery|django|fastapi|google|httpx|opentelemetry|prometheus_client|requests"
+    r"|stamina|starlette|structlog|tenacity|urllib3)"
     r"\b[\w.]*)",
     re.MULTILINE,
 )
@@ -65,6 +65,9 @@ def silence_stamina():
 def test_a_block_of_the_docs_prints_what_it_says(language, code, capsys):
     for package in PEER.findall(code):
         pytest.importorskip(package)
+    if "get_asgi_application" in code:
+        pytest.importorskip("django")
+        configure_django()
     if "import stamina" in code:
         silence_stamina()
     if code.startswith("# test_"):
