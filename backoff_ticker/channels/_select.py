@@ -41,10 +41,11 @@ class _Selection:
         clock: Measures the wait.
         chosen: The source that was ready, as it was given.
         value: The value of that source; ``CLOSED``: it has ended.
+        epoch: The epoch of that source in which the value was taken.
         has_ended: Whether ``value`` is its end.
     """
 
-    __slots__ = ("cases", "chosen", "clock", "has_ended", "value")
+    __slots__ = ("cases", "chosen", "clock", "epoch", "has_ended", "value")
 
     def __init__(self, caller: str, sources: tuple[AnySource, ...]) -> None:
         if not sources:
@@ -54,6 +55,7 @@ class _Selection:
         self.clock = _clock_of(caller, [source for _, source in self.cases])
         self.chosen: Any = None
         self.value: Any = EMPTY
+        self.epoch: object = None
         self.has_ended = False
 
     def take(self, *, fresh: bool) -> bool:
@@ -76,6 +78,7 @@ class _Selection:
             # interrupt finds what was taken, and give_back() can put it back.
             value = source._take_nowait(fresh=fresh)
             if value is not EMPTY:
+                self.epoch = source._epoch
                 self.chosen = given
                 self.has_ended = source._ends_with_value or value is ENDED
                 self.value = CLOSED if value is ENDED else value
@@ -110,11 +113,27 @@ class _Selection:
             if given is not self.chosen:
                 source._pass_on_wakeup()
 
+    def still_counts(self) -> bool:
+        """Whether what was taken has not been withdrawn since, as a tick is by ``reset()``."""
+        for given, source in self.cases:
+            if given is self.chosen and not self.has_ended:
+                # ATOMIC: no call from the last check of _still_counts() to the return of the value.
+                return source._still_counts(self.value, self.epoch)
+        return True
+
+    def drop(self) -> None:
+        """Give back what does not count any more; then nothing was taken."""
+        for given, source in self.cases:
+            if given is self.chosen:
+                self.chosen = None  # first, so that an interrupt does not give it back again
+                source._put_back(self.value, self.epoch)
+                return
+
     def give_back(self) -> None:
         """Put back what was taken, and wake others for all sources."""
         for given, source in self.cases:
             if given is self.chosen and not self.has_ended:
-                source._put_back(self.value)
+                source._put_back(self.value, self.epoch)
             source._pass_on_wakeup()
 
 
@@ -199,15 +218,17 @@ def _wait(caller: str, instead: str, sources: tuple[AnySource, ...], seconds: fl
     if not selection.take(fresh=True):
         deadline = selection.deadline(seconds)
         try:
-            found = False
-            while not found:
+            while True:
                 selection.check(deadline, seconds)
                 wait_sets = selection.wait_sets()
                 park_thread(
                     selection.clock, caller, instead, wait_sets, selection.recheck, deadline
                 )
-                found = selection.take(fresh=False)
-            selection.pass_on_wakeups()
+                if selection.take(fresh=False):
+                    selection.pass_on_wakeups()
+                    if selection.still_counts():
+                        return selection
+                    selection.drop()
         except BaseException:
             selection.give_back()
             raise
@@ -254,13 +275,15 @@ async def _wait_async(caller: str, sources: tuple[AnySource, ...], seconds: floa
     if not selection.take(fresh=True):
         deadline = selection.deadline(seconds)
         try:
-            found = False
-            while not found:
+            while True:
                 selection.check(deadline, seconds)
                 wait_sets = selection.wait_sets()
                 await park_coroutine(selection.clock, wait_sets, selection.recheck, deadline)
-                found = selection.take(fresh=False)
-            selection.pass_on_wakeups()
+                if selection.take(fresh=False):
+                    selection.pass_on_wakeups()
+                    if selection.still_counts():
+                        return selection
+                    selection.drop()
         except BaseException:
             selection.give_back()
             raise

@@ -420,12 +420,9 @@ class Kernel:
 
     def _break_deadlock(self, waiting: list[Participant]) -> bool:
         """Raise an error in all waits; return whether there are any."""
-        if waiting and self.parking.timers.first() is not None:
-            until = max(int(self.until), self.parking.now)  # finite: a later timer is set
-            self.parking.move(until, in_seconds(until))
-            message = until_reached(self.snapshot())
-        else:
-            message = deadlock(self.snapshot())
+        if not waiting:
+            return False
+        message = self._text_of_deadlock()
         now = self.parking.now
         # A participant that caught this error and waits again at the same time would do so for
         # ever: it alone is aborted, because its end may let the others continue. The driver gets
@@ -440,7 +437,15 @@ class Kernel:
             else:
                 error = VirtualDeadlockError(message)
             self.parking.end_wait(participant, error=error)
-        return bool(waiting)
+        return True
+
+    def _text_of_deadlock(self) -> str:
+        """Move time as far as auto-advance goes; return the text that says why it ends there."""
+        if self.parking.timers.first() is None:
+            return deadlock(self.snapshot())
+        until = max(int(self.until), self.parking.now)  # finite: a later timer is set
+        self.parking.move(until, in_seconds(until))
+        return until_reached(self.snapshot())
 
     def _end_wait_of_driver(self) -> bool:
         """End the wait of a thread that drives manually, if it waits; return whether it does."""
@@ -512,12 +517,13 @@ class Kernel:
         if self._stall_detector.is_stalled(real, run_queue.turns_given, running):
             self._share_turn()
         driver = self.driver
-        driver_works = driver in run_queue.running and self._driver_activity.has_changed(
-            driver.native
-        )
+        driver_idles = self._driver_idles()
+        driver_works = (
+            driver_idles or driver in run_queue.running
+        ) and self._driver_activity.has_changed(driver.native)
         if driver_works or any(works_inside_idle(one) for one in run_queue.external):
             self.parking.progress += 1
-        somebody_waits = self._step is not None or driver.state is State.PARKED
+        somebody_waits = self._step is not None or driver.state is State.PARKED or driver_idles
         if not somebody_waits and not self._driver_delays_others():
             self.settle_timer.restart()
         elif self.settle_timer.has_expired(
@@ -533,6 +539,11 @@ class Kernel:
         """Whether the driver runs, with auto-advance, while others wait for time to go on."""
         others = len(self.run_queue.members) > 1 or self.parking.timers.first() is not None
         return bool(self._auto) and others and self.driver in self.run_queue.running
+
+    def _driver_idles(self) -> bool:
+        """Whether the driver is inside ``idle()``, with auto-advance; not inside ``external()``."""
+        waits = self.driver.state is State.EXTERNAL and not self._frozen
+        return waits and bool(self._auto) and not self.parking.closing
 
     def _share_turn(self) -> None:
         """Also run the next participant: those that run may wait for a lock that it holds."""
@@ -563,15 +574,19 @@ class Kernel:
             self._end_step(SettleTimeout(stuck(self.snapshot(), self._step.what)))
         elif driver.state is not State.PARKED:
             if not others_are_active() and not self._driver_waits_elsewhere():
-                error = SettleTimeout(stuck(self.snapshot(), "auto_advance()"))
+                error: Exception = (
+                    VirtualDeadlockError(self._text_of_deadlock())
+                    if driver.state is State.EXTERNAL and not self._is_held_up()
+                    else SettleTimeout(stuck(self.snapshot(), "auto_advance()"))
+                )
                 self.interrupt.send(driver.ident, error)
             return
         elif self._is_held_up():
             text = stuck(self.snapshot(), f"{driver.name}: {driver.what}")
             self.parking.end_wait(driver, error=SettleTimeout(text))
         elif self._auto:
-            text = deadlock(self.snapshot())
-            self.parking.end_wait(driver, error=VirtualDeadlockError(text))
+            error = VirtualDeadlockError(self._text_of_deadlock())
+            self.parking.end_wait(driver, error=error)
         else:
             self._end_wait_of_driver()
         self.settle_timer.abandon(self.parking.now, self.run_queue.members)

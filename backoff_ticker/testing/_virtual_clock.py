@@ -484,6 +484,9 @@ class VirtualClock:
         Raises:
             ClockUsageError: An event loop runs in this thread, or the callback of a timer called
                 it.
+            VirtualDeadlockError: Nothing is due and no participant runs for ``settle_timeout`` real
+                seconds; in the main thread, with auto-advance. Other threads go on waiting.
+            SettleTimeout: In the same case, one runs, but neither waits on the clock nor ends.
         """
         self._kernel.check_not_in_callback("idle()")
         check_no_loop_runs_here("idle()", "external()")

@@ -113,7 +113,8 @@ class BaseTicker(TickerCore):
         """Start the delays again with the first, and drop the tick that is pending.
 
         The next tick comes after a full first delay from now, for readers that already wait, too.
-        ``number`` of the ticks goes on.
+        ``number`` of the ticks goes on. No tick that was due before is received after this returns;
+        only one that ``send_to()`` is just sending in another thread may still arrive.
 
         Args:
             backoff: A policy to use from now on; the ticker copies it. None keeps the policy.

@@ -65,7 +65,7 @@ class TickerCore(Source):
         _ending: Why the ticker has ended; the first reason stays.
         _raised_error: Whether a reader was given the error of the policy.
         _readers: The line of readers, once there is one.
-        _reset_epoch: Replaced by each ``reset()``: see ``_defer_reset()``.
+        _epoch: Replaced by each ``reset()``: see ``_defer_reset()``.
         _first_ignores_cancel: Whether the first tick was delivered regardless of the token.
     """
 
@@ -77,12 +77,12 @@ class TickerCore(Source):
         "__weakref__",
         "_clock",
         "_ending",
+        "_epoch",
         "_first_ignores_cancel",
         "_monotonic",
         "_pace",
         "_raised_error",
         "_readers",
-        "_reset_epoch",
         "_run",
         "_state",
         "_timer",
@@ -103,7 +103,7 @@ class TickerCore(Source):
         self._clock = resolve_clock(clock)
         self._monotonic = self._clock.monotonic
         self._pace = pace
-        self._reset_epoch: object = None
+        self._epoch: object = None
         self._ending: CloseReason | None = None
         self._first_ignores_cancel = True
         self._token = token
@@ -199,7 +199,7 @@ class TickerCore(Source):
             if state.deferred:
                 self._release()
             pending: PendingTick = state.current
-            epoch = self._reset_epoch  # after the state: that of a reset is older than its state
+            epoch = self._epoch  # after the state: that of a reset is older than its state
             due = pending.due
             token = self._run.token
             rule: Callable[..., tuple[PendingTick, Tick | None]]
@@ -245,7 +245,7 @@ class TickerCore(Source):
                 # ATOMIC: no call before the return, unless another thread has to be woken.
                 if (
                     self._ending is None
-                    and self._reset_epoch is epoch
+                    and self._epoch is epoch
                     and not state.deferred
                     and (readers is None or (readers.lone is None and not readers.lines))
                 ):
@@ -256,6 +256,8 @@ class TickerCore(Source):
                 except BaseException:
                     self._give_back(tick, epoch)
                     raise
+                if self._epoch is not epoch:
+                    self._give_back(tick, epoch)
             elif tick is CLAIMED:
                 if self._must_wait_for_holder(pending):
                     return EMPTY
@@ -268,10 +270,12 @@ class TickerCore(Source):
     ) -> tuple[PendingTick, Tick | None]:
         """Rule: take the tick and ask the policy for the next delay.
 
-        The result is None if the ticker has ended, or other rules have to be applied first.
+        The result is None if the ticker has ended or was reset meanwhile, or other rules have to be
+        applied first.
         """
         if self._state.deferred:  # by a reset(), maybe, which has returned already
             return pending, None
+        epoch = self._epoch
         due: Any = pending.due  # _poll() has compared it with now
         number = pending.number
         ignores_cancel = False
@@ -325,7 +329,7 @@ class TickerCore(Source):
         step = after, tick
         cancelled = token is not None and not ignores_cancel and token.cancelled
         # ATOMIC: no call from this check of the endings to the return of ``_poll``.
-        if cancelled or self._ending is not None:
+        if cancelled or self._ending is not None or self._epoch is not epoch:
             return pending, None
         return step
 
@@ -350,23 +354,30 @@ class TickerCore(Source):
     def _fix_due(self, pending: PendingTick, poll: tuple[Pace, float]) -> tuple[PendingTick, None]:
         """Rule: fix when the tick falls due, for a reader that polled at a time."""
         if pending.kind is _AWAITING_FEEDBACK:
-            pending = pending.with_delay(self._run.ask())
+            epoch = self._epoch
+            delay = self._run.ask()
+            if self._epoch is not epoch:
+                return pending, None  # reset meanwhile, by a rule that is applied next
+            pending = pending.with_delay(delay)
         return self._followed_by_timer(pending.with_due(*poll)), None
 
     def _deliver(self, tick: Tick, epoch: object) -> bool:
         """Wake the readers that found the state claimed; then say whether the tick still counts."""
         self._release()
-        number = tick.number
-        ignores_cancel = number == 1 and self._first_ignores_cancel
+        return self._still_counts(tick, epoch)
+
+    def _still_counts(self, value: Tick, epoch: object) -> bool:
+        ignores_cancel = value.number == 1 and self._first_ignores_cancel
         token = self._run.token
         if token is not None and token.cancelled and not ignores_cancel:
             return False
         # ATOMIC: no call from here to the return of the tick.
-        if self._reset_epoch is not epoch:
-            self._defer(lambda pending: pending.rolled_back(number))
-            return False
         ending = self._ending
-        return ending is not _STOPPED and (ending is not _CANCELLED or ignores_cancel)
+        return (
+            self._epoch is epoch
+            and ending is not _STOPPED
+            and (ending is not _CANCELLED or ignores_cancel)
+        )
 
     def _is_withdrawn(self, tick: Tick, ending: CloseReason | None) -> bool:
         """Whether a tick that was taken is not delivered because the ticker has ended."""
@@ -385,10 +396,13 @@ class TickerCore(Source):
         return True
 
     def _give_back(self, tick: Tick, epoch: object) -> None:
-        """Keep a tick whose reader was interrupted, or left, for the next reader."""
+        """Keep a tick whose reader was interrupted, or left, for the next reader.
+
+        One that was taken before a ``reset()`` is dropped; its number is used again where possible.
+        """
 
         def put(pending: PendingTick) -> PendingTick:
-            if self._reset_epoch is not epoch:
+            if self._epoch is not epoch:
                 return pending.rolled_back(tick.number)
             return pending.replace(returned=(*pending.returned, tick))
 
@@ -406,24 +420,21 @@ class TickerCore(Source):
     def _defer_reset(self, rule: Callable[[PendingTick], PendingTick]) -> None:
         """Defer the rule of a ``reset()``, and have ticks dropped that were taken before.
 
-        A reader that has taken a tick delivers it if no epoch has begun since. One begins as the
-        rule is applied, before its state can be seen. Another thread may apply it later than this
-        call returns, so one begins here, too: but not after the rule has been applied, or a tick
-        that was taken after the reset would be dropped.
+        Its rule is deferred and an epoch begins in one step, whoever applies the rule, and when. A
+        tick counts while the epoch lasts in which it was taken; while the rule waits to be applied,
+        no tick is taken.
         """
-        applied: list[bool] = []
 
         def restart(pending: PendingTick) -> PendingTick:
-            after = self._followed_by_timer(rule(pending))
-            self._reset_epoch = object()
-            applied.append(True)
-            return after
+            return self._followed_by_timer(rule(pending))
 
-        self._state.defer(restart)
+        made: list[Any] = []
         epoch = object()
-        # ATOMIC: no call between the look and the store.
-        if not applied:
-            self._reset_epoch = epoch
+        state = self._state
+        # ATOMIC: as in AtomicState.defer(), and no call between the two stores and the append.
+        state.deferred = deferred = state.deferred or made
+        self._epoch = epoch
+        deferred.append(restart)
         self._release()
 
     def _release(self) -> None:
@@ -554,6 +565,6 @@ class TickerCore(Source):
         except TickerClosed:
             return ENDED
 
-    def _put_back(self, value: object) -> None:
+    def _put_back(self, value: object, epoch: object) -> None:
         if isinstance(value, Tick):
-            self._give_back(value, self._reset_epoch)
+            self._give_back(value, epoch)

@@ -194,8 +194,8 @@ class _Forwarder(Waiter):
         """Send what is due, at most 64 ticks; return when to look again without a wake-up."""
         ticker = self.ticker
         for _ in range(_MOST_IN_A_ROW):
-            epoch = ticker._reset_epoch
-            tick = ticker._poll(first_poll=False)
+            # ATOMIC: no call between the two: the epoch is that in which the tick was taken.
+            tick, epoch = ticker._poll(first_poll=False), ticker._epoch
             if tick is EMPTY:
                 # A poll that changes something wakes the whole line, this waiter included: a
                 # wake-up counts only if it comes after this last look.

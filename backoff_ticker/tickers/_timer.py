@@ -116,6 +116,7 @@ class TickerTimer:
     def restart_next(self) -> None:
         """Start the timer for the next delay even if that equals the last one."""
         self._must_restart = True
+        self._fired = (0, 0.0)  # the number may be used again, for a tick without a delay
 
     def follow(self, pending: PendingTick, now: float) -> PendingTick:
         """Start or stop the timer as ``pending`` needs it.

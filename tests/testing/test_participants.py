@@ -10,7 +10,13 @@ from contextvars import ContextVar
 
 import pytest
 
-from backoff_ticker.testing import ClockUsageError, SettleTimeout, VirtualClock
+from backoff_ticker import CancellationToken
+from backoff_ticker.testing import (
+    ClockUsageError,
+    SettleTimeout,
+    VirtualClock,
+    VirtualDeadlockError,
+)
 from backoff_ticker.testing.participants._run_queue import POLLS_PER_TURN
 from tests import effort
 
@@ -105,6 +111,43 @@ def test_a_wait_of_the_driver_for_one_that_stays_idle_gives_up():
             task.result()
         items.put("item")
         assert task.result() == "item"
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_the_driver_of_auto_advance_does_not_stay_idle_for_ever(others):
+    """The time-out of the wait is there only so that a failure does not hang."""
+    with VirtualClock(auto=True, settle_timeout=0.2) as clock:
+        stop = CancellationToken()
+        for _ in range(others):
+            clock.spawn(stop.wait)
+        text = r"MainThread: an item in .*get\(\)"
+        with pytest.raises(VirtualDeadlockError, match=text), clock.idle("an item"):
+            queue.Queue().get(timeout=10)
+        stop.cancel()
+
+
+def test_the_driver_of_auto_advance_does_not_stay_idle_for_one_that_is_stuck():
+    go = queue.Queue()
+    with VirtualClock(auto=True, settle_timeout=0.2) as clock:
+        stuck = clock.spawn(lambda: go.get(timeout=10))
+        with pytest.raises(SettleTimeout, match="1 of 2 participants"), clock.idle("an item"):
+            queue.Queue().get(timeout=10)
+        go.put("on")
+        assert stuck.result() == "on"
+
+
+def test_a_driver_that_is_served_by_real_threads_may_stay_idle():
+    items = queue.SimpleQueue()
+
+    def send():
+        for number in range(4):
+            time.sleep(0.15)
+            items.put(number)
+
+    with VirtualClock(auto=True, settle_timeout=0.3) as clock:
+        in_real_thread(send)
+        with clock.idle("items"):
+            assert [items.get(timeout=10) for _ in range(4)] == [0, 1, 2, 3]
 
 
 def test_an_idle_participant_has_its_item_before_time_moves(clock):

@@ -11,13 +11,28 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backoff_ticker import AsyncTicker, ConstantBackOff, SystemClock, Ticker, TickerClosed
+from backoff_ticker import (
+    CLOSED,
+    STOP,
+    AsyncTicker,
+    CancellationToken,
+    Channel,
+    ConstantBackOff,
+    SystemClock,
+    Ticker,
+    TickerClosed,
+    WouldBlock,
+    select,
+    select_async,
+)
 from backoff_ticker.tickers._core import TickerCore
 from tests import effort
 from tests.helpers import PATIENCE, Flag, eventually, in_thread
 from tests.stress.tools import Gate, Hooked, run_loop, start_threads
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from backoff_ticker.testing import VirtualClock
 
 HOUR = 3600.0
@@ -249,6 +264,147 @@ def test_a_tick_from_after_a_reset_is_received_even_if_another_thread_applied_th
     tick = reader.result(PATIENCE)
     assert (tick.number, tick.delay) == (2, 0.0)
     assert ticker._state.current.number == 3  # and none was taken and dropped
+
+
+class EndsOnce:
+    """A policy that stands at a gate when a reader asks it for the second tick, and then ends."""
+
+    ends_at = 2  # the first reader asks for it, too
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.asking = Gate()
+
+    def __copy__(self) -> EndsOnce:
+        return self
+
+    def next_backoff(self) -> Any:
+        self.asked += 1
+        if self.asked != self.ends_at:
+            return 0.0
+        self.asking.stand()
+        return STOP
+
+    def reset(self) -> None: ...
+
+
+class EndsOnceWithFeedback(EndsOnce):
+    ends_at = 1
+
+    def success(self) -> Any:
+        return self.next_backoff()
+
+    failure = success
+
+
+@pytest.mark.parametrize("kind", [EndsOnce, EndsOnceWithFeedback])
+def test_a_reset_while_the_policy_is_asked_prevails_over_its_end(kind: type[EndsOnce]) -> None:
+    policy = kind()
+    asking = policy.asking
+    ticker = Ticker(policy)
+    ticker.receive()
+    reader = in_thread(ticker.receive)
+    asking.wait_until_reached()
+    ticker.reset()
+    asking.open()
+    assert reader.result(PATIENCE).number == 2
+    assert not ticker.closed
+
+
+class Disturbing(Channel[Any]):
+    """A channel that calls a function as a ``select`` that has taken a tick leaves it."""
+
+    def __init__(self, disturb: Callable[[], object]) -> None:
+        super().__init__()
+        self.disturb = [disturb]
+
+    def _pass_on_wakeup(self) -> None:
+        super()._pass_on_wakeup()
+        if self.disturb:
+            self.disturb.pop()()
+
+
+def select_disturbed(clock: VirtualClock, ticker: Ticker, disturb: Callable[[], object]) -> Any:
+    """Start a ``select`` that waits for the second tick, takes it, and is disturbed."""
+    ticker.receive()
+    selected = in_thread(select, ticker, Disturbing(disturb))
+    clock.settle()
+    clock.advance(HOUR)
+    return selected
+
+
+def test_a_select_interrupted_after_a_reset_gives_no_tick_back(clock: VirtualClock) -> None:
+    def disturb() -> None:
+        ticker.reset()
+        raise KeyboardInterrupt
+
+    ticker = Ticker(ConstantBackOff(HOUR), clock=clock)
+    selected = select_disturbed(clock, ticker, disturb)
+    with pytest.raises(KeyboardInterrupt):
+        selected.result(PATIENCE)
+    with pytest.raises(WouldBlock):
+        ticker.receive_nowait()
+    clock.advance(HOUR)
+    assert ticker.receive_nowait().number == 2
+
+
+def test_a_select_drops_the_tick_it_took_before_a_reset(clock: VirtualClock) -> None:
+    ticker = Ticker(ConstantBackOff(HOUR), clock=clock)
+    selected = select_disturbed(clock, ticker, lambda: ticker.reset(ConstantBackOff(60.0)))
+    clock.advance(59.0)
+    assert not selected.done()
+    clock.advance(1.0)
+    _, tick = selected.result(PATIENCE)
+    assert (tick.number, tick.delay, tick.due) == (2, 60.0, clock.monotonic())
+
+
+def test_a_select_keeps_the_tick_that_a_reset_made_due(clock: VirtualClock) -> None:
+    ticker = Ticker(ConstantBackOff(HOUR), clock=clock)
+    selected = select_disturbed(clock, ticker, lambda: ticker.reset(immediately=True))
+    _, tick = selected.result(PATIENCE)
+    assert (tick.number, tick.delay) == (2, 0.0)
+
+
+@pytest.mark.parametrize("end", ["stop", "cancel"])
+def test_a_select_drops_the_tick_it_took_before_the_end(clock: VirtualClock, end: str) -> None:
+    token = CancellationToken()
+    ticker = Ticker(ConstantBackOff(HOUR), clock=clock, token=token)
+    selected = select_disturbed(clock, ticker, ticker.stop if end == "stop" else token.cancel)
+    assert selected.result(PATIENCE) == (ticker, CLOSED)
+
+
+def test_an_asynchronous_select_drops_the_tick_it_took_before_a_reset(clock: VirtualClock) -> None:
+    async def main() -> Any:
+        other = Disturbing(lambda: ticker.reset(ConstantBackOff(60.0)))
+        return await select_async(ticker, other)
+
+    ticker = AsyncTicker(ConstantBackOff(HOUR), clock=clock)
+    ticker.receive_nowait()
+    _, tick = clock.run_async(main())
+    assert (tick.number, tick.delay, tick.due) == (2, 60.0, clock.monotonic())
+
+
+def test_a_sender_that_is_stopped_gives_back_the_tick_that_a_reset_made_due(
+    clock: VirtualClock,
+) -> None:
+    """The reset comes as the sender looks for a tick, so it takes the one that the reset brings."""
+
+    class Disturbed(Ticker):
+        def _poll(self, *, first_poll: bool = True) -> Any:
+            if armed:
+                armed.pop()()
+                self.reset(immediately=True)
+            return super()._poll(first_poll=first_poll)
+
+    armed: list[Callable[[], object]] = []
+    ticker = Disturbed(ConstantBackOff(HOUR), clock=clock)
+    ticker.receive()
+    push = ticker.send_to(queue.SimpleQueue())
+    armed.append(push.stop)
+    clock.settle()
+    assert armed == []
+    tick = ticker.receive_nowait()
+    assert (tick.number, tick.delay) == (2, 0.0)
 
 
 def test_nothing_comes_when_a_collection_stops_the_ticker_at_the_last_moment() -> None:

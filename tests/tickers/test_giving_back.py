@@ -141,8 +141,8 @@ def test_a_reset_drops_a_tick_that_was_given_back(clock: VirtualClock) -> None:
 def test_a_reset_that_drops_ticks_given_back_leaves_no_gap_in_the_numbers() -> None:
     ticker = Ticker(ZeroBackOff())
     first, second = ticker.receive(), ticker.receive()
-    ticker._put_back(second)
-    ticker._put_back(first)
+    ticker._put_back(second, ticker._epoch)
+    ticker._put_back(first, ticker._epoch)
     ticker.failure()  # says nothing to this policy, but has them given back now
     ticker.reset(immediately=True)
     assert ticker.receive().number == 1
@@ -184,7 +184,7 @@ def test_a_first_tick_that_was_given_back_comes_in_spite_of_a_cancel_as_one_that
     for immediately in resets:
         ticker.reset(immediately=immediately)
     if given_back:
-        ticker._put_back(ticker.receive())
+        ticker._put_back(ticker.receive(), ticker._epoch)
     token.cancel()
     if comes:
         assert ticker.receive().number == 1
@@ -199,7 +199,7 @@ def test_a_tick_that_was_given_back_does_not_come_if_a_cancel_comes_before_it_is
     token = CancellationToken(clock=clock)
     ticker = Ticker(ZeroBackOff(), token=token, clock=clock)
     ticker.receive()
-    ticker._put_back(ticker.receive())
+    ticker._put_back(ticker.receive(), ticker._epoch)
     replace = PendingTick.replace
 
     def cancel_and_replace(pending: PendingTick, **changes: Any) -> PendingTick:

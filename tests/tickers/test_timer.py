@@ -457,3 +457,16 @@ def test_stopped_in_the_midst_of_a_start_it_takes_nothing_from_the_next_ticker(
     still_waits(clock, asking)
     timer.fire()
     assert asking.result(PATIENCE).number == 2
+
+
+def test_the_time_of_a_tick_that_a_reset_dropped_is_not_that_of_the_next(
+    clock: VirtualClock,
+) -> None:
+    timer = Fake()
+    ticker = Ticker(ConstantBackOff(10), timer=timer)
+    ticker.receive()
+    timer.fire(100.5)
+    ticker.success()  # looks whether the timer has fired, and takes no tick
+    ticker.reset(immediately=True)
+    tick = ticker.receive()
+    assert (tick.number, tick.time) == (2, clock.time())
