@@ -3,7 +3,7 @@
 * ``_tree``: what is cancelled together, with which cause, which callbacks run; their handles.
 * ``_token``: the token, and ``any_of``.
 * ``_scope``: ``async with token.scope()``, which cancels code through asyncio.
-* ``_signals``: a token that signals cancel.
+* ``_signals``: a token that signals cancel; ``_loop_wakeup``: the event loop notices them at once.
 
 What always holds:
 

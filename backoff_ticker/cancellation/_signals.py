@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import threading
 
+from ..clock import SystemClock
+from ._loop_wakeup import loop_wakeup
 from ._token import CancellationToken
 
 TYPE_CHECKING = False
@@ -33,7 +35,7 @@ class SignalBlock:
     def __init__(self, numbers: tuple[int, ...], clock: Clock | None) -> None:
         self._numbers = numbers
         self._clock = clock
-        self._former: list[Handlers] = []
+        self._former: list[tuple[Handlers, bool]] = []
 
     def __enter__(self) -> CancellationToken:
         if threading.current_thread() is not threading.main_thread():
@@ -44,7 +46,11 @@ class SignalBlock:
             token.cancel(_name_of(number))
 
         former: Handlers = {}
-        self._former.append(former)
+        # A virtual clock moves by itself.
+        in_real_time = isinstance(token.clock, SystemClock)
+        self._former.append((former, in_real_time))
+        if in_real_time:
+            loop_wakeup.begin()
         try:
             for number in dict.fromkeys(self._numbers):
                 former[number] = signal.signal(number, handle)
@@ -57,8 +63,11 @@ class SignalBlock:
         self._restore()
 
     def _restore(self) -> None:
-        for number, handler in self._former.pop().items():
+        former, in_real_time = self._former.pop()
+        for number, handler in former.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        if in_real_time:
+            loop_wakeup.end()
 
     def __repr__(self) -> str:
         return f"cancel_on_signals({', '.join(map(_name_of, self._numbers))})"
@@ -79,8 +88,9 @@ def cancel_on_signals(*signals: int, clock: Clock | None = None) -> SignalBlock:
     the previous handlers and does not cancel the token, which may be shared with any threads and
     event loops.
 
-    CPython runs signal handlers in the main thread. If a signal arrives in the few instructions
-    before the main thread begins to wait for a lock, its handler runs when that wait ends.
+    CPython runs signal handlers in the main thread. An event loop that runs there notices a signal
+    at once. Where the main thread waits for a lock, such as in ``join()``, a signal that arrives in
+    the few instructions before, or in another thread, is noticed when that wait ends.
 
     Args:
         *signals: Signal numbers. If none is given: SIGINT and SIGTERM.

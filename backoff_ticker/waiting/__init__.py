@@ -30,6 +30,7 @@ from ._parking import (
     checkpoint as checkpoint,
     current_loop as current_loop,
     current_task as current_task,
+    on_loop_wait as on_loop_wait,
     park_coroutine as park_coroutine,
     park_thread as park_thread,
     raise_if_loop_runs as raise_if_loop_runs,

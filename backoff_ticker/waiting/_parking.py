@@ -253,15 +253,31 @@ def no_running_loop() -> RuntimeError:
     )
 
 
-def _import_asyncio() -> asyncio.AbstractEventLoop:
-    global _running_loop  # noqa: PLW0603 - so that only the first coroutine imports it
+def _find_running_loop() -> asyncio.AbstractEventLoop:
+    global _running_loop  # noqa: PLW0603 - so that only the first coroutine imports asyncio
     import asyncio
 
-    _running_loop = asyncio.get_running_loop
+    _running_loop = asyncio.get_running_loop if _on_loop_wait is None else _tell_of_running_loop
     return _running_loop()
 
 
-_running_loop: Callable[[], asyncio.AbstractEventLoop] = _import_asyncio
+def _tell_of_running_loop() -> asyncio.AbstractEventLoop:
+    loop = modules["asyncio"].get_running_loop()
+    tell = _on_loop_wait
+    if tell is not None:
+        tell(loop)
+    return loop  # type: ignore[no-any-return]
+
+
+_running_loop: Callable[[], asyncio.AbstractEventLoop] = _find_running_loop
+_on_loop_wait: Callable[[asyncio.AbstractEventLoop], None] | None = None
+
+
+def on_loop_wait(callback: Callable[[asyncio.AbstractEventLoop], None] | None) -> None:
+    """Call ``callback(loop)`` whenever a coroutine is about to wait; None: no longer."""
+    global _running_loop, _on_loop_wait  # noqa: PLW0603
+    _on_loop_wait = callback
+    _running_loop = _find_running_loop
 
 
 def current_task() -> asyncio.Task[object]:

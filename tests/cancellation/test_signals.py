@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backoff_ticker import CancellationToken, Cancelled, SystemClock, cancel_on_signals
+from backoff_ticker import (
+    AsyncTicker,
+    CancellationToken,
+    Cancelled,
+    ConstantBackOff,
+    SystemClock,
+    cancel_on_signals,
+)
 from tests.helpers import PATIENCE, SetClock, eventually, in_thread
 
 if TYPE_CHECKING:
@@ -173,7 +182,7 @@ def test_asyncio_run_leaves_the_handlers_of_the_block_alone() -> None:
         assert signal.getsignal(signal.SIGINT) is handler
 
 
-def send_once_asleep(number: int, function: str) -> None:
+def send_once_asleep(number: int, function: str, send: Any = None) -> None:
     """Send this process a signal once its main thread has slept in ``function`` for a while."""
     seen = 0
 
@@ -185,7 +194,7 @@ def send_once_asleep(number: int, function: str) -> None:
         return seen == 20
 
     eventually(slept, f"the sleep in {function}()")
-    os.kill(os.getpid(), number)
+    (send or os.kill)(os.getpid() if send is None else threading.get_ident(), number)
 
 
 def test_a_loop_that_sleeps_in_its_selector_wakes_at_once() -> None:
@@ -212,3 +221,124 @@ def test_a_main_thread_that_waits_for_the_token_is_woken_by_the_signal() -> None
         assert token.wait() is True
         sender.result(PATIENCE)
     assert token.cause == "SIGTERM"
+
+
+# A signal that does not interrupt what the main thread waits for: it came just before, or the
+# system gave it to another thread.
+
+
+def wakeup_fd() -> int:
+    current = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(current)
+    return current
+
+
+def open_files() -> int:
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+async def wait_in_scope(token: CancellationToken) -> None:
+    with contextlib.suppress(Cancelled):
+        async with token.scope():
+            await asyncio.get_running_loop().create_future()
+
+
+async def wait_for_tick(token: CancellationToken) -> None:
+    async for _ in AsyncTicker(ConstantBackOff(3600), token=token):
+        pass
+
+
+async def wait_for_token(token: CancellationToken) -> None:
+    await token.wait_async()
+
+
+WAITS = [wait_in_scope, wait_for_tick, wait_for_token]
+
+
+@pytest.mark.parametrize("wait", WAITS)
+def test_a_loop_notices_a_signal_that_another_thread_gets(wait: Any) -> None:
+    before = wakeup_fd(), open_files()
+    for _ in range(2):  # so a second loop has it too
+        with cancel_on_signals(signal.SIGUSR1) as token:
+            sender = in_thread(send_once_asleep, signal.SIGUSR1, "select", signal.pthread_kill)
+            asyncio.run(wait(token.child()))
+            sender.result(PATIENCE)
+            assert token.cause == "SIGUSR1"
+    assert (wakeup_fd(), open_files()) == before
+
+
+def test_each_loop_of_a_block_notices_signals_and_so_does_the_outer_block() -> None:
+    before = wakeup_fd(), open_files()
+    with cancel_on_signals(signal.SIGUSR1) as outer:
+        for _ in range(2):
+            with cancel_on_signals(signal.SIGUSR2) as token:
+                sender = in_thread(send_once_asleep, signal.SIGUSR2, "select", signal.pthread_kill)
+                asyncio.run(wait_in_scope(token))
+                sender.result(PATIENCE)
+        sender = in_thread(send_once_asleep, signal.SIGUSR1, "select", signal.pthread_kill)
+        asyncio.run(wait_in_scope(outer))
+        sender.result(PATIENCE)
+    assert (wakeup_fd(), open_files()) == before
+
+
+def test_a_block_inside_of_a_running_loop_leaves_nothing_in_it() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(2):
+            files = open_files()
+            with cancel_on_signals(signal.SIGUSR1) as token:
+                sender = in_thread(send_once_asleep, signal.SIGUSR1, "select", signal.pthread_kill)
+                await wait_in_scope(token)
+                sender.result(PATIENCE)
+            assert (wakeup_fd(), open_files()) == (-1, files)
+        loop.add_signal_handler(signal.SIGUSR2, print)
+        theirs = wakeup_fd()
+        with cancel_on_signals(signal.SIGUSR1) as token:
+            sender = in_thread(send_once_asleep, signal.SIGUSR1, "select", signal.pthread_kill)
+            await wait_in_scope(token)
+            sender.result(PATIENCE)
+            assert wakeup_fd() == theirs
+        assert wakeup_fd() == theirs
+        loop.remove_signal_handler(signal.SIGUSR2)
+
+    before = wakeup_fd()
+    asyncio.run(main())
+    assert wakeup_fd() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_child_does_not_wake_the_loop_of_its_parent() -> None:
+    async def main(token: CancellationToken) -> int:
+        task = asyncio.create_task(wait_in_scope(token))
+        await asyncio.sleep(0)
+        assert wakeup_fd() != -1
+        child = os.fork()
+        if not child:
+            os._exit(wakeup_fd() + 1)
+        _, status = os.waitpid(child, 0)  # noqa: ASYNC222 - it exits at once
+        assert wakeup_fd() != -1
+        token.cancel()
+        await task
+        return os.waitstatus_to_exitcode(status)
+
+    with cancel_on_signals(signal.SIGUSR1) as token:
+        assert asyncio.run(main(token)) == 0
+
+
+def test_a_loop_that_cannot_watch_a_pipe_waits_all_the_same() -> None:
+    class WithoutReaders(asyncio.SelectorEventLoop):
+        def add_reader(self, fd: Any, callback: Any, *args: Any) -> None:
+            raise NotImplementedError
+
+    async def main(token: CancellationToken) -> None:
+        asyncio.get_running_loop().call_later(0.01, token.cancel)
+        await wait_in_scope(token)
+
+    before = wakeup_fd(), open_files()
+    with (
+        cancel_on_signals(signal.SIGUSR1) as token,
+        asyncio.Runner(loop_factory=WithoutReaders) as runner,
+    ):
+        runner.run(main(token))
+    assert (wakeup_fd(), open_files()) == before
