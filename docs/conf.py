@@ -94,6 +94,7 @@ nitpick_ignore_regex = [
     ("py:class", r"Args|F|P|P\.args|P\.kwargs|T|backoff_ticker\..*\.T"),
     ("py:class", r"AlgorithmOptions|AsyncOptions|Bounds|Decorator|JitterKind|NoFallback|Policy"),
     ("py:class", r"(Async)?(Hooks?|Notify|ResultCheck|RetryOn)|Seconds"),
+    ("py:class", r"Application|starlette\.requests\.HTTPConnection"),
     # Classes that users get and never name.
     ("py:class", r"backoff_ticker\..*\.(RetryHooks|SystemParker|VirtualParker|_NoWait)"),
 ]

@@ -22,6 +22,16 @@ PATIENCE = 10.0
 """Real seconds after which a test that waits for an event gives up."""
 
 
+def configure_django() -> None:
+    """Give Django settings, which its applications need; the same for all tests of a process."""
+    import django
+    from django.conf import settings as of_django
+
+    if not of_django.configured:
+        of_django.configure(ALLOWED_HOSTS=["*"], SECRET_KEY="tests", LOGGING_CONFIG=None)
+        django.setup()
+
+
 def eventually(condition: Callable[[], object], what: str = "the condition") -> None:
     """Wait for something that no event announces, such as a thread's end."""
     end = time.monotonic() + PATIENCE

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import attempts_tracked
+from tests.helpers import attempts_tracked, configure_django
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -65,6 +65,9 @@ def silence_stamina():
 def test_a_block_of_the_docs_prints_what_it_says(language, code, capsys):
     for package in PEER.findall(code):
         pytest.importorskip(package)
+    if "get_asgi_application" in code:
+        pytest.importorskip("django")
+        configure_django()
     if "import stamina" in code:
         silence_stamina()
     if code.startswith("# test_"):

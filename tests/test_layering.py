@@ -199,6 +199,14 @@ def test_nobody_imports_the_facade():
     assert told(found for found in OWN if found.source in FACADE) == []
 
 
+def test_integrations_use_public_names_and_what_they_share():
+    own = [each for each in OWN if layer(each.module) == "integrations"]
+    inside = [each for each in own if layer(each.source) == "integrations"]
+    assert told(each for each in inside if not each.source.startswith("integrations._")) == []
+    others = [each for each in own if each not in inside]
+    assert told(each for each in others if each.name not in backoff_ticker.__all__) == []
+
+
 def test_the_test_sees_every_kind_of_import():
     source = """
 import asyncio.tasks

@@ -33,9 +33,16 @@ def test_each_public_name_is_on_one_reference_page():
 def names_of_integrations():
     """Return the public classes and functions of the integrations, without importing any."""
     for path in INTEGRATIONS.glob("[!_]*.py"):
-        for node in ast.parse(path.read_text("utf-8")).body:
-            if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_"):
-                yield f"backoff_ticker.integrations.{path.stem}.{node.name}"
+        body = ast.parse(path.read_text("utf-8")).body
+        names = [
+            node.name
+            for node in body
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and not node.name.startswith("_")
+        ]
+        for node in body:  # with __all__, a module may offer what another one defines
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+                names = ast.literal_eval(node.value)
+        yield from (f"backoff_ticker.integrations.{path.stem}.{name}" for name in names)
 
 
 def test_each_reference_page_begins_with_a_summary_and_is_linked_from_the_first_page():

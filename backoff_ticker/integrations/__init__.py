@@ -3,6 +3,8 @@
 - ``structlog``: retries, circuits, tokens and tickers as events of a structlog logger.
 - ``prometheus``: the same as metrics of prometheus-client.
 - ``opentelemetry``: the same as metrics of OpenTelemetry, and as events of the current span.
+- ``tenacity``, ``backoff``, ``google_api_core``: back-off policies for their retries.
+- ``starlette``, ``django``, ``gunicorn``: tokens that end with a server or with a request.
 
 Each needs its package: ``pip install 'backoff-ticker[prometheus]'``.
 """

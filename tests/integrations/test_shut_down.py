@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import runpy
 import signal
-import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -17,13 +16,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.posix]
 
 AT_ONCE = 12.0
 """Seconds in which a server ends on a busy machine; the first wait takes at least 15."""
-
-
-@pytest.fixture
-def port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 @retry(ConstantBackOff(0.05), on=ConnectionRefusedError, timeout=PATIENCE)  # it may not listen yet
@@ -115,6 +107,65 @@ execute_from_command_line(sys.argv)
         assert command.lines == ["price 42", f"stopped by {signal.Signals(number).name}"]
         assert status == 0
         assert seconds < AT_ONCE
+
+
+DJANGO = f"""{REPORT_WAITS}
+from django.conf import settings
+from django.urls import path
+
+import settings as page
+
+settings.configure(ROOT_URLCONF="served", MIDDLEWARE=page.MIDDLEWARE, ALLOWED_HOSTS=["*"])
+
+from asgi import application
+from django.core.wsgi import get_wsgi_application
+
+wsgi = get_wsgi_application()
+
+import views
+
+urlpatterns = [path("price", views.price)]
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_django_under_uvicorn_ends_while_a_view_waits(tmp_path, port, number):
+    pytest.importorskip("django")
+    pytest.importorskip("uvicorn")
+    write_files("shut_down_django.md", tmp_path)
+    (tmp_path / "served.py").write_text(DJANGO)
+    with (
+        Process(tmp_path, "-m", "uvicorn", "served:application", "--port", str(port)) as server,
+        ThreadPoolExecutor() as clients,
+    ):
+        answer = clients.submit(get, port, "/price")
+        server.wait_for("waits")
+        status, seconds = server.stop(number)
+        assert answer.result(PATIENCE) == 503
+        assert seconds < AT_ONCE
+        assert status in {0, -number}
+        assert server.count("Traceback") == 0
+
+
+@pytest.mark.parametrize("options", [["--workers", "2"], ["--threads", "4"]], ids=str)
+def test_django_under_gunicorn_ends_while_a_view_waits(tmp_path, port, options):
+    pytest.importorskip("django")
+    pytest.importorskip("gunicorn")
+    write_files("shut_down_django.md", tmp_path)
+    write_files("shut_down_gunicorn.md", tmp_path)
+    (tmp_path / "served.py").write_text(DJANGO)
+    options = ["--bind", f"127.0.0.1:{port}", "--no-control-socket", *options]
+    with (
+        Process(tmp_path, "-m", "gunicorn", *options, "served:wsgi") as server,
+        ThreadPoolExecutor() as clients,
+    ):
+        answers = [clients.submit(get, port, "/price") for _ in range(2)]
+        server.wait_for("waits", 2)
+        status, seconds = server.stop()
+        assert [answer.result(PATIENCE) for answer in answers] == [503, 503]
+        assert seconds < AT_ONCE
+        assert status == 0
+        assert server.count("Traceback") == 0
 
 
 CELERY = f"""{REPORT_WAITS}

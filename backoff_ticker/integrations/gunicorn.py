@@ -1,0 +1,97 @@
+"""Hooks for the configuration of gunicorn: a token that is cancelled when a worker shuts down.
+
+For the worker classes ``sync`` and ``gthread``. In ``gunicorn.conf.py`` this line is enough:
+
+    from backoff_ticker.integrations.gunicorn import post_worker_init, worker_exit, worker_int
+
+Whoever has hooks of these names calls those of this module from them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from ..cancellation import CancellationToken
+from ..retries import set_default_token
+from ._signals import SignalChain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["post_worker_init", "shutdown_token", "worker_exit", "worker_int"]
+
+_token = CancellationToken()  # each worker has its own copy after the fork
+
+
+def shutdown_token() -> CancellationToken:
+    """Return the token of this worker; every call returns the same one.
+
+    It is cancelled as soon as SIGTERM, SIGINT or SIGQUIT comes, or when the worker ends for another
+    reason, such as ``max_requests``. The causes are texts, such as ``"SIGTERM"``.
+
+    Thread safety: any thread.
+
+    Example:
+        >>> from backoff_ticker.integrations.gunicorn import shutdown_token
+        >>> shutdown_token().cancelled
+        False
+    """
+    return _token
+
+
+def post_worker_init(worker: Any) -> None:  # noqa: ANN401, ARG001 - gunicorn has no types
+    """Make the token ready in a worker.
+
+    SIGTERM cancels it from now on, before gunicorn's own handler runs, and it is the default token
+    of all retries of the process: ``set_default_token(shutdown_token())``.
+
+    Args:
+        worker: The worker.
+
+    Example:
+        >>> from backoff_ticker.integrations import gunicorn
+        >>> def post_worker_init(worker):  # in gunicorn.conf.py
+        ...     gunicorn.post_worker_init(worker)
+        ...     print("ready")
+    """
+    SignalChain(_token, signal.SIGTERM).install()
+    set_default_token(_token)
+
+
+def worker_int(worker: Any) -> None:  # noqa: ANN401, ARG001 - gunicorn has no types
+    """Cancel the token: the worker got SIGINT or SIGQUIT.
+
+    gunicorn ends the worker 0.1 s later: threads may still answer, a ``sync`` worker is broken off.
+
+    Args:
+        worker: The worker.
+
+    Example:
+        >>> from backoff_ticker.integrations import gunicorn
+        >>> def worker_int(worker):  # in gunicorn.conf.py
+        ...     gunicorn.worker_int(worker)
+        ...     print("interrupted")
+    """
+    _token.cancel("SIGINT or SIGQUIT")
+
+
+def worker_exit(server: Any, worker: Any) -> None:  # noqa: ANN401, ARG001 - gunicorn has no types
+    """Cancel the token: the worker ends.
+
+    gunicorn also calls this hook in its main process, for a worker that it finds dead. The token
+    stays as it is there, as later workers begin with a copy of it.
+
+    Args:
+        server: The main process.
+        worker: The worker.
+
+    Example:
+        >>> from backoff_ticker.integrations import gunicorn
+        >>> def worker_exit(server, worker):  # in gunicorn.conf.py
+        ...     gunicorn.worker_exit(server, worker)
+        ...     print("bye")
+    """
+    if worker.pid == os.getpid():
+        _token.cancel("the worker exits")

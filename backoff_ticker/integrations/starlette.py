@@ -1,0 +1,62 @@
+"""Tokens for Starlette and FastAPI: cancelled on shutdown, and when a client goes away."""
+
+from __future__ import annotations
+
+from starlette.requests import HTTPConnection  # noqa: TC002 - FastAPI looks at the annotations
+
+from ..cancellation import CancellationToken  # noqa: TC001 - as above
+from ._asgi import REQUEST, SHUTDOWN, TokenMiddleware
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["TokenMiddleware", "request_token", "shutdown_token"]
+
+
+async def request_token(connection: HTTPConnection) -> CancellationToken:
+    """Return the token of a request, as a dependency of FastAPI.
+
+    It is what ``request.state.request_token`` is: cancelled when the client goes away, on shutdown,
+    and when the request has ended.
+
+    Raises:
+        RuntimeError: The application has no ``TokenMiddleware``.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from backoff_ticker import CancellationToken
+        >>> from backoff_ticker.integrations.starlette import request_token
+        >>> from fastapi import Depends
+        >>> RequestToken = Annotated[CancellationToken, Depends(request_token)]
+        >>> def price(token: RequestToken):  # an endpoint
+        ...     return token.wait(30)
+    """
+    return _token(connection, REQUEST)
+
+
+async def shutdown_token(connection: HTTPConnection) -> CancellationToken:
+    """Return the token of the server, as a dependency of FastAPI.
+
+    It is what ``request.state.shutdown_token`` is: cancelled as soon as the server is told to stop.
+
+    Raises:
+        RuntimeError: The application has no ``TokenMiddleware``.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from backoff_ticker import CancellationToken
+        >>> from backoff_ticker.integrations.starlette import shutdown_token
+        >>> from fastapi import Depends
+        >>> ShutdownToken = Annotated[CancellationToken, Depends(shutdown_token)]
+        >>> def report(token: ShutdownToken):  # an endpoint
+        ...     return token.cancelled
+    """
+    return _token(connection, SHUTDOWN)
+
+
+def _token(connection: HTTPConnection, name: str) -> CancellationToken:
+    token: Any = getattr(connection.state, name, None)
+    if token is None:
+        raise RuntimeError(f"there is no {name}: call app.add_middleware(TokenMiddleware)")
+    return token  # type: ignore[no-any-return]

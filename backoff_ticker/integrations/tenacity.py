@@ -1,0 +1,245 @@
+"""Policies and tokens for the retries of tenacity."""
+
+from __future__ import annotations
+
+from tenacity.stop import stop_base
+from tenacity.wait import wait_base
+
+from ..policies import BackOffWrapper
+from ._policy import next_delay, started
+from ._tokens import check_token
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import NoReturn
+
+    from tenacity import RetryCallState
+
+    from ..cancellation import CancellationToken
+    from ..policies import BackOff
+
+__all__ = ["BackOffWait", "sleep_using_token", "sleep_using_token_async", "stop_when_cancelled"]
+
+_RUNS = "_backoff_ticker_runs"
+"""The attribute of a ``RetryCallState`` that has the runs of one call, by their ``BackOffWait``."""
+
+
+class BackOffWait(wait_base):
+    """A policy as the ``wait=`` of tenacity.
+
+    Each call of the decorated function has its own copy of the policy, which starts after the first
+    failure and lives in the ``retry_state`` of the call. So one ``BackOffWait`` serves any number
+    of functions, threads and event loops, also together with other waits:
+    ``BackOffWait(policy) + wait_random(0, 1)``.
+
+    Where the policy returns ``STOP``, the call ends as tenacity ends it: with ``RetryError``, or
+    with the last error if ``reraise=True``. Also give its ``stop``,
+    ``stop=wait.stop | stop_after_attempt(5)``, if ``retry_error_callback`` is to be called then.
+
+    Thread safety: any thread and event loop.
+
+    Args:
+        backoff: The policy.
+
+    Attributes:
+        stop: For ``stop=``: ends the call where the policy has returned ``STOP``.
+
+    Raises:
+        TypeError: ``backoff`` is not a policy.
+
+    Example:
+        >>> import tenacity
+        >>> from backoff_ticker import ConstantBackOff, with_max_retries
+        >>> from backoff_ticker.integrations.tenacity import BackOffWait
+        >>> wait = BackOffWait(with_max_retries(ConstantBackOff(0.001), 3))
+        >>> @tenacity.retry(wait=wait, stop=wait.stop, reraise=True)
+        ... def fetch():
+        ...     raise ConnectionError("no route")
+        >>> try:
+        ...     fetch()
+        ... except ConnectionError as error:
+        ...     print("gave up:", error)
+        gave up: no route
+    """
+
+    def __init__(self, backoff: BackOff) -> None:
+        BackOffWrapper(backoff)  # checks it
+        self._backoff = backoff
+        self.stop: stop_base = _BackOffStop(self)
+
+    def __call__(self, retry_state: RetryCallState) -> float:
+        """Return the seconds to wait after an attempt; called by tenacity."""
+        run = self._runs(retry_state).get(self)
+        if run is None:
+            run = self._runs(retry_state)[self] = _Run(started(self._backoff))
+        if not run.has_ended:
+            delay = next_delay(run.policy)
+            if delay is not None:
+                return delay
+            run.has_ended = True
+        retry_state.upcoming_sleep = 0.0
+        if retry_state.retry_object.stop(retry_state) is not True:  # tenacity asks it right after
+            _end(retry_state)
+        return 0.0
+
+    @staticmethod
+    def _runs(retry_state: RetryCallState) -> dict[BackOffWait, _Run]:
+        runs: dict[BackOffWait, _Run] = vars(retry_state).setdefault(_RUNS, {})
+        return runs
+
+    def __repr__(self) -> str:
+        return f"BackOffWait({self._backoff!r})"
+
+
+class _Run:
+    """What one call has of a policy."""
+
+    __slots__ = ("has_ended", "policy")
+
+    def __init__(self, policy: BackOff) -> None:
+        self.policy = policy
+        self.has_ended = False
+
+
+class _BackOffStop(stop_base):
+    """Stops where a policy has returned ``STOP``."""
+
+    def __init__(self, wait: BackOffWait) -> None:
+        self._wait = wait
+
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        run = self._wait._runs(retry_state).get(self._wait)
+        return run is not None and run.has_ended
+
+    def __repr__(self) -> str:
+        return f"{self._wait!r}.stop"
+
+
+def _end(retry_state: RetryCallState) -> NoReturn:
+    """Raise what tenacity raises at the end of a call without a ``retry_error_callback``."""
+    outcome = retry_state.outcome
+    assert outcome is not None  # noqa: S101 - tenacity waits after an attempt only
+    error = retry_state.retry_object.retry_error_cls(outcome)
+    if retry_state.retry_object.reraise:
+        error.reraise()
+    raise error from outcome.exception()
+
+
+class stop_when_cancelled(stop_base):  # noqa: N801 - as tenacity names its own
+    """A token as the ``stop=`` of tenacity: no further attempt once it is cancelled.
+
+    It is asked after each failed attempt, so a wait that has begun goes on: give
+    ``sleep=sleep_using_token(token)``, too.
+
+    Thread safety: any thread and event loop.
+
+    Args:
+        token: The token.
+
+    Raises:
+        TypeError: ``token`` is not a token.
+
+    Example:
+        >>> import tenacity
+        >>> from backoff_ticker import CancellationToken
+        >>> from backoff_ticker.integrations.tenacity import stop_when_cancelled
+        >>> token = CancellationToken()
+        >>> @tenacity.retry(stop=stop_when_cancelled(token), reraise=True)
+        ... def fetch():
+        ...     token.cancel("shutting down")
+        ...     raise ConnectionError("no route")
+        >>> try:
+        ...     fetch()
+        ... except ConnectionError as error:
+        ...     print("gave up:", error)
+        gave up: no route
+    """
+
+    def __init__(self, token: CancellationToken) -> None:
+        check_token(token)
+        self._token = token
+
+    def __call__(self, retry_state: RetryCallState) -> bool:  # noqa: ARG002 - as tenacity calls it
+        """Return whether the token is cancelled; called by tenacity."""
+        return self._token.cancelled
+
+    def __repr__(self) -> str:
+        return f"stop_when_cancelled({self._token!r})"
+
+
+def sleep_using_token(token: CancellationToken) -> Callable[[float], None]:
+    """Return a token as the ``sleep=`` of tenacity: a cancel ends the wait and the call at once.
+
+    The call then raises ``Cancelled``, or ``DeadlineExceeded``, from the wait, and no further
+    attempt is made. (After tenacity's own ``sleep_using_event`` there is one more attempt.)
+
+    For functions in threads; for coroutines use ``sleep_using_token_async``.
+
+    Thread safety: any thread.
+
+    Args:
+        token: The token. Its clock measures the waits.
+
+    Raises:
+        TypeError: ``token`` is not a token.
+
+    Example:
+        >>> import tenacity
+        >>> from backoff_ticker import CancellationToken, Cancelled
+        >>> from backoff_ticker.integrations.tenacity import sleep_using_token
+        >>> token = CancellationToken(timeout=0.01)
+        >>> @tenacity.retry(wait=tenacity.wait_fixed(60), sleep=sleep_using_token(token))
+        ... def fetch():
+        ...     raise ConnectionError("no route")
+        >>> try:
+        ...     fetch()
+        ... except Cancelled as error:
+        ...     print(error)
+        the deadline has passed
+    """
+    check_token(token)
+
+    def sleep(seconds: float) -> None:
+        if token.wait(seconds):
+            token.raise_if_cancelled()
+
+    return sleep
+
+
+def sleep_using_token_async(token: CancellationToken) -> Callable[[float], Awaitable[None]]:
+    """Return a token as the ``sleep=`` of tenacity for coroutines, in asyncio.
+
+    It does what ``sleep_using_token`` does. Do not give it to a function without ``async``:
+    tenacity does not wait then, or makes a coroutine function of that.
+
+    Thread safety: any event loop of asyncio.
+
+    Args:
+        token: The token. Its clock measures the waits.
+
+    Raises:
+        TypeError: ``token`` is not a token.
+
+    Example:
+        >>> import asyncio
+        >>> import tenacity
+        >>> from backoff_ticker import CancellationToken, Cancelled
+        >>> from backoff_ticker.integrations.tenacity import sleep_using_token_async
+        >>> token = CancellationToken(timeout=0.01)
+        >>> @tenacity.retry(wait=tenacity.wait_fixed(60), sleep=sleep_using_token_async(token))
+        ... async def fetch():
+        ...     raise ConnectionError("no route")
+        >>> try:
+        ...     asyncio.run(fetch())
+        ... except Cancelled as error:
+        ...     print(error)
+        the deadline has passed
+    """
+    check_token(token)
+
+    async def sleep(seconds: float) -> None:
+        if await token.wait_async(seconds):
+            token.raise_if_cancelled()
+
+    return sleep

@@ -1,0 +1,136 @@
+"""The tokens of Django, through its own test clients and ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+pytest.importorskip("django")
+from django.http import HttpResponse
+from django.test import AsyncClient, Client, override_settings
+from django.urls import path
+
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    ConstantBackOff,
+    DeadlineExceeded,
+    retry_call,
+)
+from backoff_ticker.integrations.django import get_asgi_application, request_token
+from tests.helpers import configure_django
+from tests.integrations.test_asgi import GONE, PATIENCE, Server, body
+
+configure_django()
+
+MIDDLEWARE = ["backoff_ticker.integrations.django.CancelledMiddleware"]
+tokens = []
+
+
+def sync_view(request):
+    tokens.append(request_token(request))
+    retry_call(lambda: 1 / 0, ConstantBackOff(60), token=tokens[-1])
+
+
+async def async_view(request):
+    tokens.append(request_token(request))
+    await tokens[-1].wait_async(PATIENCE)
+    tokens[-1].raise_if_cancelled()
+
+
+def cancelled(request):
+    raise Cancelled("SIGTERM")
+
+
+async def cancelled_async(request):
+    raise Cancelled("SIGTERM")
+
+
+def late(request):
+    raise DeadlineExceeded
+
+
+def fine(request):
+    return HttpResponse(str(request_token(request).cancelled))
+
+
+urlpatterns = [
+    path(f"{view.__name__}", view)
+    for view in (sync_view, async_view, cancelled, cancelled_async, late, fine)
+]
+
+
+@pytest.fixture(autouse=True)
+def of_this_module():
+    tokens.clear()
+    with override_settings(ROOT_URLCONF=__name__, MIDDLEWARE=MIDDLEWARE):
+        yield
+
+
+def request(view, app, *messages):
+    server = Server(app)
+    server.scope |= {"method": "GET", "path": f"/{view}", "query_string": b"", "headers": []}
+    server.client_sends(body(), *messages)
+    return server
+
+
+@pytest.mark.parametrize("view", ["cancelled", "cancelled_async"])
+def test_a_cancelled_view_is_answered_with_503(view):
+    answer = Client().get(f"/{view}")
+    assert (answer.status_code, answer.content) == (503, b"Service Unavailable")
+    answer = asyncio.run(AsyncClient().get(f"/{view}"))
+    assert answer.status_code == 503
+
+
+def test_other_errors_and_answers_pass():
+    with pytest.raises(DeadlineExceeded):
+        Client().get("/late")
+    assert Client().get("/fine").content == b"False"
+    assert asyncio.run(AsyncClient().get("/fine")).content == b"False"
+
+
+@pytest.mark.parametrize("view", ["sync_view", "async_view"])
+def test_a_cancel_ends_a_view_of_the_asgi_application(view):
+    async def main():
+        shutdown = CancellationToken()
+        server = request(view, get_asgi_application(shutdown))
+        serving = asyncio.create_task(server.serve())
+        while not tokens:
+            await asyncio.sleep(0.001)
+        shutdown.cancel("SIGTERM")
+        await serving
+        return server.sent[0]["status"]
+
+    assert asyncio.run(main()) == 503
+    assert tokens[0].cause == "SIGTERM"
+
+
+@pytest.mark.parametrize("view", ["sync_view", "async_view"])
+def test_a_client_that_leaves_ends_a_view(view):
+    async def main():
+        server = request(view, get_asgi_application())
+        serving = asyncio.create_task(server.serve())
+        while not tokens:
+            await asyncio.sleep(0.001)
+        server.client_sends(GONE)
+        await serving
+        return server.sent
+
+    assert asyncio.run(main()) == []
+    assert tokens[0].cause == "the client has disconnected"
+
+
+def test_the_lifespan_is_answered():
+    async def main():
+        server = Server(get_asgi_application(), "lifespan")
+        server.client_sends({"type": "lifespan.startup"}, {"type": "lifespan.shutdown"})
+        await server.serve()
+        return [message["type"] for message in server.sent]
+
+    assert asyncio.run(main()) == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+
+
+def test_what_is_no_token_is_refused():
+    with pytest.raises(TypeError, match="token must be a CancellationToken, not 1"):
+        get_asgi_application(1)

@@ -1,0 +1,79 @@
+"""The hooks for gunicorn, called as it calls them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from types import SimpleNamespace
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    ConstantBackOff,
+    retry_call,
+    set_default_token,
+)
+from backoff_ticker.integrations import gunicorn
+
+WORKER = SimpleNamespace(pid=os.getpid())
+
+
+@pytest.fixture(autouse=True)
+def token(monkeypatch):
+    former = signal.getsignal(signal.SIGTERM)
+    made = CancellationToken()
+    monkeypatch.setattr(gunicorn, "_token", made)
+    with set_default_token(None):
+        yield made
+    signal.signal(signal.SIGTERM, former)
+
+
+def test_there_is_one_token():
+    assert gunicorn.shutdown_token() is gunicorn.shutdown_token()
+
+
+def test_sigterm_cancels_first_and_the_handler_of_gunicorn_runs_next(token):
+    calls = []
+    signal.signal(signal.SIGTERM, lambda number, frame: calls.append((number, token.cause)))
+    gunicorn.post_worker_init(WORKER)
+    signal.raise_signal(signal.SIGTERM)
+    assert calls == [(signal.SIGTERM, "SIGTERM")]
+
+
+def test_it_is_the_default_token_of_retries(token):
+    gunicorn.post_worker_init(WORKER)
+
+    def fails():
+        token.cancel("SIGTERM")
+        raise ConnectionError
+
+    with pytest.raises(Cancelled, match="SIGTERM"):
+        retry_call(fails, ConstantBackOff(60))
+
+
+def test_an_interrupt_cancels(token):
+    gunicorn.worker_int(WORKER)
+    assert token.cause == "SIGINT or SIGQUIT"
+
+
+def test_the_end_of_a_worker_cancels_in_the_worker_only(token):
+    gunicorn.worker_exit(None, SimpleNamespace(pid=os.getpid() + 1))
+    assert not token.cancelled
+    gunicorn.worker_exit(None, WORKER)
+    assert token.cause == "the worker exits"
+
+
+def test_the_handler_of_gunicorn_runs_also_if_a_callback_of_the_token_is_interrupted(token):
+    calls = []
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, lambda number, frame: calls.append(number))
+    gunicorn.post_worker_init(WORKER)
+    token.on_cancel(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGTERM)
+    assert calls == [signal.SIGTERM]

@@ -1,0 +1,258 @@
+"""Tokens in applications that real servers serve: a client that leaves, a server that stops."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.integrations.processes import PATIENCE, REPORT_WAITS, Process
+from tests.integrations.test_shut_down import AT_ONCE, get
+
+pytestmark = [pytest.mark.slow, pytest.mark.posix]
+
+FASTAPI = f"""{REPORT_WAITS}
+import asyncio
+import threading
+import time
+from typing import Annotated
+
+from fastapi import Body, Depends, FastAPI
+
+from backoff_ticker import CancellationToken, ConstantBackOff, retry_call, retry_call_async
+from backoff_ticker.integrations.starlette import TokenMiddleware, request_token
+
+app = FastAPI()
+app.add_middleware(TokenMiddleware)
+Stop = Annotated[CancellationToken, Depends(request_token)]
+
+
+def fails():
+    raise ConnectionError("no route")
+
+
+def told(stop):
+    print("ended:", stop.cause, flush=True)
+
+
+@app.get("/thread")
+@app.post("/thread")
+def thread(stop: Stop):
+    stop.on_cancel(lambda: told(stop))
+    retry_call(fails, ConstantBackOff(600), token=stop)
+
+
+@app.get("/coroutine")
+async def coroutine(stop: Stop):
+    stop.on_cancel(lambda: told(stop))
+
+    async def fails():
+        raise ConnectionError("no route")
+
+    await retry_call_async(fails, ConstantBackOff(600), token=stop)
+
+
+@app.get("/works")
+def works():
+    print("works", flush=True)
+    time.sleep(1)
+    return "done"
+
+
+@app.post("/echo")
+def echo(content: Annotated[bytes, Body(media_type="application/octet-stream")]):
+    return len(content)
+"""
+
+DJANGO = f"""{REPORT_WAITS}
+from django.conf import settings
+from django.urls import path
+
+settings.configure(
+    ROOT_URLCONF="served",
+    ALLOWED_HOSTS=["*"],
+    MIDDLEWARE=["backoff_ticker.integrations.django.CancelledMiddleware"],
+)
+
+from backoff_ticker import ConstantBackOff, retry_call
+from backoff_ticker.integrations.django import get_asgi_application, request_token
+
+app = get_asgi_application()
+
+
+def fails():
+    raise ConnectionError("no route")
+
+
+def view(request):
+    stop = request_token(request)
+    stop.on_cancel(lambda: print("ended:", stop.cause, flush=True))
+    retry_call(fails, ConstantBackOff(600), token=stop)
+
+
+urlpatterns = [path("thread", view)]
+"""
+
+
+def uvicorn(port):
+    pytest.importorskip("uvicorn")
+    return ["-m", "uvicorn", "served:app", "--port", str(port)]
+
+
+def gunicorn(port):
+    asgi = pytest.importorskip("gunicorn.workers.gasgi")
+    assert asgi
+    options = ["--worker-class", "asgi", "--bind", f"127.0.0.1:{port}", "--no-control-socket"]
+    return ["-m", "gunicorn", *options, "served:app"]
+
+
+SERVERS = pytest.mark.parametrize("server_of", [uvicorn, gunicorn])
+APPLICATIONS = pytest.mark.parametrize(
+    ("application", "path"),
+    [(FASTAPI, "/thread"), (FASTAPI, "/coroutine"), (DJANGO, "/thread")],
+    ids=["fastapi-thread", "fastapi-coroutine", "django-thread"],
+)
+
+
+def served(tmp_path, application, server_of, port):
+    pytest.importorskip("fastapi" if application is FASTAPI else "django")
+    (tmp_path / "served.py").write_text(application)
+    return Process(tmp_path, *server_of(port))
+
+
+@SERVERS
+@APPLICATIONS
+def test_a_client_that_leaves_ends_its_request(tmp_path, port, server_of, application, path):
+    with served(tmp_path, application, server_of, port) as server:
+        assert get(port, "/none") == 404
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(f"GET {path} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
+            server.wait_for("waits")
+            assert server.count("ended") == 0
+        server.wait_for("ended: the client has disconnected")
+        status, seconds = server.stop()
+        assert seconds < AT_ONCE
+        assert status in {0, -signal.SIGTERM}
+        assert server.count("Traceback") == 0, server.lines
+
+
+@SERVERS
+@APPLICATIONS
+def test_a_server_that_stops_ends_waits_and_lets_requests_finish(
+    tmp_path,
+    port,
+    server_of,
+    application,
+    path,
+):
+    with (
+        served(tmp_path, application, server_of, port) as server,
+        ThreadPoolExecutor() as clients,
+    ):
+        waiting = clients.submit(get, port, path)
+        server.wait_for("waits")
+        if application is FASTAPI:
+            working = clients.submit(get, port, "/works")
+            server.wait_for("works")
+        status, seconds = server.stop()
+        assert waiting.result(PATIENCE) == 503
+        if application is FASTAPI:
+            assert working.result(PATIENCE) == 200
+        assert seconds < AT_ONCE
+        assert status in {0, -signal.SIGTERM}
+        assert server.count("ended: SIGTERM") == 1
+        assert server.count("Traceback") == 0, server.lines
+
+
+@SERVERS
+def test_of_many_requests_each_ends_for_its_own_reason(tmp_path, port, server_of):
+    many = 50
+    with served(tmp_path, FASTAPI, server_of, port) as server:
+        assert get(port, "/none") == 404
+        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(2 * many)]
+        for client in clients:
+            client.sendall(b"GET /coroutine HTTP/1.1\r\nHost: test\r\n\r\n")
+        server.wait_for("waits", 2 * many)
+        for client in clients[::2]:
+            client.close()
+        server.wait_for("ended: the client has disconnected", many)
+        assert server.count("ended") == many
+        assert server.stop()[1] < AT_ONCE
+        for client in clients[1::2]:
+            with client, client.makefile("rb") as answer:
+                assert answer.readline().startswith(b"HTTP/1.1 503 ")
+        assert server.count("ended: SIGTERM") == many
+        assert server.count("ended") == 2 * many
+        assert server.count("Traceback") == 0
+
+
+@SERVERS
+def test_bodies_of_any_size_arrive(tmp_path, port, server_of):
+    with served(tmp_path, FASTAPI, server_of, port):
+        get(port, "/works")
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        for size in 0, 1, 10_000_000, 3:  # on one connection
+            headers = {"Content-Type": "application/octet-stream"}
+            connection.request("POST", "/echo", b"x" * size, headers)
+            answer = connection.getresponse()
+            text = answer.read()
+            assert (answer.status, text) == (200 if size else 422, text)
+            assert not size or text == str(size).encode()
+        connection.close()
+
+
+def test_limit_an_upload_that_is_not_read_hides_that_the_client_has_left(tmp_path, port):
+    """The server reads no further than a buffer, and the end comes after what is in it."""
+    with served(tmp_path, FASTAPI, uvicorn, port) as server:
+        get(port, "/works")
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            head = "POST /thread HTTP/1.1\r\nHost: test\r\nContent-Length: 100000000\r\n\r\n"
+            client.sendall(head.encode() + b"x" * 1000)
+            server.wait_for("waits")
+        assert server.stop()[1] < AT_ONCE
+        assert server.count("ended: SIGTERM") == 1  # and not by the client
+
+
+def test_a_worker_of_gunicorn_that_has_served_enough_ends_and_the_next_one_works(tmp_path, port):
+    pytest.importorskip("gunicorn")
+    (tmp_path / "gunicorn.conf.py").write_text(
+        """\
+from threading import Thread
+
+from backoff_ticker.integrations import gunicorn
+from backoff_ticker.integrations.gunicorn import shutdown_token, worker_exit, worker_int
+
+
+def wait():
+    print("begins:", shutdown_token().cancelled, flush=True)
+    shutdown_token().wait()
+    print("ended:", shutdown_token().cause, flush=True)
+
+
+def post_worker_init(worker):
+    gunicorn.post_worker_init(worker)
+    Thread(target=wait).start()
+"""
+    )
+    (tmp_path / "served.py").write_text(
+        """\
+def app(environ, start_response):
+    start_response("200 OK", [("Content-Length", "4")])
+    return [b"done"]
+"""
+    )
+    options = ["--bind", f"127.0.0.1:{port}", "--max-requests", "1", "--preload"]
+    with Process(tmp_path, "-m", "gunicorn", *options, "served:app") as server:
+        for number in range(1, 4):
+            assert get(port, "/") == 200
+            server.wait_for("ended: the worker exits", number)
+            server.wait_for("begins: False", number + 1)
+        status, seconds = server.stop()
+        assert status == 0
+        assert seconds < AT_ONCE
+        assert server.count("begins: True") == 0
+        assert server.count("ended: SIGTERM") == 1
+        assert server.count("Traceback") == 0

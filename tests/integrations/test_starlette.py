@@ -1,0 +1,199 @@
+"""The tokens of Starlette and FastAPI, through their own test clients."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+import pytest
+
+pytest.importorskip("starlette")
+pytest.importorskip("httpx")
+from starlette.applications import Starlette
+from starlette.background import BackgroundTask
+from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route, WebSocketRoute
+
+from backoff_ticker import (
+    CancellationToken,
+    ConstantBackOff,
+    DeadlineExceeded,
+    Ticker,
+    retry_call,
+)
+from backoff_ticker.integrations.starlette import TokenMiddleware, request_token, shutdown_token
+from backoff_ticker.testing import VirtualClock
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it would prefer httpx2
+    from starlette.testclient import TestClient
+
+PATIENCE = 20
+
+
+def starlette(*routes, token=None, **options):
+    middleware = [Middleware(TokenMiddleware, token)]
+    return Starlette(routes=routes, middleware=middleware, **options)
+
+
+def fails():
+    raise ConnectionError("no route")
+
+
+def test_a_thread_of_the_lifespan_ends_before_the_lifespan_does():
+    ended = []
+
+    def poll(stop):
+        for _ in Ticker(ConstantBackOff(3600), token=stop):
+            pass
+        ended.append(stop.cause)
+
+    @asynccontextmanager
+    async def lifespan(app):
+        thread = threading.Thread(target=poll, args=(app.state.shutdown_token,))
+        thread.start()
+        yield {"of_the_application": 7}
+        thread.join(PATIENCE)
+
+    def endpoint(request):
+        assert request.state.of_the_application == 7
+        assert request.state.shutdown_token is request.app.state.shutdown_token
+        return PlainTextResponse("done")
+
+    app = starlette(Route("/", endpoint), lifespan=lifespan)
+    for _ in range(2):
+        with TestClient(app) as client:
+            assert client.get("/").text == "done"
+    assert ended == ["the server shuts down"] * 2
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_a_retry_that_a_cancel_cut_is_answered_with_503(is_async):
+    def sync_endpoint(request):
+        token = request.state.request_token
+        retry_call(fails, ConstantBackOff(60), token=token, on_retry=lambda _: shutdown.cancel())
+
+    async def endpoint(request):
+        shutdown.cancel()
+        request.state.request_token.raise_if_cancelled()
+
+    shutdown = CancellationToken()
+    route = Route("/", endpoint if is_async else sync_endpoint)
+    answer = TestClient(starlette(route, token=shutdown)).get("/")
+    assert (answer.status_code, answer.text) == (503, "Service Unavailable")
+
+
+def test_a_timeout_of_an_endpoint_stays_an_error_of_it():
+    def endpoint(request):
+        retry_call(fails, ConstantBackOff(60), token=request.state.request_token, timeout=5)
+
+    with pytest.raises(DeadlineExceeded):
+        TestClient(starlette(Route("/", endpoint))).get("/")
+
+
+def test_a_background_task_still_has_its_token():
+    seen = []
+
+    def task(token):
+        seen.append((token, token.cancelled))
+
+    def endpoint(request):
+        token = request.state.request_token
+        return PlainTextResponse("done", background=BackgroundTask(task, token))
+
+    TestClient(starlette(Route("/", endpoint))).get("/")
+    ((token, was_cancelled),) = seen
+    assert not was_cancelled
+    assert token.cancelled
+
+
+def test_the_body_and_mounted_applications_are_served_as_before():
+    async def endpoint(request):
+        content = await request.body()
+        assert not await request.is_disconnected()
+        assert not request.state.request_token.cancelled
+        return PlainTextResponse(str(len(content)))
+
+    inner = Starlette(routes=[Route("/", endpoint, methods=["POST"])])
+    client = TestClient(starlette(Mount("/inner", inner)))
+    assert client.post("/inner/", content=b"x" * 1_000_000).text == "1000000"
+    assert client.post("/inner/", content=iter([b"ab", b"c"])).text == "3"
+    assert client.post("/inner/").text == "0"
+
+
+def test_a_websocket_whose_client_leaves_ends():
+    ended = threading.Event()
+
+    async def endpoint(websocket):
+        await websocket.accept()
+        await websocket.send_text("hello")
+        assert await websocket.state.request_token.wait_async(PATIENCE)
+        ended.set()
+
+    with TestClient(starlette(WebSocketRoute("/", endpoint))).websocket_connect("/") as socket:
+        assert socket.receive_text() == "hello"
+    assert ended.wait(PATIENCE)
+
+
+def test_middleware_outside_sees_what_an_endpoint_leaves_in_the_state():
+    seen = []
+
+    def outer(app):
+        async def serve(scope, receive, send):
+            state = scope.setdefault("state", {})
+            await app(scope, receive, send)
+            seen.append(state.get("user"))
+
+        return serve
+
+    def endpoint(request):
+        request.state.user = "ada"
+        return PlainTextResponse("done")
+
+    app = Starlette(
+        routes=[Route("/", endpoint)], middleware=[Middleware(outer), Middleware(TokenMiddleware)]
+    )
+    TestClient(app).get("/")
+    assert seen == ["ada"]
+
+
+def test_waits_of_endpoints_are_on_a_virtual_clock():
+    def endpoint(request):
+        return PlainTextResponse(str(request.state.request_token.wait(3600)))
+
+    with VirtualClock(auto=True), TestClient(starlette(Route("/", endpoint))) as client:
+        assert client.get("/").text == "False"
+
+
+# FastAPI
+
+
+def test_dependencies_of_fastapi():
+    fastapi = pytest.importorskip("fastapi")
+    app = fastapi.FastAPI()
+    app.add_middleware(TokenMiddleware)
+    stop = Annotated[CancellationToken, fastapi.Depends(request_token)]
+    shutdown = Annotated[CancellationToken, fastapi.Depends(shutdown_token)]
+
+    def endpoint(request, stop, shutdown):
+        assert stop is request.state.request_token
+        assert shutdown is request.state.shutdown_token
+        return "done"
+
+    # In this module annotations are texts, which FastAPI cannot resolve to local names.
+    endpoint.__annotations__ = {"request": fastapi.Request, "stop": stop, "shutdown": shutdown}
+    app.get("/")(endpoint)
+    with TestClient(app) as client:
+        assert client.get("/").json() == "done"
+
+
+@pytest.mark.parametrize("dependency", [request_token, shutdown_token])
+def test_a_dependency_without_the_middleware_says_what_is_missing(dependency):
+    async def endpoint(request):
+        await dependency(request)
+
+    with pytest.raises(RuntimeError, match=r"call app.add_middleware\(TokenMiddleware\)"):
+        TestClient(Starlette(routes=[Route("/", endpoint)])).get("/")
