@@ -4,6 +4,8 @@
 - ``prometheus``: the same as metrics of prometheus-client.
 - ``opentelemetry``: the same as metrics of OpenTelemetry, and as events of the current span.
 - ``tenacity``, ``backoff``, ``google_api_core``: back-off policies for their retries.
+- ``httpx``, ``aiohttp``: requests that are sent again where that is safe.
+- ``urllib3``: a ``Retry`` for it and for requests, with policies and tokens.
 - ``starlette``, ``django``, ``gunicorn``: tokens that end with a server or with a request.
 
 Each needs its package: ``pip install 'backoff-ticker[prometheus]'``.

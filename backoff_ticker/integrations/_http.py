@@ -1,0 +1,217 @@
+"""What clients of HTTP share: which requests may be sent again, and when."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, TypedDict
+
+from ..cancellation import CancellationToken
+from ..retries import attempts, parse_retry_after
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import Protocol
+
+    from ..clock import Clock
+    from ..policies import BackOff
+    from ..retries import CircuitBreaker, Outcome, RetryBudget
+
+    Seconds = float | timedelta
+    Hook = Callable[[Outcome], object]
+    Notify = Callable[[Exception, float], object]
+
+    class Headers(Protocol):
+        """The fields of a response; their names are compared without regard to case."""
+
+        def get(self, name: str, /) -> str | None:
+            """Return the value of a field."""
+
+
+METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"})
+"""The idempotent methods, by RFC 9110, section 9.2.2."""
+
+STATUSES: Final = frozenset({408, 429, 500, 502, 503, 504})
+"""What may be different the next time. The other 5xx are not: 501 (the server does not know the
+method), 505 (nor the version), 508 (its resources form a loop)."""
+
+MAX_ATTEMPTS: Final = 5
+MAX_RETRY_AFTER: Final = 60.0
+
+_MILLISECONDS: Final = ("retry-after-ms", "x-ms-retry-after-ms")
+_NUMBER: Final = re.compile(r"[ \t]*([0-9]{1,15}(?:\.[0-9]{1,15})?)[ \t]*")
+
+
+class HTTPRetryOptions(TypedDict, total=False):
+    """The options that have the meaning and the defaults of those of ``retry``."""
+
+    timeout: Seconds | None
+    max_elapsed_time: Seconds | None
+    token: CancellationToken | None
+    budget: RetryBudget | None
+    breaker: CircuitBreaker | None
+    notify: Notify | Sequence[Notify] | None
+    on_attempt: Hook | Sequence[Hook] | None
+    on_retry: Hook | Sequence[Hook] | None
+    on_success: Hook | Sequence[Hook] | None
+    on_give_up: Hook | Sequence[Hook] | None
+    clock: Clock | None
+
+
+class AsyncHTTPRetryOptions(HTTPRetryOptions, total=False):
+    """The same, with the option that only coroutines have."""
+
+    attempt_timeout: Seconds | None
+
+
+class Rules:
+    """Which requests and answers of one client are retried, and the options of its retries.
+
+    Attributes:
+        methods: The methods that may be repeated, in capitals.
+        statuses: The statuses that are retried.
+        policy: The policy; each request has a copy.
+        options: The options of ``retry``.
+
+    Args:
+        what: The public class, for error messages.
+        allowed: The ``TypedDict`` of the options that it takes.
+        methods: As given by the user.
+        statuses: As given by the user.
+        policy: As given by the user.
+        limits: Options that it has by names of its own.
+        options: The others.
+
+    Raises:
+        TypeError, ValueError: An argument is invalid.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917 - as users give them
+        self,
+        what: str,
+        allowed: Any,  # noqa: ANN401 - a TypedDict, which has no type of its own
+        methods: Collection[str],
+        statuses: Collection[int],
+        policy: BackOff | None,
+        limits: Mapping[str, Any],
+        options: Mapping[str, Any],
+    ) -> None:
+        for name in options:
+            if name not in allowed.__optional_keys__:
+                known = ", ".join(sorted(allowed.__optional_keys__))
+                raise TypeError(f"{what} has no option {name!r}; from retry it has {known}")
+        self.methods: frozenset[str] = as_methods("methods", methods)
+        self.statuses: frozenset[int] = as_statuses("statuses", statuses)
+        self.policy: BackOff | None = policy
+        self.options: dict[str, Any] = {**limits, **options}
+        check(policy, self.options)
+
+    def with_hooks(
+        self,
+        before_wait: Callable[[Outcome], object],
+        before_attempt: Callable[[Outcome], object] | None = None,
+    ) -> dict[str, Any]:
+        """Return the options with hooks of the adapter: before a wait first, else last."""
+        on_retry, on_attempt = map(self._hooks, ("on_retry", "on_attempt"))
+        if before_attempt is not None:
+            on_attempt = (*on_attempt, before_attempt)
+        return {**self.options, "on_retry": (before_wait, *on_retry), "on_attempt": on_attempt}
+
+    def _hooks(self, name: str) -> tuple[Any, ...]:
+        given = self.options.get(name)
+        if given is None:
+            return ()
+        return tuple(given) if isinstance(given, (list, tuple)) else (given,)
+
+    def time_left(self, elapsed: float) -> float | None:
+        """Return the seconds that an attempt may take, which begins after ``elapsed`` of a run."""
+        timeout, attempt_timeout, token = map(
+            self.options.get, ("timeout", "attempt_timeout", "token")
+        )
+        left = [
+            None if timeout is None else _seconds(timeout) - elapsed,
+            None if attempt_timeout is None else _seconds(attempt_timeout),
+            None if token is None else token.remaining(),
+        ]
+        return min((each for each in left if each is not None), default=None)
+
+    def answer(  # noqa: PLR0913 - what the adapters know
+        self,
+        error: Exception,
+        *,
+        method: str,
+        has_body: bool,
+        not_sent: bool,
+        may_pass: bool,
+        headers: Headers | None,
+    ) -> float | bool:
+        """Return what ``on`` answers: whether a failure is retried, or the seconds to wait.
+
+        Args:
+            error: The failure.
+            method: The method of the request.
+            has_body: Whether its body can be sent, perhaps for the second time.
+            not_sent: Whether the error says that nothing of the request was sent.
+            may_pass: Whether the error is one of the connection.
+            headers: The fields of the response, if the error stands for one.
+        """
+        if not has_body or not_sent:
+            return has_body
+        if method not in self.methods:
+            return False
+        if headers is not None:
+            return asked_wait(headers, self.options.get("clock")) or True
+        return may_pass or type(error) is TimeoutError  # attempt_timeout has cut it
+
+
+def check(policy: BackOff | None, options: Mapping[str, Any]) -> None:
+    """Check a policy and the options of ``retry`` now, not at the first request."""
+    attempts(**options)
+    try:
+        attempts(policy)
+    except TypeError as error:
+        raise TypeError(f"policy: {error}") from None
+
+
+def _seconds(value: Seconds) -> float:
+    return value.total_seconds() if isinstance(value, timedelta) else value
+
+
+def asked_wait(headers: Headers, clock: Clock | None) -> float | None:
+    """Return the seconds that a server asks to wait; None if it names none, or 0.
+
+    Milliseconds are more exact, so they come first. A 0 says nothing: the policy decides.
+    """
+    for name in _MILLISECONDS:
+        found = _NUMBER.fullmatch(headers.get(name) or "")
+        if found is not None:
+            return float(found[1]) / 1000 or None
+    value = headers.get("retry-after")
+    if value is None:
+        return None
+    now = (CancellationToken().clock if clock is None else clock).time()
+    return parse_retry_after(value, now) or None
+
+
+def as_methods(name: str, value: Collection[str]) -> frozenset[str]:
+    """Return names of methods in capitals, checked."""
+    for method in _listed(name, value):
+        if not isinstance(method, str):
+            raise TypeError(f"{name} must be names such as 'GET', not {method!r}")
+    return frozenset(method.upper() for method in value)
+
+
+def as_statuses(name: str, value: Collection[int]) -> frozenset[int]:
+    """Return statuses, checked."""
+    for status in _listed(name, value):
+        if isinstance(status, bool) or not isinstance(status, int):
+            raise TypeError(f"{name} must be ints, not {status!r}")
+        if not 100 <= status <= 599:  # noqa: PLR2004 - by RFC 9110
+            raise ValueError(f"{name} must be statuses of HTTP, 100 to 599, not {status}")
+    return frozenset(value)
+
+
+def _listed(name: str, value: object) -> Collection[Any]:
+    if not isinstance(value, (list, tuple, set, frozenset)):
+        raise TypeError(f"{name} must be a list, tuple or set, not {value!r}")
+    return value

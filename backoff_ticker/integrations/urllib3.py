@@ -1,0 +1,269 @@
+"""A ``Retry`` for urllib3, and so for requests, that waits as a policy says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from urllib3.exceptions import MaxRetryError, ResponseError
+from urllib3.util import Retry
+
+from .._errors import RetryAfter
+from ..policies import ConstantBackOff
+from ..retries import attempts
+from ._http import (
+    MAX_ATTEMPTS,
+    MAX_RETRY_AFTER,
+    METHODS,
+    STATUSES,
+    as_methods,
+    as_statuses,
+    asked_wait,
+    check,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from urllib3 import BaseHTTPResponse
+    from urllib3.connectionpool import ConnectionPool
+
+    from ..cancellation import CancellationToken
+    from ..clock import Clock
+    from ..policies import BackOff
+    from ..retries import RetryBudget
+    from ._http import Hook, Notify, Seconds
+
+__all__ = ["BackOffRetry"]
+
+_METHODS: Final = METHODS - {"PUT"}
+_REPLACED: Final = ("backoff_factor", "backoff_jitter", "backoff_max", "retry_after_max")
+_SMALL: Final = 65_536
+"""So many bytes of a response are read rather than closing its connection."""
+
+
+class BackOffRetry(Retry):
+    """A ``urllib3.util.Retry`` whose waits are those of a back-off policy, and can be cancelled.
+
+    It goes wherever a ``Retry`` does: ``PoolManager(retries=...)``, ``http.request(...,
+    retries=...)``, and for requests ``HTTPAdapter(max_retries=...)``. What it retries, how it
+    counts and what it raises in the end is urllib3's: ``MaxRetryError``, or ``RetryError`` in
+    requests; with ``raise_on_status=False`` the last response is returned. Different are
+
+    - the waits: the policy's, or what the server asks for (``Retry-After`` in seconds or as a date,
+      ``Retry-After-Ms``, ``X-Ms-Retry-After-Ms``). A cancel of the token ends them at once;
+    - the end: ``STOP`` of the policy and an empty budget end the retries, too;
+    - the defaults: 4 retries; for statuses in ``status_forcelist``, too; not for PUT;
+    - errors after which the request may have arrived, other than time-outs and lost connections:
+      urllib3 repeats every method after them, this class only those in ``allowed_methods``;
+    - responses that are retried: urllib3 reads them to the end, this class closes long ones.
+
+    PUT is left out because urllib3 and requests cannot rewind the body if it is an iterator or a
+    generator: they would send an empty one. If your bodies are bytes, texts or seekable files, add
+    it: ``allowed_methods={"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"}``.
+
+    Example:
+        >>> import urllib3
+        >>> from backoff_ticker import ExponentialBackOff
+        >>> from backoff_ticker.integrations.urllib3 import BackOffRetry
+        >>> http = urllib3.PoolManager(retries=BackOffRetry(ExponentialBackOff(0.1), total=2))
+
+    Thread safety: one object serves any number of requests and threads. The copy of the policy
+    belongs to one request; it starts with the first failure.
+    Wakes when: a wait ends when its time is over or when the token is cancelled. A request that is
+    under way cannot be cut; its time-outs end it.
+    If interrupted: the exception is raised.
+
+    Beside the errors of urllib3 a request raises ``Cancelled`` (the token was cancelled),
+    ``DeadlineExceeded`` (its deadline passed), and ``RuntimeError`` if a wait is needed where an
+    event loop runs in the thread.
+
+    Args:
+        policy: The back-off policy; None means ``ExponentialBackOff()``.
+        total: The greatest number of retries and redirects together, as in urllib3.
+        allowed_methods: The methods that may be repeated; None: all.
+        status_forcelist: The statuses that are retried.
+        max_retry_after: The longest wait that a server can ask for, in seconds or as a timedelta;
+            a longer one is cut to it. None: no bound.
+        token: A ``CancellationToken`` that ends waits.
+        budget: A ``RetryBudget`` that each retry takes from, and that each answer fills whose
+            status is not in ``status_forcelist``.
+        notify: Called with the error and the seconds to wait, before each wait. For an answer the
+            error is a ``urllib3.exceptions.ResponseError``.
+        on_retry: A hook, called with an ``Outcome`` before each wait, as in ``retry``.
+        clock: Measures the waits; None means the current clock.
+        **options: The other options of ``urllib3.util.Retry``, such as ``connect``, ``read``,
+            ``raise_on_status``, ``respect_retry_after_header``; not ``backoff_factor`` and the
+            like, whose place the policy and ``max_retry_after`` take.
+
+    Raises:
+        TypeError, ValueError: An argument is invalid.
+    """
+
+    _run: _Run | None = None
+
+    def __init__(  # noqa: PLR0913 - options
+        self,
+        policy: BackOff | None = None,
+        *,
+        total: bool | int | None = MAX_ATTEMPTS - 1,
+        allowed_methods: Collection[str] | None = _METHODS,
+        status_forcelist: Collection[int] | None = STATUSES,
+        max_retry_after: Seconds | None = MAX_RETRY_AFTER,
+        token: CancellationToken | None = None,
+        budget: RetryBudget | None = None,
+        notify: Notify | Sequence[Notify] | None = None,
+        on_retry: Hook | Sequence[Hook] | None = None,
+        clock: Clock | None = None,
+        **options: Any,  # noqa: ANN401 - checked by urllib3
+    ) -> None:
+        super().__init__(
+            total=total,
+            allowed_methods=allowed_methods and as_methods("allowed_methods", allowed_methods),
+            status_forcelist=as_statuses("status_forcelist", status_forcelist or ()),
+            **options,
+        )
+        for name in _REPLACED:  # new() passes them, with their defaults
+            if name in options and options[name] != getattr(_PLAIN, name):
+                raise TypeError(f"BackOffRetry() has no {name}: see policy and max_retry_after")
+        self._policy = policy
+        self._max_retry_after = max_retry_after
+        self._limits: dict[str, Any] = {
+            "token": token,
+            "clock": clock,
+            "max_retry_after": max_retry_after,
+        }
+        self._options = {**self._limits, "budget": budget, "notify": notify, "on_retry": on_retry}
+        check(policy, self._options)
+
+    def new(self, **kw: Any) -> Self:  # noqa: ANN401 - of urllib3
+        """Return a copy with other options; it goes on with the waits of this one."""
+        made = super().new(**{"policy": self._policy, **self._options, **kw})
+        made._run = self._run
+        return made
+
+    def increment(
+        self,
+        method: str | None = None,
+        url: str | None = None,
+        response: BaseHTTPResponse | None = None,
+        error: Exception | None = None,
+        _pool: ConnectionPool | None = None,
+        _stacktrace: TracebackType | None = None,
+    ) -> Self:
+        """Return what follows a failure or a redirect, as urllib3 asks for it.
+
+        Raises:
+            MaxRetryError: No retry follows.
+            Exception: ``error``, if it must not be retried.
+            Cancelled: The token was cancelled.
+        """
+        if error is not None and not self._may_repeat(method, error):
+            raise error.with_traceback(_stacktrace)
+        made = super().increment(method, url, response, error, _pool, _stacktrace)
+        if response is not None and response.get_redirect_location():
+            return made
+        reason: Exception | None = error
+        if reason is None:
+            status = 0 if response is None else response.status
+            reason = ResponseError(ResponseError.SPECIFIC_ERROR.format(status_code=status))
+        try:
+            made._note(reason, response)
+        except Exception as raised:
+            if raised is reason:
+                pool: Any = _pool  # may be None, as in urllib3
+                raise MaxRetryError(pool, url, reason) from reason
+            _free(response)
+            raise
+        finally:
+            del error, reason  # their tracebacks refer to this frame: a reference cycle
+        if response is not None:
+            left = getattr(response, "length_remaining", None)
+            if left is None or left > _SMALL:
+                _free(response)
+        return made
+
+    def is_retry(
+        self,
+        method: str,
+        status_code: int,
+        has_retry_after: bool = False,  # noqa: FBT001, FBT002 - of urllib3
+    ) -> bool:
+        """Return whether an answer is retried; if it is a success, fill the budget."""
+        answer = super().is_retry(method, status_code, has_retry_after)
+        if not answer and status_code not in self.status_forcelist:
+            run, self._run = self._run, None
+            budget = self._options["budget"]
+            if run is not None:
+                run.succeed()
+            elif budget is not None:
+                budget.success()
+        return answer
+
+    def sleep(self, response: BaseHTTPResponse | None = None) -> None:  # noqa: ARG002
+        """Wait before the next attempt."""
+        if self._run is not None:
+            self._run.wait()
+
+    def sleep_for_retry(self, response: BaseHTTPResponse) -> bool:
+        """Wait as the server asks: urllib3 calls this before it follows a redirect."""
+        seconds = self._asked(response)
+        if seconds is None:
+            return False
+        run = _Run(ConstantBackOff(0), self._limits)
+        run.fail(RetryAfter(seconds))
+        run.wait()
+        return True
+
+    def _may_repeat(self, method: str | None, error: Exception) -> bool:
+        return self._is_connection_error(error) or (
+            method is not None and self._is_method_retryable(method)
+        )
+
+    def _asked(self, response: BaseHTTPResponse) -> float | None:
+        if not self.respect_retry_after_header:
+            return None
+        return asked_wait(response.headers, self._limits["clock"])
+
+    def _note(self, error: Exception, response: BaseHTTPResponse | None) -> None:
+        """Tell the run, which begins with the first failure; it raises if no attempt follows."""
+        if self._run is None:
+            self._run = _Run(self._policy, self._options)
+        seconds = None if response is None else self._asked(response)
+        self._run.fail(error if seconds is None else RetryAfter(seconds, error))
+
+
+_PLAIN: Final = Retry()
+
+
+class _Run:
+    """The attempts of one request, from its first failure."""
+
+    def __init__(self, policy: BackOff | None, options: Mapping[str, Any]) -> None:
+        self._attempts = iter(attempts(policy, **options))
+        self._attempt = next(self._attempts)
+
+    def fail(self, error: Exception) -> None:
+        """End an attempt; raise the error of the run if no other follows."""
+        try:
+            with self._attempt:
+                raise error
+        finally:
+            del error
+
+    def succeed(self) -> None:
+        """End the run."""
+        with self._attempt:
+            pass
+
+    def wait(self) -> None:
+        """Wait for the next attempt, and begin it."""
+        self._attempt = next(self._attempts)
+
+
+def _free(response: BaseHTTPResponse | None) -> None:
+    """Close a response, and give its connection back to the pool."""
+    if response is not None:
+        response.close()
+        response.release_conn()

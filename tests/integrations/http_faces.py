@@ -1,0 +1,179 @@
+"""Each client of HTTP that the package has an adapter for, behind one face for shared tests."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+
+@dataclass
+class Answer:
+    """What a client got."""
+
+    status: int
+    text: str
+
+
+class Httpx:
+    """A client of httpx for threads.
+
+    Attributes:
+        guards_streams: Whether it never sends a body twice that can be read once.
+        has_breakers: Whether it takes a circuit breaker.
+        transport_errors: What its transport raises when a connection breaks.
+        connect_errors: What it raises when there is none.
+    """
+
+    guards_streams = True
+    has_breakers = True
+
+    def __init__(self) -> None:
+        self.httpx: Any = pytest.importorskip("httpx")
+        self.module: Any = pytest.importorskip("backoff_ticker.integrations.httpx")
+        self.transport_errors = self.httpx.TransportError
+        self.connect_errors = self.httpx.ConnectError
+
+    def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
+        """Send one request, and read the response."""
+        limits = self.httpx.Limits(max_connections=1)
+        inner = self.httpx.HTTPTransport(verify=False, limits=limits)  # loads no certificates
+        transport = self.module.RetryTransport(inner, policy, **options)
+        with self.httpx.Client(transport=transport, timeout=read_timeout) as client:
+            response = client.request(method, url, content=body)
+            return Answer(response.status_code, response.text)
+
+    def rules(self, **options):
+        """Return the options that say what is retried, under the names of this client."""
+        return options
+
+    def attempts(self, number):
+        """Return the option for a number of attempts."""
+        return {"max_attempts": number}
+
+    def stream(self, *chunks):
+        """Return a body that can be read once."""
+        return (each for each in chunks)
+
+
+class AsyncHttpx(Httpx):
+    """A client of httpx for event loops."""
+
+    def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
+        """Send one request, and read the response."""
+
+        async def main():
+            limits = self.httpx.Limits(max_connections=1)
+            inner = self.httpx.AsyncHTTPTransport(verify=False, limits=limits)
+            transport = self.module.AsyncRetryTransport(inner, policy, **options)
+            async with self.httpx.AsyncClient(transport=transport, timeout=read_timeout) as client:
+                response = await client.request(method, url, content=body)
+                return Answer(response.status_code, response.text)
+
+        return asyncio.run(main())
+
+    async def stream(self, *chunks):
+        """Return a body that can be read once."""
+        for each in chunks:
+            yield each
+
+
+class Urllib3:
+    """A pool of urllib3."""
+
+    guards_streams = False
+    has_breakers = False
+
+    def __init__(self) -> None:
+        self.urllib3: Any = pytest.importorskip("urllib3")
+        self.module: Any = pytest.importorskip("backoff_ticker.integrations.urllib3")
+        self.transport_errors: Any = self.urllib3.exceptions.HTTPError
+        self.connect_errors = self.urllib3.exceptions.NewConnectionError
+
+    def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
+        """Send one request, and read the response."""
+        retries = self.module.BackOffRetry(policy, raise_on_status=False, **options)
+        with self.urllib3.PoolManager(retries=retries, maxsize=1, block=True) as http:
+            timeout = self.urllib3.Timeout(connect=20, read=read_timeout)
+            response = http.request(
+                method, url, body=body, timeout=timeout, preload_content=False, pool_timeout=20
+            )
+            got = Answer(response.status, response.data.decode())
+            response.release_conn()
+            return got
+
+    def rules(self, methods=None, statuses=None, **options):
+        """Return the options that say what is retried, under the names of this client."""
+        if methods is not None:
+            options["allowed_methods"] = methods
+        if statuses is not None:
+            options["status_forcelist"] = statuses
+        return options
+
+    def attempts(self, number):
+        """Return the option for a number of attempts."""
+        return {"total": number - 1}
+
+    def stream(self, *chunks):
+        """Return a body that can be read once."""
+        return (each for each in chunks)
+
+
+class Requests(Urllib3):
+    """A session of requests."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests: Any = pytest.importorskip("requests")
+        self.transport_errors = self.requests.RequestException
+
+    def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
+        """Send one request, and read the response."""
+        retries = self.module.BackOffRetry(policy, raise_on_status=False, **options)
+        adapter = self.requests.adapters.HTTPAdapter(
+            max_retries=retries, pool_maxsize=1, pool_block=True
+        )
+        with self.requests.Session() as session:
+            session.trust_env = False
+            session.mount("http://", adapter)
+            response = session.request(method, url, data=body, timeout=read_timeout)
+            return Answer(response.status_code, response.text)
+
+
+class Aiohttp:
+    """A session of aiohttp."""
+
+    guards_streams = True
+    has_breakers = True
+    rules = Httpx.rules
+    attempts = Httpx.attempts
+    stream = AsyncHttpx.stream
+
+    def __init__(self) -> None:
+        self.aiohttp: Any = pytest.importorskip("aiohttp", minversion="3.12")
+        self.module: Any = pytest.importorskip("backoff_ticker.integrations.aiohttp")
+        self.transport_errors = self.aiohttp.ClientError
+        self.connect_errors = self.aiohttp.ClientConnectorError
+
+    def request(self, method, url, policy, *, body=None, read_timeout=20, **options):
+        """Send one request, and read the response."""
+
+        async def main():
+            aiohttp = self.aiohttp
+            middleware = self.module.RetryMiddleware(policy, **options)
+            async with (
+                aiohttp.ClientSession(
+                    connector=aiohttp.TCPConnector(limit=1),
+                    middlewares=(middleware,),
+                    timeout=aiohttp.ClientTimeout(sock_read=read_timeout, connect=20),
+                ) as session,
+                session.request(method, url, data=body) as response,
+            ):
+                return Answer(response.status, await response.text())
+
+        return asyncio.run(main())
+
+
+FACES = [Httpx, AsyncHttpx, Urllib3, Requests, Aiohttp]

@@ -1,0 +1,253 @@
+"""A server that answers each request as it is told, or does worse, and counts what reached it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+PATIENCE = 30.0
+
+
+@dataclass
+class Received:
+    """One request that reached the server, as a whole."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Connection:
+    """A connection to the server."""
+
+    socket: socket.socket
+    server: MisbehavingServer
+    buffer: bytes = field(default=b"", repr=False)
+    is_head: bool = False
+
+    def _more(self) -> None:
+        got = self.socket.recv(65536)
+        if not got:
+            raise ConnectionError
+        self.buffer += got
+
+    def _until(self, end: bytes) -> bytes:
+        while end not in self.buffer:
+            self._more()
+        found, _, self.buffer = self.buffer.partition(end)
+        return found
+
+    def _exactly(self, size: int) -> bytes:
+        while len(self.buffer) < size:
+            self._more()
+        found, self.buffer = self.buffer[:size], self.buffer[size:]
+        return found
+
+    def _chunks(self) -> Iterable[bytes]:
+        while size := int(self._until(b"\r\n"), 16):
+            yield self._exactly(size)
+            self._exactly(2)
+        self._exactly(2)
+
+    def receive(self) -> Received:
+        """Read one request."""
+        first, *lines = self._until(b"\r\n\r\n").decode("latin-1").split("\r\n")
+        headers = {
+            name.lower(): value.strip() for name, value in (line.split(":", 1) for line in lines)
+        }
+        if headers.get("transfer-encoding") == "chunked":
+            body = b"".join(self._chunks())
+        else:
+            body = self._exactly(int(headers.get("content-length", "0")))
+        method, path, _ = first.split(" ")
+        self.is_head = method == "HEAD"
+        return Received(method, path, headers, body)
+
+    def answer_early(self) -> None:
+        """Answer 503 once the headers are there, and close the connection."""
+        self._until(b"\r\n\r\n")
+        self.send(b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+    def send(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        self.socket.sendall(data)
+
+    def reset(self) -> None:
+        """End the connection with a reset instead of an orderly close."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.socket.close()
+
+
+Behaviour = "Callable[[Connection], None]"
+
+
+def answer(status, body=b"", **headers):
+    """Answer; the connection stays open. Underscores in names of fields stand for hyphens."""
+    fields = {
+        "Content-Length": str(len(body)),
+        **{k.replace("_", "-"): v for k, v in headers.items()},
+    }
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    head = f"HTTP/1.1 {status} Whatever\r\n{lines}\r\n".encode()
+    return lambda connection: connection.send(head if connection.is_head else head + body)
+
+
+def reset(connection):
+    """Reset the connection once the request was read."""
+    connection.reset()
+
+
+def disconnect(connection):
+    """Close the connection once the request was read."""
+    connection.socket.close()
+
+
+def half_an_answer(connection):
+    """Promise 100 bytes, send 4, and close the connection."""
+    connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+    connection.socket.close()
+
+
+def half_a_status(connection):
+    """Break off within the first line."""
+    connection.send(b"HTTP/1.1 2")
+    connection.socket.close()
+
+
+def half_a_header(connection):
+    """Break off within the headers."""
+    connection.send(b"HTTP/1.1 200 OK\r\nContent-Le")
+    connection.socket.close()
+
+
+def nonsense(connection):
+    """Send what is not HTTP."""
+    connection.send(b"220 mail.example ESMTP\r\n\r\n")
+    connection.socket.close()
+
+
+def hang(connection):
+    """Say nothing until the server ends."""
+    connection.server.hung.set()
+    connection.server.ended.wait(PATIENCE)
+
+
+def endless_body(status=200, **headers):
+    """Send headers and the first byte of a body, and nothing more until the server ends."""
+
+    def behave(connection):
+        answer(status, b"x", Content_Length="1000000", **headers)(connection)
+        hang(connection)
+
+    return behave
+
+
+class MisbehavingServer:
+    """A server on loopback that handles the n-th request as the n-th behaviour says.
+
+    After the last behaviour it answers 200 with ``fine``.
+
+    Attributes:
+        received: The requests that reached it.
+        connections: How many connections it accepted.
+        port: Where it listens.
+        url: The same, for clients.
+        hung: Set once a request hangs.
+        ended: Set when it ends.
+
+    Args:
+        behaviours: Called with the connection of a request, in order.
+        reset_first: How many connections are reset before anything is read.
+        early_first: How many are answered before the body is read, and closed.
+        port: Where to listen; 0: anywhere.
+    """
+
+    def __init__(
+        self, *behaviours: Behaviour, reset_first: int = 0, early_first: int = 0, port: int = 0
+    ) -> None:
+        self._behaviours = list(behaviours)
+        self._first = [Connection.reset] * reset_first + [Connection.answer_early] * early_first
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._open: list[socket.socket] = []
+        self.received: list[Received] = []
+        self.connections = 0
+        self.port = port
+        self.hung = threading.Event()
+        self.ended = threading.Event()
+
+    @property
+    def methods(self) -> str:
+        """The methods of the requests that reached it."""
+        return " ".join(each.method for each in self.received)
+
+    @property
+    def bodies(self) -> list[bytes]:
+        """The bodies of the requests that reached it."""
+        return [each.body for each in self.received]
+
+    def __enter__(self) -> Self:
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self.port = self._listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}/"
+        self._start(self._accept)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended.set()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        with self._lock:
+            for each in self._open:
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+
+    def _start(self, target: Callable[..., None], *args: object) -> None:
+        thread = threading.Thread(target=target, args=args, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                accepted, _ = self._listener.accept()
+            except OSError:
+                return
+            with self._lock:
+                self.connections += 1
+                self._open.append(accepted)
+                if self.ended.is_set():
+                    accepted.close()
+            self._start(self._serve, Connection(accepted, self))
+
+    def _serve(self, connection: Connection) -> None:
+        with connection.socket, contextlib.suppress(OSError):
+            with self._lock:
+                first = self._first.pop(0) if self._first else None
+            if first is not None:
+                first(connection)
+                return
+            while True:
+                request = connection.receive()
+                with self._lock:
+                    self.received.append(request)
+                    behave = self._behaviours.pop(0) if self._behaviours else answer(200, b"fine")
+                behave(connection)
+
+
+def unused_port() -> int:
+    """Return a port of loopback on which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]

@@ -1,0 +1,266 @@
+"""The middleware for aiohttp: what is its alone; the rest is in ``test_http_clients``."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import asynccontextmanager
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    ConstantBackOff,
+    DeadlineExceeded,
+    ZeroBackOff,
+    set_active,
+)
+from backoff_ticker.testing import no_wait
+from tests.helpers import SetClock
+from tests.integrations.http_faces import Aiohttp
+from tests.integrations.misbehaving_server import (
+    PATIENCE,
+    MisbehavingServer,
+    answer,
+    disconnect,
+    half_a_header,
+    half_an_answer,
+    hang,
+    reset,
+)
+
+aiohttp = pytest.importorskip("aiohttp", minversion="3.12")
+RetryMiddleware = pytest.importorskip("backoff_ticker.integrations.aiohttp").RetryMiddleware
+
+
+@asynccontextmanager
+async def session_with(*middlewares, **options):
+    connector = aiohttp.TCPConnector(limit=1)
+    async with aiohttp.ClientSession(
+        connector=connector, middlewares=middlewares, **options
+    ) as session:
+        yield session
+
+
+def send(method, url, *middlewares, session=(), **options):
+    """Send one request; return the status and the text."""
+
+    async def main():
+        async with (
+            session_with(*middlewares, **dict(session)) as opened,
+            opened.request(method, url, **options) as response,
+        ):
+            return response.status, await response.text()
+
+    return asyncio.run(main())
+
+
+# Time
+
+
+def test_a_server_that_hangs_is_left_when_the_time_is_over():
+    with MisbehavingServer(hang, hang) as server, pytest.raises(DeadlineExceeded):
+        send("GET", server.url, RetryMiddleware(ZeroBackOff(), timeout=0.3))
+    assert server.methods == "GET"
+
+
+def test_an_attempt_has_its_own_time():
+    retries = RetryMiddleware(ZeroBackOff(), attempt_timeout=0.3)
+    with MisbehavingServer(hang) as server:
+        assert send("GET", server.url, retries) == (200, "fine")
+    assert server.methods == "GET GET"
+    with MisbehavingServer(hang) as server, pytest.raises(TimeoutError, match="longer than 0.3"):
+        send("POST", server.url, retries)
+    assert server.methods == "POST"
+
+
+def test_the_total_time_of_aiohttp_is_for_all_attempts():
+    total = aiohttp.ClientTimeout(total=0.3)
+    for behaviours, policy in ([hang, hang], ZeroBackOff()), ([answer(503)], ConstantBackOff(3600)):
+        with MisbehavingServer(*behaviours) as server, pytest.raises(TimeoutError):
+            send("GET", server.url, RetryMiddleware(policy), timeout=total)
+        assert server.methods == "GET"
+
+
+def test_a_token_cuts_an_attempt():
+    token = CancellationToken()
+    with MisbehavingServer(hang) as server:
+
+        def cancel():
+            server.hung.wait(PATIENCE)
+            token.cancel("shutting down")
+
+        threading.Thread(target=cancel).start()
+        with pytest.raises(Cancelled, match="shutting down"):
+            send("GET", server.url, RetryMiddleware(token=token))
+    assert server.methods == "GET"
+
+
+def test_a_cancelled_task_gives_the_connection_back():
+    async def main():
+        waits = asyncio.Event()
+
+        async def hook(outcome):
+            waits.set()
+
+        retries = RetryMiddleware(ConstantBackOff(3600), on_retry=hook)
+        async with session_with(retries) as session:
+            task = asyncio.create_task(session.get(server.url).__aenter__())
+            await waits.wait()
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+            async with session.get(server.url) as response:
+                return response.status
+
+    with MisbehavingServer(answer(503)) as server:
+        assert asyncio.run(main()) == 200
+
+
+# Answers
+
+
+@pytest.mark.parametrize("hook", ["notify", "on_retry", "on_success", "on_give_up"])
+def test_a_hook_that_fails_leaves_the_connection_free(hook):
+    def fail(*_):
+        raise LookupError
+
+    async def main():
+        attempts = 1 if hook == "on_give_up" else 2
+        retries = RetryMiddleware(ZeroBackOff(), max_attempts=attempts, **{hook: fail})
+        async with session_with(retries) as session:
+            with pytest.raises(LookupError):
+                await session.get(server.url)
+            async with aiohttp.request("GET", server.url, connector=session.connector) as response:
+                return response.status
+
+    status = 200 if hook == "on_success" else 503
+    with MisbehavingServer(answer(status, b"x" * 100_000)) as server:
+        assert asyncio.run(main()) == 200
+
+
+def test_a_short_answer_keeps_its_connection():
+    with MisbehavingServer(answer(503, b"x" * 1000), answer(503)) as server, no_wait():
+        assert send("GET", server.url, RetryMiddleware(ConstantBackOff(1))) == (200, "fine")
+    assert server.connections == 1
+
+
+def test_an_end_in_the_wait_raises_the_error_because_the_response_is_released():
+    clock = SetClock()
+
+    def late(outcome):
+        clock.now += 11
+
+    retries = RetryMiddleware(ZeroBackOff(), max_elapsed_time=10, clock=clock, on_retry=late)
+    with (
+        MisbehavingServer(answer(503)) as server,
+        no_wait(),
+        pytest.raises(aiohttp.ClientResponseError, match="503") as caught,
+    ):
+        send("GET", server.url, retries)
+    assert "max_elapsed_time" in caught.value.__notes__[0]
+
+
+def test_headers_that_break_off_are_a_failure():
+    with MisbehavingServer(half_a_header) as server:
+        assert send("GET", server.url, RetryMiddleware(ZeroBackOff())) == (200, "fine")
+    assert server.methods == "GET GET"
+
+
+def test_a_body_that_breaks_off_as_the_caller_reads_is_not_retried():
+    with MisbehavingServer(half_an_answer) as server, pytest.raises(aiohttp.ClientPayloadError):
+        send("GET", server.url, RetryMiddleware(ZeroBackOff()))
+    assert server.methods == "GET"
+
+
+def test_errors_of_other_middlewares_pass():
+    """They are inside if they come later; what they ask for themselves is left alone."""
+    raised = []
+
+    async def strict(request, handler):
+        response = await handler(request)
+        raised.append(response.status)
+        response.raise_for_status()
+        return response
+
+    with MisbehavingServer(answer(404), answer(503)) as server:
+        for status in (404, 503):
+            with pytest.raises(aiohttp.ClientResponseError, match=str(status)):
+                send("GET", server.url, RetryMiddleware(ZeroBackOff()), strict)
+        assert send("GET", server.url, strict, RetryMiddleware(ZeroBackOff()))[0] == 200
+    assert raised == [404, 503, 200]
+
+
+def test_each_redirect_is_a_run_of_its_own():
+    moved = answer(302, Location="/there")
+    with MisbehavingServer(answer(503), moved, answer(503)) as server:
+        retries = RetryMiddleware(ZeroBackOff(), max_attempts=2)
+        assert send("GET", server.url, retries) == (200, "fine")
+    assert [each.path for each in server.received] == ["/", "/", "/there", "/there"]
+
+
+def test_it_is_for_one_request_too():
+    with MisbehavingServer(answer(503)) as server:
+        middlewares = (RetryMiddleware(ZeroBackOff()),)
+        assert send("GET", server.url, middlewares=middlewares) == (200, "fine")
+
+
+def test_where_retries_are_switched_off_each_request_is_sent_once():
+    with MisbehavingServer(answer(503, b"busy")) as server, set_active(False):
+        assert send("GET", server.url, RetryMiddleware(ZeroBackOff())) == (503, "busy")
+    assert server.methods == "GET"
+
+
+# Bodies
+
+
+@pytest.mark.parametrize("sent", [{"json": {"a": 1}}, {"data": {"a": "b"}}, {"data": "text"}])
+def test_a_body_in_memory_is_sent_again(sent):
+    with MisbehavingServer(answer(503), reset) as server:
+        assert send("PUT", server.url, RetryMiddleware(ZeroBackOff()), **sent) == (200, "fine")
+    assert len(server.bodies) == 3
+    assert len(set(server.bodies)) == 1
+
+
+def test_a_file_is_sent_once(tmp_path):
+    file = tmp_path / "prices"
+    file.write_bytes(b"gold 42")
+    for form in (False, True):
+        with MisbehavingServer(answer(503)) as server, file.open("rb") as opened:
+            data = {"f": opened} if form else opened
+            assert send("PUT", server.url, RetryMiddleware(ZeroBackOff()), data=data)[0] == 503
+        assert len(server.bodies) == 1
+        assert b"gold 42" in server.bodies[0]
+
+
+# What aiohttp does by itself
+
+
+@pytest.mark.parametrize("failure", [reset, disconnect])
+def test_aiohttp_does_not_double_the_attempts(failure):
+    """It sends an idempotent request once more after a lost connection, through middlewares."""
+
+    async def count(request, handler):
+        calls.append(request.method)
+        return await handler(request)
+
+    calls = []
+    with MisbehavingServer(failure, failure) as server, pytest.raises(aiohttp.ClientError):
+        send("GET", server.url, count)
+    assert (server.methods, calls) == ("GET GET", ["GET", "GET"])
+
+    with (
+        MisbehavingServer(*[failure] * 9) as server,
+        pytest.raises(aiohttp.ClientConnectionError) as caught,
+    ):
+        send("GET", server.url, RetryMiddleware(ZeroBackOff(), max_attempts=3))
+    assert server.methods == "GET GET GET"
+    lost = aiohttp.ClientOSError, aiohttp.ServerDisconnectedError
+    assert isinstance(caught.value.__cause__, lost)
+    assert "max_attempts is 3" in caught.value.__cause__.__notes__[0]
+
+
+def test_the_error_of_no_connection_is_raised_as_it_is():
+    with pytest.raises(aiohttp.ClientConnectorError):
+        Aiohttp().request("GET", "http://127.0.0.1:9/", ZeroBackOff(), max_attempts=2)

@@ -1,0 +1,395 @@
+"""What holds for every client of HTTP: what is sent again, when, and how it ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from email.utils import formatdate
+from random import Random
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    CircuitBreaker,
+    CircuitOpen,
+    ConstantBackOff,
+    RetryBudget,
+    ZeroBackOff,
+    with_max_retries,
+)
+from backoff_ticker.testing import no_wait
+from tests.helpers import SetClock
+from tests.integrations.http_faces import FACES
+from tests.integrations.misbehaving_server import (
+    MisbehavingServer,
+    answer,
+    disconnect,
+    endless_body,
+    half_a_status,
+    hang,
+    nonsense,
+    reset,
+    unused_port,
+)
+
+NOW = 1_700_000_000.0
+
+
+@pytest.fixture(params=FACES, ids=lambda kind: kind.__name__)
+def face(request):
+    return request.param()
+
+
+@pytest.fixture
+def told():
+    """The errors and delays that ``notify`` was told of."""
+    return []
+
+
+@pytest.fixture
+def noting(told):
+    return {"notify": lambda error, delay: told.append((error, delay))}
+
+
+def delays(told):
+    return [delay for _, delay in told]
+
+
+# What is sent again
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+def test_a_status_that_may_pass_is_retried(face, status):
+    with MisbehavingServer(answer(status), answer(status)) as server:
+        assert face.request("GET", server.url, ZeroBackOff()).text == "fine"
+    assert server.methods == "GET GET GET"
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 409, 501, 505])
+def test_another_status_is_returned(face, status):
+    with MisbehavingServer(answer(status, b"no")) as server:
+        got = face.request("GET", server.url, ZeroBackOff())
+    assert (got.status, got.text, server.methods) == (status, "no", "GET")
+
+
+FAILURES = {
+    "reset": reset,
+    "disconnect": disconnect,
+    "half a status": half_a_status,
+    "nonsense": nonsense,
+    "503": answer(503),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
+@pytest.mark.parametrize("method", ["DELETE", "HEAD", "OPTIONS", "GET"])
+def test_an_idempotent_request_is_sent_again_after_a_failure(face, method, failure):
+    with MisbehavingServer(failure) as server:
+        assert face.request(method, server.url, ZeroBackOff()).status == 200
+    assert server.methods == f"{method} {method}"
+
+
+@pytest.mark.parametrize("failure", FAILURES.values(), ids=FAILURES)
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+def test_another_request_is_sent_once_if_it_may_have_arrived(face, method, failure):
+    with MisbehavingServer(failure) as server:
+        if failure is FAILURES["503"]:
+            assert face.request(method, server.url, ZeroBackOff(), body=b"data").status == 503
+        else:
+            with pytest.raises(face.transport_errors):
+                face.request(method, server.url, ZeroBackOff(), body=b"data")
+    assert server.methods == method
+    assert server.bodies == [b"data"]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_connection_reset_before_the_request_was_read(face, method):
+    """A client that has sent it cannot know; one that met the reset before can."""
+    with MisbehavingServer(reset_first=1) as server:
+        try:
+            got = face.request(method, server.url, ZeroBackOff(), body=b"data")
+        except face.transport_errors:
+            assert (method, server.connections, server.methods) == ("POST", 1, "")
+        else:
+            assert (got.text, server.connections, server.methods) == ("fine", 2, method)
+
+
+@pytest.mark.parametrize("body", ["bytes", "stream"])
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT"])
+def test_any_request_is_sent_again_if_there_was_no_connection(face, method, body):
+    server = MisbehavingServer(port=unused_port())
+    refused = []
+
+    def start(outcome):
+        refused.append(outcome.last_error)
+        if len(refused) == 2:
+            server.__enter__()
+
+    content = None if method == "GET" else b"data" if body == "bytes" else face.stream(b"da", b"ta")
+    try:
+        url = f"http://127.0.0.1:{server.port}/"
+        got = face.request(method, url, ZeroBackOff(), body=content, on_retry=start)
+    finally:
+        server.__exit__()
+    assert got.text == "fine"
+    assert server.methods == method
+    assert server.bodies == [b"" if method == "GET" else b"data"]
+    assert all(isinstance(error, face.connect_errors) for error in refused)
+
+
+def test_a_read_that_times_out_is_retried(face):
+    with MisbehavingServer(hang) as server:
+        assert face.request("GET", server.url, ZeroBackOff(), read_timeout=0.3).text == "fine"
+    assert server.methods == "GET GET"
+
+
+def test_methods_and_statuses_are_options(face):
+    options = face.rules(methods={"post"}, statuses=[409])
+    with MisbehavingServer(answer(409), reset) as server:
+        got = face.request("POST", server.url, ZeroBackOff(), body=b"data", **options)
+        assert got.text == "fine"
+    assert server.bodies == [b"data"] * 3
+    with MisbehavingServer(reset) as server, pytest.raises(face.transport_errors):
+        face.request("GET", server.url, ZeroBackOff(), **options)
+    assert server.methods == "GET"
+    with MisbehavingServer(answer(503)) as server:
+        assert face.request("POST", server.url, ZeroBackOff(), **options).status == 503
+
+
+# Bodies
+
+
+@pytest.mark.parametrize("failure", [reset, answer(503)], ids=["reset", "503"])
+def test_a_body_in_memory_is_sent_again(face, failure):
+    options = face.rules(methods={"PUT"})
+    with MisbehavingServer(failure) as server:
+        got = face.request("PUT", server.url, ZeroBackOff(), body=b"data", **options)
+        assert got.text == "fine"
+    assert server.bodies == [b"data", b"data"]
+
+
+def test_an_answer_that_comes_before_the_body_was_sent(face):
+    """The client may get the answer, or an error as it sends: it begins from the start."""
+    body = bytes(range(256)) * 4_000
+    options = face.rules(methods={"PUT"})
+    with MisbehavingServer(early_first=2) as server:
+        got = face.request("PUT", server.url, ZeroBackOff(), body=body, **options)
+        assert got.text == "fine"
+    assert server.bodies == [body]
+    assert server.connections == 3
+
+
+def test_a_body_that_is_read_as_it_is_sent_is_not_sent_again(face):
+    if not face.guards_streams:
+        pytest.skip("see the tests of this client")
+    with MisbehavingServer(answer(503, b"busy")) as server:
+        got = face.request("PUT", server.url, ZeroBackOff(), body=face.stream(b"da", b"ta"))
+    assert (got.status, got.text, server.bodies) == (503, "busy", [b"data"])
+    with MisbehavingServer(reset) as server, pytest.raises(face.transport_errors):
+        face.request("PUT", server.url, ZeroBackOff(), body=face.stream(b"da", b"ta"))
+    assert server.bodies == [b"data"]
+
+
+# The waits that a server asks for
+
+
+def http_date(seconds):
+    return formatdate(NOW + seconds, usegmt=True)
+
+
+@pytest.mark.parametrize(
+    "fields, expected",
+    [
+        ({"Retry_After": "20"}, 20.0),
+        ({"retry_after": "20"}, 20.0),
+        ({"Retry_After": http_date(30)}, 30.0),
+        ({"Retry_After_Ms": "1500"}, 1.5),
+        ({"retry_after_ms": "2.5", "Retry_After": "20"}, 0.0025),
+        ({"x_ms_retry_after_ms": "750"}, 0.75),
+        ({"Retry_After": "61"}, 60.0),
+        ({"Retry_After": "9" * 400}, 60.0),
+        ({"Retry_After_Ms": "999999999999999"}, 60.0),
+        ({"Retry_After": http_date(86_400)}, 60.0),
+        # Nothing that could be followed: the policy decides.
+        ({}, 7.0),
+        ({"Retry_After": "0"}, 7.0),
+        ({"Retry_After": http_date(-30)}, 7.0),
+        ({"Retry_After": "soon"}, 7.0),
+        ({"Retry_After": "-5"}, 7.0),
+        ({"Retry_After_Ms": "1e3"}, 7.0),
+        ({"Retry_After_Ms": "9" * 400, "Retry_After": "20"}, 20.0),
+    ],
+)
+def test_a_wait_that_the_server_asks_for(face, told, noting, fields, expected):
+    clock = SetClock(epoch=NOW)
+    with MisbehavingServer(answer(503, **fields)) as server, no_wait():
+        policy = ConstantBackOff(7)
+        assert face.request("GET", server.url, policy, clock=clock, **noting).text == "fine"
+    assert delays(told) == [expected]
+
+
+def test_the_date_is_compared_with_the_time_of_now(face, told, noting):
+    later = formatdate(time.time() + 45, usegmt=True)
+    with MisbehavingServer(answer(503, Retry_After=later)) as server, no_wait():
+        face.request("GET", server.url, ConstantBackOff(7), **noting)
+    assert 0 < delays(told)[0] <= 45
+
+
+def test_the_longest_wait_is_an_option(face, told, noting):
+    with MisbehavingServer(answer(503, Retry_After="20")) as server, no_wait():
+        face.request("GET", server.url, ConstantBackOff(7), max_retry_after=3, **noting)
+    assert delays(told) == [3.0]
+
+
+# The end
+
+
+def test_the_last_response_is_returned_with_its_body(face):
+    answers = [answer(503, b"first"), answer(502, b"second"), answer(500, b"third")]
+    with MisbehavingServer(*answers) as server:
+        got = face.request("GET", server.url, ZeroBackOff(), **face.attempts(3))
+    assert (got.status, got.text, server.methods) == (500, "third", "GET GET GET")
+
+
+def test_the_last_error_is_raised(face):
+    with (
+        MisbehavingServer(answer(503), reset, disconnect) as server,
+        pytest.raises(face.transport_errors),
+    ):
+        face.request("GET", server.url, ZeroBackOff(), **face.attempts(3))
+    assert server.methods == "GET GET GET"
+
+
+def test_five_attempts_are_made_unless_told(face):
+    with MisbehavingServer(*[answer(503)] * 9) as server:
+        assert face.request("GET", server.url, ZeroBackOff()).status == 503
+    assert server.methods == "GET GET GET GET GET"
+
+
+def test_the_policy_may_stop(face, told, noting):
+    policy = with_max_retries(ConstantBackOff(7), 1)
+    with MisbehavingServer(*[answer(503)] * 9) as server, no_wait():
+        got = face.request("GET", server.url, policy, **noting)
+    assert (got.status, server.methods, delays(told)) == (503, "GET GET", [7.0])
+
+
+def test_what_happens_to_many_requests_is_counted(face):
+    """No request is lost, and none that must not be repeated reaches the server twice."""
+    random = Random(18)
+    kinds = [*FAILURES.values(), half_a_status, answer(200, b"fine")]
+    for _ in range(8):
+        behaviours = random.choices(kinds, k=20)
+        with MisbehavingServer(*behaviours) as server:
+            outcomes = []
+            for number in range(10):
+                method = random.choice(["GET", "POST", "DELETE"])
+                before = len(server.received)
+                try:
+                    got = face.request(method, f"{server.url}{number}", ZeroBackOff())
+                    outcomes.append(got.status)
+                except face.transport_errors as error:
+                    outcomes.append(error)
+                mine = server.received[before:]
+                assert {each.path for each in mine} == {f"/{number}"}
+                if method == "POST":
+                    assert len(mine) == 1
+                else:
+                    assert len(mine) == 5 or outcomes[-1] == 200
+            assert len(outcomes) == 10
+
+
+# What is shared with others: the pool, the budget, the token
+
+
+def test_a_response_is_closed_before_the_wait(face):
+    """The pool has one connection, which would not be free otherwise."""
+    behaviours = [endless_body(503), answer(503, b"x" * 100_000), answer(503)]
+    with MisbehavingServer(*behaviours) as server:
+        assert face.request("GET", server.url, ZeroBackOff()).text == "fine"
+    assert server.methods == "GET GET GET GET"
+
+
+def test_a_budget_is_charged_and_filled(face):
+    budget = RetryBudget(max_tokens=2, token_ratio=0.5)
+    with MisbehavingServer(answer(503), *[answer(200)], *[answer(503, b"busy")] * 9) as server:
+        assert face.request("GET", server.url, ZeroBackOff(), budget=budget).status == 200
+        assert budget.tokens == 1.5
+        got = face.request("GET", server.url, ZeroBackOff(), budget=budget)
+        assert (got.status, got.text) == (503, "busy")
+        assert budget.tokens == 0.5
+        assert face.request("POST", server.url, ZeroBackOff(), budget=budget).status == 503
+        assert budget.tokens == 0.5
+    assert server.methods == "GET GET GET GET POST"
+    with MisbehavingServer() as server:
+        face.request("GET", server.url, ZeroBackOff(), budget=budget)
+        assert budget.tokens == 1.0
+
+
+def test_a_token_ends_a_wait(face):
+    token = CancellationToken()
+
+    def cancel(outcome):
+        threading.Thread(target=token.cancel, args=("shutting down",)).start()
+
+    with (
+        MisbehavingServer(answer(503, Retry_After="50")) as server,
+        pytest.raises(Cancelled, match="shutting down") as caught,
+    ):
+        face.request("GET", server.url, ConstantBackOff(1), token=token, on_retry=cancel)
+    assert server.methods == "GET"
+    assert caught.value.__cause__ is not None
+
+
+def test_no_request_follows_a_cancel(face):
+    token = CancellationToken()
+
+    def cancel(outcome):
+        token.cancel()
+
+    with MisbehavingServer(answer(503)) as server, pytest.raises(Cancelled):
+        face.request("GET", server.url, ZeroBackOff(), token=token, on_retry=cancel)
+    assert server.methods == "GET"
+
+
+def test_a_circuit_hears_of_each_attempt(face):
+    if not face.has_breakers:
+        pytest.skip("this client tells nobody when an attempt begins")
+    breaker = CircuitBreaker(ConstantBackOff(3600), failures=3)
+    with MisbehavingServer(*[answer(503, b"busy")] * 9) as server:
+        assert face.request("POST", server.url, ZeroBackOff(), breaker=breaker).status == 503
+        with pytest.raises(CircuitOpen):
+            face.request("GET", server.url, ZeroBackOff(), breaker=breaker, max_elapsed_time=1)
+    assert server.methods == "POST GET GET"
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    "options, kind, message",
+    [
+        ({"methods": "GET"}, TypeError, "methods must be a list, tuple or set, not 'GET'"),
+        ({"methods": [1]}, TypeError, "methods must be names such as 'GET', not 1"),
+        ({"methods": 5}, TypeError, "methods must be a list, tuple or set, not 5"),
+        ({"statuses": 503}, TypeError, "must be a list, tuple or set, not 503"),
+        ({"statuses": ["503"]}, TypeError, "must be ints, not '503'"),
+        ({"statuses": [600]}, ValueError, "100 to 599, not 600"),
+        ({"max_retry_after": -1}, ValueError, "max_retry_after must be .*not -1"),
+        ({"budget": 5}, TypeError, "budget must be a RetryBudget or None, not 5"),
+        ({"token": 5}, TypeError, "token must be"),
+        ({"on_retry": 5}, TypeError, "on_retry must be"),
+        ({"on": OSError}, TypeError, "'on'"),
+        ({"timer": None}, TypeError, "'timer'"),
+    ],
+    ids=str,
+)
+def test_a_mistake_is_refused_before_the_first_request(face, options, kind, message):
+    with pytest.raises(kind, match=message):
+        face.request("GET", "http://127.0.0.1:9/", ZeroBackOff(), **face.rules(**options))
+
+
+def test_a_policy_is_checked_before_the_first_request(face):
+    with pytest.raises(TypeError, match="policy: backoff must be a BackOff"):
+        face.request("GET", "http://127.0.0.1:9/", 5)

@@ -1,0 +1,609 @@
+"""The transports for httpx: what is theirs alone; the rest is in ``test_http_clients``."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import sys
+import threading
+import weakref
+from collections import Counter
+from datetime import timedelta
+from random import Random
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    ConstantBackOff,
+    DeadlineExceeded,
+    ZeroBackOff,
+    set_active,
+)
+from backoff_ticker.testing import VirtualClock, no_wait
+from tests.helpers import SetClock
+from tests.integrations.http_faces import AsyncHttpx, Httpx
+from tests.integrations.misbehaving_server import (
+    PATIENCE,
+    MisbehavingServer,
+    answer,
+    disconnect,
+    endless_body,
+    half_a_header,
+    half_an_answer,
+    hang,
+    reset,
+)
+
+httpx = pytest.importorskip("httpx")
+module = pytest.importorskip("backoff_ticker.integrations.httpx")
+AsyncRetryTransport, RetryTransport = module.AsyncRetryTransport, module.RetryTransport
+
+
+class Kept(httpx.BaseTransport, httpx.AsyncBaseTransport):
+    """A transport that keeps the requests, and answers as it is told."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.requests = []
+        self.calls = []
+
+    def handle_request(self, request):
+        self.requests.append(request)
+        got = self.answers.pop(0)
+        if isinstance(got, Exception):
+            raise got
+        return httpx.Response(got, stream=Stream(self)) if isinstance(got, int) else got
+
+    async def handle_async_request(self, request):
+        return self.handle_request(request)
+
+    def __enter__(self):
+        self.calls.append("enter")
+        return self
+
+    def __exit__(self, *_):
+        self.calls.append("exit")
+
+    def close(self):
+        self.calls.append("close")
+
+    async def __aenter__(self):
+        self.calls.append("enter")
+        return self
+
+    async def __aexit__(self, *_):
+        self.calls.append("exit")
+
+    async def aclose(self):
+        self.calls.append("close")
+
+
+class Stream(httpx.SyncByteStream, httpx.AsyncByteStream):
+    """The body of a response that tells when it is closed."""
+
+    def __init__(self, transport):
+        self.transport = transport
+
+    def __iter__(self):
+        yield b"body"
+
+    async def __aiter__(self):
+        yield b"body"
+
+    def close(self):
+        self.transport.calls.append("closed")
+
+    async def aclose(self):
+        self.close()
+
+
+@pytest.fixture(params=["threads", "loops"])
+def handle(request):
+    """Send a request through a transport around the given one; the response is not read."""
+
+    def handle(inner, policy=None, sent=None, **options):
+        sent = sent or httpx.Request("GET", "http://prices.example/gold")
+        if request.param == "threads":
+            return RetryTransport(inner, policy, **options).handle_request(sent)
+        transport = AsyncRetryTransport(inner, policy, **options)
+        return asyncio.run(transport.handle_async_request(sent))
+
+    handle.asynchronous = request.param == "loops"
+    return handle
+
+
+# Time-outs
+
+
+def test_the_time_outs_of_an_attempt_are_cut_to_what_is_left(handle):
+    inner = Kept(503, 200)
+    given = {"timeout": {"connect": 3, "read": None, "write": 50, "pool": 5}, "other": "kept"}
+    sent = httpx.Request("GET", "http://prices.example", extensions=given)
+    with VirtualClock(auto=True):
+        handle(inner, ConstantBackOff(6), sent, timeout=10)
+    assert [each.extensions["timeout"] for each in inner.requests] == [
+        {"connect": 3, "read": 10, "write": 10, "pool": 5},
+        {"connect": 3, "read": 4, "write": 4, "pool": 4},
+    ]
+    assert given["timeout"] == {"connect": 3, "read": None, "write": 50, "pool": 5}
+    assert inner.requests[0].extensions["other"] == "kept"
+
+
+def test_the_deadline_of_a_token_cuts_them_too(handle):
+    inner = Kept(200, 200)
+    with VirtualClock(auto=True):
+        handle(inner, token=CancellationToken(timeout=5), timeout=timedelta(minutes=1))
+        handle(inner)
+    assert inner.requests[0].extensions["timeout"] == dict.fromkeys(
+        ["connect", "read", "write", "pool"], 5
+    )
+    assert inner.requests[1].extensions == {}
+
+
+@pytest.mark.parametrize("face", [Httpx(), AsyncHttpx()], ids=["threads", "loops"])
+def test_a_server_that_hangs_is_left_when_the_time_is_over(face):
+    with MisbehavingServer(hang, hang) as server, pytest.raises(DeadlineExceeded):
+        face.request("GET", server.url, ZeroBackOff(), timeout=0.3)
+    assert server.methods == "GET"
+
+
+def test_the_import_leaves_other_retries_as_fast_as_they_were():
+    """It does not use ``current_attempt``, whose import lets each retry keep track of attempts."""
+    code = """
+import backoff_ticker.integrations.httpx
+from backoff_ticker.retries._settings import settings
+assert not settings.in_use
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=50)
+
+
+def test_without_time_no_attempt_is_endless(handle):
+    """0 would mean sockets that do not block."""
+    inner = Kept(200)
+    handle(inner, timeout=0)
+    assert set(inner.requests[0].extensions["timeout"].values()) == {0.001}
+
+
+def test_an_attempt_of_a_coroutine_has_its_own_time():
+    with MisbehavingServer(hang) as server:
+        got = AsyncHttpx().request("GET", server.url, ZeroBackOff(), attempt_timeout=0.3)
+    assert (got.text, server.methods) == ("fine", "GET GET")
+    with MisbehavingServer(hang) as server, pytest.raises(TimeoutError, match="longer than 0.3"):
+        AsyncHttpx().request("POST", server.url, ZeroBackOff(), attempt_timeout=0.3)
+    assert server.methods == "POST"
+    with pytest.raises(TypeError, match="no option 'attempt_timeout'"):
+        RetryTransport(attempt_timeout=3)
+
+
+# Cancellation
+
+
+def test_a_token_cuts_the_attempt_of_a_coroutine():
+    token = CancellationToken()
+    with MisbehavingServer(hang) as server:
+
+        def cancel():
+            server.hung.wait(PATIENCE)
+            token.cancel("shutting down")
+
+        threading.Thread(target=cancel).start()
+        with pytest.raises(Cancelled, match="shutting down"):
+            AsyncHttpx().request("GET", server.url, ZeroBackOff(), token=token)
+    assert server.methods == "GET"
+
+
+def test_a_cancelled_task_leaves_no_response_open():
+    inner = Kept(503)
+
+    async def main():
+        waits = asyncio.Event()
+        transport = AsyncRetryTransport(
+            inner, ConstantBackOff(3600), on_retry=lambda outcome: waits.set()
+        )
+        request = httpx.Request("GET", "http://prices.example")
+        task = asyncio.create_task(transport.handle_async_request(request))
+        await waits.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+    asyncio.run(main())
+    assert inner.calls == ["closed"]
+
+
+def test_the_wait_of_a_thread_is_refused_where_a_loop_runs():
+    inner = Kept(503)
+
+    async def main():
+        RetryTransport(inner, ConstantBackOff(1)).handle_request(httpx.Request("GET", "http://a"))
+
+    with pytest.raises(RuntimeError, match="event loop"):
+        asyncio.run(main())
+    assert inner.calls == ["closed"]
+
+
+def test_trio_is_refused_where_a_wait_is_needed():
+    trio = pytest.importorskip("trio")
+    inner = Kept(200, 503)
+
+    async def main():
+        transport = AsyncRetryTransport(inner, ConstantBackOff(0.001))
+        request = httpx.Request("GET", "http://prices.example")
+        assert (await transport.handle_async_request(request)).status_code == 200
+        await transport.handle_async_request(request)
+
+    with pytest.raises(RuntimeError):
+        trio.run(main)
+    assert inner.calls == ["closed"]
+
+
+def test_trio_is_refused_where_an_attempt_has_a_limit():
+    trio = pytest.importorskip("trio")
+    inner = Kept(200)
+
+    async def main():
+        transport = AsyncRetryTransport(inner, timeout=10)
+        await transport.handle_async_request(httpx.Request("GET", "http://prices.example"))
+
+    with pytest.raises(RuntimeError):
+        trio.run(main)
+    assert inner.requests == []
+
+
+# Responses are closed, or the caller's
+
+
+def test_a_response_is_left_open_if_no_wait_follows(handle):
+    inner = Kept(503, 502)
+    response = handle(inner, ZeroBackOff(), max_attempts=2)
+    assert response.status_code == 502
+    assert inner.calls == ["closed"]  # the first one
+
+
+@pytest.mark.parametrize("hook", ["notify", "on_retry", "on_give_up"])
+def test_a_hook_that_fails_leaves_no_response_open(handle, hook):
+    inner = Kept(503)
+
+    def fail(*_):
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        handle(inner, max_attempts=1 if hook == "on_give_up" else 2, **{hook: fail})
+    assert inner.calls == ["closed"]
+
+
+def test_a_hook_that_fails_after_a_success_leaves_no_response_open(handle):
+    inner = Kept(200)
+
+    def fail(outcome):
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        handle(inner, on_success=fail)
+    assert inner.calls == ["closed"]
+
+
+def test_an_interrupt_leaves_no_response_open(handle):
+    inner = Kept(503)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        handle(inner, ZeroBackOff(), notify=interrupt)
+    assert inner.calls == ["closed"]
+
+
+def test_an_end_before_the_wait_leaves_no_response_open(handle):
+    inner = Kept(503)
+    with VirtualClock(auto=True), pytest.raises(DeadlineExceeded) as caught:
+        handle(inner, ConstantBackOff(60), timeout=10)
+    assert caught.value.__cause__.response.status_code == 503
+    assert inner.calls == ["closed"]
+
+
+def test_an_end_in_the_wait_raises_the_error_because_the_response_is_closed(handle):
+    inner = Kept(503)
+    clock = SetClock()
+
+    def late(outcome):
+        clock.now += 11
+
+    with pytest.raises(httpx.HTTPStatusError, match="503") as caught, no_wait():
+        handle(inner, ZeroBackOff(), max_elapsed_time=10, clock=clock, on_retry=late)
+    assert "max_elapsed_time" in caught.value.__notes__[0]
+    assert inner.calls == ["closed"]
+
+
+def test_own_errors_of_the_transport_inside_pass(handle):
+    request = httpx.Request("GET", "http://a")
+    inner_error = httpx.HTTPStatusError("own", request=request, response=httpx.Response(503))
+    for error in (inner_error, LookupError("x"), httpx.UnsupportedProtocol("x")):
+        inner = Kept(error)
+        with pytest.raises(type(error)) as caught:
+            handle(inner)
+        assert caught.value is error
+        assert len(inner.requests) == 1
+
+
+def test_a_body_that_breaks_off_as_the_caller_reads_is_not_retried():
+    for face in (Httpx(), AsyncHttpx()):
+        with MisbehavingServer(half_an_answer) as server, pytest.raises(httpx.RemoteProtocolError):
+            face.request("GET", server.url, ZeroBackOff())
+        assert server.methods == "GET"
+
+
+def test_headers_that_break_off_are_a_failure():
+    with MisbehavingServer(half_a_header) as server:
+        assert Httpx().request("GET", server.url, ZeroBackOff()).text == "fine"
+    assert server.methods == "GET GET"
+
+
+def test_a_stream_begins_before_its_end_is_there():
+    with MisbehavingServer(answer(503), endless_body(200)) as server:
+        transport = RetryTransport(policy=ZeroBackOff())
+        with httpx.Client(transport=transport) as client, client.stream("GET", server.url) as got:
+            assert next(got.iter_bytes()) == b"x"
+    assert server.methods == "GET GET"
+
+
+def test_no_cycle_keeps_a_response_alive():
+    inner = Kept(503, 503)
+    transport = RetryTransport(inner, ZeroBackOff(), max_attempts=2)
+    gc.disable()
+    try:
+        response = transport.handle_request(httpx.Request("GET", "http://prices.example"))
+        left = weakref.ref(response)
+        del response
+        assert left() is None
+    finally:
+        gc.enable()
+
+
+# Bodies
+
+
+@pytest.mark.parametrize("kind", ["ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError"])
+def test_a_request_that_was_not_sent_is_sent_whatever_it_is(handle, kind):
+    """A ``ProxyError`` is that of a tunnel: the server has not been reached."""
+    inner = Kept(getattr(httpx, kind)("no"), 200)
+    body = (chunk for chunk in [b"data"])
+    sent = httpx.Request("POST", "http://prices.example", content=body)
+    assert handle(inner, ZeroBackOff(), sent).status_code == 200
+    assert len(inner.requests) == 2
+
+
+def test_a_form_is_sent_again_and_a_file_is_not(tmp_path):
+    file = tmp_path / "prices"
+    file.write_bytes(b"gold 42")
+    for sent, times in [({"data": {"a": "b"}}, 2), ({"json": 1}, 2), ({"content": "text"}, 2)]:
+        with (
+            MisbehavingServer(answer(503)) as server,
+            httpx.Client(transport=RetryTransport(policy=ZeroBackOff())) as client,
+        ):
+            client.put(server.url, **sent)
+        assert len(set(server.bodies)) == 1
+        assert len(server.bodies) == times
+    for name in ("content", "files"):
+        with (
+            MisbehavingServer(answer(503)) as server,
+            file.open("rb") as opened,
+            httpx.Client(transport=RetryTransport(policy=ZeroBackOff())) as client,
+        ):
+            sent = {name: {"f": opened} if name == "files" else opened}
+            assert client.put(server.url, **sent).status_code == 503
+        assert len(server.bodies) == 1
+        assert b"gold 42" in server.bodies[0]
+
+
+def test_a_body_that_was_read_into_memory_is_sent_again():
+    hooks = {"request": [lambda request: request.read()]}
+    with MisbehavingServer(answer(503)) as server:
+        transport = RetryTransport(policy=ZeroBackOff())
+        with httpx.Client(transport=transport, event_hooks=hooks) as client:
+            assert client.put(server.url, files={"f": b"gold 42"}).status_code == 200
+    assert server.bodies[0] == server.bodies[1]
+    assert b"gold 42" in server.bodies[0]
+
+
+# Where it is used
+
+
+def test_it_opens_and_closes_the_transport_inside():
+    inner = Kept()
+    with httpx.Client(transport=RetryTransport(inner)):
+        assert inner.calls == ["enter"]
+    assert inner.calls == ["enter", "exit"]
+    httpx.Client(transport=RetryTransport(inner)).close()
+    assert inner.calls[2:] == ["close"]
+
+
+def test_the_one_for_loops_does_too():
+    inner = Kept()
+
+    async def main():
+        async with httpx.AsyncClient(transport=AsyncRetryTransport(inner)):
+            assert inner.calls == ["enter"]
+        await httpx.AsyncClient(transport=AsyncRetryTransport(inner)).aclose()
+
+    asyncio.run(main())
+    assert inner.calls == ["enter", "exit", "close"]
+
+
+def test_it_is_mounted_for_some_hosts():
+    with MisbehavingServer(answer(503), answer(503)) as server:
+        mounts = {server.url[:-1]: RetryTransport(policy=ZeroBackOff())}
+        with httpx.Client(mounts=mounts, trust_env=False) as client:
+            assert client.get(server.url).text == "fine"
+    assert server.methods == "GET GET GET"
+
+
+def test_it_works_through_a_proxy():
+    with MisbehavingServer(answer(502)) as proxy:
+        inner = httpx.HTTPTransport(proxy=proxy.url)
+        with httpx.Client(transport=RetryTransport(inner, ZeroBackOff())) as client:
+            assert client.get("http://prices.example/gold").text == "fine"
+    assert [each.path for each in proxy.received] == ["http://prices.example/gold"] * 2
+
+
+def test_each_redirect_is_a_run_of_its_own():
+    moved = answer(302, Location="/there")
+    with MisbehavingServer(answer(503), moved, answer(503)) as server:
+        transport = RetryTransport(policy=ZeroBackOff(), max_attempts=2)
+        with httpx.Client(transport=transport, follow_redirects=True) as client:
+            assert client.get(server.url).text == "fine"
+    assert [each.path for each in server.received] == ["/", "/", "/there", "/there"]
+
+
+def test_an_application_is_called_again():
+    statuses = [503, 200]
+
+    async def application(scope, receive, send):
+        status = statuses.pop(0)
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": b"fine"})
+
+    async def main():
+        inner = httpx.ASGITransport(application)
+        transport = AsyncRetryTransport(inner, ZeroBackOff())
+        async with httpx.AsyncClient(transport=transport) as client:
+            return (await client.get("http://prices.example")).text
+
+    assert asyncio.run(main()) == "fine"
+    assert statuses == []
+
+
+def test_where_retries_are_switched_off_each_request_is_sent_once(handle):
+    inner = Kept(503)
+    with set_active(False):
+        assert handle(inner, timeout=5).status_code == 503
+    assert len(inner.requests) == 1
+
+
+def test_hooks_are_called_with_what_happened(handle):
+    names, errors = [], []
+
+    def hook(outcome):
+        names.append(outcome.name)
+        errors.append(outcome.last_error)
+
+    handle(Kept(503, 200), ZeroBackOff(), on_retry=[hook, hook])
+    assert names == ["RetryTransport" if not handle.asynchronous else "AsyncRetryTransport"] * 2
+    assert str(errors[0]) == "503 Service Unavailable"
+    assert errors[0].request.url == "http://prices.example/gold"
+
+
+def test_a_hook_of_a_coroutine_is_awaited():
+    called = []
+
+    async def hook(outcome):
+        await asyncio.sleep(0)
+        called.append(outcome.attempts)
+
+    transport = AsyncRetryTransport(Kept(503, 200), ZeroBackOff(), on_retry=hook)
+    asyncio.run(transport.handle_async_request(httpx.Request("GET", "http://a")))
+    assert called == [1]
+
+
+def test_what_is_no_transport_is_refused():
+    with pytest.raises(TypeError, match="transport must be an httpx.BaseTransport or None, not 5"):
+        RetryTransport(5)
+    with pytest.raises(TypeError, match="httpx.AsyncBaseTransport or None, not <"):
+        AsyncRetryTransport(httpx.HTTPTransport())
+
+
+# Many at once
+
+
+KINDS = (answer(200, b"fine"), answer(503), answer(429), reset, disconnect, half_a_header)
+METHODS = ("GET", "POST", "DELETE")
+
+
+def check_counts(server, outcomes):
+    """Each request has one outcome; the server saw as often what it should have seen."""
+    seen = Counter((each.method, each.path) for each in server.received)
+    assert sorted(path for _, path in seen) == sorted(f"/{number}" for number in outcomes)
+    for (method, path), times in seen.items():
+        if method == "POST":
+            assert times == 1
+        elif outcomes[int(path[1:])] != 200:
+            assert times == 5
+
+
+def test_many_threads_lose_and_double_nothing():
+    outcomes = {}
+    transport = RetryTransport(policy=ZeroBackOff())
+    with (
+        MisbehavingServer(*Random(1).choices(KINDS, k=300)) as server,
+        httpx.Client(transport=transport) as client,
+    ):
+
+        def work(first):
+            for number in range(first, 200, 8):
+                try:
+                    got = client.request(METHODS[number % 3], f"{server.url}{number}")
+                    outcomes[number] = got.status_code
+                except httpx.TransportError as error:
+                    outcomes[number] = error
+
+        threads = [threading.Thread(target=work, args=(first,)) for first in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(outcomes) == 200
+    check_counts(server, outcomes)
+
+
+def test_many_tasks_lose_and_double_nothing():
+    async def main():
+        async with httpx.AsyncClient(transport=AsyncRetryTransport(policy=ZeroBackOff())) as client:
+
+            async def work(number):
+                try:
+                    got = await client.request(METHODS[number % 3], f"{server.url}{number}")
+                except httpx.TransportError as error:
+                    return error
+                return got.status_code
+
+            return await asyncio.gather(*map(work, range(200)))
+
+    with MisbehavingServer(*Random(2).choices(KINDS, k=300)) as server:
+        outcomes = dict(enumerate(asyncio.run(main())))
+    check_counts(server, outcomes)
+
+
+# What httpx does by itself
+
+
+def test_httpx_repeats_nothing_but_connections():
+    """``HTTPTransport(retries=)`` covers no answer and no broken connection."""
+    for failure in (answer(503), reset):
+        with (
+            MisbehavingServer(failure) as server,
+            httpx.Client(transport=httpx.HTTPTransport(retries=3)) as client,
+        ):
+            if failure is reset:
+                with pytest.raises(httpx.TransportError):
+                    client.get(server.url)
+            else:
+                assert client.get(server.url).status_code == 503
+        assert server.methods == "GET"
+
+
+def test_httpx_sends_a_file_that_cannot_be_rewound_as_an_empty_one():
+    """So ``files=`` is not sent twice."""
+
+    class Pipe:
+        def __init__(self):
+            self.chunks = [b"gold 42", b""]
+
+        def read(self, size=-1):
+            return self.chunks.pop(0) if self.chunks else b""
+
+    request = httpx.Request("PUT", "http://prices.example", files={"f": Pipe()})
+    assert b"gold 42" in b"".join(request.stream)
+    assert b"gold 42" not in b"".join(request.stream)

@@ -1,0 +1,273 @@
+"""The ``Retry`` for urllib3 and requests; what all clients share is in ``test_http_clients``."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    ConstantBackOff,
+    DeadlineExceeded,
+    ExponentialBackOff,
+    RetryBudget,
+    ZeroBackOff,
+    set_active,
+)
+from backoff_ticker.testing import VirtualClock, no_wait
+from tests.integrations.http_faces import Requests, Urllib3
+from tests.integrations.misbehaving_server import (
+    MisbehavingServer,
+    answer,
+    half_a_header,
+    half_an_answer,
+    reset,
+)
+
+urllib3 = pytest.importorskip("urllib3")
+BackOffRetry = pytest.importorskip("backoff_ticker.integrations.urllib3").BackOffRetry
+
+
+@pytest.fixture
+def delays():
+    return []
+
+
+@pytest.fixture
+def noting(delays):
+    return {"notify": lambda error, delay: delays.append(delay)}
+
+
+# The object
+
+
+def test_the_fields_are_kept(delays, noting):
+    token, budget = CancellationToken(), RetryBudget(10)
+    policy = ConstantBackOff(2)
+    retries = BackOffRetry(policy, total=7, read=3, token=token, budget=budget, **noting)
+    made = retries.new(total=5).increment("GET", "/", error=urllib3.exceptions.ProtocolError("x"))
+    assert (type(made), made.total, made.read, retries.read) == (BackOffRetry, 4, 2, 3)
+    assert [each.method for each in made.history] == ["GET"]
+    assert budget.tokens == 9
+    token.cancel()
+    with pytest.raises(Cancelled):
+        made.sleep()
+    assert delays == [2.0]
+    assert budget.tokens == 10
+    retries.sleep()  # nothing has failed: no wait
+
+
+@pytest.mark.parametrize(
+    "options", [{"backoff_factor": 1}, {"backoff_jitter": 2.0}, {"backoff_max": 5}], ids=str
+)
+def test_options_whose_place_the_policy_takes_are_refused(options):
+    (name,) = options
+    with pytest.raises(TypeError, match=f"has no {name}: see policy and max_retry_after"):
+        BackOffRetry(**options)
+
+
+def test_a_number_is_no_policy():
+    with pytest.raises(TypeError, match="policy: backoff must be a BackOff"):
+        BackOffRetry(5)
+
+
+def test_each_request_begins_the_policy_anew(delays, noting):
+    policy = ExponentialBackOff(1, multiplier=2, randomization_factor=0)
+    retries = BackOffRetry(policy, total=3, raise_on_status=False, **noting)
+    behaviours = [answer(503), answer(503), answer(200), answer(503), answer(200)]
+    with (
+        MisbehavingServer(*behaviours) as server,
+        no_wait(),
+        urllib3.PoolManager(retries=retries) as http,
+    ):
+        http.request("GET", server.url)
+        http.request("GET", server.url)
+    assert delays == [1.0, 2.0, 1.0]
+
+
+def test_one_object_serves_many_threads():
+    lock, seen = threading.Lock(), []
+
+    def notify(error, delay):
+        with lock:
+            seen.append(delay)
+
+    policy = ExponentialBackOff(1, multiplier=2, randomization_factor=0)
+    retries = BackOffRetry(policy, total=2, raise_on_status=False, notify=notify)
+    with (
+        MisbehavingServer(*[answer(503)] * 24) as server,
+        no_wait(),
+        urllib3.PoolManager(retries=retries, maxsize=8) as http,
+    ):
+        threads = [
+            threading.Thread(target=http.request, args=("GET", server.url)) for _ in range(8)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(seen) == [1.0] * 8 + [2.0] * 8
+    assert len(server.received) == 24
+
+
+# The end
+
+
+def test_unless_told_urllib3_and_requests_raise_their_own_errors():
+    with MisbehavingServer(*[answer(503)] * 9) as server:
+        with (
+            urllib3.PoolManager(retries=BackOffRetry(ZeroBackOff(), total=1)) as http,
+            pytest.raises(urllib3.exceptions.MaxRetryError, match="too many 503 error"),
+        ):
+            http.request("GET", server.url)
+        requests = Requests().requests
+        adapter = requests.adapters.HTTPAdapter(max_retries=BackOffRetry(ZeroBackOff(), total=1))
+        with requests.Session() as session:
+            session.trust_env = False
+            session.mount("http://", adapter)
+            with pytest.raises(requests.exceptions.RetryError, match="too many 503 error"):
+                session.get(server.url)
+    assert server.methods == "GET GET GET GET"
+
+
+def test_an_empty_budget_ends_as_urllib3_ends():
+    budget = RetryBudget(max_tokens=1)
+    retries = BackOffRetry(ZeroBackOff(), budget=budget)
+    with (
+        MisbehavingServer(*[reset] * 9) as server,
+        urllib3.PoolManager(retries=retries) as http,
+        pytest.raises(urllib3.exceptions.MaxRetryError) as caught,
+    ):
+        http.request("GET", server.url)
+    assert isinstance(caught.value.reason, urllib3.exceptions.ProtocolError)
+    assert "nothing left" in caught.value.reason.__notes__[0]
+    assert server.methods == "GET GET"
+
+
+def test_where_retries_are_switched_off_each_request_is_sent_once():
+    with MisbehavingServer(answer(503)) as server, set_active(False):
+        assert Urllib3().request("GET", server.url, ZeroBackOff()).status == 503
+    assert server.methods == "GET"
+
+
+def test_the_deadline_of_a_token_ends_the_wait():
+    with MisbehavingServer(answer(503)) as server, VirtualClock(auto=True) as clock:
+        began = clock.monotonic()
+        with pytest.raises(DeadlineExceeded):
+            token = CancellationToken(timeout=5)
+            Urllib3().request("GET", server.url, ConstantBackOff(60), token=token)
+        assert clock.monotonic() - began == 5
+
+
+def test_a_cancel_gives_the_connection_back():
+    """The pool has one, and would wait for it."""
+    token = CancellationToken()
+    retries = BackOffRetry(ZeroBackOff(), token=token)
+    with (
+        MisbehavingServer(answer(503, b"x" * 100), answer(503)) as server,
+        urllib3.HTTPConnectionPool("127.0.0.1", server.port, maxsize=1, block=True) as pool,
+    ):
+        token.cancel()
+        with pytest.raises(Cancelled):
+            pool.request("GET", "/", retries=retries, pool_timeout=5, preload_content=False)
+        assert pool.request("GET", "/", retries=False, pool_timeout=5).status == 503
+
+
+# Answers
+
+
+def test_a_short_answer_keeps_its_connection():
+    for face in (Urllib3(), Requests()):
+        with MisbehavingServer(answer(503, b"x" * 1000), answer(503)) as server:
+            assert face.request("GET", server.url, ZeroBackOff()).text == "fine"
+        assert server.connections == 1
+
+
+def test_what_the_server_asks_may_be_ignored(delays, noting):
+    retries = BackOffRetry(ConstantBackOff(7), respect_retry_after_header=False, **noting)
+    with (
+        MisbehavingServer(answer(503, Retry_After="20")) as server,
+        no_wait(),
+        urllib3.PoolManager(retries=retries) as http,
+    ):
+        http.request("GET", server.url)
+    assert delays == [7.0]
+
+
+@pytest.mark.parametrize("by_request", [False, True])
+def test_a_redirect_is_followed_without_a_wait_of_the_policy(delays, noting, by_request):
+    if not by_request and urllib3.__version__ < "2.5":
+        pytest.skip("that of a PoolManager does not apply to what follows a redirect")
+    moved = answer(302, Location="/there")
+    retries = BackOffRetry(ConstantBackOff(7), total=9, **noting)
+    manager = {} if by_request else {"retries": retries}
+    request = {"retries": retries} if by_request else {}
+    with (
+        MisbehavingServer(answer(503), moved, answer(503)) as server,
+        no_wait(),
+        urllib3.PoolManager(**manager) as http,
+    ):
+        assert http.request("GET", server.url, **request).data == b"fine"
+    assert [each.path for each in server.received] == ["/", "/", "/there", "/there"]
+    assert delays == [7.0, 7.0]
+
+
+def test_a_redirect_that_asks_to_wait_can_be_cancelled():
+    token = CancellationToken()
+    retries = BackOffRetry(token=token)
+    with MisbehavingServer(answer(302, Location="/there", Retry_After="50")) as server:
+        pool = urllib3.HTTPConnectionPool("127.0.0.1", server.port, retries=retries)
+        thread = threading.Timer(0, token.cancel)
+        with pool, pytest.raises(Cancelled):
+            thread.start()
+            pool.request("GET", "/")
+        thread.join()
+    assert server.methods == "GET"
+
+
+def test_a_body_that_breaks_off_is_retried_where_urllib3_reads_it_itself():
+    retries = BackOffRetry(ZeroBackOff())
+    with MisbehavingServer(half_an_answer) as server, urllib3.PoolManager(retries=retries) as http:
+        assert http.request("GET", server.url).data == b"fine"
+    assert server.methods == "GET GET"
+
+
+# What urllib3 does by itself
+
+
+def test_urllib3_repeats_a_post_after_an_error_that_it_does_not_know():
+    """As after an error of TLS in the middle of an answer; this package does not."""
+    error = urllib3.exceptions.SSLError("bad record")
+    assert urllib3.Retry(3).increment("POST", "/", error=error).total == 2
+    with pytest.raises(urllib3.exceptions.SSLError):
+        BackOffRetry().increment("POST", "/", error=error)
+    assert BackOffRetry().increment("GET", "/", error=error).total == 3
+
+
+def test_urllib3_sends_a_generator_again_as_an_empty_body():
+    """So PUT is not among the methods that are repeated unless told."""
+    for retries in (urllib3.Retry(1, status_forcelist=[503]), BackOffRetry(ZeroBackOff())):
+        with MisbehavingServer(answer(503)) as server, urllib3.PoolManager() as http:
+            body = (chunk for chunk in [b"gold ", b"42"])
+            http.request("PUT", server.url, body=body, retries=retries)
+        assert server.bodies == [b"gold 42", b""][: 1 + (type(retries) is urllib3.Retry)]
+
+
+def test_a_file_is_sent_again_from_where_it_began(tmp_path):
+    file = tmp_path / "prices"
+    file.write_bytes(b"gold 42")
+    options = {"allowed_methods": {"PUT"}}
+    for face in (Urllib3(), Requests()):
+        with MisbehavingServer(answer(503)) as server, file.open("rb") as opened:
+            opened.read(5)
+            assert face.request("PUT", server.url, ZeroBackOff(), body=opened, **options).text
+        assert server.bodies == [b"42", b"42"]
+
+
+def test_urllib3_takes_headers_that_break_off_for_whole_ones():
+    """http.client does: nothing tells that the answer is a failure."""
+    with MisbehavingServer(half_a_header) as server:
+        got = Urllib3().request("GET", server.url, ZeroBackOff())
+    assert (got.status, got.text, server.methods) == (200, "", "GET")
