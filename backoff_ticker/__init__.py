@@ -1,8 +1,7 @@
 """Time and cancellation for programs that mix threads and asyncio.
 
 One ``CancellationToken`` stops retries, periodic work and waits in threads and in event loops. The
-names to begin with, of each of which ``help()`` shows an example, as in
-``help(backoff_ticker.retry)``:
+names to begin with; ``help()`` shows an example of each, as in ``help(backoff_ticker.retry)``:
 
     Retry a call           retry, retry_call, retry_call_async, attempts
     Limit retries          RetryBudget, CircuitBreaker

@@ -193,7 +193,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         retry_if: The opposite of ``until``: returns whether to retry. Give one of the two.
         token: A ``CancellationToken`` that stops the run. It ends a wait at once, and cuts a
             coroutine that is running. The first attempt is made even if the token is already
-            cancelled.
+            cancelled; that token does not cut it.
         timeout: The time for everything: seconds >= 0 or a timedelta, from the start of the first
             attempt. A wait that would reach it is not begun, and a coroutine that is running is
             cut. A function in a thread cannot be cut: its result is returned even if it is late.

@@ -68,7 +68,8 @@ def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
         function: A function, method, coroutine function, generator function, static method or
             class method that ``retry`` decorated, or a decorator that ``retry(...)`` returned.
         backoff: The policy. None keeps the policy of ``function``.
-        **changes: Options of ``retry``. None removes an option whose default is None.
+        **changes: Options of ``retry``. None removes an option whose default is None. A fallback
+            cannot be removed: ``fallback=None`` makes the function return None.
 
     Raises:
         TypeError, ValueError: ``retry`` did not decorate ``function``, or an option is invalid.

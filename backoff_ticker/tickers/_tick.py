@@ -102,7 +102,8 @@ class Tick(_TickFields):
     """One tick of a ticker; ``float(tick)`` is its ``time``.
 
     Attributes:
-        number: The number of the tick, from 1; ticks that were dropped are not counted.
+        number: The number of the tick, from 1. Ticks that ``Pace.SKIP`` dropped are not counted;
+            those that a full sink of ``send_to()`` dropped are.
         time: When it was due on the wall clock, in Unix seconds.
         due: When it was due, in the clock's monotonic seconds.
         delay: The delay of the policy before it, in seconds; 0.0 for the first tick.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Ticker(BaseTicker):
-    """An iterator of ticks for threads: each tick comes a delay of the policy after the last.
+    """An iterator of ticks for threads: each tick comes one delay after the last.
 
     ``for tick in ticker:`` gets the first tick at once, and ends when the policy returns ``STOP``,
     the token is cancelled or ``stop()`` is called. Any number of threads may read one ticker; each
@@ -131,11 +131,11 @@ class AsyncTicker(BaseTicker):
     """An iterator of ticks for event loops; the same as ``Ticker``, in coroutines.
 
     Use ``async for tick in ticker:`` or ``await ticker.receive()``; all other methods are those of
-    ``Ticker``. The first tick comes at once,
-    each other one a delay of the policy after the last. It ends when the policy returns ``STOP``,
-    the token is cancelled or ``stop()`` is called. Any number of coroutines may read it, in several
-    event loops; it belongs to none, and can be made where none runs. A reader that never has to
-    wait yields to its event loop at every 64th tick, so a delay of zero does not block other tasks.
+    ``Ticker``. The first tick comes at once, and each later one a delay of the policy after the one
+    before it. It ends when the policy returns ``STOP``, the token is cancelled or ``stop()`` is
+    called. Any number of coroutines may read it, in several event loops; it belongs to none, and
+    can be made where none runs. A reader that never has to wait yields to its event loop at every
+    64th tick, so a delay of zero does not block other tasks.
 
     Wakes when: the tick is due, the ticker is stopped or reset, ``success()`` brings the tick
     forward, or a token is cancelled (the ticker's own, or one inside the policy).
