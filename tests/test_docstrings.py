@@ -121,8 +121,9 @@ def test_the_examples_of_a_module_run(module):
     said = []
     runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
     for example in doctest.DocTestFinder().find(import_module(module), globs={}):
-        if "from fastapi" in example.docstring:
-            pytest.importorskip("fastapi")
+        for package in ("fastapi", "starlette"):
+            if f"from {package}" in example.docstring:
+                pytest.importorskip(package)
         with attempts_tracked() if "current_attempt" in example.docstring else nullcontext():
             runner.run(example, out=said.append)
     assert runner.tries > 0

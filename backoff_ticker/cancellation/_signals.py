@@ -89,8 +89,9 @@ def cancel_on_signals(*signals: int, clock: Clock | None = None) -> SignalBlock:
     event loops.
 
     CPython runs signal handlers in the main thread. An event loop that runs there notices a signal
-    at once. Where the main thread waits for a lock, such as in ``join()``, a signal that arrives in
-    the few instructions before, or in another thread, is noticed when that wait ends.
+    at once, if a coroutine in it waits for the token, or for anything else of this package. Where
+    the main thread waits for a lock, such as in ``join()``, a signal that arrives in the few
+    instructions before, or in another thread, is noticed when that wait ends.
 
     Args:
         *signals: Signal numbers. If none is given: SIGINT and SIGTERM.

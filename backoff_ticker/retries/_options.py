@@ -310,9 +310,11 @@ class Options:
             if isinstance(error, RetryAfter):
                 return self._clamped(error.seconds)
             if isinstance(error, CircuitOpen):
-                if error.seconds is None and error.state is CircuitState.OPEN:
+                is_ours = self.breaker is not None and error.breaker is self.breaker
+                may_retry = is_ours or types is None or isinstance(error, types)
+                if may_retry and error.seconds is None and error.state is CircuitState.OPEN:
                     return StopReason.CIRCUIT_OPEN
-                if self.breaker is not None and error.breaker is self.breaker:
+                if is_ours:
                     return None
             if (
                 isinstance(error, Cancelled)

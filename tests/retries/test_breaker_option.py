@@ -194,8 +194,10 @@ def test_an_open_circuit_of_another_is_not_tried_again_too_early(face: Any) -> N
     inner.open()
     with pytest.raises(CircuitOpen):
         face.run(Script(guarded), ConstantBackOff(1))
-    with pytest.raises(CircuitOpen):
-        face.run(Script(guarded), ConstantBackOff(1), on=OSError)
+    with pytest.raises(CircuitOpen) as untouched:
+        face.run(Script(guarded), ConstantBackOff(1), on=OSError, fallback="hidden")
+    assert not hasattr(untouched.value, "__notes__")
+    assert face.run(Script(guarded), ConstantBackOff(1), fallback="instead") == "instead"
 
 
 @BOTH
