@@ -42,7 +42,7 @@ class Exchange:
 
     Attributes:
         response: The response of the last attempt, if there was one.
-        is_closed: Whether it was closed. If a limit of time then ends the run in spite of that,
+        is_closed: Whether it was closed. If a limit of time nevertheless ends the run,
             because the wait took longer than it should, the error is raised in its place.
     """
 

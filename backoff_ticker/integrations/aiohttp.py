@@ -153,7 +153,7 @@ class _Exchange:
 
     Attributes:
         response: The response of the last attempt, if there was one.
-        is_released: Whether it was released. If a limit of time then ends the run in spite of that,
+        is_released: Whether it was released. If a limit of time nevertheless ends the run,
             because the wait took longer than it should, the error is raised in its place.
     """
 

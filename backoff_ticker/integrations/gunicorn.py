@@ -4,7 +4,7 @@ For the worker classes ``sync`` and ``gthread``. In ``gunicorn.conf.py`` this li
 
     from backoff_ticker.integrations.gunicorn import post_worker_init, worker_exit, worker_int
 
-Whoever has hooks of these names calls those of this module from them.
+If you have hooks of these names, call those of this module from yours.
 """
 
 from __future__ import annotations
