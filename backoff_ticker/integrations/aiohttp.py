@@ -111,9 +111,7 @@ class RetryMiddleware:
     ) -> None:
         limits = {"max_attempts": max_attempts, "max_retry_after": max_retry_after}
         what = "RetryMiddleware()"
-        self._rules = Rules(
-            *(what, AsyncHTTPRetryOptions, methods, statuses, policy, limits, options)
-        )
+        self._rules = Rules(what, AsyncHTTPRetryOptions, methods, statuses, policy, limits, options)
 
     async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
         """Send a request, as often as needed and allowed: aiohttp calls this."""

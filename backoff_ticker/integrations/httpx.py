@@ -104,7 +104,7 @@ class RetryTransport(httpx.BaseTransport):
             raise TypeError(f"transport must be an httpx.BaseTransport or None, not {transport!r}")
         limits = {"max_attempts": max_attempts, "max_retry_after": max_retry_after}
         self._rules = Rules(
-            *("RetryTransport()", HTTPRetryOptions, methods, statuses, policy, limits, options)
+            "RetryTransport()", HTTPRetryOptions, methods, statuses, policy, limits, options
         )
         self._transport = httpx.HTTPTransport() if transport is None else transport
 
@@ -209,9 +209,7 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
             )
         limits = {"max_attempts": max_attempts, "max_retry_after": max_retry_after}
         what = "AsyncRetryTransport()"
-        self._rules = Rules(
-            *(what, AsyncHTTPRetryOptions, methods, statuses, policy, limits, options)
-        )
+        self._rules = Rules(what, AsyncHTTPRetryOptions, methods, statuses, policy, limits, options)
         self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
