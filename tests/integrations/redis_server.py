@@ -1,0 +1,111 @@
+"""A Redis server of the tests' own, which can be slowed down, killed, restarted and failed over."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+import pytest
+
+redis = pytest.importorskip("redis")
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROGRAM = shutil.which("redis-server")
+PATIENCE = 20.0
+needs_redis = pytest.mark.skipif(PROGRAM is None, reason="there is no redis-server")
+
+
+class RedisServer:
+    """A server on a port of this machine.
+
+    Args:
+        folder: Where it keeps its data.
+        durable: Whether each write is on disk before it is answered, so that ``kill()`` loses none.
+        follows: The server whose replica it is.
+    """
+
+    def __init__(
+        self, folder: Path, *, durable: bool = False, follows: RedisServer | None = None
+    ) -> None:
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            self.port: int = listener.getsockname()[1]
+        folder.mkdir(parents=True, exist_ok=True)
+        self._arguments = [
+            *("--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(folder)),
+            *("--save", "", "--loglevel", "warning"),
+            *("--appendonly", "yes" if durable else "no", "--appendfsync", "always"),
+            *("--repl-diskless-sync-delay", "0"),
+        ]
+        if follows is not None:
+            self._arguments += ["--replicaof", "127.0.0.1", str(follows.port)]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """What ``redis.Redis.from_url()`` takes."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def client(self, **options: Any) -> redis.Redis:
+        """Return a client, by default one that waits for an answer for 1 s."""
+        return redis.Redis.from_url(self.url, **{"socket_timeout": 1.0, **options})
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        assert PROGRAM is not None
+        self._process = subprocess.Popen(
+            [PROGRAM, *self._arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        end = time.monotonic() + PATIENCE
+        with self.client() as client:
+            while True:
+                try:
+                    client.ping()
+                except redis.RedisError:  # not there yet, or still reading its data
+                    assert self._process.poll() is None, "redis-server has ended"
+                    assert time.monotonic() < end, "redis-server does not answer"
+                    time.sleep(0.01)
+                else:
+                    return
+
+    def kill(self) -> None:
+        """Kill it, as a machine that fails does; ``start()`` starts it again on the same port."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def pause(self) -> None:
+        """Stop answering, but keep the connections open; new ones are taken by the kernel."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Answer again."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def promote(self) -> None:
+        """Make a replica the one that takes writes."""
+        with self.client() as client:
+            client.replicaof("NO", "ONE")
+
+    def wait_for_replicas(self, number: int = 1) -> None:
+        """Wait until that many replicas have all that was written."""
+        end = time.monotonic() + PATIENCE
+        with self.client(socket_timeout=PATIENCE) as client:
+            while client.wait(number, 1000) < number:
+                assert time.monotonic() < end, "no replica follows"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
