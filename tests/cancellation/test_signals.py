@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -328,8 +329,16 @@ def test_a_forked_child_does_not_wake_the_loop_of_its_parent() -> None:
 
 def test_a_loop_that_cannot_watch_a_pipe_waits_all_the_same() -> None:
     class WithoutReaders(asyncio.SelectorEventLoop):
+        """As the default one on Windows."""
+
         def add_reader(self, fd: Any, callback: Any, *args: Any) -> None:
             raise NotImplementedError
+
+        def remove_reader(self, fd: Any) -> bool:
+            raise NotImplementedError
+
+        _add_reader = asyncio.SelectorEventLoop._add_reader
+        _remove_reader = asyncio.SelectorEventLoop._remove_reader
 
     async def main(token: CancellationToken) -> None:
         asyncio.get_running_loop().call_later(0.01, token.cancel)
@@ -342,3 +351,31 @@ def test_a_loop_that_cannot_watch_a_pipe_waits_all_the_same() -> None:
     ):
         runner.run(main(token))
     assert (wakeup_fd(), open_files()) == before
+
+
+@pytest.mark.parametrize("missing", ["pipe", "add_reader"])
+def test_a_loop_waits_all_the_same_where_no_file_descriptors_are_free(
+    monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    """The first wait after that, with the same loop, gets a pipe."""
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    async def main(token: CancellationToken) -> None:
+        loop = asyncio.get_running_loop()
+        with monkeypatch.context() as patched:
+            patched.setattr(os if missing == "pipe" else loop, missing, fail)
+            assert await token.child().wait_async(0.001) is False
+            assert (wakeup_fd(), open_files()) == before
+        sender = in_thread(send_once_asleep, signal.SIGUSR1, "select", signal.pthread_kill)
+        await wait_in_scope(token)
+        sender.result(PATIENCE)
+
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        runner.get_loop()
+        before = wakeup_fd(), open_files()
+        with cancel_on_signals(signal.SIGUSR1) as token:
+            runner.run(main(token))
+        assert token.cause == "SIGUSR1"
+        assert (wakeup_fd(), open_files()) == before
