@@ -116,6 +116,11 @@ class Link:
             raise
 
     @property
+    def closed(self) -> bool:
+        """Whether it was closed, or its policy has ended."""
+        return self._stop.cancelled
+
+    @property
     def connected(self) -> bool:
         """Whether the listener has subscribed, and an exchange has succeeded since."""
         return self._up.cancelled and not self._stop.cancelled
@@ -155,22 +160,26 @@ class Link:
 
         In the thread of an event loop it does not wait: ``await link.close_async()`` does.
         """
-        if self._end_by(timeout):
+        seconds = self._end_within(timeout)
+        if self._told is not self._untold:
             try:
-                self._ended.wait(timeout)
+                self._ended.wait(seconds)
             except RuntimeError:
                 pass  # an event loop runs in this thread
 
     async def close_async(self, timeout: float = FLUSH) -> None:
         """Do the same in a coroutine."""
-        if self._end_by(timeout):
-            await self._ended.wait_async(timeout)
+        seconds = self._end_within(timeout)
+        if self._told is not self._untold:
+            await self._ended.wait_async(seconds)
 
-    def _end_by(self, timeout: float) -> bool:
-        """Return whether there is something to wait for."""
-        self._flush_until = CLOCK.monotonic() + timeout
+    def _end_within(self, timeout: float) -> float:
+        """Close it, and return for how many seconds to wait at most; the first call decides."""
+        now = CLOCK.monotonic()
+        if self._flush_until is None:
+            self._flush_until = now + timeout
         self.end()
-        return self._told is not self._untold
+        return max(0.0, self._flush_until - now)
 
     def _run_listener(self) -> None:
         try:
