@@ -6,10 +6,12 @@ import os
 import threading
 from functools import cache
 
-from celery.signals import worker_init, worker_process_init, worker_shutting_down
-
 from ..cancellation import CancellationToken
 from ..retries import set_default_token
+from ._extras import imports_of_extra
+
+with imports_of_extra("celery"):
+    from celery.signals import worker_init, worker_process_init, worker_shutting_down
 
 
 def shutdown_token() -> CancellationToken:

@@ -1,4 +1,7 @@
-"""Policies for the retries of Celery's tasks, and a token that ends with a worker."""
+"""Policies for the retries of Celery's tasks, and a token that ends with a worker.
+
+It needs the extra ``celery``: ``pip install 'backoff-ticker[celery]'``.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,17 @@ from functools import partial, wraps
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
-import celery
-from celery.exceptions import Reject, Retry, SoftTimeLimitExceeded, TaskPredicate
-from celery.local import Proxy
-
 from .._errors import CircuitOpen
 from .._sentinels import STOP
 from ..policies import BackOffWrapper, ExponentialBackOff, delays
 from ..retries import StopReason, attempts
 from ._celery_shutdown import shutdown_token
+from ._extras import imports_of_extra
+
+with imports_of_extra("celery"):
+    import celery
+    from celery.exceptions import Reject, Retry, SoftTimeLimitExceeded, TaskPredicate
+    from celery.local import Proxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
