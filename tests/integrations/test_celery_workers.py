@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
+import signal
 import threading
 import time
 from collections import defaultdict
@@ -20,6 +22,7 @@ pytest.importorskip("kombu.transport.redis")
 pytestmark = [pytest.mark.slow, pytest.mark.posix, pytest.mark.timeout(120), needs_redis]
 
 DELAYS = [0.1, 0.2, 0.4]
+VISIBILITY_TIMEOUT = 2
 EARLY = 0.01
 """Seconds by which Celery may begin a task too early: it compares clocks of different kinds."""
 
@@ -36,7 +39,7 @@ app = Celery("tasks", broker=os.environ["REDIS"], backend=os.environ["REDIS"])
 app.conf.update(
     broker_connection_retry_on_startup=True,
     broker_transport_options={
-        "visibility_timeout": 2,
+        "visibility_timeout": float(os.environ["VISIBILITY_TIMEOUT"]),
         "unacked_restore_interval": 0.2,
         "unacked_restore_throttle": 1,
     },
@@ -54,7 +57,7 @@ class Failed(Exception):
 def get(path):
     connection = http.client.HTTPConnection("127.0.0.1", int(os.environ["SERVICE"]), timeout=30)
     try:
-        connection.request("GET", f"/{path}")
+        connection.request("GET", f"/{path}", headers={"Process": str(os.getpid())})
         response = connection.getresponse()
         if response.status != 200:
             raise Failed(response.status)
@@ -63,7 +66,7 @@ def get(path):
         connection.close()
 
 
-@app.task(max_retries=5)
+@app.task(max_retries=4)
 @retry_task(policy, on=(Failed, OSError, http.client.HTTPException))
 def fetch(path):
     return get(path)
@@ -78,6 +81,7 @@ class Service:
 
     def __init__(self, failures):
         self.calls = defaultdict(list)
+        self.processes = []
         self.news = threading.Condition()
         self.gate = threading.Event()
         self.gate.set()
@@ -88,6 +92,7 @@ class Service:
                 with service.news:
                     calls = service.calls[self.path[1:]]
                     calls.append(time.monotonic())
+                    service.processes.append(int(self.headers["Process"]))
                     status = 503 if len(calls) <= failures else 200
                     has_to_wait = len(calls) > 1
                     service.news.notify_all()
@@ -171,10 +176,14 @@ def sender(broker, tmp_path):
     made.app.close()
 
 
-def worker(tmp_path, broker, service, pool, concurrency=4):
+def worker(tmp_path, broker, service, pool, visibility_timeout=3600):
     quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO"]
-    options = ["worker", "--pool", pool, "--concurrency", str(concurrency), *quiet]
-    env = {"REDIS": broker.url, "SERVICE": str(service.server.server_port)}
+    options = ["worker", "--pool", pool, "--concurrency", "4", *quiet]
+    env = {
+        "REDIS": broker.url,
+        "SERVICE": str(service.server.server_port),
+        "VISIBILITY_TIMEOUT": str(visibility_timeout),
+    }
     return Process(tmp_path, "-m", "celery", "-A", "tasks:app", *options, env=env)
 
 
@@ -191,7 +200,7 @@ def test_each_task_is_retried_at_the_times_of_the_policy(tmp_path, broker, sende
         for times in service.calls.values():
             assert len(times) == 1 + len(DELAYS)
             assert all(gap >= delay - EARLY for gap, delay in zip(gaps(times), DELAYS, strict=True))
-        assert process.count("Retry in 0.4s") == 10
+        process.wait_for("Retry in 0.4s", 10)
 
 
 def test_a_task_that_goes_on_failing_fails_with_its_error(tmp_path, broker, sender):
@@ -199,8 +208,8 @@ def test_a_task_that_goes_on_failing_fails_with_its_error(tmp_path, broker, send
         sender.send("a")
         (found,) = sender.results()
         assert (found["status"], found["result"]["exc_message"]) == ("FAILURE", [503])
-        assert "gave up after 6 attempts: max_retries is 5" in found["traceback"]
-        assert len(service.calls["a"]) == 6
+        assert "gave up after 5 attempts: max_retries is 4" in found["traceback"]
+        assert len(service.calls["a"]) == 5
 
 
 MANY = 20
@@ -223,20 +232,32 @@ def assert_all_succeed(sender, service):
     assert 3 <= min(calls) <= max(calls) <= 3 + 2
 
 
-@pytest.mark.parametrize("pool", ["prefork", "threads"])
-def test_no_task_is_lost_with_a_worker_that_is_killed(tmp_path, broker, sender, pool):
+def test_no_task_is_lost_with_a_worker_that_is_killed(tmp_path, broker, sender):
     with Service(2) as service:
-        with worker(tmp_path, broker, service, pool) as process:
+        with worker(tmp_path, broker, service, "prefork") as process:
             send_until_half_done(sender, service)
             process.kill()
         service.gate.set()
-        with worker(tmp_path, broker, service, pool):
+        with worker(tmp_path, broker, service, "prefork", VISIBILITY_TIMEOUT):
             assert_all_succeed(sender, service)
+
+
+def test_no_task_is_lost_with_a_process_of_the_pool_that_is_killed(tmp_path, broker, sender):
+    with Service(2) as service, worker(tmp_path, broker, service, "prefork") as process:
+        send_until_half_done(sender, service)
+        os.kill(service.processes[-1], signal.SIGKILL)
+        process.wait_for("WorkerLostError")
+        service.gate.set()
+        assert_all_succeed(sender, service)
+        assert service.total() == 3 * MANY  # that call was the second of its task
 
 
 @pytest.mark.parametrize("pool", ["prefork", "threads"])
 def test_no_task_is_lost_with_a_broker_that_is_killed(tmp_path, broker, sender, pool):
-    with Service(2) as service, worker(tmp_path, broker, service, pool) as process:
+    with (
+        Service(2) as service,
+        worker(tmp_path, broker, service, pool, VISIBILITY_TIMEOUT) as process,
+    ):
         send_until_half_done(sender, service)
         broker.kill()
         service.gate.set()
