@@ -26,6 +26,7 @@ with imports_of_extra("celery"):
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
+    from typing import NoReturn
 
     from .._sentinels import Stop
     from ..cancellation import CancellationToken
@@ -80,7 +81,8 @@ def retry_task(  # noqa: PLR0913 - options
     ``self.retry()``, ``Ignore``, ``Reject`` and ``Retry`` mean what they always mean, and neither
     count for the breaker nor fill the budget. Where the task is called as a function, it is called
     once. In eager mode Celery retries without waiting, and an open circuit or a cancelled token
-    raises its error.
+    raises its error. Default hooks see each attempt as a run of its own, and no retry: count those
+    with Celery's signal ``task_retry``.
 
     Example:
         >>> from celery import Celery
@@ -184,7 +186,7 @@ class _Retries:
                 raise _sent_back(task, error, _SENT_BACK_FOR, request.retries) from error
             _count_in_note(error, loop.outcome, request.retries, limit)
             raise
-        raise self._retry(task, loop.outcome)
+        return self._retry(task, loop.outcome)
 
     def _ticket(self, task: Any, breaker: CircuitBreaker) -> CircuitTicket:  # noqa: ANN401
         try:
@@ -212,20 +214,21 @@ class _Retries:
             self._budget.success()
         return result
 
-    def _retry(self, task: Any, outcome: Outcome) -> Any:  # noqa: ANN401
-        """Return what is raised after a failure that is retried."""
+    def _retry(self, task: Any, outcome: Outcome) -> NoReturn:  # noqa: ANN401
+        """Send a task back that has failed, if the budget lets it."""
         retries, budget = task.request.retries, self._budget
         error: Any = outcome.last_error
         delay: Any = outcome.delay
         if budget is not None and not budget.try_acquire():
             error.add_note(_note(retries, f"nothing left in {budget!r}"))
-            return error
+            raise error
         try:
-            return _sent_back(task, error, delay, retries + 1)
+            retry = _sent_back(task, error, delay, retries + 1)
         except BaseException:
             if budget is not None:
                 budget.release()
             raise
+        raise retry from error
 
 
 class _Later:

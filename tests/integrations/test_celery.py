@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
@@ -23,6 +24,7 @@ from backoff_ticker import (
     ZeroBackOff,
     retry_call,
     set_active,
+    set_default_hooks,
     set_default_token,
     with_max_elapsed_time,
     with_max_retries,
@@ -96,6 +98,7 @@ def countdown_of(headers):
 def test_the_policy_says_the_delay_of_each_retry(app, retries, delay):
     state, retry = work(failing(app), retries)
     assert (state, retry.when, retry.exc) == ("RETRY", delay, NO_ROUTE)
+    assert retry.__cause__ is NO_ROUTE
     (headers,) = received(app)
     assert headers["retries"] == retries + 1
     assert countdown_of(headers) == pytest.approx(delay, abs=5)
@@ -247,6 +250,16 @@ def test_a_task_may_still_retry_itself(app):
 def test_nothing_is_retried_where_retries_are_switched_off(app):
     with set_active(False):
         assert work(failing(app)) == ("FAILURE", NO_ROUTE)
+
+
+def test_default_hooks_see_each_attempt_as_a_run(app):
+    seen = []
+    names = "on_attempt", "on_retry", "on_success", "on_give_up"
+    hooks = {name: partial(lambda name, outcome: seen.append(name), name) for name in names}
+    task = failing(app, [NO_ROUTE, NO_ROUTE, 1], max_retries=1)
+    with set_default_hooks(**hooks):
+        assert [work(task, n)[0] for n in (0, 1, 0)] == ["RETRY", "FAILURE", "SUCCESS"]
+    assert seen == ["on_attempt", "on_attempt", "on_give_up", "on_attempt", "on_success"]
 
 
 # The budget
