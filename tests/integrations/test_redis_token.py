@@ -495,6 +495,7 @@ def test_it_needs_few_rights(connected, redis_server):
         ({"keep_for": 10**400}, ValueError, "keep_for must be"),
         ({"keep_for": float("inf")}, ValueError, "keep_for must be .* not inf"),
         ({"backoff": 3}, TypeError, "backoff"),
+        ({"client": None}, TypeError, "client must be a redis.Redis"),
         ({"client": Redis(socket_timeout=None)}, ValueError, "client must have a socket_timeout"),
     ],
 )
