@@ -133,7 +133,7 @@ class RedisCancellationToken:
     def wait_until_connected(self, timeout: float | timedelta | None = None) -> bool:
         """Wait until ``connected`` is true.
 
-        Wakes when: the first answer came, or the object is closed.
+        Wakes when: it is connected, or the object is closed.
 
         Args:
             timeout: Seconds >= 0 or a timedelta; None means no limit.
