@@ -230,7 +230,7 @@ class _Twin:
         self._parent = _no_token if parent is None else weakref.ref(parent)
         self._keep_for = keep_for
         self._patience = patience
-        self._gone = f"Redis was out of reach for {patience} s"
+        self._gone = f"Redis was out of reach for {patience or 0.0:g} s"
         self._is_connected = False
         self._timer: TimerHandle | None = None
         self._known: tuple[bytes, float] | None = None  # a cause, and until when it is stored

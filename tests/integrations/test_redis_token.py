@@ -217,7 +217,7 @@ def test_a_redis_that_comes_back_in_time_cancels_nothing(connected, redis_server
     redis_server.kill()
     eventually(lambda: not twin.connected)
     twin._twin._give_up()
-    assert twin.token.cause == "Redis was out of reach for 3600.0 s"
+    assert twin.token.cause == "Redis was out of reach for 3600 s"
 
 
 def test_a_cancel_survives_a_redis_that_loses_its_data(connected, redis_server):
