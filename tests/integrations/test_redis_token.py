@@ -345,7 +345,7 @@ print("ready", flush=True)
 
 def program(redis_server, tmp_path, kind, text):
     (tmp_path / "program.py").write_text(PROGRAM_TEXT + text, "utf-8")
-    return Process(tmp_path, "program.py", redis_server.url, kind)
+    return Process(tmp_path, "-Xdev", "-Werror", "program.py", redis_server.url, kind)
 
 
 @pytest.mark.parametrize(
@@ -355,6 +355,7 @@ def test_a_cancel_right_before_the_end_of_the_program_is_told(redis_server, tmp_
     text = f"twin.token.cancel('at the end')\n{end}\n"
     with program(redis_server, tmp_path, "there", text) as process:
         assert process.wait() == 0
+        assert [line for line in process.lines if line] == ["ready"]  # and no warning
     assert redis_server.client().get(KEY) == b"at the end"
 
 
