@@ -98,7 +98,7 @@ class Link:
         self._listening, self._telling = (make_connection(self._client) for _ in range(2))
         self._subscription: object = None  # another one for each time that the listener subscribes
         self._lock = threading.RLock()  # of what the two threads say about the connections
-        self._is_reported = False
+        self._is_reported = self._is_given_up = False
         self._flush_until: float | None = None
         self._up = CancellationToken(clock=CLOCK)
         self._tried = CancellationToken(clock=CLOCK)
@@ -163,13 +163,16 @@ class Link:
         ``close_async()`` does.
         """
         try:
-            self._ended.wait(self._end_within(timeout))
+            has_ended = self._ended.wait(self._end_within(timeout))
         except RuntimeError:
-            pass  # an event loop runs in this thread
+            return  # an event loop runs in this thread
+        if not has_ended:
+            self._report_untold("Redis does not answer")
 
     async def close_async(self, timeout: float = FLUSH) -> None:
         """Do the same in a coroutine."""
-        await self._ended.wait_async(self._end_within(timeout))
+        if not await self._ended.wait_async(self._end_within(timeout)):
+            self._report_untold("Redis does not answer")
 
     def _end_within(self, timeout: float) -> float:
         """Close it, and return for how many seconds to wait at most."""
@@ -254,7 +257,14 @@ class Link:
                 problem = error
             else:
                 return
-        _logger.warning("Link to Redis, %s: closed with news untold: %s", self._channel, problem)
+        self._report_untold(problem)
+
+    def _report_untold(self, problem: object) -> None:
+        if self._told is not self._untold and not self._is_given_up:
+            self._is_given_up = True
+            _logger.warning(
+                "Link to Redis, %s: closed with news untold: %s", self._channel, problem
+            )
 
     def _execute(self, *command: bytes | str | float) -> Any:  # noqa: ANN401
         connection = self._telling

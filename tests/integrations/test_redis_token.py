@@ -374,8 +374,9 @@ def test_a_signal_handler_cancels_everywhere(connected, redis_server, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_program_waits_for_a_redis_that_is_gone_for_a_time_only(redis_server, tmp_path):
-    redis_server.kill()
+@pytest.mark.parametrize("fail", [RedisServer.kill, RedisServer.pause])
+def test_a_program_waits_for_a_redis_that_is_gone_for_a_time_only(redis_server, tmp_path, fail):
+    fail(redis_server)
     for text, least, most in [("", 0, 4), ("twin.token.cancel()", 4, 12)]:
         started = time.monotonic()
         with program(redis_server, tmp_path, "gone", text) as process:
