@@ -1,0 +1,265 @@
+"""What processes that share a circuit over Redis tell each other, and who of them may probe."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import weakref
+from math import ceil
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from .._errors import CircuitState
+from .._validation import as_seconds
+from ..retries import CircuitBreaker
+from ._redis_client import check_client
+from ._redis_link import CLOCK, Link
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from redis import Redis
+
+    from ._redis_link import Execute
+
+LEASE = 2.0
+"""For how many seconds a process may begin with probes, once it has asked for that."""
+
+GRACE = 0.5
+"""How much longer Redis gives the lease to nobody else: the time that messages may take."""
+
+KEPT = {"open": 60.0, "closed": 86400.0}
+"""How long Redis knows of a change, in seconds: for an opening, after its time is over.
+
+If that was long ago, a program that starts begins as if nothing had happened; but a process that
+has not heard for hours that the circuit was closed must not open it again.
+"""
+
+SCRIPT = """
+local time = redis.call("TIME")
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local me, base, change, open_for = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
+local forced, lease_for = ARGV[5] == "1", tonumber(ARGV[6])
+local found = redis.call("HMGET", KEYS[1], "version", "state", "until", "by", "prober", "lease")
+local version, state, open_until = tonumber(found[1] or 0), found[2] or "-", tonumber(found[3] or 0)
+local by, prober, lease_until = found[4] or "-", found[5] or "-", tonumber(found[6] or 0)
+local is_new = false
+local function number(value) return string.format("%.0f", value) end
+
+-- Who did not know of the latest change makes none, unless a user has asked for it.
+if change ~= "-" and (forced or version <= base) then
+    version, state, by = math.max(now, version + 1, base + 1), change, me
+    open_until = open_for < 0 and -1 or now + open_for
+    prober, lease_until, is_new = "-", 0, true
+end
+if lease_for > 0 and version <= base and open_until ~= -1 and open_until <= now
+    and (prober == me or lease_until <= now) then
+    lease_until = math.max(now + lease_for, prober == me and lease_until or 0)
+    prober, is_new = me, true
+end
+local left = open_until == -1 and -1 or math.max(0, open_until - now)
+local lease = math.max(0, lease_until - now)
+local message = table.concat({number(version), state, number(left), by, prober, number(lease)}, " ")
+if is_new then
+    redis.call("HSET", KEYS[1], "version", number(version), "state", state, "until",
+        number(open_until), "by", by, "prober", prober, "lease", number(lease_until))
+    if left == -1 then
+        redis.call("PERSIST", KEYS[1])
+    else
+        local kept = tonumber(state == "closed" and ARGV[8] or ARGV[7])
+        redis.call("PEXPIRE", KEYS[1], number(math.max(left, lease) + kept))
+    end
+    redis.call("PUBLISH", ARGV[9], message)
+end
+return message
+"""
+"""Make a change or take the lease, if it may be; return and publish what holds then.
+
+A version is the time of the change on the server's clock, in ms, but greater than all before: a
+Redis without data, or with old data, does not give one a second time.
+"""
+
+_logger = logging.getLogger("backoff_ticker")
+
+
+class SharedCircuit:
+    """What a process knows of the shared circuit, and has to tell.
+
+    All that is told is how the circuit of this process is at that time: so a change that was undone
+    before it could be told is never heard of, nor is an opening whose time is over.
+
+    Attributes:
+        link: Calls ``exchange()`` and ``hear()`` in its threads.
+        version: That of the latest change which this process knows.
+        lease: Whether it is this process that may probe, and until when.
+        wish: When a call last wanted to probe since the latest change; None: none has.
+        asked: When the lease was asked for; None: Redis has answered.
+    """
+
+    link: Link
+
+    def __init__(self, breaker: CircuitBreaker, key: str) -> None:
+        self._breaker = weakref.ref(breaker)
+        self._key = key
+        self._process = 0
+        self._applying = 0  # the thread that applies a change of another process
+        self._is_changed = self._is_demanded = False  # and not told yet
+        self._wanted_lease = 0.0
+        self.version = 0
+
+    def connect(self, client: Redis, probe_timeout: float | timedelta) -> None:
+        """Start the link."""
+        check_client(client)
+        options = client.connection_pool.connection_kwargs
+        # Channels are the same for all databases of a server, keys are not.
+        self._channel = f"{self._key}@{options.get('db') or 0}"
+        self._probe_timeout = as_seconds("probe_timeout", probe_timeout)
+        self.link = Link(
+            client,
+            self._channel,
+            exchange=self.exchange,
+            on_message=self.hear,
+            on_connection=self._note_connection,
+        )
+
+    def _note_connection(self, connected: bool) -> None:  # noqa: FBT001
+        if not connected:
+            self._forget_lease()
+        if self._process != os.getpid():  # at the start, and in a forked child
+            self._process = os.getpid()
+            self._me = uuid4().hex
+            self._lock = threading.Lock()  # no call takes it
+
+    def _forget_lease(self) -> None:
+        self.lease = (False, 0.0)
+        self.wish: float | None = None
+        self.asked: float | None = None
+
+    # In the threads of calls: nothing waits
+
+    def changed(self, _old: CircuitState, new: CircuitState, _: CircuitBreaker) -> None:
+        """Note a change of the circuit: a hook of the breaker."""
+        if new is not CircuitState.HALF_OPEN and self._applying != threading.get_ident():
+            self._forget_lease()
+            self._wanted_lease = 0.0
+            self._is_changed = True
+            self.link.tell()
+
+    def demand(self) -> None:
+        """Note that a user has opened or reset the circuit."""
+        self._is_demanded = self._is_changed = True
+        self.link.tell()
+
+    def may_probe(self) -> bool:
+        """Whether a call may be a probe; if nobody holds the lease, ask for it."""
+        now = CLOCK.monotonic()
+        before, self.wish = self.wish, now
+        is_mine, until = self.lease
+        if not self.link.connected:
+            return True
+        if now < until:
+            is_allowed = is_mine
+        elif self.asked is not None:
+            is_allowed = now - self.asked > LEASE  # the answer takes too long
+        else:
+            # With calls as rare as that, a lease is always over when the next one comes.
+            is_allowed = before is not None and now - before > LEASE
+            if not is_allowed:
+                self.asked = now
+                self._ask_for_lease(LEASE)
+        if is_allowed:
+            self._ask_for_lease(self._probe_timeout)
+        return is_allowed
+
+    def _ask_for_lease(self, seconds: float) -> None:
+        self._wanted_lease = max(seconds, self._wanted_lease)
+        self.link.tell()
+
+    # In the threads of the link
+
+    def exchange(self, execute: Execute) -> None:
+        """Tell what is to be told, and learn what holds now."""
+        if not self._ask(execute):
+            self._is_changed = True  # Redis does not know any more what this process does
+            self._ask(execute)
+
+    def _ask(self, execute: Execute) -> bool:
+        with self._lock:
+            is_demanded, self._is_demanded = self._is_demanded, False
+            is_changed, self._is_changed = self._is_changed, False
+            lease, self._wanted_lease = self._wanted_lease, 0.0
+            asked, base = self.asked, self.version
+            change, open_for = self._look() if is_changed else ("-", 0)
+        try:
+            answer = execute(
+                *("EVAL", SCRIPT, 1, self._key, self._me, base, change, open_for),
+                *(int(is_demanded), ceil((lease and lease + GRACE) * 1000)),
+                *(ceil(KEPT[each] * 1000) for each in ("open", "closed")),
+                self._channel,
+            )
+        except BaseException:
+            self._is_demanded = is_demanded or self._is_demanded
+            self._is_changed = is_changed or self._is_changed
+            raise
+        if asked == self.asked:
+            self.asked = None
+        return self._take(answer, is_changed=is_changed)
+
+    def _look(self) -> tuple[str, int]:
+        """Return what to tell of the circuit, and for how many ms it is open; -1: until reset()."""
+        breaker = self._breaker()
+        state = None if breaker is None else breaker.state
+        if state is CircuitState.CLOSED:
+            return "closed", 0
+        if breaker is None or state is not CircuitState.OPEN:
+            return "-", 0
+        left = breaker.remaining()
+        return "open", -1 if left is None else ceil(left * 1000)
+
+    def hear(self, message: bytes) -> None:
+        """Take over what another process has published."""
+        self._take(message, is_changed=False)
+
+    def _take(self, message: bytes, *, is_changed: bool) -> bool:
+        """Take over what the script says; return False if that is older than what is known here.
+
+        Args:
+            message: What the script has returned or published.
+            is_changed: Whether the circuit of this process had changed before.
+        """
+        version, state, left, by, prober, lease = message.decode().split()
+        with self._lock:
+            if int(version) < self.version:
+                return False
+            if int(version) > self.version:
+                self.version = int(version)
+                self._forget_lease()
+                if by != self._me:
+                    self._apply(state, int(left), is_changed=is_changed)
+            is_mine = prober == self._me
+            seconds = int(lease) / 1000 - (GRACE if is_mine else 0.0)
+            self.lease = is_mine, CLOCK.monotonic() + seconds
+        return True
+
+    def _apply(self, state: str, left: int, *, is_changed: bool) -> None:
+        if self._is_demanded:
+            return  # the last word is that of this process
+        is_changed, self._is_changed = self._is_changed or is_changed, False
+        breaker = self._breaker()
+        if breaker is None:
+            return
+        self._applying = threading.get_ident()
+        try:
+            if state == "closed":
+                if breaker.state is not CircuitState.CLOSED:
+                    CircuitBreaker.reset(breaker)
+            elif left < 0:
+                CircuitBreaker.open(breaker)
+            # Two that open it at the same time have opened it once: the policy moves on once.
+            elif not (is_changed and breaker.state is CircuitState.OPEN and breaker.remaining()):
+                CircuitBreaker.open(breaker, max(1, left) / 1000)
+        except Exception:
+            _logger.exception("The policy of %r failed as another process had opened it", breaker)
+        finally:
+            self._applying = 0
