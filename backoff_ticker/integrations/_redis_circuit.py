@@ -105,6 +105,7 @@ class SharedCircuit:
         self._process = 0
         self._applying = 0  # the thread that applies a change of another process
         self._is_changed = self._is_demanded = False  # and not told yet
+        self._telling = False, False  # the same of what is being told
         self._wanted_lease = 0.0
         self.version = 0
 
@@ -186,25 +187,28 @@ class SharedCircuit:
 
     def _ask(self, execute: Execute) -> bool:
         with self._lock:
-            is_demanded, self._is_demanded = self._is_demanded, False
-            is_changed, self._is_changed = self._is_changed, False
+            # Cleared before the circuit is looked at: what changes from here on is told next time.
+            telling = self._telling = self._is_changed, self._is_demanded
+            self._is_changed = self._is_demanded = False
             lease, self._wanted_lease = self._wanted_lease, 0.0
             asked, base = self.asked, self.version
-            change, open_for = self._look() if is_changed else ("-", 0)
+            change, open_for = self._look() if self._telling[0] else ("-", 0)
         try:
             answer = execute(
                 *("EVAL", SCRIPT, 1, self._key, self._me, base, change, open_for),
-                *(int(is_demanded), ceil((lease and lease + GRACE) * 1000)),
+                *(int(telling[1]), ceil((lease and lease + GRACE) * 1000)),
                 *(ceil(KEPT[each] * 1000) for each in ("open", "closed")),
                 self._channel,
             )
+            if asked == self.asked:
+                self.asked = None
+            return self.hear(answer) >= base
         except BaseException:
-            self._is_demanded = is_demanded or self._is_demanded
-            self._is_changed = is_changed or self._is_changed
+            self._is_changed = telling[0] or self._is_changed
+            self._is_demanded = telling[1] or self._is_demanded
             raise
-        if asked == self.asked:
-            self.asked = None
-        return self._take(answer, is_changed=is_changed)
+        finally:
+            self._telling = False, False
 
     def _look(self) -> tuple[str, int]:
         """Return what to tell of the circuit, and for how many ms it is open; -1: until reset()."""
@@ -217,35 +221,25 @@ class SharedCircuit:
         left = breaker.remaining()
         return "open", -1 if left is None else ceil(left * 1000)
 
-    def hear(self, message: bytes) -> None:
-        """Take over what another process has published."""
-        self._take(message, is_changed=False)
-
-    def _take(self, message: bytes, *, is_changed: bool) -> bool:
-        """Take over what the script says; return False if that is older than what is known here.
-
-        Args:
-            message: What the script has returned or published.
-            is_changed: Whether the circuit of this process had changed before.
-        """
+    def hear(self, message: bytes) -> int:
+        """Take over what the script says, unless it is old; return its version."""
         version, state, left, by, prober, lease = message.decode().split()
         with self._lock:
-            if int(version) < self.version:
-                return False
             if int(version) > self.version:
                 self.version = int(version)
                 self._forget_lease()
                 if by != self._me:
-                    self._apply(state, int(left), is_changed=is_changed)
-            is_mine = prober == self._me
-            seconds = int(lease) / 1000 - (GRACE if is_mine else 0.0)
-            self.lease = is_mine, CLOCK.monotonic() + seconds
-        return True
+                    self._apply(state, int(left))
+            if int(version) == self.version:
+                is_mine = prober == self._me
+                seconds = int(lease) / 1000 - (GRACE if is_mine else 0.0)
+                self.lease = is_mine, CLOCK.monotonic() + seconds
+        return int(version)
 
-    def _apply(self, state: str, left: int, *, is_changed: bool) -> None:
-        if self._is_demanded:
+    def _apply(self, state: str, left: int) -> None:
+        if self._is_demanded or self._telling[1]:
             return  # the last word is that of this process
-        is_changed, self._is_changed = self._is_changed or is_changed, False
+        is_changed, self._is_changed = self._is_changed or self._telling[0], False
         breaker = self._breaker()
         if breaker is None:
             return
