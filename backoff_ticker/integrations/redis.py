@@ -1,4 +1,4 @@
-"""What processes share over Redis: circuits that open and close everywhere.
+"""What processes share over Redis: tokens that are cancelled, circuits that open everywhere.
 
 It needs ``pip install 'backoff-ticker[redis]'``, and a Redis of version 6.0 or later, or one that
 speaks its language.
@@ -7,5 +7,6 @@ speaks its language.
 from __future__ import annotations
 
 from ._redis_breaker import RedisCircuitBreaker
+from ._redis_token import RedisCancellationToken
 
-__all__ = ["RedisCircuitBreaker"]
+__all__ = ["RedisCancellationToken", "RedisCircuitBreaker"]
