@@ -5,10 +5,10 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING
 
-from .._validation import as_seconds, safe_repr
 from ..retries import CircuitBreaker
 from ._redis_circuit import SharedCircuit
 from ._redis_link import CLOCK, FLUSH
+from ._seconds import as_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -107,7 +107,7 @@ class RedisCircuitBreaker(CircuitBreaker):
         on_change: Hook | list[Hook] | tuple[Hook, ...] | None = None,
     ) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"name must be a str, not {safe_repr(name)}")
+            raise TypeError(f"name must be a str, not {name!r}")
         if not name:
             raise ValueError("name must not be empty")
         self._shared = shared = SharedCircuit(self, f"backoff_ticker:circuit:{name}")
@@ -193,8 +193,8 @@ class RedisCircuitBreaker(CircuitBreaker):
         Raises:
             TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
         """
-        self._shared.link.close(as_seconds("timeout", timeout))
+        self._shared.link.close(as_seconds("timeout", timeout, zero=True))
 
     async def close_async(self, timeout: float | timedelta = FLUSH) -> None:
         """Do the same in a coroutine."""
-        await self._shared.link.close_async(as_seconds("timeout", timeout))
+        await self._shared.link.close_async(as_seconds("timeout", timeout, zero=True))

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from .._errors import CircuitState
-from .._validation import as_seconds
 from ..retries import CircuitBreaker
 from ._redis_client import check_client
 from ._redis_link import CLOCK, Link
+from ._seconds import as_seconds
 
 if TYPE_CHECKING:
     from datetime import timedelta

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import os
+import random
 import signal
 import socket
 import threading
@@ -28,6 +30,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.integrations import _redis_breaker, _redis_circuit, _redis_link
 from backoff_ticker.integrations.redis import RedisCircuitBreaker
+from tests import effort
 from tests.helpers import PATIENCE, SetClock, eventually, in_thread
 from tests.integrations.processes import Process
 from tests.retries.circuits import WAYS, fail, refused, succeed
@@ -92,11 +95,8 @@ class LinkByHand:
 def by_hand(redis_server, monkeypatch):
     """Make breakers that tell and hear when the test says so."""
     monkeypatch.setattr(_redis_circuit, "Link", LinkByHand)
-
-    def make(backoff=A_MINUTE):
-        return RedisCircuitBreaker(redis_server.client(), "payments", backoff, failures=1)
-
-    return make
+    with redis_server.client() as client:
+        yield lambda backoff=A_MINUTE: RedisCircuitBreaker(client, "payments", backoff, failures=1)
 
 
 def exchange(*breakers):
@@ -117,7 +117,8 @@ def make_half_open(one, *others):
 
 
 def stored(redis_server):
-    return redis_server.client(decode_responses=True).hgetall(KEY)
+    with redis_server.client(decode_responses=True) as client:
+        return client.hgetall(KEY)
 
 
 def is_let_through(breaker):
@@ -344,6 +345,67 @@ def test_an_error_of_the_policy_is_logged_where_nobody_can_receive_it(make, capl
     each_is(OPEN, other)
     eventually(lambda: "LookupError: policy" in caplog.text)
     assert other.connected
+
+
+@pytest.mark.parametrize("seed", range(effort.rounds(5, 100)))
+def test_whatever_happens_they_agree_in_the_end(by_hand, redis_server, seed):
+    """Each answer and message comes late by chance, but in its order; Redis may lose all."""
+    chance = random.Random(seed)
+    breakers = [by_hand() for _ in range(3)]
+    client = redis_server.client()
+    inboxes = [client.pubsub(ignore_subscribe_messages=True) for _ in breakers]
+    for inbox in inboxes:
+        inbox.subscribe(f"{KEY}@0")
+        assert inbox.get_message(timeout=0.01) is None
+
+    def hear(index, most):
+        for _ in range(most):
+            message = inboxes[index].get_message()
+            if message is None:
+                break
+            breakers[index]._shared.hear(message["data"])
+
+    def tell(index, chance_of_loss=0.0):
+        def execute(*command):
+            if chance.random() < chance_of_loss:
+                raise ConnectionError
+            answer = link._execute(*command)
+            hear(index, chance.randrange(4))  # in the other thread
+            if chance.random() < chance_of_loss:
+                raise ConnectionError
+            return answer
+
+        link = breakers[index]._shared.link
+        with contextlib.suppress(ConnectionError):
+            breakers[index]._shared.exchange(execute)
+
+    for _ in range(60):
+        index = chance.randrange(3)
+        breaker = breakers[index]
+        match chance.choice(["fail"] * 4 + ["hear", "tell"] * 4 + ["open", "reset", "lose"]):
+            case "fail":
+                with contextlib.suppress(CircuitOpen, OSError), breaker:
+                    raise OSError
+            case "hear":
+                hear(index, 3)
+            case "tell":
+                tell(index, 0.2)
+            case "open":
+                breaker.open(chance.choice([None, 30]))
+            case "reset":
+                breaker.reset()
+            case "lose":
+                client.delete(KEY)
+    for _ in range(4):  # one tells, the others hear of that and may tell what Redis has lost
+        for index in range(3):
+            tell(index)
+            hear(index, 1000)
+    for each in (*inboxes, client):
+        each.close()
+    assert len({(each.state, each.remaining() is None) for each in breakers}) == 1
+    known = stored(redis_server)
+    assert known.get("state", "closed") == breakers[0].state.value
+    assert {each._shared.version for each in breakers} == {int(known.get("version", 0))}
 
 
 # Probes
