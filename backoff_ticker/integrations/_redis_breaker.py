@@ -47,9 +47,9 @@ class RedisCircuitBreaker(CircuitBreaker):
     the delays grow as if there was one policy.
 
     Who probes: a process that wants to asks Redis in the background, and its call is refused; if
-    Redis grants it, its next calls are the probes. If these do not come within 2 s, another process
-    may probe; if those that ask have less than a call in 2 s each, their next call is a probe.
-    A process that ends while it probes keeps the others from it for up to ``probe_timeout``.
+    Redis grants it, its next calls are the probes. If none comes within 5 s, or twice the time
+    between its calls, another process may probe. A process that ends while it probes keeps the
+    others from it for up to ``probe_timeout``; calls that are rarer than that are not coordinated.
 
     Two changes at the same time: the first that Redis hears of wins. ``open()`` and ``reset()`` are
     shared as well, and win always. A circuit that is open until ``reset()`` is stored without an
@@ -171,15 +171,13 @@ class RedisCircuitBreaker(CircuitBreaker):
             TypeError, ValueError: ``seconds`` is invalid.
             Exception: The policy failed when it was asked; the circuit is open all the same.
         """
-        try:
+        with self._shared.by_hand():
             super().open(seconds)
-        finally:
-            self._shared.demand()
 
     def reset(self) -> None:
         """Close the circuit in all processes, whatever its state."""
-        super().reset()
-        self._shared.demand()
+        with self._shared.by_hand():
+            super().reset()
 
     def close(self, timeout: float | timedelta = FLUSH) -> None:
         """Share no more changes; the circuit goes on as one of this process alone.

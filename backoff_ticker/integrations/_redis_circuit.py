@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 import weakref
+from contextlib import contextmanager
 from math import ceil
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -17,14 +18,18 @@ from ._redis_link import CLOCK, Link
 from ._seconds import as_seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import timedelta
 
     from redis import Redis
 
     from ._redis_link import Execute
 
-LEASE = 2.0
-"""For how many seconds a process may begin with probes, once it has asked for that."""
+LEASE = 5.0
+"""For how many seconds a process may begin with probes, once it has asked for that: at least."""
+
+PATIENCE = 2.0
+"""How many seconds an answer of Redis may take before calls probe without it."""
 
 GRACE = 0.5
 """How much longer Redis gives the lease to nobody else: the time that messages may take."""
@@ -103,9 +108,7 @@ class SharedCircuit:
         self._breaker = weakref.ref(breaker)
         self._key = key
         self._process = 0
-        self._applying = 0  # the thread that applies a change of another process
         self._is_changed = self._is_demanded = False  # and not told yet
-        self._telling = False, False  # the same of what is being told
         self._wanted_lease = 0.0
         self.version = 0
 
@@ -131,6 +134,8 @@ class SharedCircuit:
             self._process = os.getpid()
             self._me = uuid4().hex
             self._lock = threading.Lock()  # no call takes it
+            self._telling = False, False  # whether a change is being told, and one by hand
+            self._muted: set[int] = set()  # threads whose changes are told in another way, or not
 
     def _forget_lease(self) -> None:
         self.lease = (False, 0.0)
@@ -141,34 +146,50 @@ class SharedCircuit:
 
     def changed(self, _old: CircuitState, new: CircuitState, _: CircuitBreaker) -> None:
         """Note a change of the circuit: a hook of the breaker."""
-        if new is not CircuitState.HALF_OPEN and self._applying != threading.get_ident():
+        if new is not CircuitState.HALF_OPEN and threading.get_ident() not in self._muted:
             self._forget_lease()
             self._wanted_lease = 0.0
             self._is_changed = True
             self.link.tell()
 
-    def demand(self) -> None:
-        """Note that a user has opened or reset the circuit."""
-        self._is_demanded = self._is_changed = True
-        self.link.tell()
+    @contextmanager
+    def by_hand(self) -> Iterator[None]:
+        """Tell what a user does inside, whatever others have done."""
+        try:
+            with self._mute():
+                yield
+        finally:
+            self._is_demanded = self._is_changed = True
+            self.link.tell()
+
+    @contextmanager
+    def _mute(self) -> Iterator[None]:
+        ident = threading.get_ident()
+        self._muted.add(ident)
+        try:
+            yield
+        finally:
+            self._muted.discard(ident)
 
     def may_probe(self) -> bool:
         """Whether a call may be a probe; if nobody holds the lease, ask for it."""
         now = CLOCK.monotonic()
         before, self.wish = self.wish, now
+        gap = 0.0 if before is None else now - before
         is_mine, until = self.lease
+        asked = self.asked
         if not self.link.connected:
             return True
         if now < until:
             is_allowed = is_mine
-        elif self.asked is not None:
-            is_allowed = now - self.asked > LEASE  # the answer takes too long
+        elif asked is not None:
+            is_allowed = now - asked > PATIENCE
         else:
-            # With calls as rare as that, a lease is always over when the next one comes.
-            is_allowed = before is not None and now - before > LEASE
+            # A lease lasts until the next call comes, unless that is too long to keep others off.
+            is_allowed = gap > self._probe_timeout
             if not is_allowed:
                 self.asked = now
-                self._ask_for_lease(LEASE)
+                self._ask_for_lease(max(LEASE, min(2 * gap, self._probe_timeout)))
         if is_allowed:
             self._ask_for_lease(self._probe_timeout)
         return is_allowed
@@ -243,17 +264,17 @@ class SharedCircuit:
         breaker = self._breaker()
         if breaker is None:
             return
-        self._applying = threading.get_ident()
         try:
-            if state == "closed":
-                if breaker.state is not CircuitState.CLOSED:
-                    CircuitBreaker.reset(breaker)
-            elif left < 0:
-                CircuitBreaker.open(breaker)
-            # Two that open it at the same time have opened it once: the policy moves on once.
-            elif not (is_changed and breaker.state is CircuitState.OPEN and breaker.remaining()):
-                CircuitBreaker.open(breaker, max(1, left) / 1000)
+            with self._mute():
+                if state == "closed":
+                    if breaker.state is not CircuitState.CLOSED:
+                        CircuitBreaker.reset(breaker)
+                elif left < 0:
+                    CircuitBreaker.open(breaker)
+                # Two that open it at the same time have opened it once: the policy moves on once.
+                elif not (
+                    is_changed and breaker.state is CircuitState.OPEN and breaker.remaining()
+                ):
+                    CircuitBreaker.open(breaker, max(1, left) / 1000)
         except Exception:
             _logger.exception("The policy of %r failed as another process had opened it", breaker)
-        finally:
-            self._applying = 0
