@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from .._errors import CircuitState
 from ..retries import CircuitBreaker
-from ._redis_client import check_client
+from ._redis_client import channel_of, check_client
 from ._redis_link import CLOCK, Link
 from ._seconds import as_seconds
 
@@ -115,9 +115,7 @@ class SharedCircuit:
     def connect(self, client: Redis, probe_timeout: float | timedelta) -> None:
         """Start the link."""
         check_client(client)
-        options = client.connection_pool.connection_kwargs
-        # Channels are the same for all databases of a server, keys are not.
-        self._channel = f"{self._key}@{options.get('db') or 0}"
+        self._channel = channel_of(client, self._key)
         self._probe_timeout = as_seconds("probe_timeout", probe_timeout)
         self.link = Link(
             client,

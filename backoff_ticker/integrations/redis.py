@@ -1,7 +1,6 @@
 """What processes share over Redis: tokens that are cancelled, circuits that open everywhere.
 
-It needs ``pip install 'backoff-ticker[redis]'``, and a Redis of version 6.0 or later, or one that
-speaks its language.
+It needs ``pip install 'backoff-ticker[redis]'`` and a Redis server, and is tested with version 7.0.
 """
 
 from __future__ import annotations

@@ -165,6 +165,42 @@ def test_a_link_whose_policy_stops_is_closed(make, redis_server, caplog):
     eventually(lambda: "its policy has stopped" in caplog.text)
 
 
+class Fails:
+    """A policy that fails when it is asked for a delay."""
+
+    def next_backoff(self):
+        raise LookupError("no delay")
+
+    def reset(self):
+        pass
+
+
+def test_a_link_whose_policy_fails_is_closed(make, redis_server, caplog):
+    redis_server.kill()
+    one = make(backoff=Fails())
+    assert one.link.until_connected().wait(PATIENCE)
+    eventually(lambda: "its policy has failed" in caplog.text)
+    assert "LookupError: no delay" in caplog.text
+
+
+def test_without_a_second_thread_the_first_ends(redis_server, monkeypatch):
+    start = threading.Thread.start
+    started = []
+
+    def start_one(thread):
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_one)
+    with pytest.raises(RuntimeError, match="new thread"):
+        Knower(redis_server)
+    started[0].join(PATIENCE)
+    assert not started[0].is_alive()
+    assert not _redis_link._links
+
+
 def test_the_end_of_a_link_frees_it(redis_server):
     one = Knower(redis_server)
     one.wait()
