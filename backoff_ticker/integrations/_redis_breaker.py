@@ -52,8 +52,8 @@ class RedisCircuitBreaker(CircuitBreaker):
     others from it for up to ``probe_timeout``; calls that are rarer than that are not coordinated.
 
     Two changes at the same time: the first that Redis hears of wins. ``open()`` and ``reset()`` are
-    shared as well, and win always. A circuit that is open until ``reset()`` is stored without an
-    expiry, so programs that start later find it open.
+    shared as well, and win always. A circuit that is open until ``reset()`` is so for programs that
+    start later, too, unless there was no process for a day.
 
     Without Redis, each process goes on with its own circuit, as if the others did not exist. Once
     Redis is back, with its data or without, they agree again. A program that starts while the

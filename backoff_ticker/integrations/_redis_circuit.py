@@ -34,11 +34,13 @@ PATIENCE = 2.0
 GRACE = 0.5
 """How much longer Redis gives the lease to nobody else: the time that messages may take."""
 
-KEPT = {"open": 60.0, "closed": 86400.0}
-"""How long Redis knows of a change, in seconds: for an opening, after its time is over.
+KEPT_DUE = 60.0
+"""How many seconds after its time Redis forgets an opening; then a process starts as ever."""
 
-If that was long ago, a program that starts begins as if nothing had happened; but a process that
-has not heard for hours that the circuit was closed must not open it again.
+KEPT = 86_400.0
+"""How many seconds Redis knows that the circuit was closed, or opened until a reset.
+
+A process that has not heard of it for hours must not undo it. Those that know it store it again.
 """
 
 SCRIPT = """
@@ -69,12 +71,8 @@ local message = table.concat({number(version), state, number(left), by, prober, 
 if is_new then
     redis.call("HSET", KEYS[1], "version", number(version), "state", state, "until",
         number(open_until), "by", by, "prober", prober, "lease", number(lease_until))
-    if left == -1 then
-        redis.call("PERSIST", KEYS[1])
-    else
-        local kept = tonumber(state == "closed" and ARGV[8] or ARGV[7])
-        redis.call("PEXPIRE", KEYS[1], number(math.max(left, lease) + kept))
-    end
+    local kept = (state == "closed" or left == -1) and ARGV[8] or ARGV[7]
+    redis.call("PEXPIRE", KEYS[1], number(math.max(left, lease) + kept))
     redis.call("PUBLISH", ARGV[9], message)
 end
 return message
@@ -216,7 +214,7 @@ class SharedCircuit:
             answer = execute(
                 *("EVAL", SCRIPT, 1, self._key, self._me, base, change, open_for),
                 *(int(telling[1]), ceil((lease and lease + GRACE) * 1000)),
-                *(ceil(KEPT[each] * 1000) for each in ("open", "closed")),
+                *(ceil(seconds * 1000) for seconds in (KEPT_DUE, KEPT)),
                 self._channel,
             )
             if asked == self.asked:
