@@ -14,7 +14,12 @@ pytest.importorskip("redis")
 
 import redis.asyncio
 
-from backoff_ticker import ConstantBackOff, with_max_retries
+from backoff_ticker import (
+    CancellationToken,
+    ConstantBackOff,
+    set_default_token,
+    with_max_retries,
+)
 from backoff_ticker.integrations import _redis_link
 from backoff_ticker.integrations._redis_link import Link
 from tests.helpers import PATIENCE, eventually
@@ -115,10 +120,13 @@ def test_a_redis_that_does_not_answer_is_noticed_and_does_not_hold_up_the_end(ma
     redis_server.pause()
     eventually(lambda: not one.link.connected)
     silent.link.close(timeout=PATIENCE)  # it has nothing to tell
-    one.tell(b"stop")
-    one.link.end()
-    redis_server.resume()
-    eventually(lambda: redis_server.client().get("news") == b"stop")
+    shutdown = CancellationToken()
+    shutdown.cancel()
+    with set_default_token(shutdown):  # of retries, which cuts no telling short
+        one.tell(b"stop")
+        one.link.end()
+        redis_server.resume()
+        eventually(lambda: redis_server.client().get("news") == b"stop")
 
 
 def test_a_redis_that_has_forgotten_is_reminded(make, redis_server):

@@ -345,7 +345,7 @@ print("ready", flush=True)
 
 def program(redis_server, tmp_path, kind, text):
     (tmp_path / "program.py").write_text(PROGRAM_TEXT + text, "utf-8")
-    return Process(tmp_path, "program.py", redis_server.url, kind)
+    return Process(tmp_path, "-Xdev", "-Werror", "program.py", redis_server.url, kind)
 
 
 @pytest.mark.parametrize(
@@ -355,6 +355,7 @@ def test_a_cancel_right_before_the_end_of_the_program_is_told(redis_server, tmp_
     text = f"twin.token.cancel('at the end')\n{end}\n"
     with program(redis_server, tmp_path, "there", text) as process:
         assert process.wait() == 0
+        assert [line for line in process.lines if line] == ["ready"]  # and no warning
     assert redis_server.client().get(KEY) == b"at the end"
 
 
@@ -373,8 +374,9 @@ def test_a_signal_handler_cancels_everywhere(connected, redis_server, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_program_waits_for_a_redis_that_is_gone_for_a_time_only(redis_server, tmp_path):
-    redis_server.kill()
+@pytest.mark.parametrize("fail", [RedisServer.kill, RedisServer.pause])
+def test_a_program_waits_for_a_redis_that_is_gone_for_a_time_only(redis_server, tmp_path, fail):
+    fail(redis_server)
     for text, least, most in [("", 0, 4), ("twin.token.cancel()", 4, 12)]:
         started = time.monotonic()
         with program(redis_server, tmp_path, "gone", text) as process:
