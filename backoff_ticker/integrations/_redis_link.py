@@ -77,7 +77,7 @@ class Link:
         channel: str,
         *,
         exchange: Callable[[Execute], None],
-        on_message: Callable[[bytes], None],
+        on_message: Callable[[bytes], object],
         on_connection: Callable[[bool], None] | None = None,
         backoff: BackOff | None = None,
     ) -> None:
