@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..clock import Clock
     from ..policies import BackOff
-    from ..retries import CircuitBreaker, Outcome, RetryBudget
+    from ..retries import BudgetLike, CircuitBreaker, Outcome
 
     Seconds = float | timedelta
     Hook = Callable[[Outcome], object]
@@ -48,7 +48,7 @@ class HTTPRetryOptions(TypedDict, total=False):
     timeout: Seconds | None
     max_elapsed_time: Seconds | None
     token: CancellationToken | None
-    budget: RetryBudget | None
+    budget: BudgetLike | None
     breaker: CircuitBreaker | None
     notify: Notify | Sequence[Notify] | None
     on_attempt: Hook | Sequence[Hook] | None
