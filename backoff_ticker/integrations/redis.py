@@ -1,0 +1,11 @@
+"""What processes share over Redis: tokens that are cancelled everywhere.
+
+It needs ``pip install 'backoff-ticker[redis]'``, and a Redis of version 6.0 or later, or one that
+speaks its language.
+"""
+
+from __future__ import annotations
+
+from ._redis_token import RedisCancellationToken
+
+__all__ = ["RedisCancellationToken"]
