@@ -1,4 +1,4 @@
-"""What processes share over Redis: tokens that are cancelled everywhere.
+"""What processes share over Redis: budgets of retries, and tokens that are cancelled everywhere.
 
 It needs ``pip install 'backoff-ticker[redis]'``, and a Redis of version 6.0 or later, or one that
 speaks its language.
@@ -6,6 +6,7 @@ speaks its language.
 
 from __future__ import annotations
 
+from ._redis_budget import RedisRetryBudget
 from ._redis_token import RedisCancellationToken
 
-__all__ = ["RedisCancellationToken"]
+__all__ = ["RedisCancellationToken", "RedisRetryBudget"]
