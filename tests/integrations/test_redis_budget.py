@@ -7,6 +7,7 @@ import gc
 import itertools
 import logging
 import os
+import subprocess
 import threading
 import time
 import weakref
@@ -17,7 +18,7 @@ import pytest
 pytest.importorskip("redis")
 
 from hypothesis import given, strategies as st
-from redis import Redis
+from redis import Redis, RedisError, Sentinel
 from redis.asyncio import Redis as AsyncRedis
 
 from backoff_ticker import (
@@ -36,8 +37,9 @@ from backoff_ticker import (
 from backoff_ticker.integrations.redis import RedisRetryBudget
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, eventually, in_thread
+from tests.integrations.fleet import FIRST, GOOD, KINDS, RETRY, outage
 from tests.integrations.processes import Process
-from tests.integrations.redis_server import RedisServer, needs_redis
+from tests.integrations.redis_server import PROGRAM, RedisServer, needs_redis
 from tests.retries.conftest import clock, face  # noqa: F401 - fixtures
 from tests.retries.test_budget import (  # noqa: F401 - with the fixture make_budget below
     test_a_cancel_right_before_the_call_costs_nothing,
@@ -440,6 +442,49 @@ def test_a_replica_is_asked_again_once_it_has_taken_over(tmp_path):
         assert watched.shares
 
 
+@pytest.mark.slow
+def test_a_failover_by_sentinel(tmp_path):
+    with (
+        RedisServer(tmp_path / "first") as first,
+        RedisServer(tmp_path / "second", follows=first) as second,
+        RedisServer(tmp_path / "watch") as unused,
+    ):
+        first.wait_for_replicas()
+        unused.kill()  # the sentinel takes its port
+        config = tmp_path / "sentinel.conf"
+        config.write_text(
+            f"port {unused.port}\nsentinel monitor jobs 127.0.0.1 {first.port} 1\n"
+            "sentinel down-after-milliseconds jobs 200\nsentinel failover-timeout jobs 2000\n"
+        )
+        watch = subprocess.Popen([PROGRAM, str(config), "--sentinel"], stdout=subprocess.DEVNULL)
+        try:
+            watching = Redis(port=unused.port, socket_timeout=1)
+            eventually(lambda: answered(lambda: watching.sentinel_slaves("jobs")))
+            sentinel = Sentinel([("127.0.0.1", unused.port)], socket_timeout=0.3)
+            breaker = CircuitBreaker(ConstantBackOff(0.1), failures=1)
+            budget = RedisRetryBudget(
+                sentinel.master_for("jobs"), "shared", 5, breaker=breaker, fallback=None
+            )
+            assert [budget.try_acquire() for _ in range(2)] == [True] * 2
+            first.wait_for_replicas()
+            first.kill()
+            assert not budget.try_acquire()
+            eventually(budget.try_acquire)
+            assert [budget.try_acquire() for _ in range(3)] == [True, True, False]
+            assert units(second) == 0
+        finally:
+            watch.kill()
+            watch.wait()
+
+
+def answered(ask):
+    """Return what Redis answers, None if it does not yet."""
+    try:
+        return ask()
+    except RedisError:
+        return None
+
+
 def test_what_redis_refuses_is_logged_once(redis_server, caplog):
     caplog.set_level(logging.INFO, "backoff_ticker")
     client = redis_server.client()
@@ -673,6 +718,17 @@ def test_processes_keep_the_promise_together_even_if_some_are_killed(redis_serve
     retries = calls - runs
     assert retries + 1 >= 50
     assert retries <= 50 + 0.1 * successes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_load_on_a_service_that_is_down(redis_server, kind):
+    numbers = {"max_tokens": 40, "token_ratio": 0.1}
+    calls = outage(redis_server.url, kind, 5, 60, 80, **numbers)
+    assert (calls[FIRST], calls[GOOD]) == (700, 300)
+    of_one = {"none": 320, "local": 40, "shared": (40 + 0.1 * 300) / 5}[kind]
+    assert calls[RETRY] <= 5 * of_one
+    assert calls[RETRY] >= 5 * of_one - 20
 
 
 def test_no_redis_at_all():
