@@ -6,6 +6,11 @@ speaks its language.
 
 from __future__ import annotations
 
+from ._extras import imports_of_extra
+
+with imports_of_extra("redis"):
+    import redis as _redis  # noqa: F401 - before what needs it
+
 from ._redis_budget import RedisRetryBudget
 from ._redis_token import RedisCancellationToken
 
