@@ -37,6 +37,7 @@ CLOCK = SystemClock()  # Redis answers in real time, whatever clock a program ha
 FLUSH = 5.0
 """The longest time, in seconds, for which a link that is closed goes on telling."""
 
+_TIDY = 0.1  # seconds in which threads end that can be woken; one that is connecting cannot
 _logger = logging.getLogger("backoff_ticker")
 _links: set[Link] = set()
 
@@ -102,7 +103,7 @@ class Link:
         self._flush_until: float | None = None
         self._up = CancellationToken(clock=CLOCK)
         self._tried = CancellationToken(clock=CLOCK)
-        self._ended = CancellationToken(clock=CLOCK)
+        self._listener_ended, self._ended = (CancellationToken(clock=CLOCK) for _ in range(2))
         self._on_connection(False)  # noqa: FBT003
         _links.add(self)
         try:
@@ -156,30 +157,27 @@ class Link:
             _shut(self._telling)
 
     def close(self, timeout: float = FLUSH) -> None:
-        """Close the link, and wait until all is told, or for ``timeout`` seconds.
+        """Close the link, and wait until all is told and both threads have ended.
 
-        In the thread of an event loop it does not wait: ``await link.close_async()`` does.
+        It waits for at most ``timeout`` seconds, if nothing is untold for ``_TIDY``, and the first
+        call decides. In the thread of an event loop it does not wait: ``close_async()`` does.
         """
-        seconds = self._end_within(timeout)
-        if self._told is not self._untold:
-            try:
-                self._ended.wait(seconds)
-            except RuntimeError:
-                pass  # an event loop runs in this thread
+        try:
+            self._ended.wait(self._end_within(timeout))
+        except RuntimeError:
+            pass  # an event loop runs in this thread
 
     async def close_async(self, timeout: float = FLUSH) -> None:
         """Do the same in a coroutine."""
-        seconds = self._end_within(timeout)
-        if self._told is not self._untold:
-            await self._ended.wait_async(seconds)
+        await self._ended.wait_async(self._end_within(timeout))
 
     def _end_within(self, timeout: float) -> float:
-        """Close it, and return for how many seconds to wait at most; the first call decides."""
+        """Close it, and return for how many seconds to wait at most."""
         now = CLOCK.monotonic()
         if self._flush_until is None:
             self._flush_until = now + timeout
         self.end()
-        return max(0.0, self._flush_until - now)
+        return max(0.0, self._flush_until - now) if self._told is not self._untold else _TIDY
 
     def _run_listener(self) -> None:
         try:
@@ -195,6 +193,7 @@ class Link:
             _logger.exception("Link to Redis, %s: its policy has failed", self._channel)
         finally:
             self.end()
+            self._listener_ended.cancel()
 
     def _listen(self) -> None:
         """Hear messages until the connection fails or the link is closed."""
@@ -236,6 +235,7 @@ class Link:
                 self._flush()
         finally:
             self._telling.disconnect()
+            self._listener_ended.wait(_TIDY)
             _links.discard(self)
             self._ended.cancel()
 

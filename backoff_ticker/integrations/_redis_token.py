@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from .._errors import DeadlineExceeded
 from ..cancellation import CancellationToken
+from ._redis_client import channel_of, check_client
 from ._redis_link import CLOCK, Link
 from ._seconds import as_seconds
 from ._tokens import check_token
@@ -108,6 +109,7 @@ class RedisCancellationToken:
         cancel_if_gone_for: float | timedelta | None = None,
         backoff: BackOff | None = None,
     ) -> None:
+        check_client(client)
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, not {name!r}")
         if parent is not None:
@@ -235,9 +237,7 @@ class _Twin:
 
     def connect(self, client: Redis, name: str, backoff: BackOff | None) -> Link:
         self._key = f"backoff_ticker:token:{name}"
-        options = client.connection_pool.connection_kwargs
-        # Channels are the same for all databases of a server, keys are not.
-        self._channel = f"{self._key}@{options.get('db') or 0}"
+        self._channel = channel_of(client, self._key)
         self._link = Link(
             client,
             self._channel,

@@ -21,7 +21,7 @@ from backoff_ticker import CancellationToken, ConstantBackOff, DeadlineExceeded
 from backoff_ticker.integrations import _redis_link
 from backoff_ticker.integrations.redis import RedisCancellationToken
 from tests.helpers import PATIENCE, eventually
-from tests.integrations.processes import Process
+from tests.integrations.processes import Process, write_files
 from tests.integrations.redis_server import PROGRAM, RedisServer
 
 pytestmark = pytest.mark.timeout(40)
@@ -379,6 +379,23 @@ def test_a_program_waits_for_a_redis_that_is_gone_for_a_time_only(redis_server, 
         assert least < time.monotonic() - started < most
 
 
+def test_the_programs_of_the_page_stop_each_other(redis_server, tmp_path):
+    write_files("cancel_everywhere.md", tmp_path)
+    env = {"REDIS_URL": redis_server.url}
+    with (
+        Process(tmp_path, "worker.py", "17", env=env) as one,
+        Process(tmp_path, "worker.py", "17", env=env) as two,
+    ):
+        one.wait_for("working")
+        two.wait_for("working")
+        with Process(tmp_path, "stop.py", "17", env=env) as stop:
+            assert stop.wait() == 0
+        with Process(tmp_path, "worker.py", "17", env=env) as late:
+            for worker in (one, two, late):
+                assert worker.wait() == 0
+                assert worker.lines == ["working", "ended: stopped by the operator"]
+
+
 @pytest.mark.posix
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("who", ["parent", "child"])
@@ -478,6 +495,7 @@ def test_it_needs_few_rights(connected, redis_server):
         ({"keep_for": 10**400}, ValueError, "keep_for must be"),
         ({"keep_for": float("inf")}, ValueError, "keep_for must be .* not inf"),
         ({"backoff": 3}, TypeError, "backoff"),
+        ({"client": None}, TypeError, "client must be a redis.Redis"),
         ({"client": Redis(socket_timeout=None)}, ValueError, "client must have a socket_timeout"),
     ],
 )
