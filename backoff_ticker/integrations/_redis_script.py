@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from hashlib import sha1
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ class Script:
         self._sha = sha1(text, usedforsecurity=False).hexdigest()
         self._key = key
         self._idle: list[Connection] = []
+        weakref.finalize(self, _close, self._idle)
 
     def __call__(self, make_arguments: Callable[[], tuple[int, ...]]) -> Any:  # noqa: ANN401
         """Call the script and return its answer.
@@ -65,6 +67,11 @@ class Script:
             raise
         self._idle.append(connection)
         return answer
+
+
+def _close(connections: list[Connection]) -> None:
+    while connections:
+        connections.pop().disconnect()
 
 
 def _is_closed(connection: Connection) -> bool:
