@@ -78,7 +78,8 @@ class RedisRetryBudget:
     **If Redis fails**, or does not answer within the time-outs of the client, ``fallback`` decides,
     and the process does not ask Redis again for a while. A warning is logged; no error is raised.
     The retries of the client itself are not used. So a decision takes no longer than to connect
-    and to get an answer: about ``socket_connect_timeout + socket_timeout``.
+    and to get an answer: about ``socket_connect_timeout + socket_timeout``, apart from the look-up
+    of a name.
 
     The promise is that of one life of the bucket, which ends, so that it is full again, after
     ``keep_for`` without a retry, or if Redis loses its data. What a fallback allows comes on top of
@@ -179,7 +180,7 @@ class RedisRetryBudget:
 
     def _empty_bucket(self, size: float) -> RetryBudget:
         """Return what counts, without a lock, the tokens to be told to Redis."""
-        bucket = RetryBudget(size, self.token_ratio, min(self.retry_cost, size))
+        bucket = RetryBudget(size, self.token_ratio, self.retry_cost)
         bucket.try_acquire(size)
         return bucket
 
