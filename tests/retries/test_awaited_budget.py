@@ -11,6 +11,8 @@ import pytest
 from backoff_ticker import (
     CancellationToken,
     Cancelled,
+    CircuitBreaker,
+    CircuitOpen,
     ConstantBackOff,
     DeadlineExceeded,
     StopReason,
@@ -20,7 +22,7 @@ from backoff_ticker import (
     retry_call_async,
 )
 from backoff_ticker.testing import no_wait
-from tests.helpers import PATIENCE
+from tests.helpers import PATIENCE, eventually
 from tests.retries.faces import ALL_ASYNC, in_loop
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, Takes, now
@@ -260,3 +262,20 @@ def test_hedges_that_come_too_late_are_paid_back(clock):
         )
     assert "max_elapsed_time" in caught.value.__notes__[0]
     assert (script.count, budget.log) == (1, ["awaited", "released"])
+
+
+def test_a_hedge_that_the_circuit_refuses_is_paid_back(hedge):
+    budget, script = Slow(), Script(OSError)
+    breaker = CircuitBreaker(ConstantBackOff(100), failures=1)
+    with pytest.raises(CircuitOpen):
+        hedge(script, TEN, budget=budget, breaker=breaker, timeout=50)
+    assert (script.count, budget.log[1:]) == (1, ["released"])
+
+
+def test_a_hedge_whose_token_is_cancelled_at_the_answer_is_paid_back(hedge):
+    token, script = CancellationToken(), Script(Takes(100, 7))
+    budget = Slow(token.cancel)  # returns True
+    with pytest.raises(Cancelled):
+        hedge(script, TEN, budget=budget, token=token)
+    assert script.count == 1
+    eventually(lambda: budget.log[1:] == ["released"])
