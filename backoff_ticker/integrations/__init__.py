@@ -6,7 +6,7 @@
 - ``tenacity``, ``backoff``, ``google_api_core``: back-off policies for their retries.
 - ``httpx``, ``aiohttp``: requests that are sent again where that is safe.
 - ``urllib3``: a ``Retry`` for it and for requests, with policies and tokens.
-- ``redis``: what processes share over Redis: budgets of retries, tokens.
+- ``redis``: what processes share over Redis.
 - ``starlette``, ``django``, ``gunicorn``: tokens that end with a server or with a request.
 
 Each needs its package: ``pip install 'backoff-ticker[prometheus]'``.
