@@ -26,7 +26,7 @@ LANGUAGES = {"console", "go", "pycon", "python", "sh", "text", "toml", "yaml"}
 PEER = re.compile(
     r"^(?:from|import) "
     r"((?:aiohttp|backoff|celery|django|dramatiq|fastapi|google|httpx|opentelemetry|prometheus_client|requests"
-    r"|stamina|starlette|structlog|tenacity|urllib3)"
+    r"|stamina|starlette|structlog|temporalio|tenacity|urllib3)"
     r"\b[\w.]*)",
     re.MULTILINE,
 )
