@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         Parker as Parker,
         SystemClock as SystemClock,
         TimerHandle as TimerHandle,
+        current_clock as current_clock,
     )
     from .policies import (
         POLICIES as POLICIES,
@@ -239,6 +240,7 @@ _MODULE_OF = {
     "cancel_on_signals": "cancellation._signals",
     "chain": "policies._chain",
     "current_attempt": "retries._current_attempt",
+    "current_clock": "clock._system",
     "delays": "policies._run",
     "hedge_call": "retries._hedge_threads",
     "hedge_call_async": "retries._hedge",

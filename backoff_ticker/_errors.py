@@ -348,3 +348,8 @@ class CircuitOpen(BackoffTickerError):
 
 def _described(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
+
+
+for _class in [*globals().values()]:
+    if isinstance(_class, type) and issubclass(_class, BackoffTickerError):
+        _class.__module__ = "backoff_ticker"  # tracebacks and pickles name what users import

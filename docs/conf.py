@@ -351,6 +351,12 @@ def name_public_bases(
             bases[number] = f":exc:`~{module}.{base.__name__}`"
 
 
+def find_source(_app: Sphinx, _module: str, name: str) -> str | None:
+    """Return where an error is defined: it says that it is of the package itself."""
+    names = backoff_ticker._MODULE_OF
+    return f"backoff_ticker.{names[name]}" if names.get(name) == "_errors" else None
+
+
 def analyze_without_overloads(self: ModuleAnalyzer) -> None:
     """Let ``retry`` have one signature: its overloads differ for type checkers only."""
     analyze(self)
@@ -381,3 +387,4 @@ def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-bases", name_public_bases)
     app.connect("autodoc-skip-member", skip_field)
     app.connect("autodoc-process-signature", shorten_signature)
+    app.connect("viewcode-follow-imported", find_source)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import copy
 import pickle
+import subprocess
+import sys
 
 import pytest
 
+import backoff_ticker
 from backoff_ticker import (
     BackoffTickerError,
     Cancelled,
@@ -50,6 +53,35 @@ ERRORS = [
 )
 def test_each_error_has_its_place(error, bases):
     assert error.__bases__ == bases
+
+
+NAMES = [
+    name
+    for name in backoff_ticker.__all__
+    if isinstance(value := getattr(backoff_ticker, name), type)
+    and issubclass(value, BackoffTickerError)
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tracebacks_and_pickles_name_an_error_as_it_is_imported(name):
+    error = getattr(backoff_ticker, name)
+    assert (error.__module__, error.__qualname__) == ("backoff_ticker", name)
+    assert b"_errors" not in pickle.dumps(error)
+    earlier = f"cbackoff_ticker._errors\n{name}\n.".encode()  # a pickle with the private module
+    assert pickle.loads(pickle.dumps(error)) is pickle.loads(earlier) is error
+
+
+def test_a_pickled_error_is_read_where_the_package_was_not_imported_yet():
+    code = f"import pickle; print(repr(pickle.loads({pickle.dumps(Cancelled('why'))!r})))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=50, check=True
+    )
+    assert done.stdout == "Cancelled('why')\n"
+
+
+def test_an_error_of_a_user_keeps_its_own_module():
+    assert type("Mine", (Cancelled,), {"__module__": "mine"}).__module__ == "mine"
 
 
 def test_an_end_of_work_is_not_an_end_of_the_task():

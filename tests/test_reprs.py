@@ -148,6 +148,7 @@ def test_iterators_and_blocks_show_how_they_were_made():
         assert repr(change) == "set_default_token(None)"
     assert repr(cancel_on_signals()) == "cancel_on_signals(SIGINT, SIGTERM)"
     assert repr(cancel_on_signals(2, -1)) == "cancel_on_signals(SIGINT, signal -1)"
+    assert repr(cancel_on_signals(2, chain=True)) == "cancel_on_signals(SIGINT, chain=True)"
 
 
 # What users hand in may fail

@@ -50,13 +50,16 @@ class LoopWakeup:
             return
         self._detach()
         self._loop = ref(loop)  # even if the rest fails: it would fail again
-        self._pipe = reader, writer = os.pipe()
-        os.set_blocking(reader, False)
-        os.set_blocking(writer, False)
         try:
+            self._pipe = reader, writer = os.pipe()
+            os.set_blocking(reader, False)
+            os.set_blocking(writer, False)
             loop.add_reader(reader, _drain, reader)
         except NotImplementedError:  # Windows: there asyncio itself looks for signals
             self._close_pipe()
+            return
+        except OSError:  # no free file descriptors: the next wait may find some
+            self._detach()
             return
         former = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         if former != -1:  # asyncio does the same for loop.add_signal_handler()
@@ -76,7 +79,8 @@ class LoopWakeup:
             signal.set_wakeup_fd(former)
         loop = self._loop()
         if loop is not None and not loop.is_closed():
-            loop.remove_reader(reader)
+            with contextlib.suppress(NotImplementedError):  # Windows again
+                loop.remove_reader(reader)
         os.close(reader)
         os.close(writer)
 

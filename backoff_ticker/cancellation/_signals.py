@@ -5,9 +5,10 @@ from __future__ import annotations
 import signal
 import threading
 
+from .._validation import as_flag
 from ..clock import SystemClock
 from ._loop_wakeup import loop_wakeup
-from ._token import CancellationToken
+from ._token import CancellationToken, require_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
     from ..clock import Clock
 
-    Handlers = dict[int, Callable[[int, FrameType | None], object] | int | None]
+    Handler = Callable[[int, FrameType | None], object]
+    Handlers = dict[int, Handler | int | None]
 
 
 class SignalBlock:
@@ -30,29 +32,45 @@ class SignalBlock:
         False
     """
 
-    __slots__ = ("_clock", "_former", "_numbers")
+    __slots__ = ("_chain", "_clock", "_entered", "_numbers", "_token")
 
-    def __init__(self, numbers: tuple[int, ...], clock: Clock | None) -> None:
+    def __init__(
+        self,
+        numbers: tuple[int, ...],
+        token: CancellationToken | None,
+        chain: bool,  # noqa: FBT001 - as cancel_on_signals() has it
+        clock: Clock | None,
+    ) -> None:
         self._numbers = numbers
+        self._token = token
+        self._chain = chain
         self._clock = clock
-        self._former: list[tuple[Handlers, bool]] = []
+        self._entered: list[tuple[Handler, Handlers, bool]] = []
 
     def __enter__(self) -> CancellationToken:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("cancel_on_signals() must be entered in the main thread")
-        token = CancellationToken(clock=self._clock)
-
-        def handle(number: int, frame: object) -> None:  # noqa: ARG001 - as Python calls it
-            token.cancel(_name_of(number))
-
+        token = CancellationToken(clock=self._clock) if self._token is None else self._token
+        chain = self._chain
         former: Handlers = {}
+
+        def handle(number: int, frame: FrameType | None) -> None:
+            try:
+                token.cancel(_name_of(number))
+            finally:
+                before = former.get(number)
+                if chain and callable(before):
+                    before(number, frame)
+
         # A virtual clock moves by itself.
         in_real_time = isinstance(token.clock, SystemClock)
-        self._former.append((former, in_real_time))
+        self._entered.append((handle, former, in_real_time))
         if in_real_time:
             loop_wakeup.begin()
         try:
             for number in dict.fromkeys(self._numbers):
+                if chain:  # known before the first signal comes
+                    former[number] = signal.getsignal(number)
                 former[number] = signal.signal(number, handle)
         except BaseException:
             self._restore()
@@ -63,14 +81,18 @@ class SignalBlock:
         self._restore()
 
     def _restore(self) -> None:
-        former, in_real_time = self._former.pop()
+        handle, former, in_real_time = self._entered.pop()
         for number, handler in former.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+            # In a chain, somebody else may have come before this handler, or taken its place.
+            if not self._chain or signal.getsignal(number) is handle:
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
         if in_real_time:
             loop_wakeup.end()
 
     def __repr__(self) -> str:
-        return f"cancel_on_signals({', '.join(map(_name_of, self._numbers))})"
+        arguments = [*map(_name_of, self._numbers)]
+        arguments += ["chain=True"] if self._chain else []
+        return f"cancel_on_signals({', '.join(arguments)})"
 
 
 def _name_of(number: int) -> str:
@@ -80,13 +102,18 @@ def _name_of(number: int) -> str:
         return f"signal {number!r}"
 
 
-def cancel_on_signals(*signals: int, clock: Clock | None = None) -> SignalBlock:
+def cancel_on_signals(
+    *signals: int,
+    token: CancellationToken | None = None,
+    chain: bool = False,
+    clock: Clock | None = None,
+) -> SignalBlock:
     """Return a ``with`` block that yields a token, which Ctrl-C or a SIGTERM cancels.
 
-    The cause of the token is the name of the signal. In the block the signals do nothing else: a
-    second Ctrl-C is ignored, as with Go's ``signal.NotifyContext``. The end of the block restores
-    the previous handlers and does not cancel the token, which may be shared with any threads and
-    event loops.
+    The cause of the token is the name of the signal. In the block the signals do nothing else,
+    unless you chain them: a second Ctrl-C is ignored, as with Go's ``signal.NotifyContext``. The
+    end of the block restores the previous handlers and does not cancel the token, which may be
+    shared with any threads and event loops.
 
     CPython runs signal handlers in the main thread. An event loop that runs there notices a signal
     at once, if a coroutine in it waits for the token, or for anything else of this package. Where
@@ -95,9 +122,17 @@ def cancel_on_signals(*signals: int, clock: Clock | None = None) -> SignalBlock:
 
     Args:
         *signals: Signal numbers. If none is given: SIGINT and SIGTERM.
-        clock: The clock of the token. None means the current clock.
+        token: The token to cancel and to yield. None means a new one for each time the block is
+            entered.
+        chain: Whether the previous handler of a signal is called, too, right after the cancel: that
+            of a server, which shuts down, or Python's own for Ctrl-C, which raises
+            ``KeyboardInterrupt``. A signal that had no handler in Python only cancels the token. At
+            the end of the block a handler that somebody else has set meanwhile is left alone.
+        clock: The clock of a new token. None means the current clock.
 
     Raises:
+        TypeError: ``token`` is not a token, ``chain`` is not a bool, or there are both a ``token``
+            and a ``clock``.
         RuntimeError: On entering the block: this is not the main thread.
         TypeError, ValueError, OSError: On entering the block: an argument is not a signal that
             can be handled.
@@ -110,4 +145,9 @@ def cancel_on_signals(*signals: int, clock: Clock | None = None) -> SignalBlock:
         ...     token.cause
         'SIGINT'
     """
-    return SignalBlock(signals or (signal.SIGINT, signal.SIGTERM), clock)
+    if token is not None:
+        require_token("token", token)
+        if clock is not None:
+            raise TypeError("cancel_on_signals() takes a token, which has its clock, or a clock")
+    as_flag("chain", chain)
+    return SignalBlock(signals or (signal.SIGINT, signal.SIGTERM), token, chain, clock)

@@ -20,6 +20,7 @@ from ._loop_timers import Alarm as Alarm
 from ._scheduler import Scheduler as Scheduler
 from ._system import (
     SystemClock as SystemClock,
+    current_clock as current_clock,
     current_clocks as current_clocks,
     resolve_clock as resolve_clock,
 )

@@ -106,3 +106,23 @@ def resolve_clock(clock: Clock | None) -> Clock:
                 f"clock must be a Clock, not {safe_repr(clock)}: it has no method {method}()"
             )
     return clock
+
+
+def current_clock() -> Clock:
+    """Return the clock that is used in this thread where none is given.
+
+    It is the system clock, or the ``VirtualClock`` of a test. Call it each time that you need the
+    time, so that code of yours agrees with this package in tests.
+
+    Example:
+        >>> from backoff_ticker import current_clock
+        >>> from backoff_ticker.testing import VirtualClock
+        >>> current_clock()
+        SystemClock()
+        >>> with VirtualClock():
+        ...     current_clock().monotonic()
+        0.0
+
+    Thread safety: any thread; a virtual clock is current in the threads that take part in it.
+    """
+    return resolve_clock(None)

@@ -8,6 +8,7 @@
 - ``urllib3``: a ``Retry`` for it and for requests, with policies and tokens.
 - ``dramatiq``: messages that have failed come back after the delays of a policy.
 - ``temporal``: policies, errors and tokens for the activities of Temporal.
+- ``redis``: what processes share over Redis.
 - ``starlette``, ``django``, ``gunicorn``: tokens that end with a server or with a request.
 
 Each needs its package: ``pip install 'backoff-ticker[prometheus]'``.

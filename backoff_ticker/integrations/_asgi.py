@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import signal
+import threading
+from contextlib import nullcontext
+from signal import SIGINT, SIGTERM, getsignal
 
 from .._errors import Cancelled
-from ..cancellation import CancellationToken
-from ._signals import SignalChain
+from ..cancellation import CancellationToken, cancel_on_signals
 from ._tokens import check_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
+    from contextlib import AbstractContextManager
     from typing import Any
 
     Scope = MutableMapping[str, Any]
@@ -98,15 +100,13 @@ class TokenMiddleware:
                 shutdown.cancel("the server shuts down")
             return message
 
-        signals = SignalChain(shutdown, signal.SIGTERM, signal.SIGINT)
-        signals.install()
         try:
-            await self.app(scope, receive_watched, send)
+            with _cancelled_by_signals(shutdown):
+                await self.app(scope, receive_watched, send)
         except Exception:
             self._shutdown = self._new_token()  # a server may go on without the lifespan
             raise
         finally:
-            signals.remove()
             shutdown.cancel("the lifespan has ended")
 
     async def _serve_request(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -123,6 +123,14 @@ class TokenMiddleware:
                     await connection.refuse()
             finally:
                 connection.close()
+
+
+def _cancelled_by_signals(token: CancellationToken) -> AbstractContextManager[object]:
+    """Cancel a token in front of the server's handlers; without any, signals end the process."""
+    if threading.current_thread() is not threading.main_thread():
+        return nullcontext()
+    handled = [each for each in (SIGTERM, SIGINT) if callable(getsignal(each))]
+    return cancel_on_signals(*handled, token=token, chain=True) if handled else nullcontext()
 
 
 class _Connection:

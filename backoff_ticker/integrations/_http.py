@@ -6,13 +6,14 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from ..cancellation import CancellationToken
+from ..clock import current_clock
 from ..retries import attempts, parse_retry_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import Protocol
 
+    from ..cancellation import CancellationToken
     from ..clock import Clock
     from ..policies import BackOff
     from ..retries import CircuitBreaker, Outcome, RetryBudget
@@ -189,8 +190,8 @@ def asked_wait(headers: Headers, clock: Clock | None) -> float | None:
     value = headers.get("retry-after")
     if value is None:
         return None
-    now = (CancellationToken().clock if clock is None else clock).time()
-    return parse_retry_after(value, now) or None
+    now = current_clock() if clock is None else clock
+    return parse_retry_after(value, now.time()) or None
 
 
 def as_methods(name: str, value: Collection[str]) -> frozenset[str]:

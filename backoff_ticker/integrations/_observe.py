@@ -8,14 +8,14 @@ from contextvars import copy_context
 from signal import Signals
 from typing import TYPE_CHECKING, TypedDict
 
-from ..cancellation import CancellationToken
 from ..tickers import Tick
+from ._tokens import check_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._errors import CircuitState
-    from ..cancellation import CallbackHandle
+    from ..cancellation import CallbackHandle, CancellationToken
     from ..retries import CircuitBreaker, Outcome
 
     Cause = BaseException | str | None
@@ -102,8 +102,7 @@ class Observer(ABC):
             RuntimeError: The token has a deadline, and the scheduler thread cannot be started.
         """
         _require_name(name)
-        if not isinstance(token, CancellationToken):
-            raise TypeError(f"token must be a CancellationToken, not {token!r}")
+        check_token(token)
         clock = token.clock
 
         def post() -> None:

@@ -7,6 +7,7 @@ from itertools import islice
 from .._errors import Permanent
 from ..policies import delays
 from ..retries import attempts
+from ._seconds import as_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +50,4 @@ def is_permanent(error: BaseException) -> bool:
 
 def bounded(seconds: float, most: float | timedelta | None) -> float:
     """Return the seconds that a ``RetryAfter`` asks for, but at most ``max_retry_after``."""
-    if most is None:
-        return seconds
-    return min(seconds, most if isinstance(most, (int, float)) else most.total_seconds())
+    return seconds if most is None else min(seconds, as_seconds("max_retry_after", most, zero=True))

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import aiohttp
-from aiohttp.http import HttpProcessingError
-from aiohttp.payload import BytesPayload
-
 from .._errors import Permanent
 from ..retries import retry_call_async
+from ._extras import imports_of_extra
 from ._http import (
     MAX_ATTEMPTS,
     MAX_RETRY_AFTER,
@@ -18,6 +15,11 @@ from ._http import (
     AsyncHTTPRetryOptions,
     Rules,
 )
+
+with imports_of_extra("aiohttp"):
+    import aiohttp
+    from aiohttp.http import HttpProcessingError
+    from aiohttp.payload import BytesPayload
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
-from django.core import asgi
-from django.http import HttpResponse
-
 from .._errors import Cancelled, DeadlineExceeded
 from ..cancellation import CancellationToken
 from ._asgi import REQUEST, TokenMiddleware
+from ._extras import imports_of_extra
+
+with imports_of_extra("django"):
+    from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+    from django.core import asgi
+    from django.http import HttpResponse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""Retries of dramatiq that wait as a policy says."""
+"""Retries of dramatiq that wait as a policy says.
+
+It needs the extra ``dramatiq``: ``pip install 'backoff-ticker[dramatiq]'``.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,15 @@ from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
-from dramatiq.errors import Retry
-from dramatiq.middleware import MiddlewareError, Retries
-
 from .._errors import CircuitOpen, RetryAfter
 from ..policies import ExponentialBackOff
 from ..retries import retry_call
+from ._extras import imports_of_extra
 from ._redelivery import bounded, check, delay_after, is_permanent
+
+with imports_of_extra("dramatiq"):
+    from dramatiq.errors import Retry
+    from dramatiq.middleware import MiddlewareError, Retries
 
 if TYPE_CHECKING:
     from collections.abc import Callable

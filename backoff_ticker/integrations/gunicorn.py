@@ -12,9 +12,8 @@ from __future__ import annotations
 import os
 import signal
 
-from ..cancellation import CancellationToken
+from ..cancellation import CancellationToken, cancel_on_signals
 from ..retries import set_default_token
-from ._signals import SignalChain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +55,8 @@ def post_worker_init(worker: Any) -> None:  # noqa: ANN401, ARG001 - gunicorn ha
         ...     gunicorn.post_worker_init(worker)
         ...     print("ready")
     """
-    SignalChain(_token, signal.SIGTERM).install()
+    block = cancel_on_signals(signal.SIGTERM, token=_token, chain=True)
+    block.__enter__()  # it ends with the process
     set_default_token(_token)
 
 

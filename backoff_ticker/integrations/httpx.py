@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import httpx
-
 from ..retries import retry_call, retry_call_async
+from ._extras import imports_of_extra
 from ._http import (
     MAX_ATTEMPTS,
     MAX_RETRY_AFTER,
@@ -16,7 +15,11 @@ from ._http import (
     HTTPRetryOptions,
     Rules,
 )
-from ._httpx_exchange import Exchange
+
+with imports_of_extra("httpx"):
+    import httpx
+
+    from ._httpx_exchange import Exchange
 
 if TYPE_CHECKING:
     from collections.abc import Collection

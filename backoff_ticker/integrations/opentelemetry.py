@@ -9,9 +9,11 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from opentelemetry import metrics, trace
-
+from ._extras import imports_of_extra
 from ._observe import LATENESS_BUCKETS, WAIT_BUCKETS, Labels, Observer, type_name
+
+with imports_of_extra("opentelemetry"):
+    from opentelemetry import metrics, trace
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider

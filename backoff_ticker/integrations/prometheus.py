@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from prometheus_client import REGISTRY, Counter, Gauge, Histogram
-
+from ._extras import imports_of_extra
 from ._observe import LATENESS_BUCKETS, WAIT_BUCKETS, Labels, Observer, type_name
+
+with imports_of_extra("prometheus"):
+    from prometheus_client import REGISTRY, Counter, Gauge, Histogram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

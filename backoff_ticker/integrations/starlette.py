@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from starlette.requests import HTTPConnection  # noqa: TC002 - FastAPI looks at the annotations
-
-from ..cancellation import CancellationToken  # noqa: TC001 - as above
+from ..cancellation import CancellationToken  # noqa: TC001 - FastAPI looks at the annotations
 from ._asgi import REQUEST, SHUTDOWN, TokenMiddleware
+from ._extras import imports_of_extra
+
+with imports_of_extra("starlette"):
+    from starlette.requests import HTTPConnection  # noqa: TC002 - as above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,11 @@ from __future__ import annotations
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Protocol
 
-import structlog
-
+from ._extras import imports_of_extra
 from ._observe import Observer, type_name
+
+with imports_of_extra("structlog"):
+    import structlog
 
 if TYPE_CHECKING:
     from .._errors import CircuitState

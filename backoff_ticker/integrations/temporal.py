@@ -1,4 +1,7 @@
-"""Policies, errors and tokens for the activities of Temporal."""
+"""Policies, errors and tokens for the activities of Temporal.
+
+It needs the extra ``temporal``: ``pip install 'backoff-ticker[temporal]'``.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,19 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from temporalio import activity
-from temporalio.common import RetryPolicy
-from temporalio.exceptions import ApplicationError, CancelledError, FailureError
-
 from .._errors import Cancelled, CircuitOpen, DeadlineExceeded, Permanent, RetryAfter
 from ..cancellation import CancellationToken
 from ..policies import BackOffWrapper, ConstantBackOff, ExponentialBackOff, MaxRetriesBackOff
 from ..retries import attempts
 from ..tickers import AsyncTicker, Ticker
+from ._extras import imports_of_extra
 from ._redelivery import bounded, check, delay_after, is_permanent
+from ._seconds import as_seconds
+
+with imports_of_extra("temporal"):
+    from temporalio import activity
+    from temporalio.common import RetryPolicy
+    from temporalio.exceptions import ApplicationError, CancelledError, FailureError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -304,9 +310,7 @@ def activity_token(
     """
     if heartbeat is not None and not callable(heartbeat):
         raise TypeError(f"heartbeat must be callable or None, not {heartbeat!r}")
-    pauses = ConstantBackOff(interval)
-    if not pauses.interval:
-        raise ValueError(f"interval must be above 0, not {interval!r}")
+    pauses = ConstantBackOff(as_seconds("interval", interval))
     token = CancellationToken(timeout=activity.info().start_to_close_timeout)
     ended = CancellationToken()
     watch = _Watch(token, ended, pauses, heartbeat)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from tenacity.stop import stop_base
-from tenacity.wait import wait_base
-
 from ..policies import BackOffWrapper
+from ._extras import imports_of_extra
 from ._policy import next_delay, started
 from ._tokens import check_token
+
+with imports_of_extra("tenacity"):
+    from tenacity.stop import stop_base
+    from tenacity.wait import wait_base
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from urllib3.exceptions import MaxRetryError, ResponseError
-from urllib3.util import Retry
-
 from .._errors import RetryAfter
 from ..policies import ConstantBackOff
 from ..retries import attempts
+from ._extras import imports_of_extra
 from ._http import (
     MAX_ATTEMPTS,
     MAX_RETRY_AFTER,
@@ -20,6 +18,10 @@ from ._http import (
     asked_wait,
     check,
 )
+
+with imports_of_extra("urllib3"):
+    from urllib3.exceptions import MaxRetryError, ResponseError
+    from urllib3.util import Retry
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

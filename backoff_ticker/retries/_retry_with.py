@@ -69,7 +69,8 @@ def retry_with(function: Any, /, backoff: Any = None, **changes: Any) -> Any:
             class method that ``retry`` decorated, or a decorator that ``retry(...)`` returned.
         backoff: The policy. None keeps the policy of ``function``.
         **changes: Options of ``retry``. None removes an option whose default is None. A fallback
-            cannot be removed: ``fallback=None`` makes the function return None.
+            cannot be removed here, as ``fallback=None`` makes the function return None: decorate
+            ``function.__wrapped__`` with what ``retry_options(function)`` has beside it.
 
     Raises:
         TypeError, ValueError: ``retry`` did not decorate ``function``, or an option is invalid.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -94,6 +95,103 @@ def test_leaving_the_block_restores_the_handlers_and_leaves_the_token() -> None:
         assert token.cancel() is True
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_token_that_is_given_is_cancelled_and_yielded() -> None:
+    mine = CancellationToken()
+    with cancel_on_signals(signal.SIGUSR1, token=mine) as token:
+        assert token is mine
+        signal.raise_signal(signal.SIGUSR1)
+    assert mine.cause == "SIGUSR1"
+
+
+# The previous handlers as well
+
+
+@pytest.fixture
+def calls() -> Iterator[list[Any]]:
+    """What a handler of SIGUSR1 was called with, which is there before the test."""
+    made: list[Any] = []
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: made.append((number, frame)))
+    yield made
+    signal.signal(signal.SIGUSR1, before)
+
+
+def test_in_a_chain_the_previous_handler_runs_after_the_cancel(calls: list[Any]) -> None:
+    before = signal.getsignal(signal.SIGUSR1)
+    token = CancellationToken()
+    token.on_cancel(lambda: calls.append("cancelled"))
+    with cancel_on_signals(signal.SIGUSR1, token=token, chain=True):
+        for _ in range(2):
+            signal.raise_signal(signal.SIGUSR1)
+    assert [call if call == "cancelled" else call[0] for call in calls] == [
+        "cancelled",
+        signal.SIGUSR1,
+        signal.SIGUSR1,
+    ]
+    assert calls[1][1].f_code is sys._getframe().f_code
+    assert signal.getsignal(signal.SIGUSR1) == before
+
+
+def test_in_a_chain_ctrl_c_cancels_and_interrupts() -> None:
+    with pytest.raises(KeyboardInterrupt), cancel_on_signals(chain=True) as token:
+        signal.raise_signal(signal.SIGINT)
+    assert token.cause == "SIGINT"
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
+def test_in_a_chain_a_signal_without_a_handler_only_cancels(handler: Any) -> None:
+    before = signal.signal(signal.SIGUSR2, handler)
+    try:
+        with cancel_on_signals(signal.SIGUSR2, chain=True) as token:
+            signal.raise_signal(signal.SIGUSR2)
+        assert (token.cause, signal.getsignal(signal.SIGUSR2)) == ("SIGUSR2", handler)
+    finally:
+        signal.signal(signal.SIGUSR2, before)
+
+
+def test_the_previous_handler_runs_also_if_a_callback_is_interrupted(calls: list[Any]) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with cancel_on_signals(signal.SIGUSR1, chain=True) as token:
+        token.on_cancel(interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGUSR1)
+    assert len(calls) == 1
+
+
+def test_the_end_of_a_chain_leaves_a_handler_that_was_set_meanwhile(calls: list[Any]) -> None:
+    with cancel_on_signals(signal.SIGUSR1, chain=True) as token:
+        theirs = cancel_on_signals(signal.SIGUSR1, chain=True)
+        later = theirs.__enter__()
+    signal.raise_signal(signal.SIGUSR1)
+    assert (token.cause, later.cause, len(calls)) == ("SIGUSR1", "SIGUSR1", 1)
+    theirs.__exit__()
+
+
+def test_chains_inside_each_other_cancel_all_tokens(calls: list[Any]) -> None:
+    block = cancel_on_signals(signal.SIGUSR1, chain=True)
+    with block as outer, block as inner:
+        signal.raise_signal(signal.SIGUSR1)
+        assert (outer.cause, inner.cause, len(calls)) == ("SIGUSR1", "SIGUSR1", 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"token": "stop"}, "token must be a CancellationToken, not 'stop'"),
+        ({"chain": 1}, "chain must be a bool, not 1"),
+        (
+            {"token": CancellationToken(), "clock": SystemClock()},
+            "cancel_on_signals() takes a token, which has its clock, or a clock",
+        ),
+    ],
+)
+def test_wrong_options_are_refused(options: Any, message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        cancel_on_signals(**options)
+    assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
@@ -328,8 +426,16 @@ def test_a_forked_child_does_not_wake_the_loop_of_its_parent() -> None:
 
 def test_a_loop_that_cannot_watch_a_pipe_waits_all_the_same() -> None:
     class WithoutReaders(asyncio.SelectorEventLoop):
+        """As the default one on Windows."""
+
         def add_reader(self, fd: Any, callback: Any, *args: Any) -> None:
             raise NotImplementedError
+
+        def remove_reader(self, fd: Any) -> bool:
+            raise NotImplementedError
+
+        _add_reader = asyncio.SelectorEventLoop._add_reader
+        _remove_reader = asyncio.SelectorEventLoop._remove_reader
 
     async def main(token: CancellationToken) -> None:
         asyncio.get_running_loop().call_later(0.01, token.cancel)
@@ -342,3 +448,31 @@ def test_a_loop_that_cannot_watch_a_pipe_waits_all_the_same() -> None:
     ):
         runner.run(main(token))
     assert (wakeup_fd(), open_files()) == before
+
+
+@pytest.mark.parametrize("missing", ["pipe", "add_reader"])
+def test_a_loop_waits_all_the_same_where_no_file_descriptors_are_free(
+    monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    """The first wait after that, with the same loop, gets a pipe."""
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    async def main(token: CancellationToken) -> None:
+        loop = asyncio.get_running_loop()
+        with monkeypatch.context() as patched:
+            patched.setattr(os if missing == "pipe" else loop, missing, fail)
+            assert await token.child().wait_async(0.001) is False
+            assert (wakeup_fd(), open_files()) == before
+        sender = in_thread(send_once_asleep, signal.SIGUSR1, "select", signal.pthread_kill)
+        await wait_in_scope(token)
+        sender.result(PATIENCE)
+
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+        runner.get_loop()
+        before = wakeup_fd(), open_files()
+        with cancel_on_signals(signal.SIGUSR1) as token:
+            runner.run(main(token))
+        assert token.cause == "SIGUSR1"
+        assert (wakeup_fd(), open_files()) == before

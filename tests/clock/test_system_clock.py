@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from backoff_ticker import CancellationToken, Clock, SystemClock
+from backoff_ticker import CancellationToken, Clock, SystemClock, current_clock
 from backoff_ticker.clock import _scheduler, _time, resolve_clock
 from backoff_ticker.clock._scheduler import SystemParker
 from backoff_ticker.testing import VirtualClock
@@ -69,7 +69,12 @@ def test_it_keeps_the_contract_of_a_clock():
 
 
 def test_none_means_the_current_clock():
-    assert resolve_clock(None) is SystemClock()
+    assert resolve_clock(None) is current_clock() is SystemClock()
+    with VirtualClock() as clock:
+        assert resolve_clock(None) is current_clock() is clock
+        assert clock.run(current_clock) is clock
+        assert in_thread(current_clock).result(PATIENCE) is clock
+    assert current_clock() is SystemClock()
 
 
 @pytest.mark.parametrize("missing", ["monotonic", "time", "call_at", "parker"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,7 @@ from backoff_ticker import (
     CancellationToken,
     Cancelled,
     ConstantBackOff,
+    cancel_on_signals,
     retry_call,
     set_default_token,
 )
@@ -24,8 +26,16 @@ WORKER = SimpleNamespace(pid=os.getpid())
 def token(monkeypatch):
     former = signal.getsignal(signal.SIGTERM)
     made = CancellationToken()
+    blocks = ExitStack()
+
+    def block(*numbers, **options):
+        opened = cancel_on_signals(*numbers, **options)
+        blocks.push(opened)  # a worker leaves it to the end of its process
+        return opened
+
     monkeypatch.setattr(gunicorn, "_token", made)
-    with set_default_token(None):
+    monkeypatch.setattr(gunicorn, "cancel_on_signals", block)
+    with blocks, set_default_token(None):
         yield made
     signal.signal(signal.SIGTERM, former)
 

@@ -595,7 +595,7 @@ def test_a_watch_ends_once_nobody_holds_the_token():
 @pytest.mark.parametrize(
     "options, told",
     [
-        ({"interval": 0}, "interval must be above 0, not 0"),
+        ({"interval": 0}, "interval must be .* > 0 or a timedelta, not 0"),
         ({"interval": "1"}, "interval must be"),
         ({"heartbeat": 5}, "heartbeat must be callable or None, not 5"),
     ],

@@ -1,0 +1,64 @@
+"""The check of the client that users give, and connections beside its pool."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+if TYPE_CHECKING:
+    from typing import Any, Protocol
+
+    class Connection(Protocol):
+        """What is used of a connection of redis-py, most of whose methods have no types."""
+
+        @property
+        def socket_timeout(self) -> float | None: ...
+        def connect(self) -> None: ...
+        def disconnect(self) -> None: ...
+        def send_command(self, *command: bytes | str | float) -> None: ...
+        def can_read(self, timeout: float) -> bool: ...
+        def read_response(self) -> Any: ...  # noqa: ANN401
+
+
+def check_client(client: object) -> float:
+    """Return the ``socket_timeout`` of a client, in seconds.
+
+    Raises:
+        TypeError: ``client`` is not a ``redis.Redis``.
+        ValueError: It has no ``socket_timeout``, so a Redis that does not answer would hang it.
+    """
+    if not isinstance(client, Redis):
+        kind = f"{type(client).__module__}.{type(client).__qualname__}"
+        raise TypeError(
+            f"client must be a redis.Redis, which serves event loops as well, not a {kind}"
+        )
+    timeout = make_connection(client).socket_timeout
+    if not timeout:
+        raise ValueError(f"client must have a socket_timeout > 0, such as 5 s, not {timeout!r}")
+    return float(timeout)
+
+
+def make_connection(client: Redis) -> Connection:
+    """Return a connection to where ``client`` connects, or its Sentinels send it.
+
+    It is beside the client's pool, answers bytes in the older protocol, and never tries again by
+    itself: whoever uses it decides that.
+    """
+    pool = client.connection_pool
+    options = {name: value for name, value in pool.connection_kwargs.items() if "maint" not in name}
+    connection: Connection = pool.connection_class(
+        **options
+        | {
+            "decode_responses": False,
+            "encoding": "utf-8",
+            "health_check_interval": 0,
+            "protocol": 2,
+            "retry": Retry(NoBackoff(), 0),
+            "retry_on_error": [],
+            "retry_on_timeout": False,
+        }
+    )
+    return connection

@@ -1,0 +1,324 @@
+"""What keeps a process and a channel of Redis informed of each other, whatever happens to Redis."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+from .._errors import ChannelClosed, WouldBlock
+from ..cancellation import CancellationToken, any_of
+from ..channels import Channel
+from ..clock import SystemClock
+from ..policies import FullJitterBackOff
+from ..retries import retry_call
+from ..tickers import Pace, Ticker
+from ._redis_client import check_client, make_connection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
+
+    from redis import Redis
+
+    from ..policies import BackOff
+    from ._redis_client import Connection
+
+    class Execute(Protocol):
+        """Sends a command to Redis and returns the answer, whose texts are bytes."""
+
+        def __call__(self, *command: bytes | str | float) -> Any: ...  # noqa: ANN401
+
+
+CLOCK = SystemClock()  # Redis answers in real time, whatever clock a program has set
+FLUSH = 5.0
+"""The longest time, in seconds, for which a link that is closed goes on telling."""
+
+_logger = logging.getLogger("backoff_ticker")
+_links: set[Link] = set()
+
+
+class Link:
+    """Hears the messages of one channel, and tells Redis what this process knows.
+
+    It has two daemon threads, each with a connection of its own. The *listener* subscribes, reads,
+    and reconnects at the pace of a ticker. The *teller* calls ``exchange``, which tells Redis what
+    this process knows and reads what is stored there, in one script. It is called
+
+    - after each (re)connect, once the listener has subscribed, so that no change is missed between;
+    - after each ``tell()``, until it has succeeded or the next one comes;
+    - every ``max(1, socket_timeout)`` seconds, in case Redis has forgotten.
+
+    If one connection fails, the link is down, and the listener connects both again. A Redis that
+    stops answering is noticed within ``socket_timeout + max(1, socket_timeout)`` seconds.
+
+    In a forked child the link starts again with threads and connections of its own.
+
+    Args:
+        client: A ``redis.Redis``, whose options the connections get, apart from its retries.
+        channel: The name of the channel.
+        exchange: Called in the teller with a function that executes a command. Any error means
+            that the link is down.
+        on_message: Called in the listener with the bytes of a message.
+        on_connection: Called, with a lock held, when the link is up (True) or down (False); at the
+            start it is down.
+        backoff: When to connect again; a link whose policy stops is closed.
+
+    Raises:
+        TypeError, ValueError: ``client`` or ``backoff`` does not fit.
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        client: Redis,
+        channel: str,
+        *,
+        exchange: Callable[[Execute], None],
+        on_message: Callable[[bytes], None],
+        on_connection: Callable[[bool], None] | None = None,
+        backoff: BackOff | None = None,
+    ) -> None:
+        self._timeout = check_client(client)
+        self._client = client
+        self._channel = channel
+        self._exchange = exchange
+        self._on_message = on_message
+        self._on_connection = on_connection or (lambda _connected: None)
+        self._backoff = FullJitterBackOff(0.1, 5.0) if backoff is None else backoff
+        self._untold = self._told = object()  # marks of what was to be told, and has been told
+        self._start()
+
+    def _start(self) -> None:
+        self._stop = CancellationToken(clock=CLOCK)
+        self._pace = Ticker(self._backoff, token=self._stop, pace=Pace.RETURN, clock=CLOCK)
+        self._news: Channel[None] = Channel(1, clock=CLOCK)
+        self._listening, self._telling = (make_connection(self._client) for _ in range(2))
+        self._subscription: object = None  # another one for each time that the listener subscribes
+        self._lock = threading.RLock()  # of what the two threads say about the connections
+        self._is_reported = False
+        self._flush_until: float | None = None
+        self._up = CancellationToken(clock=CLOCK)
+        self._tried = CancellationToken(clock=CLOCK)
+        self._ended = CancellationToken(clock=CLOCK)
+        self._on_connection(False)  # noqa: FBT003
+        _links.add(self)
+        try:
+            for run in (self._run_listener, self._run_teller):
+                threading.Thread(
+                    target=run, name=f"backoff_ticker {self._channel}", daemon=True
+                ).start()
+        except BaseException:
+            _links.discard(self)
+            self.end()
+            raise
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed, or its policy has ended."""
+        return self._stop.cancelled
+
+    @property
+    def connected(self) -> bool:
+        """Whether the listener has subscribed, and an exchange has succeeded since."""
+        return self._up.cancelled and not self._stop.cancelled
+
+    def until_connected(self) -> CancellationToken:
+        """Return a token that is cancelled once the link is up, or closed."""
+        return any_of(self._up, self._stop)
+
+    def until_tried(self) -> CancellationToken:
+        """Return a token that is cancelled once the first try to connect has ended."""
+        return any_of(self._tried, self._stop)
+
+    def tell(self) -> None:
+        """Have ``exchange`` called soon: in any thread, loop, signal handler or finalizer."""
+        self._untold = object()
+        self._wake_teller()
+
+    def _wake_teller(self) -> None:
+        try:
+            self._news.send_nowait(None)
+        except (WouldBlock, ChannelClosed):
+            pass  # it has not yet begun what it was woken for; or the link is closed
+
+    def end(self) -> None:
+        """Close the link without waiting; what is untold is told for up to ``FLUSH`` seconds.
+
+        It may be called in any thread, signal handler or finalizer, and more than once.
+        """
+        self._stop.cancel()
+        self._news.close()
+        _shut(self._listening)
+        if self._told is self._untold:
+            _shut(self._telling)
+
+    def close(self, timeout: float = FLUSH) -> None:
+        """Close the link, and wait until all is told, or for ``timeout`` seconds.
+
+        In the thread of an event loop it does not wait: ``await link.close_async()`` does.
+        """
+        seconds = self._end_within(timeout)
+        if self._told is not self._untold:
+            try:
+                self._ended.wait(seconds)
+            except RuntimeError:
+                pass  # an event loop runs in this thread
+
+    async def close_async(self, timeout: float = FLUSH) -> None:
+        """Do the same in a coroutine."""
+        seconds = self._end_within(timeout)
+        if self._told is not self._untold:
+            await self._ended.wait_async(seconds)
+
+    def _end_within(self, timeout: float) -> float:
+        """Close it, and return for how many seconds to wait at most; the first call decides."""
+        now = CLOCK.monotonic()
+        if self._flush_until is None:
+            self._flush_until = now + timeout
+        self.end()
+        return max(0.0, self._flush_until - now)
+
+    def _run_listener(self) -> None:
+        try:
+            for _ in self._pace:
+                try:
+                    self._listen()
+                except BaseException as error:  # noqa: BLE001 - connecting again may help
+                    self._mark_down(error)
+                self._listening.disconnect()
+            if not self._stop.cancelled:
+                _logger.error("Link to Redis, %s: its policy has stopped", self._channel)
+        except Exception:
+            _logger.exception("Link to Redis, %s: its policy has failed", self._channel)
+        finally:
+            self.end()
+
+    def _listen(self) -> None:
+        """Hear messages until the connection fails or the link is closed."""
+        connection = self._listening
+        connection.connect()
+        connection.send_command("SUBSCRIBE", self._channel)
+        connection.read_response()
+        self._subscription = object()
+        self._wake_teller()
+        is_asked = False
+        while not self._stop.cancelled:
+            patience = self._timeout if is_asked else max(1.0, self._timeout)
+            if connection.can_read(timeout=patience):
+                kind, _, data = [*connection.read_response(), None][:3]
+                is_asked = False
+                if kind == b"message":
+                    self._on_message(data)
+            elif is_asked:
+                raise TimeoutError(f"no answer within {self._timeout} s")
+            else:
+                connection.send_command("PING")
+                is_asked = True
+                self._wake_teller()
+
+    def _run_teller(self) -> None:
+        try:
+            for _ in self._news:
+                subscription = self._subscription
+                untold = self._untold
+                try:
+                    self._exchange(self._execute)
+                except BaseException as error:  # noqa: BLE001 - as above
+                    self._telling.disconnect()
+                    self._mark_down(error)
+                else:
+                    self._told = untold
+                    self._mark_up(subscription)
+            if self._told is not self._untold:
+                self._flush()
+        finally:
+            self._telling.disconnect()
+            _links.discard(self)
+            self._ended.cancel()
+
+    def _flush(self) -> None:
+        """Tell what is untold, on a new connection, until it has succeeded or the time is over."""
+        end = self._flush_until or CLOCK.monotonic() + FLUSH
+
+        def exchange() -> None:
+            self._telling.disconnect()
+            self._exchange(self._execute)
+
+        try:
+            retry_call(
+                exchange,
+                FullJitterBackOff(0.1, 1.0),
+                max_elapsed_time=max(0.0, end - CLOCK.monotonic()),
+                clock=CLOCK,
+            )
+        except Exception as error:  # noqa: BLE001 - nobody is left to tell
+            _logger.warning("Link to Redis, %s: closed with news untold: %s", self._channel, error)
+
+    def _execute(self, *command: bytes | str | float) -> Any:  # noqa: ANN401
+        connection = self._telling
+        connection.connect()
+        connection.send_command(*command)
+        return connection.read_response()
+
+    def _mark_up(self, subscription: object) -> None:
+        with self._lock:
+            if self._up.cancelled or subscription is None or subscription is not self._subscription:
+                return
+            self._pace.success()
+            if self._is_reported:
+                self._is_reported = False
+                _logger.info("Link to Redis, %s: up again", self._channel)
+            self._on_connection(True)  # noqa: FBT003
+            self._up.cancel()
+            self._tried.cancel()
+
+    def _mark_down(self, error: BaseException) -> None:
+        with self._lock:
+            self._subscription = None
+            _shut(self._listening)
+            if self._stop.cancelled:
+                return
+            if not self._is_reported:
+                self._is_reported = True
+                _logger.warning("Link to Redis, %s: down: %s", self._channel, error)
+            if self._up.cancelled:
+                self._up = CancellationToken(clock=CLOCK)
+                self._on_connection(False)  # noqa: FBT003
+            self._tried.cancel()
+
+
+def _shut(connection: Connection) -> None:
+    """Wake the thread that is waiting for an answer on a connection."""
+    sock = getattr(connection, "_sock", None)
+    if sock is not None:
+        try:
+            # Not that of a TLS socket, which takes away what the other thread is using.
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)
+        except OSError:
+            pass  # it has been disconnected meanwhile
+
+
+def _restart_all() -> None:
+    """Give each link of a forked child threads and connections of its own."""
+    for link in list(_links):
+        if link._stop.cancelled:
+            _links.discard(link)  # the parent has closed it, and tells what is untold
+        else:
+            link._start()
+
+
+def _close_all() -> None:
+    end = CLOCK.monotonic() + FLUSH
+    links = list(_links)
+    for link in links:
+        link.end()
+    for link in links:
+        link.close(max(0.0, end - CLOCK.monotonic()))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_restart_all)
+atexit.register(_close_all)

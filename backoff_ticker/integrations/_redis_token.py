@@ -1,0 +1,309 @@
+"""A token with twins in other processes: who cancels one cancels all."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING
+
+from .._errors import DeadlineExceeded
+from ..cancellation import CancellationToken
+from ._redis_link import CLOCK, Link
+from ._seconds import as_seconds
+from ._tokens import check_token
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import timedelta
+    from types import TracebackType
+
+    from redis import Redis
+
+    from ..clock import TimerHandle
+    from ..policies import BackOff
+    from ._redis_link import Execute
+
+_PATIENCE = 5.0
+_LONGEST_CAUSE = 1000
+_LONGEST_MILLISECONDS = 10**15
+
+# KEYS: where the cause is stored. ARGV: the channel; if this process knows of a cancel, its cause,
+# and for how many milliseconds to keep it. Returns the cause that was stored before, and its time.
+_TELL_OR_LEARN = """
+local cause = redis.call("GET", KEYS[1])
+if cause then return {cause, redis.call("PTTL", KEYS[1])} end
+if ARGV[2] then
+    redis.call("SET", KEYS[1], ARGV[2], "PX", ARGV[3])
+    redis.call("PUBLISH", ARGV[1], ARGV[2])
+end
+return false
+"""
+
+
+class RedisCancellationToken:
+    """Cancels the tokens of one name on all machines, as soon as one of them is cancelled.
+
+    ``token`` is an ordinary token. Whoever cancels it, in any thread, event loop or signal handler,
+    cancels all its twins: those of objects with the same name on the same Redis. The cancel itself
+    is as quick as any other. Two threads do the rest: they publish and store the cause as a text,
+    and hear what others publish. A process that comes late finds its token cancelled.
+
+    Use it in a ``with`` block, in coroutines in ``async with``. The block begins as soon as Redis
+    has answered, or cannot be reached, after at most 5 s; then the token is known to be cancelled
+    or not. At the end of the block the token is no longer cancelled by others. A cancel that came
+    before is told to Redis first, for which the block waits at most 5 s. So does the end of the
+    program.
+
+    What is told, and what is not:
+
+    - A cancel of ``token`` itself is told, with its cause: a text stays as it is, but for what
+      exceeds 1000 characters; an exception becomes its ``repr``.
+    - A cancel of ``parent`` is not, nor is a deadline that has passed: these are the process's own.
+    - The first cause stays, in each process: two cancels at the same moment may be known by either.
+
+    While Redis is gone, the token is an ordinary one, and the threads connect again. A cancel is
+    told as soon as Redis is back, also if it lost its data, by any process that knows of it and
+    still has its object open.
+
+    Thread safety: all methods may be called in any thread. In a forked child the object goes on
+    with threads and connections of its own.
+
+    Args:
+        client: A ``redis.Redis`` with a ``socket_timeout``, or what ``Sentinel.master_for()``
+            returns; it serves event loops as well. Its options are used, but not its connections,
+            nor its retries.
+        name: What the twins have in common, such as the number of a job. A name serves for one
+            cancel: who uses it again within ``keep_for`` finds it cancelled.
+        parent: A token whose cancel cancels ``token`` as well, such as that of a shutdown.
+        keep_for: How long a cancel is stored, for those who come late: seconds > 0 or a timedelta.
+        cancel_if_gone_for: Cancel ``token``, in this process only, if Redis has been out of reach
+            for this time: seconds > 0 or a timedelta. None means never.
+        backoff: When to connect again. None means at random times up to 5 s apart. If it stops, or
+            fails, the connection is given up.
+
+    Raises:
+        TypeError, ValueError: An argument does not fit.
+
+    Attributes:
+        token: The token.
+
+    Example:
+        >>> from backoff_ticker.integrations.redis import RedisCancellationToken
+        >>> def run_import(client, number):  # on many machines
+        ...     with RedisCancellationToken(client, f"import-{number}") as token:
+        ...         for part in parts_of(number):
+        ...             token.raise_if_cancelled()
+        ...             load(part)
+        >>> def stop_import(client, number):  # on any machine
+        ...     with RedisCancellationToken(client, f"import-{number}") as token:
+        ...         token.cancel("stopped by the operator")
+    """
+
+    def __init__(  # noqa: PLR0913
+        self,
+        client: Redis,
+        name: str,
+        *,
+        parent: CancellationToken | None = None,
+        keep_for: float | timedelta = 86_400.0,
+        cancel_if_gone_for: float | timedelta | None = None,
+        backoff: BackOff | None = None,
+    ) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"name must be a str, not {name!r}")
+        if parent is not None:
+            check_token(parent, "parent")
+        kept = as_seconds("keep_for", keep_for)
+        patience = None
+        if cancel_if_gone_for is not None:
+            patience = as_seconds("cancel_if_gone_for", cancel_if_gone_for)
+        self.token: CancellationToken = CancellationToken() if parent is None else parent.child()
+        self._twin = _Twin(self.token, parent, kept, patience)
+        self._link = self._twin.connect(client, name, backoff)
+        # The threads neither keep alive a token that nobody uses any more, nor outlive it.
+        weakref.finalize(self.token, self._link.end).atexit = False
+        self._handle = self.token.on_cancel(self._twin.on_cancel)
+
+    @property
+    def connected(self) -> bool:
+        """Whether this process hears of cancels now; it knows of all that came before."""
+        return self._link.connected
+
+    def wait_until_connected(self, timeout: float | timedelta | None = None) -> bool:
+        """Wait until ``connected`` is true.
+
+        Wakes when: the first answer came, or the object is closed.
+
+        Args:
+            timeout: Seconds >= 0 or a timedelta; None means no limit.
+
+        Returns:
+            Whether it is connected.
+
+        Raises:
+            TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
+            RuntimeError: It has to wait, and an event loop runs in this thread.
+        """
+        self._link.until_connected().wait(timeout)
+        return self.connected
+
+    async def wait_until_connected_async(self, timeout: float | timedelta | None = None) -> bool:
+        """Do the same in a coroutine."""
+        await self._link.until_connected().wait_async(timeout)
+        return self.connected
+
+    def close(self, timeout: float | timedelta = _PATIENCE) -> None:
+        """Hear of no more cancels, and tell of none that comes from now on.
+
+        It waits until the cancel that came before is told. In the thread of an event loop it does
+        not wait: ``close_async()`` does.
+
+        Args:
+            timeout: For how long to wait and to go on telling: seconds >= 0 or a timedelta.
+
+        Raises:
+            TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
+        """
+        seconds = as_seconds("timeout", timeout, zero=True)
+        self._let_go()
+        self._link.close(seconds)
+
+    async def close_async(self, timeout: float | timedelta = _PATIENCE) -> None:
+        """Do the same in a coroutine."""
+        seconds = as_seconds("timeout", timeout, zero=True)
+        self._let_go()
+        await self._link.close_async(seconds)
+
+    def _let_go(self) -> None:
+        self._handle.remove()
+        self._twin.let_go()
+
+    def _require_open(self) -> None:
+        if self._link.closed:
+            raise RuntimeError("a RedisCancellationToken that was closed cannot be used again")
+
+    def __enter__(self) -> CancellationToken:
+        self._require_open()
+        try:
+            self._link.until_tried().wait(_PATIENCE)
+        except RuntimeError:
+            self.close()
+            raise RuntimeError(
+                "an event loop runs in this thread: use `async with RedisCancellationToken(...)`"
+            ) from None
+        return self.token
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> CancellationToken:
+        self._require_open()
+        await self._link.until_tried().wait_async(_PATIENCE)
+        return self.token
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close_async()
+
+
+class _Twin:
+    """What the threads of the link keep: what is known of the cancel, but not the token itself."""
+
+    def __init__(
+        self,
+        token: CancellationToken,
+        parent: CancellationToken | None,
+        keep_for: float,
+        patience: float | None,
+    ) -> None:
+        self._token: Callable[[], CancellationToken | None] = weakref.ref(token)
+        self._parent = _no_token if parent is None else weakref.ref(parent)
+        self._keep_for = keep_for
+        self._patience = patience
+        self._gone = f"Redis was out of reach for {patience} s"
+        self._is_connected = False
+        self._timer: TimerHandle | None = None
+        self._known: tuple[bytes, float] | None = None  # a cause, and until when it is stored
+
+    def connect(self, client: Redis, name: str, backoff: BackOff | None) -> Link:
+        self._key = f"backoff_ticker:token:{name}"
+        options = client.connection_pool.connection_kwargs
+        # Channels are the same for all databases of a server, keys are not.
+        self._channel = f"{self._key}@{options.get('db') or 0}"
+        self._link = Link(
+            client,
+            self._channel,
+            exchange=self._exchange,
+            on_message=lambda text: self._learn(text, self._keep_for),
+            on_connection=self._note_connection,
+            backoff=backoff,
+        )
+        return self._link
+
+    def on_cancel(self) -> None:
+        token, parent = self._token(), self._parent()
+        if token is None or self._known is not None:
+            return  # others have told us
+        cause = token.cause
+        is_parents = parent is not None and parent.cancelled and parent.cause is cause
+        if is_parents or cause is self._gone or isinstance(cause, DeadlineExceeded):
+            return
+        self._known = (_encode(cause), CLOCK.monotonic() + self._keep_for)
+        self._link.tell()
+
+    def _exchange(self, execute: Execute) -> None:
+        arguments: list[bytes | str | int] = [self._channel]
+        if self._known is not None:
+            text, until = self._known
+            milliseconds = round((until - CLOCK.monotonic()) * 1000)
+            if milliseconds > 0:
+                arguments += [text, min(milliseconds, _LONGEST_MILLISECONDS)]
+        stored = execute("EVAL", _TELL_OR_LEARN, 1, self._key, *arguments)
+        if stored:
+            text, milliseconds = stored
+            self._learn(text, milliseconds / 1000 if milliseconds > 0 else self._keep_for)
+
+    def _learn(self, text: bytes, seconds: float) -> None:
+        self._known = (text, CLOCK.monotonic() + seconds)
+        token = self._token()
+        if token is not None:
+            token.cancel(text.decode("utf-8", "replace") or None)
+
+    def _note_connection(self, connected: bool) -> None:  # noqa: FBT001
+        self._is_connected = connected
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._patience is not None and not connected:
+            self._timer = CLOCK.call_at(CLOCK.monotonic() + self._patience, self._give_up)
+
+    def _give_up(self) -> None:
+        token = self._token()
+        if token is not None and not self._is_connected:
+            token.cancel(self._gone)
+
+    def let_go(self) -> None:
+        """Leave the token alone from now on."""
+        self._token = _no_token
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _no_token() -> None:
+    return None
+
+
+def _encode(cause: BaseException | str | None) -> bytes:
+    """Return a cause as a text; that of None is empty."""
+    try:
+        text = cause if isinstance(cause, str) else "" if cause is None else repr(cause)
+    except Exception:  # noqa: BLE001 - a cancel must not be lost to a cause that cannot be shown
+        text = type(cause).__name__
+    return text[:_LONGEST_CAUSE].encode("utf-8", "replace")

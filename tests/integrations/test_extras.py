@@ -1,0 +1,76 @@
+"""Each integration has an extra, is imported alone, and says what to install if that is missing.
+
+``.ci/extras.py`` tries each extra in an environment of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from backoff_ticker import integrations
+
+ROOT = Path(__file__).parents[2]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+    "optional-dependencies"
+]
+MODULES = [each.name for each in pkgutil.iter_modules(integrations.__path__) if each.name[0] != "_"]
+OF_THE_COMMAND = {"cli", "plot"}
+
+IMPORT_EACH = f"""
+import json, sys
+from importlib import import_module
+
+class Missing:
+    # Finds nothing but the standard library and the package.
+    def find_spec(self, name, path=None, target=None):
+        root = name.partition(".")[0]
+        if root not in sys.stdlib_module_names and root not in {{"backoff_ticker", "janus"}}:
+            raise ModuleNotFoundError(f"No module named {{root!r}}", name=root)
+
+sys.path.insert(0, {str(Path(integrations.__file__).parents[2])!r})
+sys.meta_path.insert(0, Missing())
+said = {{}}
+for module in {MODULES!r}:
+    try:
+        import_module(f"backoff_ticker.integrations.{{module}}")
+    except ImportError as error:
+        said[module] = str(error)
+print(json.dumps(said))
+"""
+
+
+def test_each_module_has_an_extra_of_its_name():
+    assert {each.replace("-", "_") for each in EXTRAS} - OF_THE_COMMAND == {*MODULES}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_description_of_the_folder_names(module):
+    assert f"``{module}``" in integrations.__doc__
+
+
+def test_where_its_package_is_missing_a_module_names_its_extra():
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_EACH], capture_output=True, text=True, timeout=50, check=True
+    )
+    said = json.loads(done.stdout)
+    assert {"httpx", "prometheus"} <= said.keys()
+    advice = {module: text.partition(": ")[2] for module, text in said.items()}
+    assert advice == {
+        module: f"pip install 'backoff-ticker[{module.replace('_', '-')}]'" for module in said
+    }, "import the package in `with imports_of_extra(...):`"
+
+
+def test_an_extra_has_a_lower_bound_for_each_package():
+    assert [
+        each
+        for requirements in EXTRAS.values()
+        for each in requirements
+        if ">=" not in each and not each.startswith("backoff-ticker[")
+    ] == []

@@ -1,0 +1,214 @@
+"""The link that keeps processes and Redis informed of each other, with a real Redis that fails."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import threading
+import weakref
+
+import pytest
+
+pytest.importorskip("redis")
+
+import redis.asyncio
+
+from backoff_ticker import ConstantBackOff, with_max_retries
+from backoff_ticker.integrations import _redis_link
+from backoff_ticker.integrations._redis_link import Link
+from tests.helpers import PATIENCE, eventually
+
+pytestmark = pytest.mark.timeout(30)
+
+REMEMBER = """
+local known = redis.call("GET", KEYS[1])
+if known then return known end
+if ARGV[1] ~= "" then
+    redis.call("SET", KEYS[1], ARGV[1])
+    redis.call("PUBLISH", KEYS[1], ARGV[1])
+end
+return ARGV[1]
+"""
+
+
+class Knower:
+    """Knows one text, once anybody has told it."""
+
+    def __init__(self, server, **options):
+        self.knows = b""
+        self.exchanges = 0
+        self.connections = []
+        client = server.client(socket_timeout=0.3)
+        options = {"backoff": ConstantBackOff(0.01), **options}
+        self.link = Link(
+            client,
+            "news",
+            exchange=self.exchange,
+            on_message=self.hear,
+            on_connection=self.connections.append,
+            **options,
+        )
+
+    def exchange(self, execute):
+        self.exchanges += 1
+        self.hear(execute("EVAL", REMEMBER, 1, "news", self.knows))
+
+    def hear(self, text):
+        self.knows = self.knows or text
+
+    def tell(self, text):
+        self.knows = text
+        self.link.tell()
+
+    def wait(self):
+        assert self.link.until_connected().wait(PATIENCE)
+        assert self.link.connected
+
+
+@pytest.fixture
+def make(redis_server):
+    made = []
+
+    def make(**options):
+        made.append(Knower(redis_server, **options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.link.close()
+        eventually(lambda: each.link not in _redis_link._links)
+
+
+def test_who_is_there_hears_it_at_once_and_who_comes_later_reads_it(make):
+    one, other = make(), make()
+    one.wait()
+    other.wait()
+    one.tell(b"stop")
+    eventually(lambda: other.knows == b"stop")
+    late = make()
+    late.wait()
+    assert late.knows == b"stop"
+
+
+def test_a_redis_that_comes_back_without_its_data_learns_it_again(make, redis_server, caplog):
+    caplog.set_level(logging.INFO, "backoff_ticker")
+    one = make()
+    one.wait()
+    redis_server.kill()
+    eventually(lambda: not one.link.connected)
+    one.tell(b"stop")
+    redis_server.start()
+    one.wait()
+    assert redis_server.client().get("news") == b"stop"
+    assert one.connections == [False, True, False, True]
+    said = [record.message for record in caplog.records]
+    assert len(said) == 2
+    assert said[0].startswith("Link to Redis, news: down: ")
+    assert said[1] == "Link to Redis, news: up again"
+
+
+def test_a_redis_that_does_not_answer_is_noticed_and_does_not_hold_up_the_end(make, redis_server):
+    one, silent = make(), make()
+    one.wait()
+    silent.wait()
+    redis_server.pause()
+    eventually(lambda: not one.link.connected)
+    silent.link.close(timeout=PATIENCE)  # it has nothing to tell
+    one.tell(b"stop")
+    one.link.end()
+    redis_server.resume()
+    eventually(lambda: redis_server.client().get("news") == b"stop")
+
+
+def test_a_redis_that_has_forgotten_is_reminded(make, redis_server):
+    one = make()
+    one.tell(b"stop")
+    client = redis_server.client()
+    eventually(lambda: client.get("news"))
+    client.flushall()
+    eventually(lambda: client.get("news"))
+
+
+def test_an_exchange_that_fails_is_repeated_at_the_pace_of_the_policy(make, redis_server):
+    one = make()
+    one.wait()
+    client = redis_server.client()
+    client.lpush("other", 1)
+    client.rename("other", "news")  # a value of the wrong type
+    one.tell(b"stop")
+    eventually(lambda: one.exchanges > 5)
+    assert not one.link.connected
+    client.delete("news")
+    one.wait()
+    assert client.get("news") == b"stop"
+
+
+def test_a_callback_that_raises_ends_no_thread(make, redis_server):
+    one = make()
+    one.wait()
+
+    def leave(text):
+        one.link._on_message = one.hear
+        raise SystemExit
+
+    one.link._on_message = leave
+    redis_server.client().publish("news", "hello")
+    eventually(lambda: one.connections == [False, True, False, True])
+
+
+def test_a_link_whose_policy_stops_is_closed(make, redis_server, caplog):
+    redis_server.kill()
+    one = make(backoff=with_max_retries(ConstantBackOff(0.001), 3))
+    assert one.link.until_connected().wait(PATIENCE)
+    assert not one.link.connected
+    eventually(lambda: "its policy has stopped" in caplog.text)
+
+
+def test_the_end_of_a_link_frees_it(redis_server):
+    one = Knower(redis_server)
+    one.wait()
+    threads = [thread for thread in threading.enumerate() if "news" in thread.name]
+    assert len(threads) == 2
+    one.link.close()
+    one.link.close()
+    for thread in threads:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    link = weakref.ref(one.link)
+    del one
+    gc.collect()
+    assert link() is None
+
+
+@pytest.mark.posix
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_has_a_link_of_its_own(make):
+    one = make()
+    one.wait()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            one.wait()
+            one.tell(b"from the child")
+            one.link.close()
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    eventually(lambda: one.knows == b"from the child")
+    assert one.connections == [False, True]
+
+
+@pytest.mark.parametrize(
+    "client, error, message",
+    [
+        (redis.asyncio.Redis(socket_timeout=1), TypeError, "not a redis.asyncio.client.Redis"),
+        (None, TypeError, "client must be a redis.Redis"),
+        (redis.Redis(socket_timeout=None), ValueError, "client must have a socket_timeout > 0"),
+    ],
+)
+def test_other_clients_are_refused(client, error, message):
+    with pytest.raises(error, match=message):
+        Link(client, "news", exchange=print, on_message=print)

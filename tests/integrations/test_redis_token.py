@@ -1,0 +1,496 @@
+"""Tokens that are cancelled everywhere, with a real Redis that is there, gone, slow or empty."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import subprocess
+import threading
+import time
+import weakref
+
+import pytest
+
+pytest.importorskip("redis")
+
+from redis import Redis, Sentinel
+
+from backoff_ticker import CancellationToken, ConstantBackOff, DeadlineExceeded
+from backoff_ticker.integrations import _redis_link
+from backoff_ticker.integrations.redis import RedisCancellationToken
+from tests.helpers import PATIENCE, eventually
+from tests.integrations.processes import Process
+from tests.integrations.redis_server import PROGRAM, RedisServer
+
+pytestmark = pytest.mark.timeout(40)
+
+KEY = "backoff_ticker:token:job"
+
+
+class Unprintable(Exception):
+    """An error that cannot be shown."""
+
+    def __repr__(self):
+        raise RuntimeError
+
+
+@pytest.fixture
+def make(redis_server):
+    """Return what makes twins, which are closed at the end and leave no thread behind."""
+    made = []
+
+    def make(name="job", *, server=redis_server, client=None, **options):
+        client = client or server.client(socket_timeout=0.3)
+        twin = RedisCancellationToken(client, name, **{"backoff": ConstantBackOff(0.01), **options})
+        made.append(twin)
+        return twin
+
+    yield make
+    for each in made:
+        each.close()
+    eventually(lambda: not _redis_link._links)
+
+
+@pytest.fixture
+def connected(make):
+    """Return what makes twins that are connected."""
+
+    def connected(*args, **options):
+        twin = make(*args, **options)
+        assert twin.wait_until_connected(PATIENCE)
+        return twin
+
+    return connected
+
+
+@pytest.mark.parametrize(
+    "cause, told",
+    [
+        ("stopped", "stopped"),
+        (None, None),
+        ("", None),
+        ("ärger \ud800", "ärger ?"),
+        ("x" * 5000, "x" * 1000),
+        (ValueError("bad line"), "ValueError('bad line')"),
+        (Unprintable(), "Unprintable"),
+    ],
+)
+def test_a_cancel_reaches_the_twins_with_its_cause(connected, cause, told):
+    one, two, other = connected(), connected(), connected("another job")
+    assert one.token.cancel(cause)
+    assert two.token.wait(PATIENCE)
+    assert two.token.cause == told
+    late = connected()
+    assert late.token.cancelled
+    assert late.token.cause == told
+    assert one.token.cause is cause
+    assert not other.token.cancelled
+
+
+def test_coroutines_wait_and_cancel_as_threads_do(redis_server):
+    async def main():
+        client = redis_server.client()
+        async with (
+            RedisCancellationToken(client, "job") as one,
+            RedisCancellationToken(client, "job") as two,
+        ):
+            waiting = asyncio.create_task(two.wait_async(PATIENCE))
+            await asyncio.sleep(0)
+            one.cancel("stopped")
+            assert await waiting
+        async with RedisCancellationToken(client, "job") as late:
+            return late.cause
+
+    assert asyncio.run(main()) == "stopped"
+
+
+def test_a_block_begins_when_it_is_known_whether_the_token_is_cancelled(redis_server):
+    client = redis_server.client()
+    with RedisCancellationToken(client, "job") as token:
+        assert not token.cancelled
+        token.cancel("stopped")
+    for _ in range(20):
+        with RedisCancellationToken(client, "job") as token:
+            assert token.cancelled
+
+
+def test_after_the_block_nobody_is_told_and_nothing_is_heard(connected, redis_server):
+    watcher = connected()
+    with RedisCancellationToken(redis_server.client(), "job") as token:
+        pass
+    assert not token.cancelled
+    token.cancel("later")
+    watcher.token.cancel("by another")
+    eventually(lambda: redis_server.client().get(KEY) == b"by another")
+    assert token.cause == "later"
+    with RedisCancellationToken(redis_server.client(), "other") as token:
+        pass
+    redis_server.client().publish("backoff_ticker:token:other@0", "heard")
+    assert not token.wait(0.05)
+
+
+def test_an_object_serves_for_one_block(make):
+    twin = make()
+    with twin:
+        pass
+    with pytest.raises(RuntimeError, match="closed"), twin:
+        pass
+    assert not twin.wait_until_connected(PATIENCE)
+
+
+def test_cancels_of_a_parent_and_deadlines_are_told_nobody(connected, redis_server):
+    parent = CancellationToken()
+    local, watcher = connected(parent=parent), connected()
+    parent.cancel()
+    assert local.token.cancelled
+    timed = connected(parent=CancellationToken(timeout=0.001))
+    assert timed.token.wait(PATIENCE)
+    assert isinstance(timed.token.cause, DeadlineExceeded)
+    for twin in (local, timed):
+        twin.close()
+    assert redis_server.client().get(KEY) is None
+    assert not watcher.token.cancelled
+
+
+def test_a_token_with_a_parent_is_cancelled_everywhere_by_its_own_cancel(connected):
+    parent = CancellationToken()
+    one, two = connected(parent=parent), connected(parent=CancellationToken(timeout=3600))
+    one.token.cancel("stopped")
+    assert two.token.wait(PATIENCE)
+    assert not parent.cancelled
+
+
+def test_a_cancel_is_kept_for_a_time(connected, redis_server):
+    client = redis_server.client()
+    one = connected()
+    one.token.cancel("stopped")
+    eventually(lambda: client.get(KEY))
+    assert 86_000_000 < client.pttl(KEY) <= 86_400_000
+    short = connected("short", keep_for=0.05)
+    short.token.cancel("stopped")
+    short.close()
+    eventually(lambda: not client.get("backoff_ticker:token:short"))
+    assert not connected("short").token.cancelled
+    forever = connected("forever", keep_for=1e300)
+    forever.token.cancel("stopped")
+    eventually(lambda: client.pttl("backoff_ticker:token:forever") > 10**14)
+
+
+# A Redis that fails
+
+
+def test_without_redis_the_block_begins_and_the_token_works(make, redis_server):
+    redis_server.kill()
+    twin = make()
+    with twin as token:
+        assert not twin.connected
+        token.cancel("stopped")
+        assert token.cancelled
+        redis_server.start()
+        eventually(lambda: redis_server.client().get(KEY) == b"stopped")
+
+
+def test_a_redis_that_is_gone_for_long_cancels_the_token_of_this_process_only(make, redis_server):
+    redis_server.kill()
+    twin = make(cancel_if_gone_for=0.05)
+    patient = make(cancel_if_gone_for=3600)
+    assert twin.token.wait(PATIENCE)
+    assert twin.token.cause == "Redis was out of reach for 0.05 s"
+    assert not patient.token.cancelled
+    redis_server.start()
+    assert twin.wait_until_connected(PATIENCE)
+    assert patient.wait_until_connected(PATIENCE)
+    twin.close()
+    assert redis_server.client().get(KEY) is None
+
+
+def test_a_redis_that_comes_back_in_time_cancels_nothing(connected, redis_server):
+    twin = connected(cancel_if_gone_for=0.5)
+    redis_server.kill()
+    eventually(lambda: not twin.connected)
+    redis_server.start()
+    assert twin.wait_until_connected(PATIENCE)
+    assert not twin.token.wait(0.6)
+    redis_server.kill()
+    assert twin.token.wait(PATIENCE)
+
+
+def test_a_cancel_survives_a_redis_that_loses_its_data(connected, redis_server):
+    one, two = connected(), connected()
+    one.token.cancel("stopped")
+    assert two.token.wait(PATIENCE)
+    redis_server.kill()
+    eventually(lambda: not two.connected)
+    one.close()  # only `two` is left to know
+    redis_server.start()
+    assert two.wait_until_connected(PATIENCE)
+    assert connected().token.cause == "stopped"
+
+
+def test_a_redis_that_keeps_its_data_tells_those_who_come_late(connected, tmp_path):
+    with RedisServer(tmp_path / "durable", durable=True) as server:
+        one = connected(server=server)
+        one.token.cancel("stopped")
+        one.close()
+        server.kill()
+        server.start()
+        assert connected(server=server).token.cause == "stopped"
+
+
+def test_a_cancel_while_redis_is_gone_is_told_when_it_is_back(connected, redis_server):
+    one, two = connected(), connected()
+    redis_server.kill()
+    one.token.cancel("stopped")
+    redis_server.start()
+    assert two.token.wait(PATIENCE)
+    assert two.token.cause == "stopped"
+
+
+def test_a_redis_that_does_not_answer_holds_nobody_up(connected, make, redis_server):
+    one, two, idle = connected(), connected(), connected()
+    redis_server.pause()
+    started = time.monotonic()
+    idle.close()
+    one.token.cancel("stopped")
+    assert time.monotonic() - started < 0.1
+    with make() as token:  # as long as the client waits for an answer
+        assert not token.cancelled
+    assert time.monotonic() - started < 3
+    assert not two.token.cancelled
+    redis_server.resume()
+    assert two.token.wait(PATIENCE)
+
+
+def test_a_redis_that_does_not_answer_lets_the_loop_run(redis_server):
+    async def main():
+        client = redis_server.client(socket_timeout=0.3)
+        rounds = 0
+
+        async def work():
+            nonlocal rounds
+            while True:
+                rounds += 1
+                await asyncio.sleep(0.01)
+
+        working = asyncio.create_task(work())
+        redis_server.pause()
+        twin = RedisCancellationToken(client, "job")
+        async with twin as token:
+            assert not await twin.wait_until_connected_async(0.05)
+            token.cancel("stopped")
+            await twin.close_async(timeout=0.2)
+        working.cancel()
+        return rounds
+
+    assert asyncio.run(main()) > 20
+
+
+@pytest.mark.slow
+def test_tokens_follow_a_failover(connected, tmp_path):
+    with (
+        RedisServer(tmp_path / "first") as first,
+        RedisServer(tmp_path / "second", follows=first) as second,
+        RedisServer(tmp_path / "watch") as unused,
+    ):
+        first.wait_for_replicas()
+        unused.kill()  # the sentinel takes its port
+        config = tmp_path / "sentinel.conf"
+        config.write_text(
+            f"port {unused.port}\nsentinel monitor jobs 127.0.0.1 {first.port} 1\n"
+            "sentinel down-after-milliseconds jobs 200\nsentinel failover-timeout jobs 2000\n"
+        )
+        watch = subprocess.Popen([PROGRAM, str(config), "--sentinel"], stdout=subprocess.DEVNULL)
+        try:
+            sentinel = Sentinel([("127.0.0.1", unused.port)], socket_timeout=0.3)
+
+            def masters_port():
+                try:
+                    return sentinel.discover_master("jobs")[1]
+                except Exception:
+                    return None
+
+            eventually(lambda: masters_port() == first.port)
+            watching = Redis(port=unused.port, socket_timeout=1)
+            eventually(lambda: watching.sentinel_slaves("jobs"))
+            one, two = (connected(client=sentinel.master_for("jobs")) for _ in range(2))
+            first.kill()
+            one.token.cancel("stopped")
+            assert two.token.wait(30)
+            assert masters_port() == second.port
+            assert second.client().get(KEY) == b"stopped"
+        finally:
+            watch.kill()
+            watch.wait()
+
+
+# Processes, and ends of processes
+
+
+PROGRAM_TEXT = """
+import os, signal, sys
+from redis import Redis
+from backoff_ticker.integrations.redis import RedisCancellationToken
+
+twin = RedisCancellationToken(Redis.from_url(sys.argv[1], socket_timeout=1), "job")
+if sys.argv[2] != "gone":
+    assert twin.wait_until_connected(10)
+print("ready", flush=True)
+"""
+
+
+def program(redis_server, tmp_path, kind, text):
+    (tmp_path / "program.py").write_text(PROGRAM_TEXT + text, "utf-8")
+    return Process(tmp_path, "program.py", redis_server.url, kind)
+
+
+@pytest.mark.parametrize(
+    "end", ["pass", "sys.exit(0)", "raise SystemExit(0)", "import atexit; atexit.register(print)"]
+)
+def test_a_cancel_right_before_the_end_of_the_program_is_told(redis_server, tmp_path, end):
+    text = f"twin.token.cancel('at the end')\n{end}\n"
+    with program(redis_server, tmp_path, "there", text) as process:
+        assert process.wait() == 0
+    assert redis_server.client().get(KEY) == b"at the end"
+
+
+def test_a_signal_handler_cancels_everywhere(connected, redis_server, tmp_path):
+    watcher = connected()
+    text = (
+        "signal.signal(signal.SIGTERM, lambda *_: twin.token.cancel('SIGTERM'))\n"
+        "twin.token.wait()\n"
+    )
+    with program(redis_server, tmp_path, "there", text) as process:
+        process.wait_for("ready")
+        process.stop(signal.SIGTERM)
+    assert watcher.token.wait(PATIENCE)
+    assert watcher.token.cause == "SIGTERM"
+
+
+@pytest.mark.slow
+def test_a_program_waits_for_a_redis_that_is_gone_for_a_time_only(redis_server, tmp_path):
+    redis_server.kill()
+    for text, least, most in [("", 0, 2), ("twin.token.cancel()", 4, 8)]:
+        started = time.monotonic()
+        with program(redis_server, tmp_path, "gone", text) as process:
+            assert process.wait() == 0
+            assert process.count("closed with news untold") == (least > 0)
+        assert least < time.monotonic() - started < most
+
+
+@pytest.mark.posix
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("who", ["parent", "child"])
+def test_parent_and_forked_child_cancel_each_other(connected, who):
+    twin = connected()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            assert twin.wait_until_connected(PATIENCE)
+            if who == "child":
+                twin.token.cancel("by the child")
+                twin.close()
+            else:
+                assert twin.token.wait(PATIENCE)
+                assert twin.token.cause == "by the parent"
+            status = 0
+        finally:
+            os._exit(status)
+    if who == "child":
+        assert twin.token.wait(PATIENCE)
+        assert twin.token.cause == "by the child"
+    else:
+        twin.token.cancel("by the parent")
+    assert os.waitpid(child, 0)[1] == 0
+
+
+# Lifetimes
+
+
+def test_a_token_whose_object_was_dropped_goes_on(connected, redis_server):
+    one = connected()
+    token = RedisCancellationToken(redis_server.client(), "job").token
+    gc.collect()
+    one.token.cancel("stopped")
+    assert token.wait(PATIENCE)
+
+
+@pytest.mark.parametrize("has_parent", [False, True])
+def test_what_nobody_uses_any_more_ends_its_threads(redis_server, has_parent):
+    parent = CancellationToken() if has_parent else None
+    twin = RedisCancellationToken(redis_server.client(), "job", parent=parent)
+    assert twin.wait_until_connected(PATIENCE)
+    threads = [each for each in threading.enumerate() if KEY in each.name]
+    token = weakref.ref(twin.token)
+    del twin, parent
+    gc.collect()
+    assert token() is None
+    for thread in threads:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+def test_a_cancel_is_told_although_token_and_object_are_dropped_at_once(connected, redis_server):
+    watcher = connected()
+    twin = RedisCancellationToken(redis_server.client(), "job")
+    twin.token.cancel("stopped")
+    del twin
+    gc.collect()
+    assert watcher.token.wait(PATIENCE)
+
+
+# Clients and arguments
+
+
+def test_clients_of_other_databases_hear_nothing(connected, redis_server):
+    here = connected()
+    client = Redis(port=redis_server.port, db=1, socket_timeout=1, decode_responses=True)
+    there, there_too = (connected(client=client) for _ in range(2))
+    there.token.cancel("stopped")
+    assert there_too.token.wait(PATIENCE)
+    assert there_too.token.cause == "stopped"
+    assert not here.token.cancelled
+
+
+def test_it_needs_few_rights(connected, redis_server):
+    admin = redis_server.client()
+    admin.execute_command(
+        *["ACL", "SETUSER", "worker", "on", ">secret", "~backoff_ticker:*", "&backoff_ticker:*"],
+        *["+eval", "+get", "+pttl", "+set", "+publish", "+subscribe", "+ping"],
+    )
+    client = Redis(port=redis_server.port, username="worker", password="secret", socket_timeout=1)
+    one, two = (connected(client=client) for _ in range(2))
+    one.token.cancel("stopped")
+    assert two.token.wait(PATIENCE)
+
+
+@pytest.mark.parametrize(
+    "options, error, message",
+    [
+        ({"name": 17}, TypeError, "name must be a str, not 17"),
+        ({"parent": "stop"}, TypeError, "parent must be a CancellationToken, not 'stop'"),
+        ({"keep_for": 0}, ValueError, "keep_for must be a finite number of seconds > 0"),
+        ({"keep_for": None}, TypeError, "keep_for must be"),
+        ({"cancel_if_gone_for": -1}, ValueError, "cancel_if_gone_for must be .* not -1"),
+        ({"keep_for": True}, TypeError, "keep_for must be"),
+        ({"keep_for": 10**400}, ValueError, "keep_for must be"),
+        ({"keep_for": float("inf")}, ValueError, "keep_for must be .* not inf"),
+        ({"backoff": 3}, TypeError, "backoff"),
+        ({"client": Redis(socket_timeout=None)}, ValueError, "client must have a socket_timeout"),
+    ],
+)
+def test_bad_arguments_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        RedisCancellationToken(**{"client": Redis(socket_timeout=1), "name": "job", **options})
+    assert not _redis_link._links
+
+
+def test_a_block_for_threads_is_refused_in_a_loop(make):
+    async def main():
+        with make():
+            pass
+
+    with pytest.raises(RuntimeError, match="async with RedisCancellationToken"):
+        asyncio.run(main())
