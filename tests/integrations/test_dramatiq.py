@@ -231,24 +231,60 @@ def test_a_message_that_is_not_retried_takes_nothing_from_the_budget():
 # The circuit
 
 
+class StandingClock(Middleware):
+    """The clock of a circuit, which moves by the delay of each message that is put back."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def time(self):
+        return self.now
+
+    def call_at(self, *_):
+        raise NotImplementedError  # nothing waits
+
+    parker = call_at
+
+    def before_enqueue(self, broker, message, delay):
+        self.now += (delay or 0) / 1000
+
+
 def test_while_the_circuit_is_open_no_actor_is_called_and_no_retry_counts(caplog):
-    breaker = CircuitBreaker(ConstantBackOff(0.05), failures=1)
-    setting = Setting(BackOffRetries(ConstantBackOff(0.001), max_retries=1))
-    act = setting.actor(1, breaker=breaker)
+    clock = StandingClock()
+    breaker = CircuitBreaker(ConstantBackOff(0.05), failures=1, clock=clock)
+    budget = RetryBudget(1)
+    setting = Setting(BackOffRetries(ConstantBackOff(0.01), max_retries=1), [clock])
+    act = setting.actor(1, breaker=breaker, budget=budget)
     with caplog.at_level(logging.ERROR):
-        delays = setting.run(act.message())
+        assert setting.run(act.message()) == [10, 40]
     assert len(setting.calls) == 2
     assert setting.dead == []
-    first, *refused = delays
-    assert first == 1
-    assert refused
-    assert all(1 < delay <= 50 for delay in refused)
     assert len(caplog.records) == 1  # the failure itself
 
 
+def test_the_policys_delay_counts_if_it_is_longer_than_the_circuit_is_open():
+    clock = StandingClock()
+    breaker = CircuitBreaker(ConstantBackOff(0.005), failures=1, clock=clock)
+    breaker.open()
+    setting = Setting(BackOffRetries(ConstantBackOff(0.01), max_retries=0), [clock])
+    act = setting.actor(0, breaker=breaker)
+    proxy = dramatiq.MessageProxy(act.message())
+    for _ in range(2):  # open until a reset: nobody knows for how long
+        with pytest.raises(MiddlewareError) as refused:
+            setting.retries.before_process_message(setting.broker, proxy)
+        setting.retries.after_process_message(setting.broker, proxy, exception=refused.value)
+    assert setting.recorder.delays == [10, 10]
+    assert not proxy.failed
+    assert proxy.options["retries"] == 0
+
+
 def test_a_circuit_that_the_actor_finds_open_counts_no_retry_either():
-    breaker = CircuitBreaker(ConstantBackOff(0.05), failures=1)
-    setting = Setting(BackOffRetries(ConstantBackOff(0.001), max_retries=1))
+    clock = StandingClock()
+    breaker = CircuitBreaker(ConstantBackOff(0.05), failures=1, clock=clock)
+    setting = Setting(BackOffRetries(ConstantBackOff(0.01), max_retries=1), [clock])
 
     @dramatiq.actor(broker=setting.broker)
     def act():
@@ -257,7 +293,7 @@ def test_a_circuit_that_the_actor_finds_open_counts_no_retry_either():
             if len(setting.calls) == 1:
                 raise ConnectionError
 
-    setting.run(act.message())
+    assert setting.run(act.message()) == [10, 40]
     assert len(setting.calls) == 2
     assert setting.dead == []
 
@@ -271,15 +307,14 @@ def test_a_message_that_is_skipped_gives_the_probe_back():
                 self.skips = False
                 raise SkipMessage
 
-    breaker = CircuitBreaker(ConstantBackOff(0.001), failures=1)
+    clock = StandingClock()
+    breaker = CircuitBreaker(ConstantBackOff(1), failures=1, clock=clock)
     setting = Setting(BackOffRetries(DOUBLING))
     setting.broker.add_middleware(Skip())
     with pytest.raises(OSError), breaker:
         raise OSError
+    clock.now = 1.0
     act = setting.actor(0, breaker=breaker)
-    with no_wait():
-        while breaker.state != "half-open" and breaker.remaining():
-            threading.Event().wait(0.001)
     setting.run(act.message())
     setting.run(act.message())
     assert (setting.calls, breaker.state) == ([1], "closed")
@@ -407,7 +442,7 @@ from backoff_ticker.integrations.dramatiq import BackOffRetries
 
 set_default_hooks(on_retry=lambda outcome: print("waits", flush=True))
 url = os.environ["REDIS"]
-broker = RedisBroker(url=url, heartbeat_timeout=1000, maintenance_chance=1_000_000)
+broker = RedisBroker(url=url, heartbeat_timeout=3000, maintenance_chance=1_000_000)
 broker.add_middleware(CurrentMessage())
 BackOffRetries(ConstantBackOff(0.05)).install(broker)
 dramatiq.set_broker(broker)
