@@ -354,7 +354,9 @@ class _Watch:
         except RuntimeError:
             context = contextvars.copy_context()  # which has the activity
             thread = threading.Thread(target=context.run, args=(self._in_thread,), daemon=True)
-            thread.start()
+            # Python 3.11 may raise Temporal's error in the new thread, whose start then never ends.
+            with activity.shield_thread_cancel_exception():
+                thread.start()
             return thread.join
         return loop.create_task(self._in_loop()).done
 
