@@ -356,6 +356,30 @@ def test_a_message_that_cannot_be_put_back_is_dead_lettered(monkeypatch, caplog)
     assert "Unexpected failure in after_process_message" in caplog.text
 
 
+def test_defect_of_the_peer_a_message_that_cannot_be_put_back_is_lost(monkeypatch):
+    broker, calls = StubBroker(fail_fast_default=False), []
+
+    @dramatiq.actor(broker=broker)
+    def act():
+        calls.append(1)
+        raise NO_ROUTE
+
+    enqueue = broker.enqueue
+
+    def gone_once(message, *, delay=None):
+        if delay is not None:
+            raise OSError("gone")
+        return enqueue(message)
+
+    monkeypatch.setattr(broker, "enqueue", gone_once)
+    worker = dramatiq.Worker(broker, worker_timeout=10, worker_threads=1)
+    worker.start()
+    act.send()
+    broker.join("default", timeout=20_000)
+    worker.stop()
+    assert (calls, broker.dead_letters) == ([1], [])
+
+
 def test_so_is_one_whose_policy_or_predicate_fails(caplog):
     class Broken:
         def next_backoff(self):
