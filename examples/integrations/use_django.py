@@ -15,7 +15,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
-from backoff_ticker import Cancelled, ConstantBackOff, retry_call
+from backoff_ticker import Cancelled, Channel, ConstantBackOff, retry_call
 from backoff_ticker.integrations.django import get_asgi_application, request_token
 
 
@@ -35,23 +35,22 @@ def price(request: HttpRequest) -> HttpResponse:
 
 def waits(error: Exception, delay: float) -> None:
     print(f"{error}: again in {delay:.0f} s")
-    loop.call_soon_threadsafe(asyncio.create_task, client.send_input({"type": "http.disconnect"}))
+    waiting.send_nowait("price")
 
 
+waiting: Channel[str] = Channel(1)
 urlpatterns = [path("price", price)]
 settings.configure(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"])
 django.setup()
 
 
 async def main() -> None:
-    global loop, client  # noqa: PLW0603 - the server and the client of this example
-    loop = asyncio.get_running_loop()
     request = {"type": "http", "method": "GET", "path": "/price", "headers": []}
     client = ApplicationCommunicator(get_asgi_application(), request)
     await client.send_input({"type": "http.request"})
+    await waiting.receive_async()
+    await client.send_input({"type": "http.disconnect"})
     await client.wait(timeout=10)
 
 
-loop: asyncio.AbstractEventLoop
-client: ApplicationCommunicator
 asyncio.run(main())
