@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .._sentinels import Stop
     from ..cancellation import CancellationToken
     from ..policies import BackOff
-    from ..retries import CircuitBreaker, CircuitTicket, Outcome, RetryBudget
+    from ..retries import BudgetLike, CircuitBreaker, CircuitTicket, Outcome
 
     Seconds = float | timedelta
     ErrorTypes = (
@@ -55,7 +55,7 @@ def retry_task(  # noqa: PLR0913 - options
     on: RetryOn = Exception,
     max_retry_after: Seconds | None = _HALF_AN_HOUR,
     token: CancellationToken | None = None,
-    budget: RetryBudget | None = None,
+    budget: BudgetLike | None = None,
     breaker: CircuitBreaker | None = None,
 ) -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Decorate the function of a task: Celery retries it at the times of a back-off policy.
@@ -156,7 +156,7 @@ class _Retries:
         self,
         policy: BackOff,
         on: RetryOn,
-        budget: RetryBudget | None,
+        budget: BudgetLike | None,
         breaker: CircuitBreaker | None,
         options: Mapping[str, Any],
     ) -> None:
