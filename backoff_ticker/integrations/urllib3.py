@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from .._errors import RetryAfter
@@ -161,9 +162,14 @@ class BackOffRetry(Retry):
             Exception: ``error``, if it must not be retried.
             Cancelled: The token was cancelled.
         """
-        if error is not None and not self._may_repeat(method, error):
-            raise error.with_traceback(_stacktrace)
-        made = super().increment(method, url, response, error, _pool, _stacktrace)
+        try:
+            if error is not None and not self._may_repeat(method, error):
+                raise error.with_traceback(_stacktrace)  # noqa: TRY301 - as urllib3 raises others
+            made = super().increment(method, url, response, error, _pool, _stacktrace)
+        except Exception:
+            if self._run is not None:
+                self._run.leave()
+            raise
         if response is not None and response.get_redirect_location():
             return made
         reason: Exception | None = error
@@ -193,15 +199,18 @@ class BackOffRetry(Retry):
         has_retry_after: bool = False,  # noqa: FBT001, FBT002 - of urllib3
     ) -> bool:
         """Return whether an answer is retried; if it is a success, fill the budget."""
-        answer = super().is_retry(method, status_code, has_retry_after)
-        if not answer and status_code not in self.status_forcelist:
-            run, self._run = self._run, None
-            budget = self._options["budget"]
+        if super().is_retry(method, status_code, has_retry_after):
+            return True
+        run, self._run = self._run, None
+        budget = self._options["budget"]
+        if status_code in self.status_forcelist:
             if run is not None:
-                run.succeed()
-            elif budget is not None:
-                budget.success()
-        return answer
+                run.leave()
+        elif run is not None:
+            run.succeed()
+        elif budget is not None:
+            budget.success()
+        return False
 
     def sleep(self, response: BaseHTTPResponse | None = None) -> None:  # noqa: ARG002
         """Wait before the next attempt."""
@@ -259,9 +268,21 @@ class _Run:
         with self._attempt:
             pass
 
+    def leave(self) -> None:
+        """End the run because urllib3 ends it here: the attempt was made, and no other follows.
+
+        A run that is just dropped would give back to the budget what that attempt has cost.
+        """
+        with suppress(_Left), self._attempt:
+            raise _Left
+
     def wait(self) -> None:
         """Wait for the next attempt, and begin it."""
         self._attempt = next(self._attempts)
+
+
+class _Left(BaseException):
+    """Ends an attempt as an interrupt does: no hook is called, nothing is retried."""
 
 
 def _free(response: BaseHTTPResponse | None) -> None:
