@@ -121,6 +121,8 @@ class RetryMiddleware:
 
         async def attempt() -> ClientResponse:
             exchange.response, exchange.is_released = None, False
+            if "Expect" in request.headers:  # else it takes up the wait of the attempt before
+                request.update_expect_continue()
             try:
                 response = await handler(request)
             except TimeoutError as error:

@@ -223,6 +223,15 @@ def test_a_body_in_memory_is_sent_again(sent):
     assert len(set(server.bodies)) == 1
 
 
+@pytest.mark.parametrize("failures", [{"early_first": 2}, {"reset_first": 1}])
+def test_a_body_that_waits_for_100_continue_is_sent_again(failures):
+    options = {"expect100": True, "timeout": aiohttp.ClientTimeout(total=20)}
+    with MisbehavingServer(answer(503), **failures) as server:
+        got = send("PUT", server.url, RetryMiddleware(ZeroBackOff()), data=b"data", **options)
+    assert got == (200, "fine")
+    assert server.bodies == [b"data", b"data"]
+
+
 def test_a_file_is_sent_once(tmp_path):
     file = tmp_path / "prices"
     file.write_bytes(b"gold 42")
