@@ -123,10 +123,12 @@ class BackOffRetry(Retry):
     ) -> None:
         super().__init__(
             total=total,
-            allowed_methods=allowed_methods and as_methods("allowed_methods", allowed_methods),
+            allowed_methods=None,
             status_forcelist=as_statuses("status_forcelist", status_forcelist or ()),
             **options,
         )
+        if allowed_methods is not None:
+            self.allowed_methods = as_methods("allowed_methods", allowed_methods)
         for name in _REPLACED:  # new() passes them, with their defaults
             if name in options and options[name] != getattr(_PLAIN, name):
                 raise TypeError(f"BackOffRetry() has no {name}: see policy and max_retry_after")
@@ -223,9 +225,14 @@ class BackOffRetry(Retry):
         if seconds is None:
             return False
         run = _Run(ConstantBackOff(0), self._limits)
-        run.fail(RetryAfter(seconds))
-        run.wait()
+        with suppress(RetryAfter):  # raised where retries are switched off: no wait
+            run.fail(RetryAfter(seconds))
+            run.wait()
         return True
+
+    def _is_method_retryable(self, method: str) -> bool:
+        """Return whether a method may be repeated: urllib3 takes an empty collection for all."""
+        return self.allowed_methods is None or method.upper() in self.allowed_methods
 
     def _may_repeat(self, method: str | None, error: Exception) -> bool:
         return self._is_connection_error(error) or (

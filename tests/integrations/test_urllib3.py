@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from contextlib import suppress
+from functools import partial
 
 import pytest
 
@@ -265,6 +266,14 @@ def test_a_redirect_that_asks_to_wait_can_be_cancelled():
             pool.request("GET", "/")
         thread.join()
     assert server.methods == "GET"
+
+
+@pytest.mark.parametrize("block", [partial(set_active, False), partial(no_wait, max_attempts=1)])
+def test_a_redirect_is_followed_where_retries_are_switched_off(block):
+    with MisbehavingServer(answer(302, Location="/there", Retry_After="50")) as server, block():
+        pool = urllib3.HTTPConnectionPool("127.0.0.1", server.port, retries=BackOffRetry())
+        with pool:
+            assert pool.request("GET", "/").data == b"fine"
 
 
 def test_a_body_that_breaks_off_is_retried_where_urllib3_reads_it_itself():
