@@ -60,11 +60,13 @@ class BackOffRetry(Retry):
     - the defaults: 4 retries; for statuses in ``status_forcelist``, too; not for PUT;
     - errors after which the request may have arrived, other than time-outs and lost connections:
       urllib3 repeats every method after them, this class only those in ``allowed_methods``;
-    - responses that are retried: urllib3 reads them to the end, this class closes long ones.
+    - responses that are retried: urllib3 reads them to the end, this class closes long ones. (With
+      ``preload_content=True``, the default of urllib3 alone, they have been read by then.)
 
     PUT is left out because urllib3 and requests cannot rewind the body if it is an iterator or a
     generator: they would send an empty one. If your bodies are bytes, texts or seekable files, add
-    it: ``allowed_methods={"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"}``.
+    it: ``allowed_methods={"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"}``. The same happens
+    to a DELETE with such a body: leave that method out if you send one.
 
     Example:
         >>> import urllib3
@@ -85,8 +87,9 @@ class BackOffRetry(Retry):
     Args:
         policy: The back-off policy; None means ``ExponentialBackOff()``.
         total: The greatest number of retries and redirects together, as in urllib3.
-        allowed_methods: The methods that may be repeated; None: all.
-        status_forcelist: The statuses that are retried.
+        allowed_methods: The methods that may be repeated; None: all; empty: none.
+        status_forcelist: The statuses that are retried. urllib3 also retries 413, 429 and 503 that
+            have a ``Retry-After``, unless ``respect_retry_after_header=False``.
         max_retry_after: The longest wait that a server can ask for, in seconds or as a timedelta;
             a longer one is cut to it. None: no bound.
         token: A ``CancellationToken`` that ends waits.
@@ -280,15 +283,15 @@ class _Run:
 
         A run that is just dropped would give back to the budget what that attempt has cost.
         """
-        with suppress(_Left), self._attempt:
-            raise _Left
+        with suppress(_NoFurtherAttempt), self._attempt:
+            raise _NoFurtherAttempt
 
     def wait(self) -> None:
         """Wait for the next attempt, and begin it."""
         self._attempt = next(self._attempts)
 
 
-class _Left(BaseException):
+class _NoFurtherAttempt(BaseException):
     """Ends an attempt as an interrupt does: no hook is called, nothing is retried."""
 
 
