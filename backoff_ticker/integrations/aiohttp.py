@@ -184,7 +184,9 @@ class _Exchange:
         if isinstance(error, _NEVER):
             return False
         response = self.response_of(error)
-        not_sent = isinstance(error, _NOT_SENT)
+        not_sent = isinstance(error, _NOT_SENT) or (
+            isinstance(error, aiohttp.ClientHttpProxyError) and error.status in self._rules.statuses
+        )
         is_no_http = isinstance(error.__cause__, HttpProcessingError)
         return self._rules.answer(
             error,

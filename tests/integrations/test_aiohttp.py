@@ -212,6 +212,19 @@ def test_where_retries_are_switched_off_each_request_is_sent_once():
     assert server.methods == "GET"
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_tunnel_that_a_proxy_refuses_for_now_is_asked_for_again(method):
+    """The server has not been reached."""
+    with (
+        MisbehavingServer(answer(503), answer(407)) as proxy,
+        pytest.raises(aiohttp.ClientHttpProxyError) as caught,
+    ):
+        options = {"proxy": proxy.url, "data": Aiohttp().stream(b"data")}
+        send(method, "https://prices.example", RetryMiddleware(ZeroBackOff()), **options)
+    assert caught.value.status == 407
+    assert proxy.methods == "CONNECT CONNECT"
+
+
 # Bodies
 
 
