@@ -103,10 +103,8 @@ class TokenMiddleware:
         try:
             with _cancelled_by_signals(shutdown):
                 await self.app(scope, receive_watched, send)
-        except Exception:
-            self._shutdown = self._new_token()  # a server may go on without the lifespan
-            raise
         finally:
+            self._shutdown = self._new_token()  # requests may come without a lifespan, or after it
             shutdown.cancel("the lifespan has ended")
 
     async def _serve_request(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -146,7 +144,7 @@ class _Connection:
     ) -> None:
         self.has_begun = False
         self.has_left = False
-        self._is_http = scope["type"] == "http"
+        self._type = scope["type"]
         self._receive = receive
         self._send = send
         self._token = token
@@ -196,19 +194,21 @@ class _Connection:
         kind = message["type"]
         if kind in {"http.response.start", "websocket.close"}:
             self.has_begun = True
-        if kind == "http.response.body" and not message.get("more_body", False):
+        is_last_part = kind == "http.response.body" and not message.get("more_body", False)
+        if is_last_part or kind in {"http.response.pathsend", "websocket.close"}:
             self._has_answered = True  # from now on the server calls it a disconnect
         await self._send(message)
 
     async def refuse(self) -> None:
         """Answer a request that was cut short."""
-        if self._is_http:
+        if self._type == "http":
             await self.send({"type": "http.response.start", "status": 503, "headers": _HEADERS})
             await self.send({"type": "http.response.body", "body": _UNAVAILABLE})
         else:
             await self.send({"type": "websocket.close", "code": 1001})
 
     def close(self) -> None:
-        """Read no more."""
+        """Read no more, and tell tasks that outlive the request."""
         if self._reader is not None:
             self._reader.cancel()
+        self._messages.put_nowait({"type": f"{self._type}.disconnect", "code": 1006})

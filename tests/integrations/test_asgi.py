@@ -181,6 +181,40 @@ async def test_the_end_of_the_answer_is_no_disconnect_for_background_tasks():
 
 
 @on_a_loop
+async def test_a_file_that_the_server_sends_is_an_answer():
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.pathsend", "path": "/page"})
+        server.client_sends(body(), GONE)  # as granian does
+        assert await receive() == body()
+        assert await receive() == GONE
+        seen.append(token_of(scope).cancelled)
+
+    seen = []
+    server = Server(TokenMiddleware(app))
+    await server.serve()
+    assert seen == [False]
+
+
+@on_a_loop
+async def test_a_task_that_outlives_its_request_hears_of_the_end():
+    async def app(scope, receive, send):
+        async def read():
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+        tasks.append(asyncio.create_task(read()))
+        server.client_sends(body())
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await turns()
+
+    tasks = []
+    server = Server(TokenMiddleware(app))
+    await server.serve()
+    await asyncio.wait_for(tasks[0], PATIENCE)
+
+
+@on_a_loop
 async def test_an_error_of_the_server_reaches_whoever_receives():
     async def app(scope, receive, send):
         server.client_sends(OSError("reset"))
@@ -269,6 +303,22 @@ async def test_a_websocket_ends_with_the_client_or_the_server(leaves):
     await server.serve()
     closed = [] if leaves else [{"type": "websocket.close", "code": 1001}]
     assert server.sent == [{"type": "websocket.accept"}, *closed]
+
+
+@on_a_loop
+async def test_a_websocket_that_the_application_closes_is_no_disconnect_for_what_it_does_next():
+    async def app(scope, receive, send):
+        assert (await receive())["type"] == "websocket.connect"
+        await send({"type": "websocket.close", "code": 1000})
+        server.client_sends({"type": "websocket.disconnect", "code": 1000})  # as servers do
+        assert (await receive())["type"] == "websocket.disconnect"
+        seen.append(token_of(scope).cancelled)
+
+    seen = []
+    server = Server(TokenMiddleware(app), "websocket")
+    server.client_sends({"type": "websocket.connect"})
+    await server.serve()
+    assert seen == [False]
 
 
 @on_a_loop
@@ -395,14 +445,41 @@ def test_in_another_thread_there_are_no_signals():
     assert found == [former]
 
 
+async def serves_requests(outer):
+    request = Server(outer)
+    await request.serve()
+    return request.sent[0]["status"] == 200
+
+
 @on_a_loop
 async def test_requests_are_served_where_the_application_has_no_lifespan():
     outer = TokenMiddleware(Starlette(fails=True))
     with pytest.raises(ValueError, match="lifespan is unknown"):
         await Server(outer, "lifespan").serve()
-    request = Server(outer)
-    await request.serve()
-    assert request.sent[0]["status"] == 200
+    assert await serves_requests(outer)
+
+
+@on_a_loop
+async def test_requests_are_served_where_the_application_ignores_the_lifespan():
+    async def app(scope, receive, send):
+        if scope["type"] == "http":
+            token_of(scope).raise_if_cancelled()
+            await answer(send)
+
+    outer = TokenMiddleware(app)
+    await Server(outer, "lifespan").serve()
+    assert await serves_requests(outer)
+
+
+@on_a_loop
+async def test_requests_without_a_lifespan_are_served_after_one_that_has_ended():
+    """As by a test client outside its `with` block."""
+    app = Starlette()
+    outer = TokenMiddleware(app)
+    server, task = await lifespan(app, outer)
+    server.client_sends({"type": "lifespan.shutdown"})
+    await task
+    assert await serves_requests(outer)
 
 
 @on_a_loop
