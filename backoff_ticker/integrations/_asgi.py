@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from signal import SIGINT, SIGTERM, getsignal
 
 from .._errors import Cancelled
-from ..cancellation import CancellationToken, cancel_on_signals
+from ..cancellation import CancellationToken, any_of, cancel_on_signals
 from ._tokens import check_token
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ class TokenMiddleware:
 
     Functions with and without ``async`` may use both. A request that raises ``Cancelled`` after a
     cancel is answered with 503, if no answer has begun, and a WebSocket is closed with 1001. If the
-    client has gone away, the error is dropped: nobody waits for an answer.
+    client has gone away, the error is dropped, and middleware outside sees the status 499.
 
     A disconnect is noticed while the application still has to answer, and as soon as the server
     tells. If the request has a body that the application does not read, the server tells nothing:
@@ -108,19 +108,30 @@ class TokenMiddleware:
             shutdown.cancel("the lifespan has ended")
 
     async def _serve_request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._shutdown.child() as token:
-            # In place, as middleware outside may have it; servers make one for each request.
-            scope.setdefault("state", {}).update({SHUTDOWN: self._shutdown, REQUEST: token})
+        # Changed in place, as middleware outside may have it; servers make one for each request.
+        state = scope.setdefault("state", {})
+        shutdown = self._shutdown
+        if SHUTDOWN in state:  # of an application in which this one is mounted
+            shutdown = any_of(shutdown, state[SHUTDOWN])
+        with shutdown.child() as token:
+            state.update({SHUTDOWN: shutdown, REQUEST: token})
             connection = _Connection(scope, receive, send, token)
             try:
                 await self.app(scope, connection.receive, connection.send)
-            except Cancelled:
-                if not token.cancelled or (connection.has_begun and not connection.has_left):
+            except (Cancelled, ExceptionGroup) as error:
+                if not token.cancelled or not is_cancel(error):
                     raise
-                if not connection.has_left:
+                if not connection.has_begun:
                     await connection.refuse()
+                elif not connection.has_left:
+                    raise
             finally:
                 connection.close()
+
+
+def is_cancel(error: Exception) -> bool:
+    """Return whether an error is a ``Cancelled``, or all errors of a task group are."""
+    return ExceptionGroup("", [error]).split(Cancelled)[1] is None
 
 
 def _cancelled_by_signals(token: CancellationToken) -> AbstractContextManager[object]:
@@ -202,9 +213,14 @@ class _Connection:
     async def refuse(self) -> None:
         """Answer a request that was cut short."""
         if self._type == "http":
-            await self.send({"type": "http.response.start", "status": 503, "headers": _HEADERS})
-            await self.send({"type": "http.response.body", "body": _UNAVAILABLE})
-        else:
+            # Nobody gets the 499, but middleware outside may insist on an answer, or log it.
+            status = 499 if self.has_left else 503
+            with suppress(OSError):  # servers may refuse to send to a client that has left
+                await self.send(
+                    {"type": "http.response.start", "status": status, "headers": _HEADERS}
+                )
+                await self.send({"type": "http.response.body", "body": _UNAVAILABLE})
+        elif not self.has_left:
             await self.send({"type": "websocket.close", "code": 1001})
 
     def close(self) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .._errors import Cancelled, DeadlineExceeded
+from .._errors import DeadlineExceeded
 from ..cancellation import CancellationToken
-from ._asgi import REQUEST, TokenMiddleware
+from ._asgi import REQUEST, TokenMiddleware, is_cancel
 from ._extras import imports_of_extra
 
 with imports_of_extra("django"):
@@ -103,6 +103,7 @@ class CancelledMiddleware:
 
     def process_exception(self, request: Any, exception: Exception) -> Any:  # noqa: ANN401, ARG002
         """Return the answer to a ``Cancelled``; called by Django."""
-        if isinstance(exception, Cancelled) and not isinstance(exception, DeadlineExceeded):
+        is_late = ExceptionGroup("", [exception]).subgroup(DeadlineExceeded) is not None
+        if is_cancel(exception) and not is_late:
             return HttpResponse("Service Unavailable", status=503, content_type="text/plain")
         return None

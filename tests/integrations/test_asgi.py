@@ -258,6 +258,73 @@ async def test_a_request_that_a_cancel_cut_is_answered_with_503():
     assert dict(start["headers"])[b"content-length"] == str(len(end["body"])).encode()
 
 
+@on_a_loop
+async def test_a_request_whose_task_group_a_cancel_cut_is_answered_with_503():
+    async def work(token):
+        await token.wait_async(PATIENCE)
+        token.raise_if_cancelled()
+
+    async def app(scope, receive, send):
+        async with asyncio.TaskGroup() as group:
+            for _ in range(2):
+                group.create_task(work(token_of(scope)))
+            parent.cancel("SIGTERM")
+
+    parent = CancellationToken()
+    server = Server(TokenMiddleware(app, parent))
+    await server.serve()
+    assert server.sent[0]["status"] == 503
+
+
+@on_a_loop
+async def test_a_group_with_another_error_passes():
+    async def app(scope, receive, send):
+        parent.cancel()
+        raise ExceptionGroup("both", [Cancelled(), LookupError()])
+
+    parent = CancellationToken()
+    with pytest.raises(ExceptionGroup, match="both"):
+        await Server(TokenMiddleware(app, parent)).serve()
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+@on_a_loop
+async def test_middleware_outside_sees_a_status_if_the_client_has_left(refuses):
+    async def app(scope, receive, send):
+        server.client_sends(body(), GONE)
+        await token_of(scope).wait_async(PATIENCE)
+        token_of(scope).raise_if_cancelled()
+
+    async def send(message):
+        seen.append(message.get("status"))
+        if refuses:
+            raise OSError("the client has disconnected")
+
+    seen = []
+    server = Server(TokenMiddleware(app))
+    server.send = send
+    await server.serve()
+    assert seen[0] == 499
+
+
+@pytest.mark.parametrize("end", ["inner", "outer", "client"])
+@on_a_loop
+async def test_a_mounted_application_with_a_middleware_of_its_own_ends_with_the_outer_one(end):
+    async def app(scope, receive, send):
+        {"inner": inner.cancel, "outer": outer.cancel, "client": leave}[end]()
+        assert await token_of(scope).wait_async(PATIENCE)
+        seen.append(scope["state"]["shutdown_token"].cancelled)
+
+    def leave():
+        server.client_sends(body(), GONE)
+
+    seen = []
+    inner, outer = CancellationToken(), CancellationToken()
+    server = Server(TokenMiddleware(TokenMiddleware(app, inner), outer))
+    await server.serve()
+    assert seen == [end != "client"]
+
+
 @pytest.mark.parametrize("error", [Cancelled("another"), DeadlineExceeded(), LookupError()])
 @on_a_loop
 async def test_other_errors_pass(error):
