@@ -206,8 +206,11 @@ class _Connection:
         if kind in {"http.response.start", "websocket.close"}:
             self.has_begun = True
         is_last_part = kind == "http.response.body" and not message.get("more_body", False)
-        if is_last_part or kind in {"http.response.pathsend", "websocket.close"}:
+        if is_last_part or kind == "http.response.pathsend":
             self._has_answered = True  # from now on the server calls it a disconnect
+        if kind == "websocket.close":  # so does it here, and granian sends none while one receives
+            self.close(message.get("code", 1000))
+            await asyncio.sleep(0)
         await self._send(message)
 
     async def refuse(self) -> None:
@@ -223,8 +226,8 @@ class _Connection:
         elif not self.has_left:
             await self.send({"type": "websocket.close", "code": 1001})
 
-    def close(self) -> None:
-        """Read no more, and tell tasks that outlive the request."""
+    def close(self, code: int = 1006) -> None:
+        """Read no more, and tell those who receive, such as tasks that outlive the request."""
         if self._reader is not None:
             self._reader.cancel()
-        self._messages.put_nowait({"type": f"{self._type}.disconnect", "code": 1006})
+        self._messages.put_nowait({"type": f"{self._type}.disconnect", "code": code})

@@ -41,7 +41,11 @@ class Server:
 
     async def receive(self):
         self.reads += 1
-        message = await self._messages.get()
+        self.is_receiving = True
+        try:
+            message = await self._messages.get()
+        finally:
+            self.is_receiving = False
         if isinstance(message, Exception):
             raise message
         return message
@@ -376,16 +380,24 @@ async def test_a_websocket_ends_with_the_client_or_the_server(leaves):
 async def test_a_websocket_that_the_application_closes_is_no_disconnect_for_what_it_does_next():
     async def app(scope, receive, send):
         assert (await receive())["type"] == "websocket.connect"
-        await send({"type": "websocket.close", "code": 1000})
-        server.client_sends({"type": "websocket.disconnect", "code": 1000})  # as servers do
-        assert (await receive())["type"] == "websocket.disconnect"
+        await turns()
+        assert server.reads == 2
+        await send({"type": "websocket.close", "code": 1013})
+        server.client_sends({"type": "websocket.disconnect", "code": 1013})  # as servers do
+        assert await receive() == {"type": "websocket.disconnect", "code": 1013}
         seen.append(token_of(scope).cancelled)
 
+    async def send(message):
+        reading.append(server.is_receiving)
+
+    reading = []
     seen = []
     server = Server(TokenMiddleware(app), "websocket")
+    server.send = send
     server.client_sends({"type": "websocket.connect"})
     await server.serve()
     assert seen == [False]
+    assert reading == [False]  # granian would wait for ever
 
 
 @on_a_loop
