@@ -47,7 +47,10 @@ class TokenMiddleware:
     tells. If the request has a body that the application does not read, the server tells nothing:
     at most one message of it is read ahead. The same holds for a WebSocket with unread messages.
 
-    Needs asyncio. Signals are noticed only where the server runs in the main thread.
+    Needs asyncio. Signals are noticed only where the server runs in the main thread, serves the
+    lifespan protocol, and has handlers for them in the process of the application, as uvicorn,
+    granian and gunicorn have. The worker processes of Hypercorn get no signal (``--workers 0`` has
+    none of them), and daphne serves no lifespan: there only a disconnect is noticed.
 
     Args:
         app: The application; ``app.add_middleware(TokenMiddleware)`` fills it in.

@@ -27,7 +27,8 @@ def get_asgi_application(token: CancellationToken | None = None) -> TokenMiddlew
 
     Use it in place of ``django.core.asgi.get_asgi_application``. It also answers the lifespan
     protocol, which Django does not know, so that the server tells it of the shutdown.
-    ``request_token()`` says what a view gets.
+    ``request_token()`` says what a view gets. On which servers signals are noticed is told at
+    ``backoff_ticker.integrations.starlette.TokenMiddleware``, which it returns.
 
     Args:
         token: Cancels all tokens as well.
