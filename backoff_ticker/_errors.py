@@ -300,10 +300,11 @@ class CircuitOpen(BackoffTickerError):
 
     Attributes:
         seconds: No call is let through for at least this many seconds. 0.0 while the policy is
-            being asked; None if the circuit is open until a reset, or if the time is not known.
+            being asked; None if the circuit is open until a reset, or half-open.
         breaker: The ``CircuitBreaker``. None after unpickling, because the breaker stays in its
             process.
-        state: ``CircuitState.OPEN``, or ``CircuitState.HALF_OPEN`` if all probes are running.
+        state: ``CircuitState.OPEN``, or ``CircuitState.HALF_OPEN`` if all probes are running, or
+            ``may_probe`` has refused another one.
 
     Example:
         >>> from backoff_ticker import CircuitBreaker, CircuitOpen, ConstantBackOff
@@ -334,7 +335,7 @@ class CircuitOpen(BackoffTickerError):
 
     def __str__(self) -> str:
         if self.state is CircuitState.HALF_OPEN:
-            return "the circuit is half-open, and all its probes are running"
+            return "the circuit is half-open, and lets no further probe through"
         left = "" if self.seconds is None else f", {round(self.seconds, 3)} s left"
         return f"the circuit is open{left}"
 

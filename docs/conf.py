@@ -89,12 +89,14 @@ nitpick_ignore_regex = [
         "py:class",
         r"(asyncio\..*)?AbstractEventLoop|AbstractContextManager|Executor|Logger|Random|timedelta",
     ),
-    ("py:class", r"janus\.Queue|CollectorRegistry|MeterProvider"),
+    ("py:class", r"janus\.Queue|CollectorRegistry|MeterProvider|Redis"),
     # Type variables, and aliases of types: the parameters' descriptions say what these are.
     ("py:class", r"Args|F|P|P\.args|P\.kwargs|T|backoff_ticker\..*\.T"),
     ("py:class", r"AlgorithmOptions|AsyncOptions|Bounds|Decorator|JitterKind|NoFallback|Policy"),
     ("py:class", r"(Async)?(Hooks?|Notify|ResultCheck|RetryOn)|Seconds"),
     ("py:class", r"Application|starlette\.requests\.HTTPConnection"),
+    ("py:class", r"Broker|Heartbeat|(temporalio\.common\.)?RetryPolicy"),
+    ("py:exc", r"MiddlewareError"),
     ("py:class", r"httpx\.(Async)?BaseTransport|(Async)?HTTPRetryOptions"),
     # Classes that users get and never name.
     ("py:class", r"backoff_ticker\..*\.(RetryHooks|SystemParker|VirtualParker|_NoWait)"),

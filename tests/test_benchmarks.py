@@ -21,6 +21,7 @@ SCRIPTS = sorted(
 def test_there_is_a_script_for_each_matter():
     assert SCRIPTS == [
         "cancel",
+        "cancel_everywhere",
         "channels",
         "circuit",
         "contention",
@@ -30,6 +31,7 @@ def test_there_is_a_script_for_each_matter():
         "outage",
         "retries",
         "scale",
+        "share_a_budget",
         "virtual_time",
         "waiters",
         "zero_backoff",
@@ -46,6 +48,8 @@ def test_a_benchmark_script_prints_its_table_and_ends_well(name):
         [*command, "--quick"], cwd=ROOT, capture_output=True, text=True, timeout=50, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+    if "nothing to measure" in done.stdout:
+        pytest.skip(done.stdout.splitlines()[-1])
     assert "goal; stretch" in done.stdout
     assert "1.00x" in done.stdout
     assert "nan" not in done.stdout

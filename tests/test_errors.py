@@ -115,7 +115,7 @@ def test_a_time_out_of_ours_is_the_built_in_one():
         (CircuitOpen(3.25), "the circuit is open, 3.25 s left"),
         (
             CircuitOpen(state=CircuitState.HALF_OPEN),
-            "the circuit is half-open, and all its probes are running",
+            "the circuit is half-open, and lets no further probe through",
         ),
     ],
 )

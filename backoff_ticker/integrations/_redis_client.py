@@ -41,6 +41,11 @@ def check_client(client: object) -> float:
     return float(timeout)
 
 
+def channel_of(client: Redis, name: str) -> str:
+    """Return a channel for the client's database: unlike keys, channels know no databases."""
+    return f"{name}@{client.connection_pool.connection_kwargs.get('db') or 0}"
+
+
 def make_connection(client: Redis) -> Connection:
     """Return a connection to where ``client`` connects, or its Sentinels send it.
 

@@ -14,7 +14,6 @@ from ..cancellation import CancellationToken, any_of
 from ..channels import Channel
 from ..clock import SystemClock
 from ..policies import FullJitterBackOff
-from ..retries import retry_call
 from ..tickers import Pace, Ticker
 from ._redis_client import check_client, make_connection
 
@@ -37,6 +36,7 @@ CLOCK = SystemClock()  # Redis answers in real time, whatever clock a program ha
 FLUSH = 5.0
 """The longest time, in seconds, for which a link that is closed goes on telling."""
 
+_TIDY = 0.1  # seconds in which threads end that can be woken; one that is connecting cannot
 _logger = logging.getLogger("backoff_ticker")
 _links: set[Link] = set()
 
@@ -77,7 +77,7 @@ class Link:
         channel: str,
         *,
         exchange: Callable[[Execute], None],
-        on_message: Callable[[bytes], None],
+        on_message: Callable[[bytes], object],
         on_connection: Callable[[bool], None] | None = None,
         backoff: BackOff | None = None,
     ) -> None:
@@ -98,11 +98,11 @@ class Link:
         self._listening, self._telling = (make_connection(self._client) for _ in range(2))
         self._subscription: object = None  # another one for each time that the listener subscribes
         self._lock = threading.RLock()  # of what the two threads say about the connections
-        self._is_reported = False
+        self._is_reported = self._is_given_up = False
         self._flush_until: float | None = None
         self._up = CancellationToken(clock=CLOCK)
         self._tried = CancellationToken(clock=CLOCK)
-        self._ended = CancellationToken(clock=CLOCK)
+        self._listener_ended, self._ended = (CancellationToken(clock=CLOCK) for _ in range(2))
         self._on_connection(False)  # noqa: FBT003
         _links.add(self)
         try:
@@ -156,30 +156,32 @@ class Link:
             _shut(self._telling)
 
     def close(self, timeout: float = FLUSH) -> None:
-        """Close the link, and wait until all is told, or for ``timeout`` seconds.
+        """Close the link, and wait until all is told and both threads have ended.
 
-        In the thread of an event loop it does not wait: ``await link.close_async()`` does.
+        It waits for at most ``timeout`` seconds, of which the first call decides; if nothing is
+        untold, for no time to speak of. In the thread of an event loop it does not wait:
+        ``close_async()`` does.
         """
-        seconds = self._end_within(timeout)
-        if self._told is not self._untold:
-            try:
-                self._ended.wait(seconds)
-            except RuntimeError:
-                pass  # an event loop runs in this thread
+        try:
+            has_ended = self._ended.wait(self._end_within(timeout))
+        except RuntimeError:
+            return  # an event loop runs in this thread
+        if not has_ended:
+            self._report_untold("Redis does not answer")
 
     async def close_async(self, timeout: float = FLUSH) -> None:
         """Do the same in a coroutine."""
-        seconds = self._end_within(timeout)
-        if self._told is not self._untold:
-            await self._ended.wait_async(seconds)
+        if not await self._ended.wait_async(self._end_within(timeout)):
+            self._report_untold("Redis does not answer")
 
     def _end_within(self, timeout: float) -> float:
-        """Close it, and return for how many seconds to wait at most; the first call decides."""
+        """Close it, and return for how many seconds to wait at most."""
         now = CLOCK.monotonic()
         if self._flush_until is None:
             self._flush_until = now + timeout
         self.end()
-        return max(0.0, self._flush_until - now)
+        telling = max(0.0, self._flush_until - now) if self._told is not self._untold else 0.0
+        return telling + _TIDY
 
     def _run_listener(self) -> None:
         try:
@@ -195,6 +197,7 @@ class Link:
             _logger.exception("Link to Redis, %s: its policy has failed", self._channel)
         finally:
             self.end()
+            self._listener_ended.cancel()
 
     def _listen(self) -> None:
         """Hear messages until the connection fails or the link is closed."""
@@ -236,26 +239,32 @@ class Link:
                 self._flush()
         finally:
             self._telling.disconnect()
+            self._listener_ended.wait(_TIDY)
             _links.discard(self)
             self._ended.cancel()
 
     def _flush(self) -> None:
         """Tell what is untold, on a new connection, until it has succeeded or the time is over."""
-        end = self._flush_until or CLOCK.monotonic() + FLUSH
-
-        def exchange() -> None:
+        until = self._flush_until or CLOCK.monotonic() + FLUSH
+        end = CancellationToken(deadline=until, clock=CLOCK)
+        problem: object = None
+        # Not a retry: the program's default token may be cancelled, and its hooks need not know.
+        for _ in Ticker(FullJitterBackOff(0.1, 1.0), token=end, pace=Pace.RETURN, clock=CLOCK):
             self._telling.disconnect()
-            self._exchange(self._execute)
+            try:
+                self._exchange(self._execute)
+            except BaseException as error:  # noqa: BLE001 - as above
+                problem = error
+            else:
+                return
+        self._report_untold(problem)
 
-        try:
-            retry_call(
-                exchange,
-                FullJitterBackOff(0.1, 1.0),
-                max_elapsed_time=max(0.0, end - CLOCK.monotonic()),
-                clock=CLOCK,
+    def _report_untold(self, problem: object) -> None:
+        if self._told is not self._untold and not self._is_given_up:
+            self._is_given_up = True
+            _logger.warning(
+                "Link to Redis, %s: closed with news untold: %s", self._channel, problem
             )
-        except Exception as error:  # noqa: BLE001 - nobody is left to tell
-            _logger.warning("Link to Redis, %s: closed with news untold: %s", self._channel, error)
 
     def _execute(self, *command: bytes | str | float) -> Any:  # noqa: ANN401
         connection = self._telling
@@ -311,12 +320,11 @@ def _restart_all() -> None:
 
 
 def _close_all() -> None:
-    end = CLOCK.monotonic() + FLUSH
     links = list(_links)
     for link in links:
-        link.end()
+        link._end_within(FLUSH)
     for link in links:
-        link.close(max(0.0, end - CLOCK.monotonic()))
+        link.close()
 
 
 if hasattr(os, "register_at_fork"):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from .._errors import DeadlineExceeded
 from ..cancellation import CancellationToken
+from ._redis_client import channel_of, check_client
 from ._redis_link import CLOCK, Link
 from ._seconds import as_seconds
 from ._tokens import check_token
@@ -48,17 +49,18 @@ class RedisCancellationToken:
     and hear what others publish. A process that comes late finds its token cancelled.
 
     Use it in a ``with`` block, in coroutines in ``async with``. The block begins as soon as Redis
-    has answered, or cannot be reached, after at most 5 s; then the token is known to be cancelled
-    or not. At the end of the block the token is no longer cancelled by others. A cancel that came
-    before is told to Redis first, for which the block waits at most 5 s. So does the end of the
-    program.
+    has said whether the token is cancelled, or cannot be reached; after at most 5 s. After the
+    block the token is an ordinary one, which others neither cancel nor hear of. If a cancel is not
+    yet told, the end of the block waits until it is, for at most 5 s; and so does the end of the
+    program, for objects that are still open.
 
     What is told, and what is not:
 
-    - A cancel of ``token`` itself is told, with its cause: a text stays as it is, but for what
-      exceeds 1000 characters; an exception becomes its ``repr``.
+    - A cancel of ``token`` itself is told, with its cause: the first 1000 characters of a text, or
+      of the ``repr`` of an exception.
     - A cancel of ``parent`` is not, nor is a deadline that has passed: these are the process's own.
-    - The first cause stays, in each process: two cancels at the same moment may be known by either.
+    - In each process the first cause stays. After two cancels at the same moment, processes may
+      have different ones.
 
     While Redis is gone, the token is an ordinary one, and the threads connect again. A cancel is
     told as soon as Redis is back, also if it lost its data, by any process that knows of it and
@@ -108,6 +110,7 @@ class RedisCancellationToken:
         cancel_if_gone_for: float | timedelta | None = None,
         backoff: BackOff | None = None,
     ) -> None:
+        check_client(client)
         if not isinstance(name, str):
             raise TypeError(f"name must be a str, not {name!r}")
         if parent is not None:
@@ -131,7 +134,7 @@ class RedisCancellationToken:
     def wait_until_connected(self, timeout: float | timedelta | None = None) -> bool:
         """Wait until ``connected`` is true.
 
-        Wakes when: the first answer came, or the object is closed.
+        Wakes when: it is connected, or the object is closed.
 
         Args:
             timeout: Seconds >= 0 or a timedelta; None means no limit.
@@ -228,16 +231,14 @@ class _Twin:
         self._parent = _no_token if parent is None else weakref.ref(parent)
         self._keep_for = keep_for
         self._patience = patience
-        self._gone = f"Redis was out of reach for {patience} s"
+        self._gone = f"Redis was out of reach for {patience or 0.0:g} s"
         self._is_connected = False
         self._timer: TimerHandle | None = None
         self._known: tuple[bytes, float] | None = None  # a cause, and until when it is stored
 
     def connect(self, client: Redis, name: str, backoff: BackOff | None) -> Link:
         self._key = f"backoff_ticker:token:{name}"
-        options = client.connection_pool.connection_kwargs
-        # Channels are the same for all databases of a server, keys are not.
-        self._channel = f"{self._key}@{options.get('db') or 0}"
+        self._channel = channel_of(client, self._key)
         self._link = Link(
             client,
             self._channel,

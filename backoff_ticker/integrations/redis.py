@@ -1,7 +1,6 @@
-"""What processes share over Redis: tokens that are cancelled everywhere.
+"""What processes share over Redis: tokens, circuits, and budgets of retries.
 
-It needs ``pip install 'backoff-ticker[redis]'``, and a Redis of version 6.0 or later, or one that
-speaks its language.
+It needs ``pip install 'backoff-ticker[redis]'`` and a Redis server, and is tested with version 7.0.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ from ._extras import imports_of_extra
 with imports_of_extra("redis"):
     import redis as _redis  # noqa: F401 - before what needs it
 
+from ._redis_breaker import RedisCircuitBreaker
+from ._redis_budget import RedisRetryBudget
 from ._redis_token import RedisCancellationToken
 
-__all__ = ["RedisCancellationToken"]
+__all__ = ["RedisCancellationToken", "RedisCircuitBreaker", "RedisRetryBudget"]

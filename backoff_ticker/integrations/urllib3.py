@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..cancellation import CancellationToken
     from ..clock import Clock
     from ..policies import BackOff
-    from ..retries import RetryBudget
+    from ..retries import BudgetLike
     from ._http import Hook, Notify, Seconds
 
 __all__ = ["BackOffRetry"]
@@ -114,7 +114,7 @@ class BackOffRetry(Retry):
         status_forcelist: Collection[int] | None = STATUSES,
         max_retry_after: Seconds | None = MAX_RETRY_AFTER,
         token: CancellationToken | None = None,
-        budget: RetryBudget | None = None,
+        budget: BudgetLike | None = None,
         notify: Notify | Sequence[Notify] | None = None,
         on_retry: Hook | Sequence[Hook] | None = None,
         clock: Clock | None = None,

@@ -286,6 +286,10 @@ class Circuit:
         """Return the state after a call has ended without a result that counts."""
         return self
 
+    def opened(self, now: float, seconds: float) -> Opening:
+        """Return the state after the circuit was opened by hand for some time."""
+        return Opening(now, is_first=False, seconds=seconds)
+
     def seconds_left(self, rules: Rules, now: float) -> float | None:  # noqa: ARG002
         """Return how long no call is let through; None if that is not known."""
         return None
@@ -317,26 +321,37 @@ class Closed(Circuit):
             return Opening(now, is_first=True)
         return self if history == self.history else Closed(ticket, history)
 
+    def opened(self, now: float, seconds: float) -> Opening:
+        return Opening(now, is_first=True, seconds=seconds)
+
     def seconds_left(self, rules: Rules, now: float) -> float:  # noqa: ARG002
         return 0.0
 
 
 class Opening(Circuit):
-    """No call is let through; the policy has not answered yet for how long.
+    """No call is let through; the policy has not been asked yet.
 
     Attributes:
         since: When it opened.
         is_first: Whether it was closed before.
+        seconds: For how long, whatever the policy answers; None: as long as it answers.
     """
 
-    __slots__ = ("is_first", "since")
+    __slots__ = ("is_first", "seconds", "since")
 
     state = CircuitState.OPEN
 
-    def __init__(self, since: float, *, is_first: bool) -> None:
+    def __init__(self, since: float, *, is_first: bool, seconds: float | None = None) -> None:
         self.next = {}
         self.since = since
         self.is_first = is_first
+        self.seconds = seconds
+
+    def opened(self, now: float, seconds: float) -> Opening:
+        return Opening(now, is_first=self.is_first, seconds=seconds)
+
+    def seconds_left(self, rules: Rules, now: float) -> float:  # noqa: ARG002
+        return 0.0 if self.seconds is None else max(0.0, self.since + self.seconds - now)
 
 
 class Open(Circuit):

@@ -111,6 +111,10 @@ class CircuitBreaker(ProcessBound):
         probe_timeout: How long a probe keeps its place: seconds > 0 or a timedelta. After that
             time another call may be let through instead, and the result of the late probe is
             ignored.
+        may_probe: A function without arguments that is asked each time a half-open circuit has a
+            place for a probe. If it returns False, the call is refused with ``CircuitOpen`` all
+            the same, for example because another process probes. It must not wait, and may be
+            called in several threads at once. None: each free place is given.
         on_change: A function, or a list or tuple of functions, called as ``f(old, new, breaker)``
             with two ``CircuitState`` after each change, in the thread that made it. Their errors
             go to ``sys.unraisablehook``.
@@ -125,6 +129,7 @@ class CircuitBreaker(ProcessBound):
         "_asking",
         "_blocks",
         "_hooks",
+        "_may_probe",
         "_monotonic",
         "_newest",
         "_options",
@@ -151,6 +156,7 @@ class CircuitBreaker(ProcessBound):
         probes: int = 1,
         successes: int = 1,
         probe_timeout: float | timedelta = 60.0,
+        may_probe: Callable[[], bool] | None = None,
         on_change: Hook | list[Hook] | tuple[Hook, ...] | None = None,
         clock: Clock | None = None,
     ) -> None:
@@ -158,6 +164,9 @@ class CircuitBreaker(ProcessBound):
         probes = as_count("probes", probes, 1)
         self._rules = Rules(threshold, probes, as_count("successes", successes, 1))
         self._probe_timeout = _above_zero("probe_timeout", probe_timeout)
+        if may_probe is not None and not callable(may_probe):
+            raise TypeError(f"may_probe must be callable or None, not {safe_repr(may_probe)}")
+        self._may_probe = may_probe
         hooks: tuple[Any, ...] | None = (
             None if on_change is None else as_hooks("on_change", on_change)
         )
@@ -189,18 +198,33 @@ class CircuitBreaker(ProcessBound):
     def remaining(self) -> float | None:
         """Return the seconds until a call is let through again; 0.0 if one would be now.
 
-        None if the circuit is open until ``reset()``, or if the time is not known: all probes are
-        still running, or another thread is asking the policy.
+        It is 0.0, too, while the policy is being asked how long the circuit stays open. None if it
+        is open until ``reset()``, or if it is half-open and all its probes are running.
         """
         return self._last().seconds_left(self._rules, self._monotonic())
 
     def reset(self) -> None:
         """Close the circuit, whatever its state, and forget all earlier calls."""
-        self._force(self._closed())
+        self._announce(*self._force(lambda _: self._closed()))
 
-    def open(self) -> None:
-        """Open the circuit until ``reset()``, for example while the service is being maintained."""
-        self._force(Open(inf))
+    def open(self, seconds: float | timedelta | None = None) -> None:
+        """Open the circuit, for example while the service is being maintained.
+
+        Args:
+            seconds: How long, from now: seconds > 0 or a timedelta. Then it is half-open. None:
+                until ``reset()``. The policy moves on as if it had opened the circuit, so after a
+                probe that fails comes its next delay; its answer for this opening is not used.
+
+        Raises:
+            TypeError, ValueError: ``seconds`` is invalid.
+            Exception: The policy failed when it was asked; the circuit is open all the same.
+        """
+        if seconds is None:
+            self._announce(*self._force(lambda _: Open(inf)))
+        else:
+            seconds = _above_zero("seconds", seconds)
+            now = self._monotonic()
+            self._settle_and_announce(*self._force(lambda last: last.opened(now, seconds)))
 
     # Calls
 
@@ -211,8 +235,9 @@ class CircuitBreaker(ProcessBound):
         the breaker how the call ended: pass the ticket to ``record()`` or ``release()``.
 
         Raises:
-            CircuitOpen: The circuit is open, or it is half-open and all its probes are running.
-            Exception: The policy failed when it was asked how long the circuit stays open.
+            CircuitOpen: The circuit is open, or it is half-open and lets no further probe through.
+            Exception: The policy failed when it was asked how long the circuit stays open; or
+                ``may_probe`` raised it.
         """
         last = self._newest
         while last.next:  # as in _last(), without the call
@@ -311,11 +336,18 @@ class CircuitBreaker(ProcessBound):
         self._newest = after  # a slower thread may store an older state: it links here
         return True
 
-    def _force(self, after: Circuit) -> None:
+    def _force(self, following: Callable[[Circuit], Circuit]) -> tuple[Circuit, Circuit]:
+        """Make the state that ``following`` returns the current one; return both."""
         last = self._last()
-        while not self._follow(last, after):
+        while not self._follow(last, after := following(last)):
             last = self._last()
-        self._announce(last, after)
+        return last, after
+
+    def _settle_and_announce(self, before: Circuit, after: Circuit) -> None:
+        try:
+            self._settle()
+        finally:
+            self._announce(before, after)
 
     def _probe(self) -> CircuitTicket:
         """Return the ticket of a probe; that of all calls if the circuit has closed meanwhile."""
@@ -330,6 +362,10 @@ class CircuitBreaker(ProcessBound):
                 ticket.expires = now + self._probe_timeout
                 after = last.admitted(self._rules, ticket, now)
                 if after is None:
+                    left, state = last.seconds_left(self._rules, now), last.state
+                    break
+                if self._may_probe is not None and not _answer_of(self._may_probe):
+                    left, state = None, CircuitState.HALF_OPEN
                     break
                 if self._follow(last, after):
                     self._announce(last, after)
@@ -337,9 +373,7 @@ class CircuitBreaker(ProcessBound):
         except BaseException:
             complete(self.release, ticket)
             raise
-        # While the policy is asked, not None, which would mean that it is open until a reset.
-        left = 0.0 if isinstance(last, Opening) else last.seconds_left(self._rules, now)
-        raise CircuitOpen(left, self, last.state)
+        raise CircuitOpen(left, self, state)
 
     def _finish(self, ticket: CircuitTicket, *, failed: bool) -> None:
         while True:
@@ -352,10 +386,7 @@ class CircuitBreaker(ProcessBound):
             if self._follow(last, after):
                 break
         if after.state is not last.state:
-            try:
-                self._settle()
-            finally:
-                self._announce(last, after)
+            self._settle_and_announce(last, after)
 
     def _settle(self) -> None:
         """If it is not known how long the circuit stays open, ask, unless another thread does."""
@@ -369,11 +400,13 @@ class CircuitBreaker(ProcessBound):
         if opening.next:
             return asking, None  # another thread was asking as this one looked, and has finished
         answer = self._policy.begin() if opening.is_first else self._policy.ask()
-        if not isinstance(answer, End):
+        if opening.seconds is not None:
+            self._follow(opening, Open(opening.since + opening.seconds))
+        elif not isinstance(answer, End):
             self._follow(opening, Open(opening.since + answer))
         elif answer.error is None:
             self._follow(opening, Open(inf))
-        else:
+        if isinstance(answer, End) and answer.error is not None:
             try:
                 raise answer.error
             finally:
@@ -471,7 +504,7 @@ class CircuitBreaker(ProcessBound):
             shown = " until reset()"
         else:
             shown = "" if left is None else f", {round(left, 3)} s left"
-        return f"<CircuitBreaker {state}{shown}>"
+        return f"<{type(self).__name__} {state}{shown}>"
 
 
 def _user_of_stack(frame: FrameType) -> FrameType:
@@ -479,6 +512,15 @@ def _user_of_stack(frame: FrameType) -> FrameType:
     while frame.f_globals.get("__name__") == "contextlib" and frame.f_back is not None:
         frame = frame.f_back
     return frame
+
+
+def _answer_of(may_probe: Callable[[], object]) -> bool:
+    answer = may_probe()
+    if is_awaitable(answer):
+        _raise_async("may_probe", answer)
+    if not isinstance(answer, bool):
+        raise TypeError(f"may_probe must return a bool, not {safe_repr(answer)}")
+    return answer
 
 
 class _CurrentTime:

@@ -14,7 +14,12 @@ pytest.importorskip("redis")
 
 import redis.asyncio
 
-from backoff_ticker import ConstantBackOff, with_max_retries
+from backoff_ticker import (
+    CancellationToken,
+    ConstantBackOff,
+    set_default_token,
+    with_max_retries,
+)
 from backoff_ticker.integrations import _redis_link
 from backoff_ticker.integrations._redis_link import Link
 from tests.helpers import PATIENCE, eventually
@@ -115,10 +120,13 @@ def test_a_redis_that_does_not_answer_is_noticed_and_does_not_hold_up_the_end(ma
     redis_server.pause()
     eventually(lambda: not one.link.connected)
     silent.link.close(timeout=PATIENCE)  # it has nothing to tell
-    one.tell(b"stop")
-    one.link.end()
-    redis_server.resume()
-    eventually(lambda: redis_server.client().get("news") == b"stop")
+    shutdown = CancellationToken()
+    shutdown.cancel()
+    with set_default_token(shutdown):  # of retries, which cuts no telling short
+        one.tell(b"stop")
+        one.link.end()
+        redis_server.resume()
+        eventually(lambda: redis_server.client().get("news") == b"stop")
 
 
 def test_a_redis_that_has_forgotten_is_reminded(make, redis_server):
@@ -163,6 +171,42 @@ def test_a_link_whose_policy_stops_is_closed(make, redis_server, caplog):
     assert one.link.until_connected().wait(PATIENCE)
     assert not one.link.connected
     eventually(lambda: "its policy has stopped" in caplog.text)
+
+
+class Fails:
+    """A policy that fails when it is asked for a delay."""
+
+    def next_backoff(self):
+        raise LookupError("no delay")
+
+    def reset(self):
+        pass
+
+
+def test_a_link_whose_policy_fails_is_closed(make, redis_server, caplog):
+    redis_server.kill()
+    one = make(backoff=Fails())
+    assert one.link.until_connected().wait(PATIENCE)
+    eventually(lambda: "its policy has failed" in caplog.text)
+    assert "LookupError: no delay" in caplog.text
+
+
+def test_without_a_second_thread_the_first_ends(redis_server, monkeypatch):
+    start = threading.Thread.start
+    started = []
+
+    def start_one(thread):
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_one)
+    with pytest.raises(RuntimeError, match="new thread"):
+        Knower(redis_server)
+    started[0].join(PATIENCE)
+    assert not started[0].is_alive()
+    assert not _redis_link._links
 
 
 def test_the_end_of_a_link_frees_it(redis_server):

@@ -21,7 +21,7 @@ from backoff_ticker import CancellationToken, ConstantBackOff, DeadlineExceeded
 from backoff_ticker.integrations import _redis_link
 from backoff_ticker.integrations.redis import RedisCancellationToken
 from tests.helpers import PATIENCE, eventually
-from tests.integrations.processes import Process
+from tests.integrations.processes import Process, write_files
 from tests.integrations.redis_server import PROGRAM, RedisServer
 
 pytestmark = pytest.mark.timeout(40)
@@ -207,14 +207,17 @@ def test_a_redis_that_is_gone_for_long_cancels_the_token_of_this_process_only(ma
 
 
 def test_a_redis_that_comes_back_in_time_cancels_nothing(connected, redis_server):
-    twin = connected(cancel_if_gone_for=0.5)
+    twin = connected(cancel_if_gone_for=3600)
     redis_server.kill()
     eventually(lambda: not twin.connected)
     redis_server.start()
     assert twin.wait_until_connected(PATIENCE)
-    assert not twin.token.wait(0.6)
+    twin._twin._give_up()  # as the timer would if it were not cancelled
+    assert not twin.token.cancelled
     redis_server.kill()
-    assert twin.token.wait(PATIENCE)
+    eventually(lambda: not twin.connected)
+    twin._twin._give_up()
+    assert twin.token.cause == "Redis was out of reach for 3600 s"
 
 
 def test_a_cancel_survives_a_redis_that_loses_its_data(connected, redis_server):
@@ -254,10 +257,10 @@ def test_a_redis_that_does_not_answer_holds_nobody_up(connected, make, redis_ser
     started = time.monotonic()
     idle.close()
     one.token.cancel("stopped")
-    assert time.monotonic() - started < 0.1
+    assert time.monotonic() - started < 1
     with make() as token:  # as long as the client waits for an answer
         assert not token.cancelled
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 4
     assert not two.token.cancelled
     redis_server.resume()
     assert two.token.wait(PATIENCE)
@@ -284,7 +287,7 @@ def test_a_redis_that_does_not_answer_lets_the_loop_run(redis_server):
         working.cancel()
         return rounds
 
-    assert asyncio.run(main()) > 20
+    assert asyncio.run(main()) > 10
 
 
 @pytest.mark.slow
@@ -342,7 +345,7 @@ print("ready", flush=True)
 
 def program(redis_server, tmp_path, kind, text):
     (tmp_path / "program.py").write_text(PROGRAM_TEXT + text, "utf-8")
-    return Process(tmp_path, "program.py", redis_server.url, kind)
+    return Process(tmp_path, "-Xdev", "-Werror", "program.py", redis_server.url, kind)
 
 
 @pytest.mark.parametrize(
@@ -352,6 +355,7 @@ def test_a_cancel_right_before_the_end_of_the_program_is_told(redis_server, tmp_
     text = f"twin.token.cancel('at the end')\n{end}\n"
     with program(redis_server, tmp_path, "there", text) as process:
         assert process.wait() == 0
+        assert [line for line in process.lines if line] == ["ready"]  # and no warning
     assert redis_server.client().get(KEY) == b"at the end"
 
 
@@ -359,19 +363,21 @@ def test_a_signal_handler_cancels_everywhere(connected, redis_server, tmp_path):
     watcher = connected()
     text = (
         "signal.signal(signal.SIGTERM, lambda *_: twin.token.cancel('SIGTERM'))\n"
+        "print('waits', flush=True)\n"
         "twin.token.wait()\n"
     )
     with program(redis_server, tmp_path, "there", text) as process:
-        process.wait_for("ready")
-        process.stop(signal.SIGTERM)
+        process.wait_for("waits")
+        assert process.stop(signal.SIGTERM)[0] == 0
     assert watcher.token.wait(PATIENCE)
     assert watcher.token.cause == "SIGTERM"
 
 
 @pytest.mark.slow
-def test_a_program_waits_for_a_redis_that_is_gone_for_a_time_only(redis_server, tmp_path):
-    redis_server.kill()
-    for text, least, most in [("", 0, 2), ("twin.token.cancel()", 4, 8)]:
+@pytest.mark.parametrize("fail", [RedisServer.kill, RedisServer.pause])
+def test_a_program_waits_for_a_redis_that_is_gone_for_a_time_only(redis_server, tmp_path, fail):
+    fail(redis_server)
+    for text, least, most in [("", 0, 4), ("twin.token.cancel()", 4, 12)]:
         started = time.monotonic()
         with program(redis_server, tmp_path, "gone", text) as process:
             assert process.wait() == 0
@@ -379,11 +385,28 @@ def test_a_program_waits_for_a_redis_that_is_gone_for_a_time_only(redis_server, 
         assert least < time.monotonic() - started < most
 
 
+def test_the_programs_of_the_page_stop_each_other(redis_server, tmp_path):
+    write_files("cancel_everywhere.md", tmp_path)
+    env = {"REDIS_URL": redis_server.url}
+    with (
+        Process(tmp_path, "worker.py", "17", env=env) as one,
+        Process(tmp_path, "worker.py", "17", env=env) as two,
+    ):
+        one.wait_for("working")
+        two.wait_for("working")
+        with Process(tmp_path, "stop.py", "17", env=env) as stop:
+            assert stop.wait() == 0
+        with Process(tmp_path, "worker.py", "17", env=env) as late:
+            for worker in (one, two, late):
+                assert worker.wait() == 0
+                assert worker.lines == ["working", "ended: stopped by the operator"]
+
+
 @pytest.mark.posix
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.parametrize("who", ["parent", "child"])
 def test_parent_and_forked_child_cancel_each_other(connected, who):
-    twin = connected()
+    twin = connected(cancel_if_gone_for=3600)
     child = os.fork()
     if child == 0:
         status = 1
@@ -478,6 +501,7 @@ def test_it_needs_few_rights(connected, redis_server):
         ({"keep_for": 10**400}, ValueError, "keep_for must be"),
         ({"keep_for": float("inf")}, ValueError, "keep_for must be .* not inf"),
         ({"backoff": 3}, TypeError, "backoff"),
+        ({"client": None}, TypeError, "client must be a redis.Redis"),
         ({"client": Redis(socket_timeout=None)}, ValueError, "client must have a socket_timeout"),
     ],
 )

@@ -179,7 +179,7 @@ def test_it_does_what_the_model_does(
                 circuit = circuit.finished(rules, ticket, result, now)
             model.record(call, result, now)
         if isinstance(circuit, Opening):
-            assert circuit.seconds_left(rules, now) is None
+            assert circuit.seconds_left(rules, now) == 0.0
             assert circuit.admitted(rules, CircuitTicket(), now) is None
             circuit = Open(circuit.since + 5.0)
         assert circuit.state is model.state

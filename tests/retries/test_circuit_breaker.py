@@ -388,7 +388,7 @@ def test_a_failing_policy_leaves_it_open_and_is_asked_again(now: SetClock, answe
     with pytest.raises((LookupError, TypeError, ValueError)) as caught, breaker:
         raise error
     assert caught.value.__context__ is error
-    assert (breaker.state, breaker.remaining()) == (OPEN, None)
+    assert (breaker.state, breaker.remaining()) == (OPEN, 0.0)
     with pytest.raises(type(caught.value)):
         breaker.allow()
     assert refused(breaker).seconds == 3
@@ -444,6 +444,68 @@ def test_it_can_be_opened_and_reset_by_hand(now: SetClock) -> None:
     breaker.open()
     assert breaker.remaining() is None
     breaker.reset()
+    assert breaker.state is CLOSED
+
+
+def test_it_can_be_opened_for_some_time(now: SetClock) -> None:
+    breaker = CircuitBreaker(Counting(), failures=1, clock=now)
+    breaker.open(30)
+    assert (breaker.state, breaker.remaining(), refused(breaker).seconds) == (OPEN, 30.0, 30.0)
+    breaker.open(timedelta(seconds=5))
+    assert breaker.remaining() == 5.0, "the last word counts"
+    now.advance(5)
+    assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
+    fail(breaker)
+    assert breaker.remaining() == 3.0, "two of the policy's delays have gone by"
+    breaker.reset()
+    breaker.open(7)
+    now.advance(7)
+    fail(breaker)
+    assert breaker.remaining() == 2.0, "a new outage begins the policy again"
+    breaker.open(7)
+    now.advance(7)
+    succeed(breaker)
+    assert breaker.state is CLOSED
+
+
+def test_it_is_open_for_the_time_given_whatever_the_policy_answers(now: SetClock) -> None:
+    seen: list[Any] = []
+    breaker = CircuitBreaker(
+        Scripted(STOP, LookupError("policy"), STOP),
+        on_change=lambda old, new, breaker: seen.append((old, new, breaker.remaining())),
+        clock=now,
+    )
+    breaker.open(5)
+    now.advance(1)
+    with pytest.raises(LookupError, match="policy"):
+        breaker.open(5)
+    assert (breaker.state, breaker.remaining()) == (OPEN, 5.0)
+    now.advance(5)
+    fail(breaker)
+    assert (breaker.state, breaker.remaining()) == (OPEN, None)
+    assert seen == [(CLOSED, OPEN, 5.0), (OPEN, HALF_OPEN, None), (HALF_OPEN, OPEN, None)]
+
+
+def test_it_may_be_opened_while_its_policy_is_asked(now: SetClock) -> None:
+    def use() -> float:
+        breaker.open(7)
+        seen.append((breaker.state, breaker.remaining(), refused(breaker).seconds))
+        return 3.0
+
+    seen: list[Any] = []
+    breaker = CircuitBreaker(Scripted(use), failures=1, clock=now)
+    fail(breaker)
+    assert seen == [(OPEN, 7.0, 7.0)]
+    assert (breaker.state, breaker.remaining()) == (OPEN, 7.0)
+    now.advance(7)
+    succeed(breaker)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), "1", True])
+def test_it_is_opened_for_a_number_of_seconds(now: SetClock, wrong: Any) -> None:
+    breaker = CircuitBreaker(clock=now)
+    with pytest.raises((TypeError, ValueError), match=r"seconds must be a finite number"):
+        breaker.open(wrong)
     assert breaker.state is CLOSED
 
 
@@ -570,6 +632,7 @@ def test_a_hook_may_use_the_breaker(now: SetClock) -> None:
         ({"successes": 1.5}, TypeError, "successes must be an int >= 1, not 1.5"),
         ({"probe_timeout": 0}, ValueError, "probe_timeout must be a finite number of seconds > 0"),
         ({"probe_timeout": None}, TypeError, "probe_timeout must be a finite number"),
+        ({"may_probe": True}, TypeError, "may_probe must be callable or None, not True"),
         ({"on_change": 3}, TypeError, "on_change must be a callable, a list or tuple of them"),
         ({"on_change": [print, 3]}, TypeError, "on_change must be a callable, a list or tuple"),
         ({"clock": 3}, TypeError, "clock must be a Clock, not 3"),

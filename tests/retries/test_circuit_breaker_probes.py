@@ -8,6 +8,7 @@ import gc
 import threading
 from contextlib import AsyncExitStack, ExitStack
 from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -15,6 +16,7 @@ from backoff_ticker import (
     CircuitBreaker,
     CircuitOpen,
     ConstantBackOff,
+    retry_call,
 )
 from tests.helpers import PATIENCE, SetClock, in_thread
 from tests.retries.circuits import (
@@ -39,7 +41,7 @@ def test_as_many_probes_at_once_as_asked_for(now: SetClock) -> None:
     assert len(set(tickets)) == 3
     error = refused(breaker)
     assert (error.state, error.seconds, breaker.remaining()) == (HALF_OPEN, None, None)
-    assert str(error) == "the circuit is half-open, and all its probes are running"
+    assert str(error) == "the circuit is half-open, and lets no further probe through"
     breaker.record(tickets[0])
     tickets.append(breaker.allow())
     refused(breaker)
@@ -140,6 +142,58 @@ def test_a_released_probe_says_nothing(now: SetClock) -> None:
     for _ in range(5):
         breaker.release(breaker.allow())
     assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
+
+
+def test_may_probe_decides_on_each_probe_and_on_nothing_else(now: SetClock) -> None:
+    answers: list[bool] = []
+    breaker = CircuitBreaker(
+        ConstantBackOff(10), failures=1, probes=2, successes=2, may_probe=answers.pop, clock=now
+    )
+    succeed(breaker)
+    fail(breaker)
+    assert refused(breaker).seconds == 10, "it was not asked"
+    now.advance(10)
+    answers += [True, False, True, False]
+    for _ in range(2):
+        error = refused(breaker)
+        assert (error.state, error.seconds, breaker.remaining()) == (HALF_OPEN, None, 0.0)
+        assert str(error) == "the circuit is half-open, and lets no further probe through"
+        breaker.release(breaker.allow())
+    answers += [True, True]
+    tickets = [breaker.allow(), breaker.allow()]
+    refused(breaker)
+    assert answers == [], "it is asked only where there is a place"
+    for ticket in tickets:
+        breaker.record(ticket)
+    assert breaker.state is CLOSED
+
+
+def test_a_retry_goes_on_while_may_probe_refuses(clock: VirtualClock) -> None:
+    answers = [True, False, False]
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, may_probe=answers.pop)
+    fail(breaker)
+    started = clock.monotonic()
+    assert retry_call(clock.monotonic, ConstantBackOff(3), breaker=breaker) - started == 16.0
+
+
+@pytest.mark.parametrize(
+    ("may_probe", "kind", "text"),
+    [
+        (lambda: 1, TypeError, "may_probe must return a bool, not 1"),
+        (lambda: 1 / 0, ZeroDivisionError, "division by zero"),
+        (AsyncMock(), TypeError, "may_probe must be a plain function, not a coroutine function"),
+    ],
+)
+def test_an_error_of_may_probe_is_raised_and_takes_no_place(
+    now: SetClock, may_probe: Any, kind: type[Exception], text: str
+) -> None:
+    wrong = [may_probe]
+    breaker = half_open(now, may_probe=lambda: wrong.pop()() if wrong else True)
+    with pytest.raises(kind, match=text):
+        breaker.allow()
+    assert (breaker.state, breaker.remaining()) == (HALF_OPEN, 0.0)
+    succeed(breaker)
+    assert breaker.state is CLOSED
 
 
 def test_a_cancelled_coroutine_frees_its_probe(now: SetClock) -> None:
@@ -322,7 +376,7 @@ def test_many_failures_at_once_open_it_once(now: SetClock) -> None:
     tickets = [breaker.allow() for _ in range(8)]
     first = [in_thread(breaker.record, ticket, OSError()) for ticket in tickets[:3]]
     policy.entered.wait()
-    assert (breaker.state, breaker.remaining(), refused(breaker).seconds) == (OPEN, None, 0.0)
+    assert (breaker.state, breaker.remaining(), refused(breaker).seconds) == (OPEN, 0.0, 0.0)
     for ticket in tickets[3:]:
         in_thread(breaker.record, ticket, OSError()).result(PATIENCE)
     assert changes == []
@@ -344,7 +398,7 @@ def test_a_reset_while_the_policy_is_asked_takes_effect_at_once(now: SetClock) -
     assert breaker.state is CLOSED
     again = in_thread(fail, breaker)
     again.result(PATIENCE)  # it does not wait for the policy, which another thread asks
-    assert (breaker.state, breaker.remaining()) == (OPEN, None)
+    assert (breaker.state, breaker.remaining()) == (OPEN, 0.0)
     policy.release.set()
     failing.result(PATIENCE)
     assert breaker.remaining() == 20, "the thread that asked saw that it was to ask again"

@@ -1,0 +1,891 @@
+"""Circuits that processes share, with a real Redis that fails."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import os
+import random
+import signal
+import socket
+import threading
+import time
+import weakref
+from functools import partial
+
+import pytest
+
+pytest.importorskip("redis")
+
+import redis
+import redis.asyncio
+
+from backoff_ticker import (
+    CircuitOpen,
+    CircuitState,
+    ConstantBackOff,
+    ExponentialBackOff,
+    retry_call,
+)
+from backoff_ticker.integrations import _redis_breaker, _redis_circuit, _redis_link
+from backoff_ticker.integrations.redis import RedisCircuitBreaker
+from tests import effort
+from tests.helpers import PATIENCE, SetClock, eventually, in_thread
+from tests.integrations.processes import Process, write_files
+from tests.retries.circuits import WAYS, fail, refused, succeed
+from tests.tickers.made_policies import Scripted
+
+pytestmark = pytest.mark.timeout(45)
+
+CLOSED, OPEN, HALF_OPEN = CircuitState
+A_MINUTE = ConstantBackOff(60)
+KEY = "backoff_ticker:circuit:payments"
+
+
+@pytest.fixture
+def make(redis_server, monkeypatch):
+    """Make breakers of one name, each as if it were in a process of its own."""
+    made = []
+    at_once = partial(_redis_link.Link, backoff=ConstantBackOff(0.01))
+    monkeypatch.setattr(_redis_circuit, "Link", at_once)
+
+    def make(backoff=A_MINUTE, *, socket_timeout=1.0, connected=True, **options):
+        breaker = RedisCircuitBreaker(
+            redis_server.client(socket_timeout=socket_timeout),
+            "payments",
+            backoff,
+            **{"failures": 1, **options},
+        )
+        made.append(breaker)
+        assert not connected or breaker.wait_until_connected(PATIENCE)
+        return breaker
+
+    yield make
+    for each in made:
+        each.close(0)
+        eventually(lambda link=each._shared.link: link not in _redis_link._links)
+
+
+class LinkByHand:
+    """In the place of a link: tells and hears when the test says so."""
+
+    def __init__(self, client, channel, *, exchange, on_message, on_connection):
+        self.connected = True
+        self.answer = None
+        self._client = client
+        self._exchange = exchange
+        on_connection(False)
+
+    def exchange(self):
+        self._exchange(self._execute)
+
+    def _execute(self, *command):
+        self.answer = self._client.execute_command(*command)
+        return self.answer
+
+    def tell(self):
+        pass
+
+    def end(self):
+        pass
+
+
+@pytest.fixture
+def by_hand(redis_server, monkeypatch):
+    """Make breakers that tell and hear when the test says so."""
+    monkeypatch.setattr(_redis_circuit, "Link", LinkByHand)
+    with redis_server.client() as client:
+        yield lambda backoff=A_MINUTE: RedisCircuitBreaker(client, "payments", backoff, failures=1)
+
+
+def exchange(*breakers):
+    for each in breakers:
+        each._shared.link.exchange()
+
+
+def each_is(state, *breakers):
+    eventually(lambda: all(each.state is state for each in breakers), f"{breakers} {state}")
+
+
+def make_half_open(one, *others):
+    version = one._shared.version
+    while one._shared.version == version:  # its time may be over before it could be told
+        one.open(0.05)
+        eventually(lambda: one._shared.version != version or one.state is HALF_OPEN)
+    each_is(HALF_OPEN, one, *others)
+
+
+def stored(redis_server):
+    with redis_server.client(decode_responses=True) as client:
+        return client.hgetall(KEY)
+
+
+def is_let_through(breaker):
+    try:
+        breaker.release(breaker.allow())
+    except CircuitOpen:
+        return False
+    return True
+
+
+def probe(breaker):
+    """Return the ticket of a probe, once it may be made."""
+    tickets = []
+
+    def ask():
+        try:
+            tickets.append(breaker.allow())
+        except CircuitOpen:
+            return False
+        return True
+
+    eventually(ask)
+    return tickets[0]
+
+
+# Changes
+
+
+def test_it_opens_and_closes_everywhere(make):
+    seen = []
+    one, other = make(), make(on_change=lambda old, new, breaker: seen.append((old, new, breaker)))
+    fail(one)
+    each_is(OPEN, one, other)
+    assert 59 < other.remaining() < 60.1
+    assert refused(other).state is OPEN
+    one.reset()
+    each_is(CLOSED, one, other)
+    succeed(other)
+    assert seen == [(CLOSED, OPEN, other), (OPEN, CLOSED, other)]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_it_is_used_as_any_circuit_breaker(make, way):
+    one, other = make(failures=2), make()
+    succeed(one, 2, way)
+    fail(one, 2, way=way)
+    each_is(OPEN, other)
+    assert refused(other, way).breaker is other
+    assert repr(one).startswith("<RedisCircuitBreaker open, ")
+
+
+def test_a_retry_waits_until_another_process_has_closed_it(make):
+    one, other = make(), make(ConstantBackOff(0.01))
+    one.open(30)
+    each_is(OPEN, other)
+    with pytest.raises(CircuitOpen):
+        retry_call(lambda: "not reached", breaker=other, max_elapsed_time=1)
+    other.reset()
+    each_is(CLOSED, one)
+    assert retry_call(lambda: "done", breaker=one) == "done"
+
+
+def test_the_delays_grow_as_if_there_was_one_policy(make, monkeypatch):
+    breakers = [make(ExponentialBackOff(0.05, 0, 2, max_elapsed_time=None)) for _ in range(3)]
+    fail(breakers[0])
+    each_is(OPEN, breakers[0])
+    for exponent in range(1, 5):
+        one = breakers[exponent % 3]
+        eventually(lambda one=one: one.state is not CLOSED)
+        ticket = probe(one)
+        one.record(ticket, OSError())
+        delay = 0.05 * 2**exponent
+        assert delay * 0.5 < one.remaining() <= delay, exponent
+
+
+def test_those_that_open_it_at_the_same_time_have_opened_it_once(make, redis_server):
+    policy = [Scripted(0.3, 30.0, 3000.0) for _ in range(3)]
+    breakers = [make(each) for each in policy]
+    redis_server.pause()
+    for each in breakers:
+        fail(each)
+    redis_server.resume()
+    for each in breakers:
+        eventually(lambda each=each: not each._shared._is_changed and each.connected)
+    eventually(lambda: len({each._shared.version for each in breakers}) == 1)
+    assert [each.asked for each in policy] == [1, 1, 1]
+    one = breakers[1]
+    one.record(probe(one), OSError())
+    eventually(lambda: all((each.remaining() or 0) > 20 for each in breakers))
+    assert [each.asked for each in policy] == [2, 2, 2]
+
+
+def test_a_message_that_is_older_undoes_nothing(make):
+    one, other = make(), make()
+    fail(one)
+    each_is(OPEN, other)
+    version = other._shared.version
+    other._shared.hear(b"%d closed 0 somebody - 0" % (version - 1))
+    other._shared.hear(b"%d closed 0 somebody - 0" % version)
+    assert other.state is OPEN
+    other._shared.hear(b"%d closed 0 somebody - 0" % (version + 1))
+    assert other.state is CLOSED
+
+
+def test_of_two_changes_the_first_that_redis_hears_of_wins(by_hand):
+    one, other = by_hand(), by_hand()
+    one.open(0.2)
+    exchange(one, other)
+    time.sleep(0.25)
+    for each in (one, other):
+        each._shared.link.connected = False
+    succeed(one)
+    fail(other)
+    exchange(one)
+    assert (one.state, other.state) == (CLOSED, OPEN)
+    exchange(other)
+    assert other.state is CLOSED
+    assert not other._shared._is_changed
+
+
+def test_a_change_of_a_process_that_redis_has_no_answer_for_is_not_forgotten(by_hand):
+    one, other = by_hand(), by_hand()
+    one.open(30)
+
+    def execute(*command):
+        raise ConnectionError
+
+    for _ in range(2):
+        with pytest.raises(ConnectionError):
+            one._shared.exchange(execute)
+    other.open(60)
+    exchange(other)
+    one._shared.hear(other._shared.link.answer)
+    assert one.remaining() <= 30, "the word of a user here comes later"
+    exchange(one, other)
+    assert other.remaining() <= 30
+
+
+def test_those_that_hear_of_another_as_they_tell_have_opened_it_once(by_hand):
+    policies = [Scripted(20.0, 30.0) for _ in range(2)]
+    one, other = (by_hand(each) for each in policies)
+    for each in (one, other):
+        fail(each)
+    exchange(other)
+
+    def execute(*command):
+        one._shared.hear(other._shared.link.answer)  # in the other thread
+        return one._shared.link._execute(*command)
+
+    one._shared.exchange(execute)
+    assert [each.asked for each in policies] == [1, 1]
+    exchange(one, other)
+    assert [each.asked for each in policies] == [1, 1]
+    one.reset()
+    other.open(20)
+    exchange(other)
+    one._shared.exchange(execute)
+    assert one.state is CLOSED, "it was reset by hand, and Redis hears of that later"
+    exchange(other)
+    assert other.state is CLOSED
+
+
+def test_an_answer_that_is_older_than_a_message_is_no_loss_of_data(by_hand, redis_server):
+    one, other = by_hand(), by_hand()
+
+    def execute(*command):
+        answer = one._shared.link._execute(*command)
+        if not other._shared.version:
+            fail(other)
+            exchange(other)
+            one._shared.hear(other._shared.link.answer)  # in the other thread
+        return answer
+
+    one._shared.exchange(execute)
+    exchange(one, other)
+    assert (one.state, other.state) == (OPEN, OPEN)
+    assert one._shared.version == other._shared.version == int(stored(redis_server)["version"])
+    assert stored(redis_server)["by"] == other._shared._me
+
+
+def test_two_words_by_hand_become_one(by_hand):
+    one, other = by_hand(), by_hand()
+    one.open()
+    one.reset()
+    exchange(one, other)
+    assert (one.state, other.state) == (CLOSED, CLOSED)
+    one.open(0.01)
+    time.sleep(0.02)
+    exchange(one, other)
+    assert other.state is CLOSED, "its time is over"
+
+
+def test_it_is_opened_and_reset_by_hand_whatever_others_have_done(make, redis_server):
+    one, other = make(), make()
+    one.open()
+    each_is(OPEN, other)
+    assert one.remaining() is other.remaining() is None
+    client = redis_server.client()
+    assert 86_000 < client.ttl(KEY) <= 86_400
+    client.delete(KEY)
+    eventually(lambda: client.exists(KEY), "renewed by those who know it")
+    late = make()
+    assert (late.state, late.remaining()) == (OPEN, None)
+    late.open(30)
+    eventually(lambda: all(each.remaining() for each in (one, other, late)))
+    assert 80 < client.ttl(KEY) <= 90
+    other.reset()
+    each_is(CLOSED, one, other, late)
+    assert 86_000 < client.ttl(KEY) <= 86_400
+    with pytest.raises(ValueError, match="seconds must be"):
+        one.open(0)
+    assert one.state is CLOSED
+
+
+def test_a_hook_may_change_it_again(make):
+    one = make(on_change=lambda _old, new, breaker: new is OPEN and breaker.reset())
+    other = make()
+    fail(other)
+    each_is(OPEN, other)
+    each_is(CLOSED, one, other)
+
+
+def test_an_error_of_the_policy_is_logged_where_nobody_can_receive_it(make, caplog):
+    one, other = make(), make(Scripted(LookupError("policy")))
+    fail(one)
+    each_is(OPEN, other)
+    eventually(lambda: "LookupError: policy" in caplog.text)
+    assert other.connected
+
+
+@pytest.mark.parametrize("seed", range(effort.rounds(5, 100)))
+def test_whatever_happens_they_agree_in_the_end(by_hand, redis_server, seed):
+    """Each answer and message comes late by chance, but in its order; Redis may lose all."""
+    chance = random.Random(seed)
+    breakers = [by_hand() for _ in range(3)]
+    client = redis_server.client()
+    inboxes = [client.pubsub(ignore_subscribe_messages=True) for _ in breakers]
+    for inbox in inboxes:
+        inbox.subscribe(f"{KEY}@0")
+        assert inbox.get_message(timeout=0.01) is None
+
+    def hear(index, most):
+        for _ in range(most):
+            message = inboxes[index].get_message()
+            if message is None:
+                break
+            breakers[index]._shared.hear(message["data"])
+
+    def tell(index, chance_of_loss=0.0):
+        def execute(*command):
+            if chance.random() < chance_of_loss:
+                raise ConnectionError
+            answer = link._execute(*command)
+            hear(index, chance.randrange(4))  # in the other thread
+            if chance.random() < chance_of_loss:
+                raise ConnectionError
+            return answer
+
+        link = breakers[index]._shared.link
+        with contextlib.suppress(ConnectionError):
+            breakers[index]._shared.exchange(execute)
+
+    for _ in range(60):
+        index = chance.randrange(3)
+        breaker = breakers[index]
+        match chance.choice(["fail"] * 4 + ["hear", "tell"] * 4 + ["open", "reset", "lose"]):
+            case "fail":
+                with contextlib.suppress(CircuitOpen, OSError), breaker:
+                    raise OSError
+            case "hear":
+                hear(index, 3)
+            case "tell":
+                tell(index, 0.2)
+            case "open":
+                breaker.open(chance.choice([None, 30]))
+            case "reset":
+                breaker.reset()
+            case "lose":
+                client.delete(KEY)
+    for _ in range(4):  # one tells, the others hear of that and may tell what Redis has lost
+        for index in range(3):
+            tell(index)
+            hear(index, 1000)
+    for each in (*inboxes, client):
+        each.close()
+    assert len({(each.state, each.remaining() is None) for each in breakers}) == 1
+    known = stored(redis_server)
+    assert known.get("state", "closed") == breakers[0].state.value
+    assert {each._shared.version for each in breakers} == {int(known.get("version", 0))}
+
+
+# Probes
+
+
+class Service:
+    """Counts the calls that it serves at once; each takes a while."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self.at_once = self.most = self.served = 0
+
+    def serve(self, seconds=0.005):
+        with self._lock:
+            self.served += 1
+            self.at_once += 1
+            self.most = max(self.most, self.at_once)
+        threading.Event().wait(seconds)
+        with self._lock:
+            self.at_once -= 1
+
+
+@pytest.mark.parametrize("probes", [1, 3])
+def test_only_one_of_them_probes(make, probes):
+    service, is_up = Service(), threading.Event()
+    delays = ExponentialBackOff(0.03, 0, 1, max_elapsed_time=None)
+    breakers = [make(delays, probes=probes, successes=probes) for _ in range(3)]
+    make_half_open(*breakers)
+    outages = []
+
+    def call_often(breaker):
+        while not is_up.is_set() or breaker.state is not CLOSED:
+            try:
+                with breaker:
+                    service.serve()
+                    if not is_up.is_set():
+                        raise OSError
+            except OSError:
+                outages.append(breaker)
+            except CircuitOpen:
+                threading.Event().wait(0.0005)
+
+    callers = [in_thread(call_often, breaker) for breaker in breakers * 4]
+    eventually(lambda: len(outages) >= 10 * probes)
+    assert 1 <= service.most <= probes
+    is_up.set()
+    for each in callers:
+        each.result(PATIENCE)
+    each_is(CLOSED, *breakers)
+
+
+def test_a_process_without_calls_does_not_keep_others_from_probing(make, monkeypatch):
+    monkeypatch.setattr(_redis_circuit, "LEASE", 0.2)
+    monkeypatch.setattr(_redis_circuit, "GRACE", 0.1)
+    one, other = make(), make()
+    make_half_open(one, other)
+    refused(one)
+    eventually(lambda: one._shared.lease[0] and other._shared.lease[1])
+    refused(other)
+    other.record(probe(other))
+    each_is(CLOSED, one, other)
+
+
+@pytest.fixture
+def now():
+    return SetClock()
+
+
+@pytest.fixture
+def due(by_hand, monkeypatch, now):
+    """Two breakers that are half-open, on a clock that the test sets."""
+    monkeypatch.setattr(_redis_circuit, "CLOCK", now)
+    monkeypatch.setattr(_redis_breaker, "CLOCK", now)
+    one, other = by_hand(), by_hand()
+    one.open(0.001)
+    exchange(one, other)
+    now.advance(1)
+    time.sleep(0.01)  # on the clock of Redis, too
+    return one, other
+
+
+def test_a_process_asks_before_it_probes(due, now, redis_server):
+    one, other = due
+    for each in (one, one, other):
+        assert not is_let_through(each)
+    exchange(one, other)
+    now.advance(4.9)
+    assert [is_let_through(each) for each in (one, other, one)] == [True, False, True]
+    exchange(one, other)
+    assert 59_000 < int(stored(redis_server)["lease"]) - time.time() * 1000 < 61_000
+    now.advance(59)
+    assert [is_let_through(each) for each in (other, one)] == [False, True]
+    now.advance(2)
+    assert not is_let_through(one), "its time is over"
+    exchange(one)
+    assert is_let_through(one)
+
+
+def end_lease(redis_server):
+    """Have the time of a lease be over on the clock of Redis."""
+    with redis_server.client() as client:
+        client.hset(KEY, "lease", 1)
+
+
+def test_a_lease_that_was_not_used_is_given_to_another(due, now, redis_server):
+    one, other = due
+    assert not is_let_through(one)
+    exchange(one, other)
+    for _ in range(5):
+        now.advance(1)
+        assert not is_let_through(other)
+    now.advance(0.6)
+    end_lease(redis_server)
+    assert not is_let_through(other), "it has to ask"
+    exchange(other, one)
+    assert [is_let_through(each) for each in (one, other)] == [False, True]
+
+
+def test_processes_whose_calls_come_every_now_and_then_at_the_same_time(due, now, redis_server):
+    """As those of retries do, which all wait until the circuit's time is over."""
+    let_through = []
+    for number in range(3):
+        let_through.append([is_let_through(each) for each in due])
+        exchange(*due)
+        now.advance(20)
+        if number == 0:
+            end_lease(redis_server)  # the next one lasts for 40 s
+            exchange(*due)
+    assert let_through == [[False, False], [False, False], [True, False]]
+
+
+def test_calls_that_are_rarer_than_probes_may_take_are_let_through(due, now):
+    one, other = due
+    assert not is_let_through(one)
+    exchange(one, other)
+    now.advance(61)
+    assert not is_let_through(other), "its first call asks"
+    exchange(other, one)
+    now.advance(61)
+    one.record(one.allow())
+    assert one.state is CLOSED
+
+
+def test_a_redis_that_does_not_answer_keeps_nobody_from_probing(due, now):
+    one, other = due
+    for wait in (0, 1, 1):
+        now.advance(wait)
+        assert not is_let_through(one)
+    now.advance(0.1)
+    assert is_let_through(one)
+    other._shared.link.connected = False
+    assert is_let_through(other)
+
+
+def test_a_late_process_finds_a_circuit_whose_time_is_over_half_open(make):
+    one = make()
+    make_half_open(one)
+    late = make()
+    each_is(HALF_OPEN, late)
+    ticket = probe(late)
+    refused(one)
+    late.record(ticket)
+    each_is(CLOSED, one, late)
+
+
+def test_a_probe_that_was_released_leaves_its_place_to_the_same_process(make):
+    one = make()
+    make_half_open(one)
+    one.release(probe(one))
+    assert is_let_through(one)
+
+
+# Redis fails
+
+
+def test_no_call_waits_for_redis(make, redis_server):
+    breaker = make(ConstantBackOff(0.001), socket_timeout=5.0)
+    redis_server.pause()
+
+    async def main():
+        started = time.monotonic()
+        for _ in range(200):
+            for error in (OSError(), None):
+                try:
+                    ticket = breaker.allow()
+                except CircuitOpen:
+                    continue
+                breaker.record(ticket, error)
+            breaker.open(0.01)
+            breaker.reset()
+        return time.monotonic() - started
+
+    assert asyncio.run(main()) < 2.0
+    redis_server.resume()
+
+
+def test_without_redis_each_goes_on_alone_and_then_they_agree(make, redis_server):
+    one, other = make(ConstantBackOff(0.02)), make(ConstantBackOff(0.02))
+    redis_server.kill()
+    eventually(lambda: not one.connected and not other.connected)
+    fail(one)
+    assert other.state is CLOSED
+    each_is(HALF_OPEN, one)
+    one.record(one.allow(), OSError())
+    each_is(HALF_OPEN, one)
+    succeed(one)
+    assert one.state is CLOSED
+    one.open(60)
+    redis_server.start()  # without its data
+    each_is(OPEN, one, other)
+    late = make()
+    assert late.state is OPEN
+
+
+def test_an_opening_whose_time_is_over_is_not_told(make, redis_server):
+    one, other = make(), make()
+    redis_server.kill()
+    eventually(lambda: not one.connected and not other.connected)
+    one.open(0.01)
+    each_is(HALF_OPEN, one)
+    redis_server.start()
+    assert one.wait_until_connected(PATIENCE)
+    assert other.wait_until_connected(PATIENCE)
+    eventually(lambda: not one._shared._is_changed)
+    assert other.state is CLOSED
+
+
+@pytest.mark.parametrize("is_there_old_data", [False, True])
+def test_a_redis_that_has_lost_a_change_learns_it_again(make, redis_server, is_there_old_data):
+    one, other = make(), make()
+    other.open(50)
+    each_is(OPEN, one)
+    client = redis_server.client()
+    old = client.dump(KEY)
+    other.reset()
+    each_is(CLOSED, one)
+    fail(other)
+    each_is(OPEN, one)
+    redis_server.pause()
+    eventually(lambda: not one.connected and not other.connected)
+    redis_server.resume()
+    client.delete(KEY)
+    if is_there_old_data:
+        client.restore(KEY, 0, old)
+    for each in (one, other):
+        assert each.wait_until_connected(PATIENCE)
+    eventually(lambda: int(stored(redis_server).get("version", 0)) >= other._shared.version)
+    assert one.state is other.state is make().state is OPEN
+    assert one.remaining() > 50, "it has not moved on"
+
+
+def test_after_a_failover_they_agree(make, redis_server, tmp_path):
+    from tests.integrations.redis_server import RedisServer
+
+    with RedisServer(tmp_path / "replica", follows=redis_server) as replica:
+        one = make()
+        fail(one)
+        redis_server.wait_for_replicas()
+        eventually(lambda: replica.client().exists(KEY))
+        redis_server.kill()
+        replica.promote()
+        late = RedisCircuitBreaker(replica.client(), "payments")
+        try:
+            assert late.wait_until_connected(PATIENCE)
+            assert late.state is OPEN
+            assert 0 < late.remaining() <= one.remaining() + 0.1
+        finally:
+            late.close()
+
+
+def test_a_value_of_another_kind_is_reported_and_stops_nothing(make, redis_server, caplog):
+    redis_server.client().set(KEY, "something else")
+    one = make(connected=False)
+    eventually(lambda: "WRONGTYPE" in caplog.text)
+    fail(one)
+    assert (one.state, one.connected) == (OPEN, False)
+
+
+# Processes
+
+PROGRAM = """
+import signal, socket, sys, time
+import redis
+from backoff_ticker import CircuitOpen, ConstantBackOff
+from backoff_ticker.integrations import _redis_circuit
+from backoff_ticker.integrations.redis import RedisCircuitBreaker
+
+_redis_circuit.LEASE = 1.0
+port, service = int(sys.argv[1]), int(sys.argv[2])
+
+def call():
+    with socket.create_connection(("127.0.0.1", service)) as connection:
+        if connection.recv(1) != b"1":
+            raise ConnectionError("the service has failed")
+
+breaker = RedisCircuitBreaker(
+    redis.Redis(port=port, socket_timeout=1),
+    "payments",
+    ConstantBackOff(0.3),
+    failures=3,
+    probe_timeout=1,
+    on_change=lambda old, new, breaker: print(f"{old} -> {new}"),
+)
+assert breaker.wait_until_connected(10)
+print("ready")
+while True:
+    try:
+        with breaker:
+            call()
+    except (CircuitOpen, OSError):
+        pass
+    time.sleep(0.001)
+"""
+
+
+class ServiceOnLoopback:
+    """Answers each connection with 1 or 0, or does not answer; counts those that are open."""
+
+    def __init__(self):
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=100)
+        self.port = self._listener.getsockname()[1]
+        self.answer = b"1"
+        self.calls = self.at_once = self.most = 0
+        self._lock = threading.Lock()
+        in_thread(self._accept)
+
+    def _accept(self):
+        while True:
+            connection, _ = self._listener.accept()
+            in_thread(self._serve, connection)
+
+    def _serve(self, connection):
+        with self._lock:
+            self.calls += 1
+            self.at_once += 1
+            self.most = max(self.most, self.at_once)
+        with connection:
+            if self.answer:
+                threading.Event().wait(0.01)
+                connection.sendall(self.answer)
+            connection.recv(1)  # until the other end is closed
+            with self._lock:
+                self.at_once -= 1
+
+    def close(self):
+        self._listener.close()
+
+
+@pytest.fixture
+def service():
+    service = ServiceOnLoopback()
+    yield service
+    service.close()
+
+
+def test_three_processes_have_one_circuit(redis_server, service, tmp_path):
+    arguments = ["-c", PROGRAM, str(redis_server.port), str(service.port)]
+    with (
+        Process(tmp_path, *arguments) as one,
+        Process(tmp_path, *arguments) as two,
+        Process(tmp_path, *arguments) as three,
+    ):
+        programs = [one, two, three]
+        for each in programs:
+            each.wait_for("ready")
+        eventually(lambda: service.calls > 20)
+        service.answer = b"0"
+        for each in programs:
+            each.wait_for("closed -> open")
+        eventually(lambda: service.at_once == 0)
+        calls, service.most = service.calls, 0
+        eventually(lambda: service.calls >= calls + 3)
+        assert service.most == 1, "one probe at a time"
+        eventually(lambda: service.at_once == 0)
+        service.answer = b""  # the next probe hangs
+        eventually(lambda: service.at_once == 1)
+        probing = []
+
+        def find_probing():
+            probing[:] = [each for each in programs if each.lines[-1] == "open -> half-open"]
+            return len(probing) == 1
+
+        eventually(find_probing)
+        probing[0].stop(signal.SIGKILL)
+        programs.remove(probing[0])
+        service.answer = b"1"
+        for each in programs:  # once the time of the dead one's probe is over
+            each.wait_for("-> closed")
+        ends = [each.lines[-1] for each in programs]
+        assert sorted(ends) == ["half-open -> closed", "open -> closed"], "one of them has probed"
+
+
+def test_the_program_of_the_page_opens_it(make, redis_server, tmp_path):
+    write_files("share_a_circuit.md", tmp_path)
+    one = make()
+    env = {"REDIS_URL": redis_server.url}
+    with Process(tmp_path, "maintenance.py", "1800", env=env) as program:
+        assert program.wait() == 0
+    each_is(OPEN, one)
+    assert 1790 < one.remaining() <= 1800
+
+
+# Its life
+
+
+def test_a_closed_one_goes_on_alone(make):
+    one, other = make(ConstantBackOff(0.3)), make()
+    fail(one)
+    one.close()
+    one.close()
+    eventually(lambda: other.state is not CLOSED)
+    assert not one.connected
+    each_is(HALF_OPEN, one)
+    succeed(one)
+    assert one.state is CLOSED
+    assert other.state is not CLOSED
+
+
+def test_it_is_closed_in_a_loop_and_tells_what_it_has_to(make):
+    one, other = make(), make()
+
+    async def main():
+        assert await one.wait_until_connected_async(PATIENCE)
+        fail(one)
+        await one.close_async()
+
+    asyncio.run(main())
+    each_is(OPEN, other)
+
+
+def test_one_that_was_dropped_leaves_no_threads(redis_server):
+    one = RedisCircuitBreaker(redis_server.client(), "payments", failures=1)
+    assert one.wait_until_connected(PATIENCE)
+    link = weakref.ref(one._shared.link)
+    fail(one)
+    del one
+    gc.collect()
+    eventually(lambda: link() not in _redis_link._links)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_shares_it_as_another_process(make):
+    one = make()
+    make_half_open(one)
+    ticket = probe(one)
+    child = os.fork()
+    if child == 0:
+        try:
+            connected = one.wait_until_connected(PATIENCE)
+            os._exit(0 if connected and not is_let_through(one) else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    one.record(ticket)
+    assert one.state is CLOSED
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "text"),
+    [
+        ({"client": redis.asyncio.Redis()}, TypeError, "client must be a redis.Redis"),
+        ({"client": 3}, TypeError, "client must be a redis.Redis"),
+        ({"name": 3}, TypeError, "name must be a str, not 3"),
+        ({"name": ""}, ValueError, "name must not be empty"),
+        ({"failures": 0}, ValueError, "failures must be an int >= 1"),
+        ({"probe_timeout": 0}, ValueError, "probe_timeout must be a finite number"),
+        ({"on_change": 3}, TypeError, "on_change must be a callable, a list or tuple of them"),
+        ({"on_change": [print, 3]}, TypeError, "on_change must be a callable, a list or tuple"),
+    ],
+)
+def test_bad_arguments_are_named(options, kind, text):
+    given = {"client": redis.Redis(socket_timeout=1), "name": "payments", **options}
+    with pytest.raises(kind) as caught:
+        RedisCircuitBreaker(**given)
+    assert text in str(caught.value)
+
+
+def test_a_client_needs_a_time_limit():
+    with pytest.raises(ValueError, match="client must have a socket_timeout"):
+        RedisCircuitBreaker(redis.Redis(socket_timeout=None), "payments")
