@@ -9,7 +9,7 @@ from signal import Signals
 from typing import TYPE_CHECKING, TypedDict
 
 from ..tickers import Tick
-from ._tokens import check_token
+from ._checks import check_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,9 +6,9 @@ import weakref
 from typing import TYPE_CHECKING
 
 from ..retries import CircuitBreaker
+from ._checks import as_seconds, check_name
 from ._redis_circuit import SharedCircuit
 from ._redis_link import CLOCK, FLUSH
-from ._seconds import as_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -106,10 +106,7 @@ class RedisCircuitBreaker(CircuitBreaker):
         probe_timeout: float | timedelta = 60.0,
         on_change: Hook | list[Hook] | tuple[Hook, ...] | None = None,
     ) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"name must be a str, not {name!r}")
-        if not name:
-            raise ValueError("name must not be empty")
+        check_name(name)
         self._shared = shared = SharedCircuit(self, f"backoff_ticker:circuit:{name}")
         others = () if on_change is None else on_change
         super().__init__(

@@ -15,9 +15,9 @@ from .._errors import CircuitOpen, CircuitState
 from ..clock import SystemClock
 from ..policies import ExponentialBackOff
 from ..retries import CircuitBreaker, RetryBudget
+from ._checks import as_seconds, check_name
 from ._redis_client import check_client
 from ._redis_script import Script
-from ._seconds import as_seconds
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -144,10 +144,7 @@ class RedisRetryBudget:
         breaker: CircuitBreaker | None = None,
     ) -> None:
         check_client(client)
-        if not isinstance(name, str):
-            raise TypeError(f"name must be a str, not {name!r}")
-        if not name:
-            raise ValueError("name must not be empty")
+        check_name(name)
         local = RetryBudget(max_tokens, token_ratio, retry_cost)
         if local.max_tokens > _MOST_TOKENS:
             raise ValueError(f"max_tokens must be <= {_MOST_TOKENS:,}, not {max_tokens!r}")

@@ -13,9 +13,9 @@ from uuid import uuid4
 
 from .._errors import CircuitState
 from ..retries import CircuitBreaker
+from ._checks import as_seconds
 from ._redis_client import channel_of, check_client
 from ._redis_link import CLOCK, Link
-from ._seconds import as_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from .._errors import DeadlineExceeded
 from ..cancellation import CancellationToken
+from ._checks import as_seconds, check_name, check_token
 from ._redis_client import channel_of, check_client
 from ._redis_link import CLOCK, Link
-from ._seconds import as_seconds
-from ._tokens import check_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,8 +110,7 @@ class RedisCancellationToken:
         backoff: BackOff | None = None,
     ) -> None:
         check_client(client)
-        if not isinstance(name, str):
-            raise TypeError(f"name must be a str, not {name!r}")
+        check_name(name)
         if parent is not None:
             check_token(parent, "parent")
         kept = as_seconds("keep_for", keep_for)

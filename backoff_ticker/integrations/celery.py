@@ -8,15 +8,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from functools import partial, wraps
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from .._errors import CircuitOpen
 from .._sentinels import STOP
-from ..policies import BackOffWrapper, ExponentialBackOff, delays
+from ..policies import ExponentialBackOff
 from ..retries import StopReason, attempts
 from ._celery_shutdown import shutdown_token
+from ._checks import check_policy
 from ._extras import imports_of_extra
+from ._redelivery import delay_after
 
 with imports_of_extra("celery"):
     import celery
@@ -123,10 +124,7 @@ def retry_task(  # noqa: PLR0913 - options
     options: dict[str, Any] = {"max_retry_after": max_retry_after, "token": token}
     attempts(on=on, budget=budget, breaker=breaker, **options)  # checks them
     policy = ExponentialBackOff() if policy is None else policy
-    try:
-        BackOffWrapper(policy)
-    except TypeError as error:
-        raise TypeError(f"policy: {error}") from None
+    check_policy(policy)
     retries = _Retries(policy, on, budget, breaker, options)
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
@@ -244,7 +242,8 @@ class _Later:
 
     def next_backoff(self) -> float | Stop:
         """Return the delay after those of the earlier calls, or ``STOP``."""
-        return next(islice(delays(self._backoff), self._calls, None), STOP)
+        delay = delay_after(self._backoff, self._calls)
+        return STOP if delay is None else delay
 
     def __repr__(self) -> str:
         return repr(self._backoff)

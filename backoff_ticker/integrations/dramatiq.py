@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .._errors import CircuitOpen, RetryAfter
 from ..policies import ExponentialBackOff
-from ..retries import retry_call
+from ..retries import attempts, retry_call
+from ._checks import check_policy
 from ._extras import imports_of_extra
-from ._redelivery import bounded, check, delay_after, is_permanent
+from ._redelivery import bounded, delay_after, is_permanent
 
 with imports_of_extra("dramatiq"):
     from dramatiq.errors import Retry
@@ -110,7 +111,8 @@ class BackOffRetries(Retries):
         retry_when: Callable[[int, BaseException], bool] | None = None,
     ) -> None:
         super().__init__(retry_when=retry_when)
-        check(policy, max_retry_after=max_retry_after, budget=budget)
+        check_policy(policy)
+        attempts(max_retry_after=max_retry_after, budget=budget)  # checks them
         self.max_retries: Any = _checked_max_retries(max_retries)
         self._defaults = {
             "policy": policy,
@@ -162,7 +164,8 @@ class BackOffRetries(Retries):
                     "effect with BackOffRetries: give it policy="
                 )
         try:
-            check(**{name: self._option(actor, name) for name in _OWN})
+            check_policy(self._option(actor, "policy"))
+            attempts(**{name: self._option(actor, name) for name in _OWN if name != "policy"})
         except (TypeError, ValueError) as error:  # others than a MiddlewareError are only logged
             raise MiddlewareError(f"actor {actor.actor_name!r}: {error}") from error
 

@@ -18,9 +18,9 @@ from ..cancellation import CancellationToken
 from ..policies import BackOffWrapper, ConstantBackOff, ExponentialBackOff, MaxRetriesBackOff
 from ..retries import attempts
 from ..tickers import AsyncTicker, Ticker
+from ._checks import as_seconds, check_policy
 from ._extras import imports_of_extra
-from ._redelivery import bounded, check, delay_after, is_permanent
-from ._seconds import as_seconds
+from ._redelivery import bounded, delay_after, is_permanent
 
 with imports_of_extra("temporal"):
     from temporalio import activity
@@ -199,7 +199,9 @@ def activity_errors(
         ...     print(error, error.next_retry_delay)
         ConnectionError: busy 0:00:20
     """
-    check(ConstantBackOff(1) if policy is None else policy, max_retry_after=max_retry_after)
+    if policy is not None:
+        check_policy(policy)
+    attempts(max_retry_after=max_retry_after)  # checks it
     try:
         yield
     except FailureError:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..policies import BackOffWrapper
+from ._checks import check_token
 from ._extras import imports_of_extra
 from ._policy import next_delay, started
-from ._tokens import check_token
 
 with imports_of_extra("tenacity"):
     from tenacity.stop import stop_base

@@ -481,10 +481,16 @@ def test_a_chain_goes_on_after_a_retry(app):
 # Mistakes
 
 
+class NotCopied(ConstantBackOff):
+    def __copy__(self):
+        raise TypeError("no copies")
+
+
 @pytest.mark.parametrize(
     "policy, options, message",
     [
-        (5, {}, "^policy: backoff must be a BackOff"),
+        (5, {}, "^policy must be a BackOff"),
+        (NotCopied(1), {}, "^policy must be a BackOff that can be copied"),
         (None, {"on": 5}, "^on must be an exception type"),
         (None, {"on": KeyboardInterrupt}, "^on must name types of Exception"),
         (None, {"max_retry_after": "soon"}, "^max_retry_after must be"),
