@@ -39,6 +39,9 @@ from celery.signals import worker_init, worker_process_init, worker_shutting_dow
 from backoff_ticker.integrations import _celery_shutdown  # noqa: E402
 from backoff_ticker.integrations.celery import retry_task, shutdown_token  # noqa: E402
 
+# Celery gives the tasks of one test to the apps of the others, too; from 5.7 on it warns then.
+pytestmark = pytest.mark.filterwarnings("ignore:Task name .* is already registered")
+
 DOUBLED = ExponentialBackOff(1, 0, 2, max_interval=None, max_elapsed_time=None)
 NO_ROUTE = ConnectionError("no route")
 
