@@ -1,4 +1,4 @@
-"""What clients of HTTP share: which requests may be sent again, and when."""
+"""Retries of all HTTP clients: which requests are sent again, when, and with which options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all observers share: which facts there are, how each is learned, what labels may say."""
+"""The base class of all observers, and the bounds for the values of their labels."""
 
 from __future__ import annotations
 

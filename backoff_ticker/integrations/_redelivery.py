@@ -1,4 +1,4 @@
-"""When a message or a task that has failed comes back, decided from what it carries itself."""
+"""The delay of a message that has failed, computed from its number of retries."""
 
 from __future__ import annotations
 

@@ -63,8 +63,9 @@ class RedisCircuitBreaker(CircuitBreaker):
     processes, too, in a thread of the breaker. A forked child connects by itself.
 
     Args:
-        client: A ``redis.Redis`` with a ``socket_timeout``; also that of ``Sentinel.master_for()``.
-            Its options are used for two connections of the breaker's own.
+        client: A ``redis.Redis`` with a ``socket_timeout``, or what ``Sentinel.master_for()``
+            returns; it serves event loops as well. Its options are used, but not its connections,
+            nor its retries.
         name: What the processes call the circuit, such as the name of the service.
         backoff: As for ``CircuitBreaker``, like the options that follow.
         on: The failures.

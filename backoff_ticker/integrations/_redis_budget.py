@@ -113,7 +113,9 @@ class RedisRetryBudget:
         breaker: The ``CircuitBreaker`` around Redis. It is closed while Redis decides.
 
     Args:
-        client: A ``redis.Redis``, also one of a ``Sentinel``. It must have a ``socket_timeout``.
+        client: A ``redis.Redis`` with a ``socket_timeout``, or what ``Sentinel.master_for()``
+            returns; it serves event loops as well. Its options are used, but not its connections,
+            nor its retries.
         name: The name of the budget: a str that is not empty. The key in Redis is
             ``backoff_ticker:budget:NAME``; its value is the tokens left, in billionths.
         max_tokens: The size of the bucket: a number > 0 and <= 1,000,000.

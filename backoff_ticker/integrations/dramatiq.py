@@ -41,6 +41,9 @@ _LONGEST: Final = 7 * 86_400.0
 _OWN: Final = ("policy", "max_retry_after", "budget", "breaker")
 _REPLACED: Final = ("min_backoff", "max_backoff")
 
+_TICKET: Final = "backoff_ticker_circuit_ticket"
+"""The attribute of a message, while it is processed, that has what the circuit breaker gave."""
+
 _BROKER_RETURNS: Final = ExponentialBackOff(0.1, max_interval=5)
 """How long a worker tries to put a message back while the broker is gone: 15 minutes."""
 
@@ -80,8 +83,8 @@ class BackOffRetries(Retries):
             the attempts and the queue; dramatiq's ``max_age`` counts all of it. A delay is at most
             7 days, as dramatiq wants it.
         max_retries: The greatest number of retries of a message; None: any number.
-        max_retry_after: The longest wait that ``RetryAfter`` can ask for, in seconds or as a
-            timedelta; None: no bound.
+        max_retry_after: The longest wait that a ``RetryAfter`` can ask for, in seconds or as a
+            timedelta; a longer one is cut to it. None: no bound.
         budget: A ``RetryBudget`` that each retry takes from and each success fills.
         retry_when: As in dramatiq: called with the number of retries and the error, it says whether
             to retry, in the place of ``max_retries``.
@@ -262,10 +265,6 @@ class BackOffRetries(Retries):
 
     def _option(self, actor: Actor[Any, Any], name: str) -> Any:  # noqa: ANN401 - an option
         return actor.options.get(name, self._defaults[name])
-
-
-_TICKET: Final = "backoff_ticker_circuit_ticket"
-"""The attribute of a message, while it is processed, that has what the circuit breaker gave."""
 
 
 def _checked_max_retries(value: object) -> int | None:

@@ -177,8 +177,8 @@ def activity_errors(
     Args:
         policy: The policy. Its limits of elapsed time count the delays, and no time for the
             attempts; ``schedule_to_close_timeout`` of the activity counts all of it.
-        max_retry_after: The longest wait that ``RetryAfter`` can ask for, in seconds or as a
-            timedelta; None: no bound.
+        max_retry_after: The longest wait that a ``RetryAfter`` can ask for, in seconds or as a
+            timedelta; a longer one is cut to it. None: no bound.
 
     Raises:
         TypeError, ValueError: An argument is invalid.
@@ -207,16 +207,16 @@ def activity_errors(
     except FailureError:
         raise
     except Exception as error:
-        told = _told(error, policy, max_retry_after)
-        if told is None:
+        translated = _translated(error, policy, max_retry_after)
+        if translated is None:
             raise
-        raise told from (_inner(error))
+        raise translated from _inner(error)
 
 
-def _told(
+def _translated(
     error: Exception, policy: BackOff | None, max_retry_after: float | timedelta | None
 ) -> ApplicationError | None:
-    """Return what Temporal is told of an error; None: the error itself."""
+    """Return the error that Temporal gets in the place of another; None: the same one."""
     if is_permanent(error):
         return _application_error(error, None)
     if isinstance(error, RetryAfter):
