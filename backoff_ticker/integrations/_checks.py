@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from ..policies import BackOff
 
 
-def check_policy(policy: BackOff) -> None:
-    """Raise a TypeError unless ``policy`` is a policy that can be copied."""
+def check_policy(policy: BackOff, name: str = "policy") -> None:
+    """Raise a TypeError that names the parameter unless it is a policy that can be copied."""
     try:
         delays(policy)
     except TypeError as error:
-        raise TypeError(str(error).replace("backoff", "policy", 1)) from None
+        raise TypeError(str(error).replace("backoff", name, 1)) from None
 
 
 def check_token(token: object, name: str = "token") -> None:

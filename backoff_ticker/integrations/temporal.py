@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from .._errors import Cancelled, CircuitOpen, DeadlineExceeded, Permanent, RetryAfter
 from ..cancellation import CancellationToken
-from ..policies import BackOffWrapper, ConstantBackOff, ExponentialBackOff, MaxRetriesBackOff
+from ..policies import ConstantBackOff, ExponentialBackOff, MaxRetriesBackOff
 from ..retries import attempts
 from ..tickers import AsyncTicker, Ticker
 from ._checks import as_seconds, check_policy
@@ -94,7 +94,7 @@ def retry_policy(
     elif type(policy) is ExponentialBackOff:
         initial, coefficient, longest = _parts(policy)
     else:
-        BackOffWrapper(policy)  # a TypeError if it is no policy at all
+        check_policy(policy)
         raise TypeError(
             "policy must be a ConstantBackOff or an ExponentialBackOff, which Temporal's server "
             f"can follow, not {policy!r}: activity_errors(policy) takes any policy"
