@@ -158,6 +158,15 @@ def test_methods_and_statuses_are_options(face):
         assert face.request("POST", server.url, ZeroBackOff(), **options).status == 503
 
 
+def test_no_method_may_be_among_those_that_are_repeated(face):
+    with MisbehavingServer(answer(503)) as server:
+        got = face.request("POST", server.url, ZeroBackOff(), **face.rules(methods=[]))
+    assert (got.status, server.methods) == (503, "POST")
+    with MisbehavingServer(reset) as server, pytest.raises(face.transport_errors):
+        face.request("GET", server.url, ZeroBackOff(), **face.rules(methods=[]))
+    assert server.methods == "GET"
+
+
 # Bodies
 
 
