@@ -130,9 +130,10 @@ class BackOffRetry(Retry):
             status_forcelist=as_statuses("status_forcelist", status_forcelist or ()),
             **options,
         )
-        self.allowed_methods: Collection[str] | None = (
-            None if allowed_methods is None else as_methods("allowed_methods", allowed_methods)
-        )
+        if allowed_methods is not None:
+            self.allowed_methods: Collection[str] | None = as_methods(
+                "allowed_methods", allowed_methods
+            )
         for name in _REPLACED:  # new() passes them, with their defaults
             if name in options and options[name] != getattr(_PLAIN, name):
                 raise TypeError(f"BackOffRetry() has no {name}: see policy and max_retry_after")

@@ -49,6 +49,7 @@ class Knower:
         self.link = Link(
             client,
             "news",
+            title="News",
             exchange=self.exchange,
             on_message=self.hear,
             on_connection=self.connections.append,
@@ -109,8 +110,8 @@ def test_a_redis_that_comes_back_without_its_data_learns_it_again(make, redis_se
     assert one.connections == [False, True, False, True]
     said = [record.message for record in caplog.records]
     assert len(said) == 2
-    assert said[0].startswith("Link to Redis, news: down: ")
-    assert said[1] == "Link to Redis, news: up again"
+    assert said[0].startswith("News: not shared, as Redis fails: ")
+    assert said[1] == "News: shared again"
 
 
 def test_a_redis_that_does_not_answer_is_noticed_and_does_not_hold_up_the_end(make, redis_server):
@@ -170,7 +171,7 @@ def test_a_link_whose_policy_stops_is_closed(make, redis_server, caplog):
     one = make(backoff=with_max_retries(ConstantBackOff(0.001), 3))
     assert one.link.until_connected().wait(PATIENCE)
     assert not one.link.connected
-    eventually(lambda: "its policy has stopped" in caplog.text)
+    eventually(lambda: "the policy has stopped" in caplog.text)
 
 
 class Fails:
@@ -187,7 +188,7 @@ def test_a_link_whose_policy_fails_is_closed(make, redis_server, caplog):
     redis_server.kill()
     one = make(backoff=Fails())
     assert one.link.until_connected().wait(PATIENCE)
-    eventually(lambda: "its policy has failed" in caplog.text)
+    eventually(lambda: "the policy has failed" in caplog.text)
     assert "LookupError: no delay" in caplog.text
 
 
@@ -255,4 +256,4 @@ def test_a_forked_child_has_a_link_of_its_own(make):
 )
 def test_other_clients_are_refused(client, error, message):
     with pytest.raises(error, match=message):
-        Link(client, "news", exchange=print, on_message=print)
+        Link(client, "news", title="News", exchange=print, on_message=print)
