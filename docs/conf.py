@@ -95,6 +95,8 @@ nitpick_ignore_regex = [
     ("py:class", r"AlgorithmOptions|AsyncOptions|Bounds|Decorator|JitterKind|NoFallback|Policy"),
     ("py:class", r"(Async)?(Hooks?|Notify|ResultCheck|RetryOn)|Seconds"),
     ("py:class", r"Application|starlette\.requests\.HTTPConnection"),
+    ("py:class", r"Broker|Heartbeat|(temporalio\.common\.)?RetryPolicy"),
+    ("py:exc", r"MiddlewareError"),
     ("py:class", r"httpx\.(Async)?BaseTransport|(Async)?HTTPRetryOptions"),
     # Classes that users get and never name.
     ("py:class", r"backoff_ticker\..*\.(RetryHooks|SystemParker|VirtualParker|_NoWait)"),

@@ -31,6 +31,7 @@ def test_there_is_a_script_for_each_matter():
         "outage",
         "retries",
         "scale",
+        "share_a_budget",
         "virtual_time",
         "waiters",
         "zero_backoff",

@@ -25,8 +25,8 @@ LANGUAGES = {"console", "go", "pycon", "python", "sh", "text", "toml", "yaml"}
 # Other packages that the pages use; a block is skipped where one is not installed.
 PEER = re.compile(
     r"^(?:from|import) "
-    r"((?:aiohttp|backoff|celery|django|fastapi|google|httpx|opentelemetry|prometheus_client|redis"
-    r"|requests|stamina|starlette|structlog|tenacity|urllib3)"
+    r"((?:aiohttp|backoff|celery|django|dramatiq|fastapi|google|httpx|opentelemetry"
+    r"|prometheus_client|redis|requests|stamina|starlette|structlog|temporalio|tenacity|urllib3)"
     r"\b[\w.]*)",
     re.MULTILINE,
 )

@@ -18,7 +18,7 @@ FACADE = Path(backoff_ticker.__file__)
 HEAVY = {"asyncio", "dataclasses", "inspect", "janus", "logging", "typing"}
 PROTOCOLS = {"BackOff", "Clock", "FeedbackBackOff", "Parker", "Sink", "TimerHandle"}
 PROTOCOLS |= {"AsyncRetryOptions", "HedgeOptions", "RetryOptions", "SendSink", "TimerLike"}
-PROTOCOLS |= {"MonotonicTime", "WallTime"}
+PROTOCOLS |= {"BudgetLike", "MonotonicTime", "WallTime"}
 
 PRELUDE = f"""
 import json, sys
@@ -187,7 +187,7 @@ def test_each_name_comes_from_the_folder_that_type_checkers_are_told(name, folde
 
 NAMES = """
     AlgorithmBackOff AsyncRetryOptions
-    AsyncTicker Attempt Attempts BackOff BackOffWrapper BackoffTickerError CLOSED
+    AsyncTicker Attempt Attempts BackOff BackOffWrapper BackoffTickerError BudgetLike CLOSED
     CallbackHandle CancellationToken Cancelled ChainBackOff Channel ChannelClosed CircuitBreaker
     CircuitOpen CircuitState CircuitTicket Clock CloseReason Closed ConstantBackOff
     ConstantFeedbackBackOff CurrentAttempt DeadlineExceeded DecorrelatedJitterBackOff

@@ -92,7 +92,7 @@ def test_the_public_address_stands_in_the_project_file_only():
         [ROOT / "CITATION.cff"],
         ROOT.glob("*.md"),
         PACKAGE.rglob("*.py"),
-        (ROOT / "examples").glob("*.py"),
+        (ROOT / "examples").rglob("*.py"),
     ]
     files += [(ROOT / folder).rglob("*.[my][dm]*") for folder in ("docs", ".github")]
     elsewhere = [

@@ -6,6 +6,9 @@
 - ``tenacity``, ``backoff``, ``google_api_core``: back-off policies for their retries.
 - ``httpx``, ``aiohttp``: requests that are sent again where that is safe.
 - ``urllib3``: a ``Retry`` for it and for requests, with policies and tokens.
+- ``celery``: tasks that Celery retries at the times of a policy, and a token for its workers.
+- ``dramatiq``: messages that have failed come back after the delays of a policy.
+- ``temporal``: policies, errors and tokens for the activities of Temporal.
 - ``redis``: what processes share over Redis.
 - ``starlette``, ``django``, ``gunicorn``: tokens that end with a server or with a request.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from signal import SIGINT, SIGTERM, getsignal
 
 from .._errors import Cancelled
-from ..cancellation import CancellationToken, cancel_on_signals
+from ..cancellation import CancellationToken, any_of, cancel_on_signals
 from ._tokens import check_token
 
 TYPE_CHECKING = False
@@ -41,13 +41,16 @@ class TokenMiddleware:
 
     Functions with and without ``async`` may use both. A request that raises ``Cancelled`` after a
     cancel is answered with 503, if no answer has begun, and a WebSocket is closed with 1001. If the
-    client has gone away, the error is dropped: nobody waits for an answer.
+    client has gone away, the error is dropped, and middleware outside sees the status 499.
 
     A disconnect is noticed while the application still has to answer, and as soon as the server
     tells. If the request has a body that the application does not read, the server tells nothing:
     at most one message of it is read ahead. The same holds for a WebSocket with unread messages.
 
-    Needs asyncio. Signals are noticed only where the server runs in the main thread.
+    Needs asyncio. Signals are noticed only where the server runs in the main thread, serves the
+    lifespan protocol, and has handlers for them in the process of the application, as uvicorn,
+    granian and gunicorn have. The worker processes of Hypercorn get no signal (``--workers 0`` has
+    none of them), and daphne serves no lifespan: there only a disconnect is noticed.
 
     Args:
         app: The application; ``app.add_middleware(TokenMiddleware)`` fills it in.
@@ -103,26 +106,35 @@ class TokenMiddleware:
         try:
             with _cancelled_by_signals(shutdown):
                 await self.app(scope, receive_watched, send)
-        except Exception:
-            self._shutdown = self._new_token()  # a server may go on without the lifespan
-            raise
         finally:
+            self._shutdown = self._new_token()  # requests may come without a lifespan, or after it
             shutdown.cancel("the lifespan has ended")
 
     async def _serve_request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._shutdown.child() as token:
-            # In place, as middleware outside may have it; servers make one for each request.
-            scope.setdefault("state", {}).update({SHUTDOWN: self._shutdown, REQUEST: token})
+        # Changed in place, as middleware outside may have it; servers make one for each request.
+        state = scope.setdefault("state", {})
+        shutdown = self._shutdown
+        if SHUTDOWN in state:  # of an application in which this one is mounted
+            shutdown = any_of(shutdown, state[SHUTDOWN])
+        with shutdown.child() as token:
+            state.update({SHUTDOWN: shutdown, REQUEST: token})
             connection = _Connection(scope, receive, send, token)
             try:
                 await self.app(scope, connection.receive, connection.send)
-            except Cancelled:
-                if not token.cancelled or (connection.has_begun and not connection.has_left):
+            except (Cancelled, ExceptionGroup) as error:
+                if not token.cancelled or not is_cancel(error):
                     raise
-                if not connection.has_left:
+                if not connection.has_begun:
                     await connection.refuse()
+                elif not connection.has_left:
+                    raise
             finally:
                 connection.close()
+
+
+def is_cancel(error: Exception) -> bool:
+    """Return whether an error is a ``Cancelled``, or all errors of a task group are."""
+    return ExceptionGroup("", [error]).split(Cancelled)[1] is None
 
 
 def _cancelled_by_signals(token: CancellationToken) -> AbstractContextManager[object]:
@@ -146,7 +158,7 @@ class _Connection:
     ) -> None:
         self.has_begun = False
         self.has_left = False
-        self._is_http = scope["type"] == "http"
+        self._type = scope["type"]
         self._receive = receive
         self._send = send
         self._token = token
@@ -196,19 +208,29 @@ class _Connection:
         kind = message["type"]
         if kind in {"http.response.start", "websocket.close"}:
             self.has_begun = True
-        if kind == "http.response.body" and not message.get("more_body", False):
+        is_last_part = kind == "http.response.body" and not message.get("more_body", False)
+        if is_last_part or kind == "http.response.pathsend":
             self._has_answered = True  # from now on the server calls it a disconnect
+        if kind == "websocket.close":  # so does it here, and granian sends none while one receives
+            self.close(message.get("code", 1000))
+            await asyncio.sleep(0)
         await self._send(message)
 
     async def refuse(self) -> None:
         """Answer a request that was cut short."""
-        if self._is_http:
-            await self.send({"type": "http.response.start", "status": 503, "headers": _HEADERS})
-            await self.send({"type": "http.response.body", "body": _UNAVAILABLE})
-        else:
+        if self._type == "http":
+            # Nobody gets the 499, but middleware outside may insist on an answer, or log it.
+            status = 499 if self.has_left else 503
+            with suppress(OSError):  # servers may refuse to send to a client that has left
+                await self.send(
+                    {"type": "http.response.start", "status": status, "headers": _HEADERS}
+                )
+                await self.send({"type": "http.response.body", "body": _UNAVAILABLE})
+        elif not self.has_left:
             await self.send({"type": "websocket.close", "code": 1001})
 
-    def close(self) -> None:
-        """Read no more."""
+    def close(self, code: int = 1006) -> None:
+        """Read no more, and tell those who receive, such as tasks that outlive the request."""
         if self._reader is not None:
             self._reader.cancel()
+        self._messages.put_nowait({"type": f"{self._type}.disconnect", "code": code})

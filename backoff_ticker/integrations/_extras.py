@@ -15,5 +15,5 @@ def imports_of_extra(name: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        error.msg += f": pip install 'backoff-ticker[{name}]'"
+        error.msg = f"{error}: pip install 'backoff-ticker[{name}]'"
         raise

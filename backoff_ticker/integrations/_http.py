@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..cancellation import CancellationToken
     from ..clock import Clock
     from ..policies import BackOff
-    from ..retries import CircuitBreaker, Outcome, RetryBudget
+    from ..retries import BudgetLike, CircuitBreaker, Outcome
 
     Seconds = float | timedelta
     Hook = Callable[[Outcome], object]
@@ -49,7 +49,7 @@ class HTTPRetryOptions(TypedDict, total=False):
     timeout: Seconds | None
     max_elapsed_time: Seconds | None
     token: CancellationToken | None
-    budget: RetryBudget | None
+    budget: BudgetLike | None
     breaker: CircuitBreaker | None
     notify: Notify | Sequence[Notify] | None
     on_attempt: Hook | Sequence[Hook] | None

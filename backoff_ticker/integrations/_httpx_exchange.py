@@ -94,7 +94,7 @@ class Exchange:
 
     def on(self, error: Exception) -> float | bool:
         """Return whether a failure is retried, or the seconds that the server asks to wait."""
-        if isinstance(error, _NEVER):
+        if isinstance(error, _NEVER) or self._is_refused_tunnel(error):
             return False
         response = self.response_of(error)
         return self._rules.answer(
@@ -105,6 +105,12 @@ class Exchange:
             may_pass=isinstance(error, httpx.TransportError),
             headers=None if response is None else response.headers,
         )
+
+    def _is_refused_tunnel(self, error: Exception) -> bool:
+        """Whether a proxy refused a tunnel with a status that is not retried, such as 407."""
+        status = str(error)[:3]  # no field of the error tells it
+        is_known = isinstance(error, httpx.ProxyError) and status.isdecimal()
+        return is_known and int(status) not in self._rules.statuses
 
     def response_of(self, error: BaseException) -> httpx.Response | None:
         """Return the last response, if it is what an error stands for."""

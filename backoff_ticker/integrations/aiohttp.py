@@ -121,6 +121,8 @@ class RetryMiddleware:
 
         async def attempt() -> ClientResponse:
             exchange.response, exchange.is_released = None, False
+            if "Expect" in request.headers:  # else it takes up the wait of the attempt before
+                request.update_expect_continue()
             try:
                 response = await handler(request)
             except TimeoutError as error:
@@ -182,7 +184,9 @@ class _Exchange:
         if isinstance(error, _NEVER):
             return False
         response = self.response_of(error)
-        not_sent = isinstance(error, _NOT_SENT)
+        not_sent = isinstance(error, _NOT_SENT) or (
+            isinstance(error, aiohttp.ClientHttpProxyError) and error.status in self._rules.statuses
+        )
         is_no_http = isinstance(error.__cause__, HttpProcessingError)
         return self._rules.answer(
             error,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .._errors import Cancelled, DeadlineExceeded
+from .._errors import DeadlineExceeded
 from ..cancellation import CancellationToken
-from ._asgi import REQUEST, TokenMiddleware
+from ._asgi import REQUEST, TokenMiddleware, is_cancel
 from ._extras import imports_of_extra
 
 with imports_of_extra("django"):
@@ -27,7 +27,8 @@ def get_asgi_application(token: CancellationToken | None = None) -> TokenMiddlew
 
     Use it in place of ``django.core.asgi.get_asgi_application``. It also answers the lifespan
     protocol, which Django does not know, so that the server tells it of the shutdown.
-    ``request_token()`` says what a view gets.
+    ``request_token()`` says what a view gets. On which servers signals are noticed is told at
+    ``backoff_ticker.integrations.starlette.TokenMiddleware``, which it returns.
 
     Args:
         token: Cancels all tokens as well.
@@ -103,6 +104,7 @@ class CancelledMiddleware:
 
     def process_exception(self, request: Any, exception: Exception) -> Any:  # noqa: ANN401, ARG002
         """Return the answer to a ``Cancelled``; called by Django."""
-        if isinstance(exception, Cancelled) and not isinstance(exception, DeadlineExceeded):
+        is_late = ExceptionGroup("", [exception]).subgroup(DeadlineExceeded) is not None
+        if is_cancel(exception) and not is_late:
             return HttpResponse("Service Unavailable", status=503, content_type="text/plain")
         return None

@@ -70,7 +70,8 @@ class PrometheusObserver(Observer):
 
     Thread safety: all threads and event loops may share it. With several processes and
     ``PROMETHEUS_MULTIPROC_DIR`` it counts what happens in all of them; ``circuits`` is that of the
-    processes that live.
+    processes that are not marked as dead. Call ``on_change()`` in each process, after the fork: if
+    it is called before, the number of closed circuits is too low.
 
     Args:
         registry: Where the metrics are registered: a ``CollectorRegistry``. None: nowhere.
@@ -108,7 +109,10 @@ class PrometheusObserver(Observer):
 
         self._retries = counter("retries", "Failures that were retried", ["name", "error"])
         self._waits = histogram(
-            "retry_wait_seconds", "Delays before retries", "name", wait_buckets or WAIT_BUCKETS
+            "retry_wait_seconds",
+            "Delays before retries",
+            "name",
+            WAIT_BUCKETS if wait_buckets is None else wait_buckets,
         )
         self._runs = counter(
             "runs", "Runs of retries that ended, and how", ["name", "outcome", "error"]
@@ -131,7 +135,7 @@ class PrometheusObserver(Observer):
             "tick_lateness_seconds",
             "From the time when a tick was due until a reader took it",
             "ticker",
-            lateness_buckets or LATENESS_BUCKETS,
+            LATENESS_BUCKETS if lateness_buckets is None else lateness_buckets,
         )
 
     def _retried(self, outcome: Outcome) -> None:

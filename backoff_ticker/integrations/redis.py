@@ -1,4 +1,4 @@
-"""What processes share over Redis: tokens that are cancelled, circuits that open everywhere.
+"""What processes share over Redis: tokens, circuits, and budgets of retries.
 
 It needs ``pip install 'backoff-ticker[redis]'`` and a Redis server, and is tested with version 7.0.
 """
@@ -11,6 +11,7 @@ with imports_of_extra("redis"):
     import redis as _redis  # noqa: F401 - before what needs it
 
 from ._redis_breaker import RedisCircuitBreaker
+from ._redis_budget import RedisRetryBudget
 from ._redis_token import RedisCancellationToken
 
-__all__ = ["RedisCancellationToken", "RedisCircuitBreaker"]
+__all__ = ["RedisCancellationToken", "RedisCircuitBreaker", "RedisRetryBudget"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from .._errors import RetryAfter
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from ..cancellation import CancellationToken
     from ..clock import Clock
     from ..policies import BackOff
-    from ..retries import RetryBudget
+    from ..retries import BudgetLike
     from ._http import Hook, Notify, Seconds
 
 __all__ = ["BackOffRetry"]
@@ -59,11 +60,13 @@ class BackOffRetry(Retry):
     - the defaults: 4 retries; for statuses in ``status_forcelist``, too; not for PUT;
     - errors after which the request may have arrived, other than time-outs and lost connections:
       urllib3 repeats every method after them, this class only those in ``allowed_methods``;
-    - responses that are retried: urllib3 reads them to the end, this class closes long ones.
+    - responses that are retried: urllib3 reads them to the end, this class closes long ones. (With
+      ``preload_content=True``, the default of urllib3 alone, they have been read by then.)
 
     PUT is left out because urllib3 and requests cannot rewind the body if it is an iterator or a
     generator: they would send an empty one. If your bodies are bytes, texts or seekable files, add
-    it: ``allowed_methods={"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"}``.
+    it: ``allowed_methods={"DELETE", "GET", "HEAD", "OPTIONS", "PUT", "TRACE"}``. The same happens
+    to a DELETE with such a body: leave that method out if you send one.
 
     Example:
         >>> import urllib3
@@ -84,8 +87,9 @@ class BackOffRetry(Retry):
     Args:
         policy: The back-off policy; None means ``ExponentialBackOff()``.
         total: The greatest number of retries and redirects together, as in urllib3.
-        allowed_methods: The methods that may be repeated; None: all.
-        status_forcelist: The statuses that are retried.
+        allowed_methods: The methods that may be repeated; None: all; empty: none.
+        status_forcelist: The statuses that are retried. urllib3 also retries 413, 429 and 503 that
+            have a ``Retry-After``, unless ``respect_retry_after_header=False``.
         max_retry_after: The longest wait that a server can ask for, in seconds or as a timedelta;
             a longer one is cut to it. None: no bound.
         token: A ``CancellationToken`` that ends waits.
@@ -114,7 +118,7 @@ class BackOffRetry(Retry):
         status_forcelist: Collection[int] | None = STATUSES,
         max_retry_after: Seconds | None = MAX_RETRY_AFTER,
         token: CancellationToken | None = None,
-        budget: RetryBudget | None = None,
+        budget: BudgetLike | None = None,
         notify: Notify | Sequence[Notify] | None = None,
         on_retry: Hook | Sequence[Hook] | None = None,
         clock: Clock | None = None,
@@ -122,10 +126,12 @@ class BackOffRetry(Retry):
     ) -> None:
         super().__init__(
             total=total,
-            allowed_methods=allowed_methods and as_methods("allowed_methods", allowed_methods),
+            allowed_methods=None,
             status_forcelist=as_statuses("status_forcelist", status_forcelist or ()),
             **options,
         )
+        if allowed_methods is not None:
+            self.allowed_methods = as_methods("allowed_methods", allowed_methods)
         for name in _REPLACED:  # new() passes them, with their defaults
             if name in options and options[name] != getattr(_PLAIN, name):
                 raise TypeError(f"BackOffRetry() has no {name}: see policy and max_retry_after")
@@ -161,9 +167,14 @@ class BackOffRetry(Retry):
             Exception: ``error``, if it must not be retried.
             Cancelled: The token was cancelled.
         """
-        if error is not None and not self._may_repeat(method, error):
-            raise error.with_traceback(_stacktrace)
-        made = super().increment(method, url, response, error, _pool, _stacktrace)
+        try:
+            if error is not None and not self._may_repeat(method, error):
+                raise error.with_traceback(_stacktrace)  # noqa: TRY301 - as urllib3 raises others
+            made = super().increment(method, url, response, error, _pool, _stacktrace)
+        except Exception:
+            if self._run is not None:
+                self._run.leave()
+            raise
         if response is not None and response.get_redirect_location():
             return made
         reason: Exception | None = error
@@ -193,15 +204,18 @@ class BackOffRetry(Retry):
         has_retry_after: bool = False,  # noqa: FBT001, FBT002 - of urllib3
     ) -> bool:
         """Return whether an answer is retried; if it is a success, fill the budget."""
-        answer = super().is_retry(method, status_code, has_retry_after)
-        if not answer and status_code not in self.status_forcelist:
-            run, self._run = self._run, None
-            budget = self._options["budget"]
+        if super().is_retry(method, status_code, has_retry_after):
+            return True
+        run, self._run = self._run, None
+        budget = self._options["budget"]
+        if status_code in self.status_forcelist:
             if run is not None:
-                run.succeed()
-            elif budget is not None:
-                budget.success()
-        return answer
+                run.leave()
+        elif run is not None:
+            run.succeed()
+        elif budget is not None:
+            budget.success()
+        return False
 
     def sleep(self, response: BaseHTTPResponse | None = None) -> None:  # noqa: ARG002
         """Wait before the next attempt."""
@@ -214,9 +228,14 @@ class BackOffRetry(Retry):
         if seconds is None:
             return False
         run = _Run(ConstantBackOff(0), self._limits)
-        run.fail(RetryAfter(seconds))
-        run.wait()
+        with suppress(RetryAfter):  # raised where retries are switched off: no wait
+            run.fail(RetryAfter(seconds))
+            run.wait()
         return True
+
+    def _is_method_retryable(self, method: str) -> bool:
+        """Return whether a method may be repeated: urllib3 takes an empty collection for all."""
+        return self.allowed_methods is None or method.upper() in self.allowed_methods
 
     def _may_repeat(self, method: str | None, error: Exception) -> bool:
         return self._is_connection_error(error) or (
@@ -259,9 +278,21 @@ class _Run:
         with self._attempt:
             pass
 
+    def leave(self) -> None:
+        """End the run because urllib3 ends it here: the attempt was made, and no other follows.
+
+        A run that is just dropped would give back to the budget what that attempt has cost.
+        """
+        with suppress(_NoFurtherAttempt), self._attempt:
+            raise _NoFurtherAttempt
+
     def wait(self) -> None:
         """Wait for the next attempt, and begin it."""
         self._attempt = next(self._attempts)
+
+
+class _NoFurtherAttempt(BaseException):
+    """Ends an attempt as an interrupt does: no hook is called, nothing is retried."""
 
 
 def _free(response: BaseHTTPResponse | None) -> None:

@@ -4,14 +4,14 @@ Files, each of which imports only from those above it:
 
 - ``_settings``: what holds for all retries of the process; the hooks among the options.
 - ``_log_retries``: a hook that is ready to use.
-- ``_outcome``, ``_budget``, ``_retry_after``, ``_no_wait``, ``_error_chain``, ``_operation``:
-  parts that do not depend on a run.
+- ``_outcome``, ``_budget_protocol``, ``_budget``, ``_retry_after``, ``_no_wait``,
+  ``_error_chain``, ``_operation``: parts that do not depend on a run.
 - ``_option_types``, ``_options``: the options as types, and checked; whether an error is retried.
 - ``_signatures``: how functions that take ``**options`` show each of them.
 - ``_circuit``, ``_circuit_breaker``: the states of a circuit; the breaker that keeps one of them.
 - ``_run``: the state of one run, and the one place that decides what follows a failure.
-- ``_final_error``, ``_attempt_scope``, ``_wait``: the error at the end, the scope that cuts an
-  attempt of a coroutine, the wait between two attempts.
+- ``_final_error``, ``_attempt_scope``, ``_ask_budget``, ``_wait``: the error at the end, the scope
+  that cuts an attempt of a coroutine, a budget to be awaited, the wait between two attempts.
 - ``_attempt_context``, ``_current_attempt``: which attempt runs here; runs keep track of it once
   the latter is imported.
 - ``_steps``: the order of attempts, hooks and waits, for runs with hooks and for loops.
@@ -53,6 +53,7 @@ from ._settings import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ._budget_protocol import BudgetLike as BudgetLike
     from ._current_attempt import current_attempt as current_attempt
     from ._option_types import (
         AsyncRetryOptions as AsyncRetryOptions,

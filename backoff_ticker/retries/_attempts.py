@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..policies import BackOff
     from ._attempt_scope import AttemptScope
-    from ._budget import RetryBudget
+    from ._budget_protocol import BudgetLike
     from ._circuit_breaker import CircuitBreaker
     from ._option_types import (
         AsyncHooks,
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
         on_retry: Hooks | None = None,
         on_success: Hooks | None = None,
         on_give_up: Hooks | None = None,
-        budget: RetryBudget | None = None,
+        budget: BudgetLike | None = None,
         breaker: CircuitBreaker | None = None,
         clock: Clock | None = None,
         timer: TimerLike | None = None,
@@ -94,7 +94,7 @@ def attempts(
     on_retry: AsyncHooks | None = None,
     on_success: AsyncHooks | None = None,
     on_give_up: AsyncHooks | None = None,
-    budget: RetryBudget | None = None,
+    budget: BudgetLike | None = None,
     breaker: CircuitBreaker | None = None,
     clock: Clock | None = None,
     timer: TimerLike | None = None,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..channels import TimerLike
     from ..clock import Clock
     from ..policies import BackOff
-    from ._budget import RetryBudget
+    from ._budget_protocol import BudgetLike
     from ._circuit_breaker import CircuitBreaker
     from ._option_types import (
         AsyncHooks,
@@ -92,7 +92,7 @@ def retry_call(
     on_success: Hooks | None = None,
     on_give_up: Hooks | None = None,
     fallback: NoFallback = NO_FALLBACK,
-    budget: RetryBudget | None = None,
+    budget: BudgetLike | None = None,
     breaker: CircuitBreaker | None = None,
     clock: Clock | None = None,
     timer: TimerLike | None = None,
@@ -188,7 +188,7 @@ def retry_call_async(
     on_success: AsyncHooks | None = None,
     on_give_up: AsyncHooks | None = None,
     fallback: NoFallback = NO_FALLBACK,
-    budget: RetryBudget | None = None,
+    budget: BudgetLike | None = None,
     breaker: CircuitBreaker | None = None,
     clock: Clock | None = None,
     timer: TimerLike | None = None,

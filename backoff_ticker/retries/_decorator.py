@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..channels import TimerLike
     from ..clock import Clock
     from ..policies import BackOff
-    from ._budget import RetryBudget
+    from ._budget_protocol import BudgetLike
     from ._circuit_breaker import CircuitBreaker
     from ._operation import Operation
     from ._option_types import (
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
         on_success: Hooks | None = None,
         on_give_up: Hooks | None = None,
         fallback: NoFallback = NO_FALLBACK,
-        budget: RetryBudget | None = None,
+        budget: BudgetLike | None = None,
         breaker: CircuitBreaker | None = None,
         clock: Clock | None = None,
         timer: TimerLike | None = None,
@@ -133,7 +133,7 @@ def retry(
     on_success: AsyncHooks | None = None,
     on_give_up: AsyncHooks | None = None,
     fallback: NoFallback = NO_FALLBACK,
-    budget: RetryBudget | None = None,
+    budget: BudgetLike | None = None,
     breaker: CircuitBreaker | None = None,
     clock: Clock | None = None,
     timer: TimerLike | None = None,
@@ -219,7 +219,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
             that takes the ``Outcome`` and returns it (in coroutines, or an awaitable). It is not
             used after a cancel or an interrupt, for an error at the first attempt that ``on`` does
             not retry, nor for an error of a hook, policy or predicate.
-        budget: A ``RetryBudget`` that each retry takes from.
+        budget: A ``RetryBudget``, or a ``BudgetLike``, that each retry takes from.
         breaker: A ``CircuitBreaker`` that each attempt goes through. While its circuit is open the
             function is not called: the attempt fails with ``CircuitOpen``, and the wait lasts at
             least until the circuit lets calls through. The ``CircuitOpen`` is raised if the

@@ -17,6 +17,7 @@ from types import CoroutineType
 
 from .._errors import CircuitOpen
 from ..waiting import CHECKPOINT_EVERY, checkpoint
+from ._ask_budget import ask_budget
 from ._attempt_context import close_run, enter_run, show_next_attempt
 from ._attempt_scope import attempt_scope
 from ._final_error import result_of, result_of_async
@@ -29,7 +30,7 @@ from ._operation import (
     raise_coroutine_returned,
 )
 from ._options import Awaiting
-from ._run import CUT, REFUSED, Run
+from ._run import ASK_BUDGET, CUT, REFUSED, Run
 from ._settings import settings
 from ._steps import END, Steps
 from ._wait import wait, wait_async
@@ -174,12 +175,17 @@ async def drive_async(  # noqa: C901 - as above
         run.refund()
 
 
-async def _answer(run: Run, awaiting: Any) -> StopReason | None:
-    """Return what ``on`` decides, which has to be awaited."""
+async def _answer(run: Run, reason: Any) -> StopReason | None:
+    """Return what ``on`` and the budget decide, which have to be awaited."""
     try:
-        return run.after_answer(await awaiting())
-    except Exception as failure:  # noqa: BLE001 - of `on`: raised at the end
+        if reason is not ASK_BUDGET:
+            reason = run.after_answer(await reason())
+        if reason is ASK_BUDGET:
+            await ask_budget(run)
+            reason = run.after_budget()
+    except Exception as failure:  # noqa: BLE001 - of `on` or the budget: raised at the end
         return run.fail(failure)
+    return reason  # type: ignore[no-any-return]
 
 
 def _perform_steps(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Any:

@@ -8,7 +8,7 @@ from ..waiting import cancelled_error, checkpoint, complete, current_loop
 from ._attempt_context import show_attempt
 from ._attempt_scope import token_of_attempts
 from ._final_error import result_of_async
-from ._hedging import CUT_FOR, Hedging, checked_options
+from ._hedging import CUT_FOR, Hedging, NotMade, checked_options
 from ._operation import is_awaitable, name_of, not_awaitable
 from ._options import NO_FALLBACK, Awaiting
 from ._outcome import StopReason
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..cancellation import CancellationToken
     from ..clock import Clock
     from ..policies import BackOff
-    from ._budget import RetryBudget
+    from ._budget_protocol import BudgetLike
     from ._circuit_breaker import CircuitBreaker
     from ._option_types import AsyncHedgeOptions, AsyncResultCheck, AsyncRetryOn, Seconds
     from ._options import NoFallback
@@ -79,7 +79,7 @@ def hedge_call_async(
     max_attempts: int | None = 5,
     max_retry_after: Seconds | None = 21_600.0,
     fallback: NoFallback = NO_FALLBACK,
-    budget: RetryBudget | None = None,
+    budget: BudgetLike | None = None,
     breaker: CircuitBreaker | None = None,
     clock: Clock | None = None,
 ) -> Coroutine[Any, Any, T]: ...
@@ -252,6 +252,8 @@ class _Tasks:
         task.add_done_callback(self._note_end)
 
     async def _attempt(self, number: int) -> Any:
+        if number > 1 and self._run.options.awaits_budget:
+            await self._pay()
         breaker = self._run.options.breaker
         if breaker is None:
             return await self._call(number)
@@ -274,6 +276,21 @@ class _Tasks:
             complete(breaker.release, ticket)  # no effect if the result was counted
             raise
         return result
+
+    async def _pay(self) -> None:
+        """Ask the budget for this attempt."""
+        run = self._run
+        budget = run.options.budget
+        try:
+            is_paid = await budget.try_acquire_async()
+        except Exception as failure:
+            raise NotMade from failure
+        if not is_paid:
+            raise NotMade
+        reason = run.limit_reached(run.now_if_limited())
+        if reason is not None:  # the answer may have taken long
+            budget.release()
+            raise NotMade(reason)
 
     async def _call(self, number: int) -> Any:
         self._calls += 1
@@ -331,9 +348,10 @@ class _Tasks:
     def refund(self) -> None:
         """Give back to the budget what the attempts cost whose tasks never began."""
         run = self._run
+        if run.options.budget is None or run.options.awaits_budget:
+            return
         for _ in range(max(1, self._calls), run.attempts):
-            if run.options.budget is not None:
-                run.options.budget.release()
+            run.options.budget.release()
 
     def cancel_all(self) -> None:
         """Cancel the running attempts."""

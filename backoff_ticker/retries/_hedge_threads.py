@@ -14,7 +14,7 @@ from ..waiting import complete, raise_if_loop_runs
 from ._attempt_context import show_attempt
 from ._attempt_scope import token_of_attempts
 from ._final_error import result_of
-from ._hedging import CUT_FOR, Hedging, checked_options
+from ._hedging import CUT_FOR, Hedging, NotMade, checked_options
 from ._operation import coroutine_returned, name_of
 from ._options import NO_FALLBACK
 from ._outcome import StopReason
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..cancellation import CancellationToken
     from ..clock import Clock
     from ..policies import BackOff
-    from ._budget import RetryBudget
+    from ._budget_protocol import BudgetLike
     from ._circuit_breaker import CircuitBreaker
     from ._option_types import HedgeOptions, ResultCheck, RetryOn, Seconds
     from ._options import NoFallback
@@ -97,7 +97,7 @@ def hedge_call(
     max_attempts: int | None = 5,
     max_retry_after: Seconds | None = 21_600.0,
     fallback: NoFallback = NO_FALLBACK,
-    budget: RetryBudget | None = None,
+    budget: BudgetLike | None = None,
     breaker: CircuitBreaker | None = None,
     clock: Clock | None = None,
 ) -> T: ...
@@ -335,6 +335,7 @@ class _Attempt:
     """
 
     __slots__ = (
+        "_asks_budget",
         "_breaker",
         "_budget",
         "_claims",
@@ -342,6 +343,7 @@ class _Attempt:
         "_error",
         "_future",
         "_is_first",
+        "_is_paid",
         "_name",
         "_operation",
         "result",
@@ -353,7 +355,9 @@ class _Attempt:
         self._operation = operation
         self._name = run.name
         self._is_first = run.attempts == 1
-        self._budget: RetryBudget | None = None if self._is_first else run.options.budget
+        self._budget: Any = None if self._is_first else run.options.budget
+        self._asks_budget: bool = self._budget is not None and run.options.awaits_budget
+        self._is_paid: bool = self._budget is not None and not self._asks_budget
         self._breaker: CircuitBreaker | None = run.options.breaker
         self._ended = ended
         self._claims = [None]  # the thread that pops it makes the attempt, or prevents it
@@ -371,11 +375,21 @@ class _Attempt:
             return
         made = True
         try:
+            if self._asks_budget:
+                self._pay()
             made = self._call() if self._breaker is None else self._call_through(self._breaker)
         except BaseException as error:  # noqa: BLE001 - the caller decides about it
             self._error = error
         if made:
             self._tell()
+
+    def _pay(self) -> None:
+        try:
+            self._is_paid = self._budget.try_acquire()
+        except Exception as failure:
+            raise NotMade from failure
+        if not self._is_paid:
+            raise NotMade
 
     def _call(self) -> bool:
         """Call the operation; False: not called, because the token is cancelled.
@@ -466,5 +480,5 @@ class _Attempt:
         return True
 
     def _refund(self) -> None:
-        if self._budget is not None:
+        if self._is_paid:
             self._budget.release()

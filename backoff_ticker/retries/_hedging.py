@@ -5,7 +5,7 @@ Nothing here waits. A driver starts the attempts, waits, and tells how they ende
 
 from __future__ import annotations
 
-from .._errors import CircuitOpen, RejectedResult
+from .._errors import BackoffTickerError, CircuitOpen, RejectedResult
 from ._operation import require_operation
 from ._options import HEDGE_OPTIONS, Awaiting, Options
 from ._outcome import StopReason
@@ -25,6 +25,19 @@ _MAX_ATTEMPTS = 5
 
 CUT_FOR: Final = {StopReason.CANCELLED, StopReason.DEADLINE}
 """The ends at which attempts are cut that may still succeed."""
+
+
+class NotMade(BackoffTickerError):
+    """Ends an attempt that is not made after all: it has asked the budget itself.
+
+    Its cause is what the budget raised, if it did.
+
+    Attributes:
+        reason: Why it is not made.
+    """
+
+    def __init__(self, reason: StopReason = StopReason.BUDGET) -> None:
+        self.reason: StopReason = reason
 
 
 def checked_options(
@@ -89,13 +102,21 @@ class Hedging:
             self._due = due
 
     def _start_another(self) -> None:
-        options, run = self.run.options, self.run
+        run = self.run
         if run.latest_start is not None and run.clock.monotonic() > run.latest_start:
             self._no_more, self._due = StopReason.MAX_ELAPSED_TIME, None
-        elif options.budget is not None and not options.budget.try_acquire():
-            self._no_more, self._due = StopReason.BUDGET, None
-        else:
+        elif self._may_pay():
             self.start()
+        else:
+            self._no_more, self._due = StopReason.BUDGET, None
+
+    def _may_pay(self) -> bool:
+        """Whether the budget has paid for another attempt, or is going to be asked by that."""
+        options = self.run.options
+        if options.budget is None or options.awaits_budget:
+            return True
+        self.run.failing_component = "the budget"
+        return options.budget.try_acquire()  # type: ignore[no-any-return]
 
     # What to wait for
 
@@ -154,10 +175,21 @@ class Hedging:
                 )
             if not isinstance(error, Exception):
                 raise error
+            if isinstance(error, NotMade):
+                return self._after_none(error)
             demand = run.note_failure(error)
             return demand if isinstance(demand, Awaiting) else self._after_failure(demand)
         finally:
             del error  # its traceback refers to this frame: a reference cycle
+
+    def _after_none(self, error: NotMade) -> StopReason | None:
+        """Count an attempt as not made; no more start."""
+        self.run.attempts -= 1
+        self._no_more, self._due = error.reason, None
+        if error.__cause__ is not None:
+            self.run.failing_component = "the budget"
+            raise error.__cause__
+        return None if self._pending else self.limit_reached() or error.reason
 
     def after_answer(self, answer: object) -> StopReason | None:
         """Decide what follows an attempt, given what a predicate's awaitable returned."""

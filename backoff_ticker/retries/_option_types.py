@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..channels import TimerLike
     from ..clock import Clock
     from ..policies import BackOff
-    from ._budget import RetryBudget
+    from ._budget_protocol import BudgetLike
     from ._circuit_breaker import CircuitBreaker
     from ._outcome import Outcome
 
@@ -58,7 +58,7 @@ class _Limits(TypedDict, total=False):
     max_elapsed_time: Seconds | None
     max_attempts: int | None
     max_retry_after: Seconds | None
-    budget: RetryBudget | None
+    budget: BudgetLike | None
     breaker: CircuitBreaker | None
     clock: Clock | None
 

@@ -25,7 +25,6 @@ from ..policies import (
     require_policy,
     token_of,
 )
-from ._budget import RetryBudget
 from ._error_chain import find_permanent
 from ._operation import is_awaitable
 from ._outcome import StopReason
@@ -99,6 +98,7 @@ class Options:
             ``until`` or ``retry_if``), so that a run performs ``Steps``.
         can_cut: Whether something may cut an attempt of a coroutine: a token or a limit of time.
         limits_time: Whether a limit of time counts from the start of the first attempt.
+        awaits_budget: Whether coroutines await the answer of the budget.
         starts_early: Whether a run in a thread begins before the first attempt, not after its
             failure: if it needs steps, if there is a circuit breaker to ask, or a deadline whose
             clock has to be compared.
@@ -124,6 +124,7 @@ class Options:
     needs_steps: bool = False
     can_cut: bool = False
     limits_time: bool = False
+    awaits_budget: bool = False
     starts_early: bool = False
     attempts_at_once: range | None = None
     on: Any = Exception
@@ -141,7 +142,7 @@ class Options:
     on_success: Hooks | None = None
     on_give_up: Hooks | None = None
     fallback: Any = NO_FALLBACK
-    budget: RetryBudget | None = None
+    budget: Any = None  # a BudgetLike, perhaps with try_acquire_async()
     breaker: Any = None  # a CircuitBreaker, whose module imports this one
     clock: Clock | None = None
     timer: TimerLike | None = None
@@ -191,6 +192,8 @@ class Options:
                 self.limits_time = self.limits_time or name != "attempt_timeout"
             elif name == "breaker":
                 self.starts_early = True
+            elif name == "budget":
+                self.awaits_budget = hasattr(checked, "try_acquire_async")
         if self.until is not None and self.retry_if is not None:
             raise TypeError(f"{self._what} takes until or retry_if, not both")
 
@@ -436,16 +439,20 @@ def _as_token(name: str, value: object) -> object:
 
 
 def _as_budget(name: str, value: object) -> object:
-    if not isinstance(value, RetryBudget):
-        raise TypeError(f"{name} must be a RetryBudget or None, not {safe_repr(value)}")
+    _require_methods(
+        name, value, "a RetryBudget, a BudgetLike", "try_acquire", "release", "success"
+    )
     return value
 
 
 def _as_breaker(name: str, value: object) -> object:
-    methods = ("allow", "record", "release")
-    if isinstance(value, type) or not all(callable(getattr(value, m, None)) for m in methods):
-        raise TypeError(f"{name} must be a CircuitBreaker or None, not {safe_repr(value)}")
+    _require_methods(name, value, "a CircuitBreaker", "allow", "record", "release")
     return value
+
+
+def _require_methods(name: str, value: object, kind: str, *methods: str) -> None:
+    if isinstance(value, type) or not all(callable(getattr(value, m, None)) for m in methods):
+        raise TypeError(f"{name} must be {kind} or None, not {safe_repr(value)}")
 
 
 def _as_clock(name: str, value: Clock) -> Clock:  # noqa: ARG001 - all checks take a name

@@ -52,6 +52,9 @@ class NoResult(BackoffTickerError):
     """Stands for the error of an attempt that was cut or not made; never raised."""
 
 
+ASK_BUDGET: Final = Awaiting(None)
+"""Follows a failure if ``ask_budget()`` has to be awaited first, then ``Run.after_budget()``."""
+
 REFUSED: Final = NoResult("not made: the token was cancelled right before")
 CUT: Final = NoResult("cut by the token or a limit of time")
 
@@ -219,7 +222,7 @@ class Run:
 
         Returns:
             Why the run ends; None: another attempt follows, after a wait of ``delay``; an
-            ``Awaiting``: ``after_answer()`` decides, once that was awaited.
+            ``Awaiting``: ``after_answer()`` decides, once that was awaited, or ``after_budget()``.
         """
         if error is not None:
             return self.after_failure(error)
@@ -229,8 +232,12 @@ class Run:
             return self.fail(failure)
         return accepted if isinstance(accepted, Awaiting) else self._after_judgement(accepted)
 
-    def after_answer(self, answer: object) -> StopReason | None:
-        """Decide what follows an attempt, given what a predicate's awaitable returned."""
+    def after_answer(self, answer: object) -> StopReason | Awaiting | None:
+        """Decide what follows an attempt, given what a predicate's awaitable returned.
+
+        Returns:
+            As ``after_attempt()``; the only ``Awaiting`` is ``ASK_BUDGET``.
+        """
         if self.failing_component != "on":
             return self._after_judgement(self.options.parse_judgement(answer))
         try:
@@ -244,7 +251,15 @@ class Run:
         demand = self.options.parse_answer(answer)
         return None if demand is None else self._noted(demand)
 
-    def _after_judgement(self, accepted: bool) -> StopReason | None:  # noqa: FBT001 - an answer
+    def after_budget(self) -> StopReason | None:
+        """Decide what follows an attempt, after ``ask_budget()``, which may have taken long."""
+        reason = self.limit_reached(self.now_if_limited())
+        return reason or (None if self.is_paid else StopReason.BUDGET)
+
+    def _after_judgement(
+        self,
+        accepted: bool,  # noqa: FBT001 - an answer
+    ) -> StopReason | Awaiting | None:
         if accepted:
             return StopReason.SUCCEEDED
         self.error = RejectedResult(self.result)
@@ -266,7 +281,7 @@ class Run:
 
     def _decide(  # noqa: C901, PLR0911, PLR0912 - each return is one reason to end
         self, demand: StopReason | float | BackOff | None
-    ) -> StopReason | None:
+    ) -> StopReason | Awaiting | None:
         """Decide what follows a failure of which ``note_failure()`` has said how it is retried.
 
         The order of these checks is part of the contract: see ``retry``.
@@ -303,10 +318,13 @@ class Run:
                 self.is_waiting = True
                 return StopReason.MAX_ELAPSED_TIME
             if options.budget is not None:
+                self.failing_component = "the budget"
+                if options.awaits_budget and self.awaits:
+                    return ASK_BUDGET
                 self.is_paid = options.budget.try_acquire()
                 if not self.is_paid:
                     return StopReason.BUDGET
-        except Exception as failure:  # noqa: BLE001 - of the policy or `on`: raised at the end
+        except Exception as failure:  # noqa: BLE001 - of the policy or the budget: raised at the end
             return self.fail(failure)
         return None
 

@@ -5,6 +5,7 @@ the answers back; what a step raises is thrown into the generator. The steps are
 
 * ``ATTEMPT``: make an attempt. The answer is the ``error`` that ``Run.after_attempt()`` takes.
 * ``RETRY``: nothing to do. Another attempt follows; ``notify``, ``on_retry`` and the wait are next.
+* ``ASK_BUDGET``: ``ask_budget()``, in coroutines only.
 * ``WAIT``: ``wait()``, for a delay that may be 0. The answer is what that returns.
 * ``END``: the run has ended.
 * anything else is a user's function to call; the answer is what it returns (in a coroutine, an
@@ -17,11 +18,12 @@ import enum
 from functools import partial
 from types import AsyncGeneratorType, GeneratorType
 
+from ._ask_budget import ask_budget
 from ._attempt_context import show_next_attempt
 from ._operation import close_unawaited, is_awaitable
 from ._options import Awaiting
 from ._outcome import StopReason
-from ._run import REFUSED, NoResult
+from ._run import ASK_BUDGET, REFUSED, NoResult
 from ._wait import wait, wait_async
 
 TYPE_CHECKING = False
@@ -92,8 +94,11 @@ def _order(run: Run) -> Order:  # noqa: C901, PLR0912 - it is one order
                 error = yield from _with_hooks(run, "on_attempt", ATTEMPT)
             reason = run.after_attempt(error)
             error = None  # its traceback refers to the frame that holds this generator
-            if reason.__class__ is Awaiting:
+            if reason.__class__ is Awaiting and reason is not ASK_BUDGET:
                 reason = run.after_answer((yield reason))
+            if reason is ASK_BUDGET:
+                yield ASK_BUDGET
+                reason = run.after_budget()
             if reason is not None:
                 break
             run.is_waiting = True
@@ -290,6 +295,8 @@ class Steps:
             try:
                 if step is WAIT:
                     answer = await wait_async(run)
+                elif step is ASK_BUDGET:
+                    await ask_budget(run)
                 elif step is not RETRY:
                     answer = step()
                     if answer is not None and is_awaitable(answer):
@@ -306,7 +313,7 @@ class Steps:
         If a step needs one, the next ``advance_async()`` awaits its answer and goes on from there.
         """
         step, self.step = self.step, END
-        while step is not ATTEMPT and step is not END and step is not RETRY:
+        while not (step is ATTEMPT or step is END or step is RETRY or step is ASK_BUDGET):
             try:
                 answer = step()
             except BaseException as interrupt:  # noqa: BLE001 - _order() raises it again

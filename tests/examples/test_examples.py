@@ -17,8 +17,12 @@ from backoff_ticker import testing
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
-KEPT = sorted((EXAMPLES / "output").glob("*.txt"))
-NAMES = [path.stem for path in KEPT]
+OUTPUT = EXAMPLES / "output"
+NAMES = sorted(
+    path.relative_to(OUTPUT).with_suffix("").as_posix() for path in OUTPUT.rglob("*.txt")
+)
+PATHS = sorted(EXAMPLES.rglob("*.py"))
+README = EXAMPLES / "README.md"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
 PATIENCE = 30.0
 MOST_LINES = 79
@@ -30,9 +34,40 @@ SLOW_CALLBACK = re.compile(r"Executing .* took \d+\.\d+ seconds\n")
 """Asyncio in debug mode says so on a busy machine."""
 
 
+NEEDED = {"integrations/use_gunicorn": {"gunicorn"}}
+"""Packages that an example needs beside those that it imports."""
+
+
+def imported_by(path: Path) -> list[tuple[str, set[str]]]:
+    """Return each module that an example imports from, and the names; no names: the module."""
+    found: list[tuple[str, set[str]]] = []
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [(name.name, set()) for name in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append((node.module or "", {name.name for name in node.names}))
+    return found
+
+
+def path_of(name: str) -> Path:
+    return EXAMPLES / f"{name}.py"
+
+
+def require_packages(name: str) -> None:
+    """Skip a test of an example whose packages are not installed."""
+    others = {module for module, _ in imported_by(path_of(name)) if is_of_others(module)}
+    for module in others | NEEDED.get(name, set()):
+        pytest.importorskip(module)
+
+
+def is_of_others(module: str) -> bool:
+    package = module.partition(".")[0]
+    return package != "backoff_ticker" and package not in sys.stdlib_module_names
+
+
 def start(name: str, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-X", "dev", "-W", "error", *options, str(EXAMPLES / f"{name}.py")],
+        [sys.executable, "-X", "dev", "-W", "error", *options, str(path_of(name))],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -54,8 +89,9 @@ def finish(process: subprocess.Popen[str]) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example_prints_what_is_kept(name):
+    require_packages(name)
     printed = finish(start(name)).splitlines()
-    kept = (EXAMPLES / "output" / f"{name}.txt").read_text("utf-8").splitlines()
+    kept = (OUTPUT / f"{name}.txt").read_text("utf-8").splitlines()
     if name in OVERTAKING:
         printed.sort()
         kept.sort()
@@ -80,28 +116,49 @@ def test_the_tests_of_an_example_run_in_pytest():
 
 
 def test_each_example_is_listed_and_its_output_is_kept():
-    files = {path.stem for path in EXAMPLES.glob("*.py")} - {"demo"}
-    listed = re.findall(r"\| \[(\w+)\.py\]", (EXAMPLES / "README.md").read_text("utf-8"))
+    files = {path.relative_to(EXAMPLES).with_suffix("").as_posix() for path in PATHS} - {"demo"}
+    listed = re.findall(r"\| \[\w+\.py\]\((\S+)\.py\)", README.read_text("utf-8"))
     assert files == set(NAMES) == set(listed) - {"demo"}
+
+
+def test_each_integration_has_an_example():
+    """But those that need a server outside of the program: their how-to pages have programs."""
+    folder = ROOT / "backoff_ticker" / "integrations"
+    modules = {path.stem for path in folder.glob("[!_]*.py")} - {"celery", "redis"}
+    shown = {
+        module.rpartition(".")[2]
+        for name in NAMES
+        for module, _ in imported_by(path_of(name))
+        if module.startswith("backoff_ticker.integrations.")
+    }
+    assert modules <= shown
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example_is_short_and_says_how_it_is_run(name):
-    source = (EXAMPLES / f"{name}.py").read_text("utf-8")
+    source = path_of(name).read_text("utf-8")
     assert len(source.splitlines()) <= MOST_LINES
     description = ast.get_docstring(ast.parse(source))
     for part in ("Problem: ", "Shows: ", f"    python examples/{name}.py"):
         assert part in description
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
-def test_an_example_uses_the_standard_library_and_public_names_only(path):
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            assert {name.name.partition(".")[0] for name in node.names} <= sys.stdlib_module_names
-        elif isinstance(node, ast.ImportFrom):
-            package = {"backoff_ticker": backoff_ticker, "backoff_ticker.testing": testing}
-            if node.module in package:
-                assert {name.name for name in node.names} <= set(package[node.module].__all__)
-            else:
-                assert node.module.partition(".")[0] in sys.stdlib_module_names
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_an_example_uses_public_names_and_those_of_integrations_other_packages_only(path):
+    package = {"backoff_ticker": backoff_ticker, "backoff_ticker.testing": testing}
+    for module, names in imported_by(path):
+        if module in package:
+            assert names <= set(package[module].__all__)
+        elif module.startswith("backoff_ticker"):
+            assert module.startswith("backoff_ticker.integrations.")
+            assert not any(name.startswith("_") for name in names)
+            assert path.parent.name == "integrations"
+        elif is_of_others(module):
+            assert path.parent.name == "integrations"
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_an_example_hides_no_package(path):
+    """Python looks for packages beside the program first."""
+    hidden = {each.stem for each in path.parent.glob("*.py")}
+    assert hidden.isdisjoint(module.partition(".")[0] for module, _ in imported_by(path))

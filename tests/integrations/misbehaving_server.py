@@ -64,6 +64,8 @@ class Connection:
         headers = {
             name.lower(): value.strip() for name, value in (line.split(":", 1) for line in lines)
         }
+        if headers.get("expect") == "100-continue":
+            self.send(b"HTTP/1.1 100 Continue\r\n\r\n")
         if headers.get("transfer-encoding") == "chunked":
             body = b"".join(self._chunks())
         else:

@@ -90,16 +90,20 @@ class Process:
         status = self.wait()
         return status, time.monotonic() - started
 
+    def kill(self) -> None:
+        """Kill it, and all processes that it has started."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self._process.wait()
+
     def __enter__(self) -> Self:
         """Return it."""
         return self
 
     def __exit__(self, *_: object) -> None:
         """Leave nothing of it behind."""
-        try:
-            os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self._process.wait()
+        self.kill()
         self._reader.join()
         self._process.stdout.close()

@@ -212,6 +212,19 @@ def test_where_retries_are_switched_off_each_request_is_sent_once():
     assert server.methods == "GET"
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_tunnel_that_a_proxy_refuses_for_now_is_asked_for_again(method):
+    """The server has not been reached."""
+    with (
+        MisbehavingServer(answer(503), answer(407)) as proxy,
+        pytest.raises(aiohttp.ClientHttpProxyError) as caught,
+    ):
+        options = {"proxy": proxy.url, "data": Aiohttp().stream(b"data")}
+        send(method, "https://prices.example", RetryMiddleware(ZeroBackOff()), **options)
+    assert caught.value.status == 407
+    assert proxy.methods == "CONNECT CONNECT"
+
+
 # Bodies
 
 
@@ -221,6 +234,15 @@ def test_a_body_in_memory_is_sent_again(sent):
         assert send("PUT", server.url, RetryMiddleware(ZeroBackOff()), **sent) == (200, "fine")
     assert len(server.bodies) == 3
     assert len(set(server.bodies)) == 1
+
+
+@pytest.mark.parametrize("failures", [{"early_first": 2}, {"reset_first": 1}])
+def test_a_body_that_waits_for_100_continue_is_sent_again(failures):
+    options = {"expect100": True, "timeout": aiohttp.ClientTimeout(total=20)}
+    with MisbehavingServer(answer(503), **failures) as server:
+        got = send("PUT", server.url, RetryMiddleware(ZeroBackOff()), data=b"data", **options)
+    assert got == (200, "fine")
+    assert server.bodies == [b"data", b"data"]
 
 
 def test_a_file_is_sent_once(tmp_path):

@@ -41,7 +41,11 @@ class Server:
 
     async def receive(self):
         self.reads += 1
-        message = await self._messages.get()
+        self.is_receiving = True
+        try:
+            message = await self._messages.get()
+        finally:
+            self.is_receiving = False
         if isinstance(message, Exception):
             raise message
         return message
@@ -181,6 +185,40 @@ async def test_the_end_of_the_answer_is_no_disconnect_for_background_tasks():
 
 
 @on_a_loop
+async def test_a_file_that_the_server_sends_is_an_answer():
+    async def app(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.pathsend", "path": "/page"})
+        server.client_sends(body(), GONE)  # as granian does
+        assert await receive() == body()
+        assert await receive() == GONE
+        seen.append(token_of(scope).cancelled)
+
+    seen = []
+    server = Server(TokenMiddleware(app))
+    await server.serve()
+    assert seen == [False]
+
+
+@on_a_loop
+async def test_a_task_that_outlives_its_request_hears_of_the_end():
+    async def app(scope, receive, send):
+        async def read():
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+        tasks.append(asyncio.create_task(read()))
+        server.client_sends(body())
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await turns()
+
+    tasks = []
+    server = Server(TokenMiddleware(app))
+    await server.serve()
+    await asyncio.wait_for(tasks[0], PATIENCE)
+
+
+@on_a_loop
 async def test_an_error_of_the_server_reaches_whoever_receives():
     async def app(scope, receive, send):
         server.client_sends(OSError("reset"))
@@ -222,6 +260,73 @@ async def test_a_request_that_a_cancel_cut_is_answered_with_503():
     start, end = server.sent
     assert start["status"] == 503
     assert dict(start["headers"])[b"content-length"] == str(len(end["body"])).encode()
+
+
+@on_a_loop
+async def test_a_request_whose_task_group_a_cancel_cut_is_answered_with_503():
+    async def work(token):
+        await token.wait_async(PATIENCE)
+        token.raise_if_cancelled()
+
+    async def app(scope, receive, send):
+        async with asyncio.TaskGroup() as group:
+            for _ in range(2):
+                group.create_task(work(token_of(scope)))
+            parent.cancel("SIGTERM")
+
+    parent = CancellationToken()
+    server = Server(TokenMiddleware(app, parent))
+    await server.serve()
+    assert server.sent[0]["status"] == 503
+
+
+@on_a_loop
+async def test_a_group_with_another_error_passes():
+    async def app(scope, receive, send):
+        parent.cancel()
+        raise ExceptionGroup("both", [Cancelled(), LookupError()])
+
+    parent = CancellationToken()
+    with pytest.raises(ExceptionGroup, match="both"):
+        await Server(TokenMiddleware(app, parent)).serve()
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+@on_a_loop
+async def test_middleware_outside_sees_a_status_if_the_client_has_left(refuses):
+    async def app(scope, receive, send):
+        server.client_sends(body(), GONE)
+        await token_of(scope).wait_async(PATIENCE)
+        token_of(scope).raise_if_cancelled()
+
+    async def send(message):
+        seen.append(message.get("status"))
+        if refuses:
+            raise OSError("the client has disconnected")
+
+    seen = []
+    server = Server(TokenMiddleware(app))
+    server.send = send
+    await server.serve()
+    assert seen[0] == 499
+
+
+@pytest.mark.parametrize("end", ["inner", "outer", "client"])
+@on_a_loop
+async def test_a_mounted_application_with_a_middleware_of_its_own_ends_with_the_outer_one(end):
+    async def app(scope, receive, send):
+        {"inner": inner.cancel, "outer": outer.cancel, "client": leave}[end]()
+        assert await token_of(scope).wait_async(PATIENCE)
+        seen.append(scope["state"]["shutdown_token"].cancelled)
+
+    def leave():
+        server.client_sends(body(), GONE)
+
+    seen = []
+    inner, outer = CancellationToken(), CancellationToken()
+    server = Server(TokenMiddleware(TokenMiddleware(app, inner), outer))
+    await server.serve()
+    assert seen == [end != "client"]
 
 
 @pytest.mark.parametrize("error", [Cancelled("another"), DeadlineExceeded(), LookupError()])
@@ -269,6 +374,30 @@ async def test_a_websocket_ends_with_the_client_or_the_server(leaves):
     await server.serve()
     closed = [] if leaves else [{"type": "websocket.close", "code": 1001}]
     assert server.sent == [{"type": "websocket.accept"}, *closed]
+
+
+@on_a_loop
+async def test_a_websocket_that_the_application_closes_is_no_disconnect_for_what_it_does_next():
+    async def app(scope, receive, send):
+        assert (await receive())["type"] == "websocket.connect"
+        await turns()
+        assert server.reads == 2
+        await send({"type": "websocket.close", "code": 1013})
+        server.client_sends({"type": "websocket.disconnect", "code": 1013})  # as servers do
+        assert await receive() == {"type": "websocket.disconnect", "code": 1013}
+        seen.append(token_of(scope).cancelled)
+
+    async def send(message):
+        reading.append(server.is_receiving)
+
+    reading = []
+    seen = []
+    server = Server(TokenMiddleware(app), "websocket")
+    server.send = send
+    server.client_sends({"type": "websocket.connect"})
+    await server.serve()
+    assert seen == [False]
+    assert reading == [False]  # granian would wait for ever
 
 
 @on_a_loop
@@ -395,14 +524,41 @@ def test_in_another_thread_there_are_no_signals():
     assert found == [former]
 
 
+async def serves_requests(outer):
+    request = Server(outer)
+    await request.serve()
+    return request.sent[0]["status"] == 200
+
+
 @on_a_loop
 async def test_requests_are_served_where_the_application_has_no_lifespan():
     outer = TokenMiddleware(Starlette(fails=True))
     with pytest.raises(ValueError, match="lifespan is unknown"):
         await Server(outer, "lifespan").serve()
-    request = Server(outer)
-    await request.serve()
-    assert request.sent[0]["status"] == 200
+    assert await serves_requests(outer)
+
+
+@on_a_loop
+async def test_requests_are_served_where_the_application_ignores_the_lifespan():
+    async def app(scope, receive, send):
+        if scope["type"] == "http":
+            token_of(scope).raise_if_cancelled()
+            await answer(send)
+
+    outer = TokenMiddleware(app)
+    await Server(outer, "lifespan").serve()
+    assert await serves_requests(outer)
+
+
+@on_a_loop
+async def test_requests_without_a_lifespan_are_served_after_one_that_has_ended():
+    """As by a test client outside its `with` block."""
+    app = Starlette()
+    outer = TokenMiddleware(app)
+    server, task = await lifespan(app, outer)
+    server.client_sends({"type": "lifespan.shutdown"})
+    await task
+    assert await serves_requests(outer)
 
 
 @on_a_loop

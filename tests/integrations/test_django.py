@@ -47,6 +47,10 @@ async def cancelled_async(request):
     raise Cancelled("SIGTERM")
 
 
+async def cancelled_group(request):
+    raise ExceptionGroup("tasks", [Cancelled("SIGTERM"), Cancelled("SIGTERM")])
+
+
 def late(request):
     raise DeadlineExceeded
 
@@ -57,7 +61,7 @@ def fine(request):
 
 urlpatterns = [
     path(f"{view.__name__}", view)
-    for view in (sync_view, async_view, cancelled, cancelled_async, late, fine)
+    for view in (sync_view, async_view, cancelled, cancelled_async, cancelled_group, late, fine)
 ]
 
 
@@ -75,7 +79,7 @@ def request(view, app, *messages):
     return server
 
 
-@pytest.mark.parametrize("view", ["cancelled", "cancelled_async"])
+@pytest.mark.parametrize("view", ["cancelled", "cancelled_async", "cancelled_group"])
 def test_a_cancelled_view_is_answered_with_503(view):
     answer = Client().get(f"/{view}")
     assert (answer.status_code, answer.content) == (503, b"Service Unavailable")

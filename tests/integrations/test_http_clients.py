@@ -158,6 +158,15 @@ def test_methods_and_statuses_are_options(face):
         assert face.request("POST", server.url, ZeroBackOff(), **options).status == 503
 
 
+def test_no_method_may_be_among_those_that_are_repeated(face):
+    with MisbehavingServer(answer(503)) as server:
+        got = face.request("POST", server.url, ZeroBackOff(), **face.rules(methods=[]))
+    assert (got.status, server.methods) == (503, "POST")
+    with MisbehavingServer(reset) as server, pytest.raises(face.transport_errors):
+        face.request("GET", server.url, ZeroBackOff(), **face.rules(methods=[]))
+    assert server.methods == "GET"
+
+
 # Bodies
 
 
@@ -377,7 +386,7 @@ def test_a_circuit_hears_of_each_attempt(face):
         ({"statuses": ["503"]}, TypeError, "must be ints, not '503'"),
         ({"statuses": [600]}, ValueError, "100 to 599, not 600"),
         ({"max_retry_after": -1}, ValueError, "max_retry_after must be .*not -1"),
-        ({"budget": 5}, TypeError, "budget must be a RetryBudget or None, not 5"),
+        ({"budget": 5}, TypeError, "budget must be a RetryBudget, .* not 5"),
         ({"token": 5}, TypeError, "token must be"),
         ({"on_retry": 5}, TypeError, "on_retry must be"),
         ({"on": OSError}, TypeError, "'on'"),

@@ -449,6 +449,16 @@ def test_it_works_through_a_proxy():
     assert [each.path for each in proxy.received] == ["http://prices.example/gold"] * 2
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_tunnel_is_asked_for_again_unless_the_proxy_refuses_it_for_good(handle, method):
+    sent = httpx.Request(method, "https://prices.example")
+    with MisbehavingServer(answer(503), *[answer(407)] * 9) as proxy:
+        kind = httpx.AsyncHTTPTransport if handle.asynchronous else httpx.HTTPTransport
+        with pytest.raises(httpx.ProxyError, match="407"):
+            handle(kind(proxy=proxy.url), ZeroBackOff(), sent)
+    assert proxy.methods == "CONNECT CONNECT"
+
+
 def test_each_redirect_is_a_run_of_its_own():
     moved = answer(302, Location="/there")
     with MisbehavingServer(answer(503), moved, answer(503)) as server:

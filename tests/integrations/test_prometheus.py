@@ -325,6 +325,12 @@ def test_two_observers_of_one_registry_need_different_namespaces(registry, metri
     assert "batch_ticks_total" in generate_latest(registry).decode()
 
 
+@pytest.mark.parametrize("option", ["wait_buckets", "lateness_buckets"])
+def test_there_must_be_buckets(option):
+    with pytest.raises(ValueError, match="bucket"):
+        PrometheusObserver(None, **{option: []})
+
+
 def test_an_observer_need_not_be_registered_and_has_buckets_of_its_own():
     metrics = PrometheusObserver(None, wait_buckets=[1, 2], lateness_buckets=[3])
     assert metrics._waits._upper_bounds == [1, 2, float("inf")]

@@ -204,7 +204,7 @@ def test_tasks_that_wait_go_back_to_the_broker_and_the_next_worker_does_them(tmp
     with Process(tmp_path, "-m", "celery", "-A", "served:app", *options) as worker:
         worker.wait_for("waits", at_once)
         assert worker.stop()[0] == 0
-        assert worker.count("Retry in 10s") == at_once
+        assert worker.count("Retry in 10.0s") == at_once
         assert worker.count("Traceback") == 0
     with Process(tmp_path, "-m", "celery", "-A", "working:app", *options) as worker:
         worker.wait_for("fetched", at_once)

@@ -14,6 +14,7 @@ pytest.importorskip("httpx")
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route, WebSocketRoute
 
@@ -158,6 +159,35 @@ def test_middleware_outside_sees_what_an_endpoint_leaves_in_the_state():
     )
     TestClient(app).get("/")
     assert seen == ["ada"]
+
+
+def test_middleware_of_starlette_outside_gets_an_answer_though_the_client_has_left():
+    """Without one it raises "No response returned"."""
+
+    async def outer(request, call_next):
+        answer = await call_next(request)
+        seen.append(answer.status_code)
+        return answer
+
+    async def endpoint(request):
+        await request.state.request_token.wait_async(PATIENCE)
+        request.state.request_token.raise_if_cancelled()
+
+    def leaving(app):
+        async def serve(scope, receive, send):
+            async def leave():
+                return {"type": "http.disconnect"}
+
+            await app(scope, leave, send)
+
+        return serve
+
+    seen = []
+    app = starlette(Route("/", endpoint))
+    app.add_middleware(BaseHTTPMiddleware, dispatch=outer)
+    app.add_middleware(leaving)
+    TestClient(app).get("/")
+    assert seen == [499]
 
 
 def test_waits_of_endpoints_are_on_a_virtual_clock():

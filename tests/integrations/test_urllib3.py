@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+from contextlib import suppress
+from functools import partial
 
 import pytest
 
@@ -24,6 +27,7 @@ from tests.integrations.misbehaving_server import (
     half_a_header,
     half_an_answer,
     reset,
+    unused_port,
 )
 
 urllib3 = pytest.importorskip("urllib3")
@@ -146,6 +150,43 @@ def test_an_empty_budget_ends_as_urllib3_ends():
     assert server.methods == "GET GET"
 
 
+@pytest.mark.parametrize("total", [0, 1, 2])
+def test_the_last_retry_is_charged_too(total, caplog):
+    caplog.set_level("CRITICAL", "urllib3")  # a record would keep the run alive
+    budget = RetryBudget(max_tokens=10)
+    for behaviour in (answer(503), reset):
+        options = {"total": total, "budget": budget, "raise_on_status": False}
+        with (
+            MisbehavingServer(*[behaviour] * 9) as server,
+            urllib3.PoolManager(retries=BackOffRetry(ZeroBackOff(), **options)) as http,
+            suppress(urllib3.exceptions.MaxRetryError),
+        ):
+            http.request("GET", server.url)
+        gc.collect()
+        assert len(server.received) == 1 + total
+    assert budget.tokens == 10 - 2 * total
+
+
+@pytest.mark.parametrize("behaviour", [answer(503), reset])
+def test_a_retry_after_which_none_is_allowed_is_charged(behaviour, caplog):
+    """The POST is repeated after it met no connection, and not after what comes then."""
+    caplog.set_level("CRITICAL", "urllib3")
+    budget = RetryBudget(max_tokens=10)
+    server = MisbehavingServer(behaviour, port=unused_port())
+
+    def start(outcome):
+        server.__enter__()
+
+    retries = BackOffRetry(ZeroBackOff(), budget=budget, on_retry=start)
+    try:
+        with urllib3.PoolManager(retries=retries) as http, suppress(urllib3.exceptions.HTTPError):
+            http.request("POST", f"http://127.0.0.1:{server.port}/", body=b"data")
+    finally:
+        server.__exit__()
+    gc.collect()
+    assert (server.methods, budget.tokens) == ("POST", 9)
+
+
 def test_where_retries_are_switched_off_each_request_is_sent_once():
     with MisbehavingServer(answer(503)) as server, set_active(False):
         assert Urllib3().request("GET", server.url, ZeroBackOff()).status == 503
@@ -225,6 +266,14 @@ def test_a_redirect_that_asks_to_wait_can_be_cancelled():
             pool.request("GET", "/")
         thread.join()
     assert server.methods == "GET"
+
+
+@pytest.mark.parametrize("block", [partial(set_active, False), partial(no_wait, max_attempts=1)])
+def test_a_redirect_is_followed_where_retries_are_switched_off(block):
+    with MisbehavingServer(answer(302, Location="/there", Retry_After="50")) as server, block():
+        pool = urllib3.HTTPConnectionPool("127.0.0.1", server.port, retries=BackOffRetry())
+        with pool:
+            assert pool.request("GET", "/").data == b"fine"
 
 
 def test_a_body_that_breaks_off_is_retried_where_urllib3_reads_it_itself():

@@ -140,12 +140,26 @@ def test_bad_numbers_are_named(name: str) -> None:
         assert repr(value) in str(caught.value)
 
 
-# Runs
+# Runs, also with a budget whose answer coroutines await
+
+
+class Awaited(RetryBudget):
+    """A budget whose answer comes in a later step of the event loop."""
+
+    async def try_acquire_async(self) -> bool:
+        await asyncio.sleep(0)
+        return self.try_acquire()
+
+
+@pytest.fixture(params=[RetryBudget, Awaited])
+def make_budget(request: pytest.FixtureRequest) -> Any:
+    """Each kind of budget in turn; integrations run the tests below with their own."""
+    return request.param
 
 
 @BOTH
-def test_each_retry_costs_and_each_success_pays(face: Any) -> None:
-    budget = RetryBudget(10, 0.5, 2)
+def test_each_retry_costs_and_each_success_pays(face: Any, make_budget: Any) -> None:
+    budget = make_budget(10, 0.5, 2)
     face.run(Script(OSError, RetryAfter(3), OSError, 7), ConstantBackOff(1), budget=budget)
     assert budget.tokens == 4.5
     face.run(Script(7), budget=budget)
@@ -157,8 +171,8 @@ def test_each_retry_costs_and_each_success_pays(face: Any) -> None:
     assert budget.tokens == 3
 
 
-def test_a_success_at_once_pays_too(face: Any) -> None:
-    budget = RetryBudget(10, 0.5)
+def test_a_success_at_once_pays_too(face: Any, make_budget: Any) -> None:
+    budget = make_budget(10, 0.5)
     assert budget.try_acquire(5)
     for paid, options in enumerate([{}, {"max_attempts": 3}, {"notify": print}], 1):
         face.run(Script(7), budget=budget, **options)
@@ -166,8 +180,8 @@ def test_a_success_at_once_pays_too(face: Any) -> None:
 
 
 @BOTH
-def test_where_it_refuses_the_error_itself_is_raised(face: Any) -> None:
-    budget, gave_up = RetryBudget(2), Recorded()
+def test_where_it_refuses_the_error_itself_is_raised(face: Any, make_budget: Any) -> None:
+    budget, gave_up = make_budget(2), Recorded()
     errors = [OSError(n) for n in range(5)]
     script = Script(*errors)
     with pytest.raises(OSError) as caught:
@@ -178,8 +192,8 @@ def test_where_it_refuses_the_error_itself_is_raised(face: Any) -> None:
 
 
 @BOTH
-def test_runs_one_after_the_other_share_it(face: Any) -> None:
-    budget, calls = RetryBudget(7, 0.25), 0
+def test_runs_one_after_the_other_share_it(face: Any, make_budget: Any) -> None:
+    budget, calls = make_budget(7, 0.25), 0
     for _ in range(20):
         script = Script(OSError)
         with pytest.raises(OSError):
@@ -194,8 +208,8 @@ def test_runs_one_after_the_other_share_it(face: Any) -> None:
     assert script.count == 1 + 2
 
 
-def test_threads_and_tasks_share_it(clock: VirtualClock) -> None:
-    budget, script = RetryBudget(50), Script(OSError)
+def test_threads_and_tasks_share_it(clock: VirtualClock, make_budget: Any) -> None:
+    budget, script = make_budget(50), Script(OSError)
     decorated = retry(ConstantBackOff(1), budget=budget, max_attempts=4)(lambda: script())
 
     def run() -> None:
@@ -290,15 +304,15 @@ def interrupt(*_):
     ],
     ids=["on_attempt", "its manager", "notify", "on_retry", "interrupt", "interrupted on_retry"],
 )
-def test_a_retry_that_a_hook_prevents_costs_nothing(face, kind, options):
-    budget, script = RetryBudget(5), Script(OSError)
+def test_a_retry_that_a_hook_prevents_costs_nothing(face, kind, options, make_budget):
+    budget, script = make_budget(5), Script(OSError)
     with pytest.raises(kind):
         face.run(script, ConstantBackOff(10), budget=budget, **options)
     assert (script.count, budget.tokens) == (1, 5)
 
 
-def test_a_retry_that_is_cancelled_during_its_wait_costs_nothing(face, clock):
-    budget, script, seen = RetryBudget(5), Script(OSError), []
+def test_a_retry_that_is_cancelled_during_its_wait_costs_nothing(face, clock, make_budget):
+    budget, script, seen = make_budget(5), Script(OSError), []
     for options in ({}, {"on_give_up": lambda _: seen.append(budget.tokens)}):
         token = CancellationToken()
         at(clock, now() + 5, token.cancel)
@@ -307,11 +321,11 @@ def test_a_retry_that_is_cancelled_during_its_wait_costs_nothing(face, clock):
     assert (script.count, budget.tokens, seen) == (2, 5, [5])
 
 
-def test_a_retry_that_comes_too_late_costs_nothing(face, clock):
+def test_a_retry_that_comes_too_late_costs_nothing(face, clock, make_budget):
     def hook(_):
         return asyncio.sleep(20) if face.asynchronous else clock.sleep(20)
 
-    budget, script = RetryBudget(5), Script(OSError)
+    budget, script = make_budget(5), Script(OSError)
     with pytest.raises(DeadlineExceeded):
         face.run(script, ConstantBackOff(10), budget=budget, timeout=15, on_retry=hook)
     assert (script.count, budget.tokens) == (1, 5)
@@ -331,16 +345,16 @@ class Interrupting:
 
 
 @on_faces("call", "decorator", "loop")
-def test_an_interrupted_wait_costs_nothing(face, clock):
-    budget = RetryBudget(5)
+def test_an_interrupted_wait_costs_nothing(face, clock, make_budget):
+    budget = make_budget(5)
     with pytest.raises(KeyboardInterrupt):
         face.run(Script(OSError), ConstantBackOff(10), budget=budget, clock=Interrupting(clock))
     assert budget.tokens == 5
 
 
 @ALL_ASYNC
-def test_a_wait_whose_task_is_cancelled_costs_nothing(face):
-    budget = RetryBudget(5)
+def test_a_wait_whose_task_is_cancelled_costs_nothing(face, make_budget):
+    budget = make_budget(5)
 
     async def main():
         async with asyncio.timeout(5):
@@ -351,23 +365,23 @@ def test_a_wait_whose_task_is_cancelled_costs_nothing(face):
     assert budget.tokens == 5
 
 
-def test_a_retry_that_is_interrupted_costs_what_it_costs(face):
-    budget = RetryBudget(5)
+def test_a_retry_that_is_interrupted_costs_what_it_costs(face, make_budget):
+    budget = make_budget(5)
     with pytest.raises(KeyboardInterrupt):
         face.run(Script(OSError, KeyboardInterrupt), ConstantBackOff(10), budget=budget)
     assert budget.tokens == 4
 
 
-def test_a_cancel_right_before_the_call_costs_nothing(face):
-    budget, token = RetryBudget(5), CancellationToken()
+def test_a_cancel_right_before_the_call_costs_nothing(face, make_budget):
+    budget, token = make_budget(5), CancellationToken()
     hook = lambda outcome: outcome.attempts == 2 and token.cancel()
     with pytest.raises(Cancelled):
         face.run(Script(OSError), ConstantBackOff(1), budget=budget, token=token, on_attempt=hook)
     assert budget.tokens == 5
 
 
-def test_a_loop_that_is_left_before_the_retry_costs_nothing(clock):
-    budget = RetryBudget(5)
+def test_a_loop_that_is_left_before_the_retry_costs_nothing(clock, make_budget):
+    budget = make_budget(5)
     for attempt in attempts(ConstantBackOff(1), budget=budget):
         with attempt:
             raise OSError
@@ -377,8 +391,8 @@ def test_a_loop_that_is_left_before_the_retry_costs_nothing(clock):
     assert budget.tokens == 5
 
 
-def test_a_hedge_that_never_began_costs_nothing(clock):
-    budget, script = RetryBudget(5), Script(OSError)
+def test_a_hedge_that_never_began_costs_nothing(clock, make_budget):
+    budget, script = make_budget(5), Script(OSError)
     with pytest.raises(LookupError):  # raised when the third was started, and had not begun
         in_loop(
             hedge_call_async(script.in_loop, Scripted(10.0, 10.0, LookupError()), budget=budget)

@@ -7,13 +7,15 @@ from typing import assert_type
 import backoff
 import tenacity
 from google.api_core.retry import if_transient_error, retry_target
+from redis import Redis
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from backoff_ticker import CancellationToken, ConstantBackOff
+from backoff_ticker import BudgetLike, CancellationToken, ConstantBackOff, RetryBudget, retry_call
 from backoff_ticker.integrations.backoff import wait_gen
 from backoff_ticker.integrations.google_api_core import SleepGenerator
 from backoff_ticker.integrations.gunicorn import shutdown_token
+from backoff_ticker.integrations.redis import RedisRetryBudget
 from backoff_ticker.integrations.starlette import TokenMiddleware
 from backoff_ticker.integrations.tenacity import (
     BackOffWait,
@@ -29,6 +31,12 @@ wait = BackOffWait(policy)
 
 def fetch() -> str:
     return "page"
+
+
+budget: BudgetLike = RedisRetryBudget(Redis(), "prices", fallback=RetryBudget(5))
+RedisRetryBudget(Redis(), "prices", fallback=None)
+RedisRetryBudget(Redis(), "prices", fallback="none")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+assert_type(retry_call(fetch, policy, budget=budget), str)
 
 
 @tenacity.retry(

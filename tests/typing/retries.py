@@ -13,6 +13,7 @@ from backoff_ticker import (
     AsyncRetryOptions,
     Attempt,
     Attempts,
+    BudgetLike,
     CancellationToken,
     CircuitBreaker,
     CircuitState,
@@ -230,6 +231,18 @@ retry_with(called, fallback=None)(1, name="a")
 again = retry(**retry_options(called))(called)
 assert_type(retry(on_retry=log_retries(), on_give_up=[log_retries(), log])(called)(1), list[str])
 assert_type(retry(breaker=CircuitBreaker(), budget=RetryBudget())(called)(1), list[str])
+
+
+class Unlimited:
+    def try_acquire(self) -> bool:
+        return True
+
+    def release(self) -> None: ...
+    def success(self) -> None: ...
+
+
+own: BudgetLike = Unlimited()
+assert_type(retry_call(lambda: called(1), budget=own), list[str])
 assert_type(CircuitBreaker()(doubled)("a"), str)
 assert_type(CircuitBreaker()(called)(1, name="a"), list[str])
 

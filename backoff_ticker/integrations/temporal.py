@@ -1,0 +1,392 @@
+"""Policies, errors and tokens for the activities of Temporal.
+
+It needs the extra ``temporal``: ``pip install 'backoff-ticker[temporal]'``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+import weakref
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from .._errors import Cancelled, CircuitOpen, DeadlineExceeded, Permanent, RetryAfter
+from ..cancellation import CancellationToken
+from ..policies import BackOffWrapper, ConstantBackOff, ExponentialBackOff, MaxRetriesBackOff
+from ..retries import attempts
+from ..tickers import AsyncTicker, Ticker
+from ._extras import imports_of_extra
+from ._redelivery import bounded, check, delay_after, is_permanent
+from ._seconds import as_seconds
+
+with imports_of_extra("temporal"):
+    from temporalio import activity
+    from temporalio.common import RetryPolicy
+    from temporalio.exceptions import ApplicationError, CancelledError, FailureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from ..policies import BackOff
+
+    Heartbeat = Callable[[], object]
+
+__all__ = ["activity_errors", "activity_token", "retry_policy"]
+
+_SIX_HOURS: Final = 21_600.0
+_LONGEST: Final = timedelta(days=36_500)
+"""Of what a server written in Go can hold."""
+
+_SHORTEST: Final = timedelta(milliseconds=1)
+"""A delay of 0 means to Temporal that none is given."""
+
+# Policies
+
+
+def retry_policy(
+    policy: BackOff,
+    *,
+    max_attempts: int | None = None,
+    non_retryable_error_types: Sequence[str | type[BaseException]] = (),
+) -> RetryPolicy:
+    """Return the ``RetryPolicy`` of Temporal that waits as a policy does.
+
+    Only a ``ConstantBackOff`` and an ``ExponentialBackOff`` have one, also inside
+    ``with_max_retries()``, since the server computes the delays: from a first interval, a
+    coefficient and a maximum. It has no jitter, so ``randomization_factor`` must be 0, and no limit
+    of elapsed time, so ``max_elapsed_time`` must be None: the option ``schedule_to_close_timeout``
+    of the activity takes its place. For all other policies use ``activity_errors(policy)``.
+
+    Thread safety: any thread.
+
+    Args:
+        policy: The policy; its interval must be above 0 and have a maximum.
+        max_attempts: The greatest number of attempts, the first one included; None: any number. Of
+            this and ``with_max_retries()`` the smaller counts.
+        non_retryable_error_types: Errors that are not retried, as types or by name. The server
+            compares names only: a subclass has to be named itself.
+
+    Raises:
+        TypeError, ValueError: The policy has no ``RetryPolicy``, or an argument is invalid.
+
+    Example:
+        >>> from backoff_ticker import ExponentialBackOff
+        >>> from backoff_ticker.integrations.temporal import retry_policy
+        >>> policy = ExponentialBackOff(
+        ...     1, randomization_factor=0, multiplier=2, max_interval=60, max_elapsed_time=None
+        ... )
+        >>> found = retry_policy(policy, max_attempts=5, non_retryable_error_types=[LookupError])
+        >>> found.initial_interval.total_seconds(), found.backoff_coefficient
+        (1.0, 2.0)
+        >>> found.maximum_attempts, found.non_retryable_error_types
+        (5, ['LookupError'])
+    """
+    attempts(max_attempts=max_attempts)
+    if type(policy) is MaxRetriesBackOff:
+        most = policy.max_retries + 1
+        max_attempts = most if max_attempts is None else min(max_attempts, most)
+        policy = policy.backoff
+    if type(policy) is ConstantBackOff:
+        initial, coefficient, longest = policy.interval, 1.0, policy.interval
+    elif type(policy) is ExponentialBackOff:
+        initial, coefficient, longest = _parts(policy)
+    else:
+        BackOffWrapper(policy)  # a TypeError if it is no policy at all
+        raise TypeError(
+            "policy must be a ConstantBackOff or an ExponentialBackOff, which Temporal's server "
+            f"can follow, not {policy!r}: activity_errors(policy) takes any policy"
+        )
+    if not _duration(initial):
+        raise ValueError(
+            f"policy must have an interval above 0, not {initial!r}: "
+            "for 0 Temporal takes its default of 1 s"
+        )
+    return RetryPolicy(
+        initial_interval=_duration(initial),
+        backoff_coefficient=coefficient,
+        maximum_interval=_duration(longest),
+        maximum_attempts=max_attempts or 0,
+        non_retryable_error_types=[_name(each) for each in non_retryable_error_types] or None,
+    )
+
+
+def _parts(policy: ExponentialBackOff) -> tuple[float, float, float]:
+    if policy.randomization_factor:
+        raise ValueError(
+            f"policy must have randomization_factor=0, not {policy.randomization_factor!r}: a "
+            "RetryPolicy of Temporal has no jitter; activity_errors(policy) takes any policy"
+        )
+    if policy.max_elapsed_time is not None:
+        raise ValueError(
+            f"policy must have max_elapsed_time=None, not {policy.max_elapsed_time!r}: "
+            "give schedule_to_close_timeout to the activity"
+        )
+    if policy.max_interval is None:
+        raise ValueError(
+            "policy must have a max_interval, not None: "
+            "without one Temporal takes 100 times the first interval"
+        )
+    return policy.initial_interval, policy.multiplier, policy.max_interval
+
+
+def _duration(seconds: float) -> timedelta:
+    return timedelta(seconds=min(seconds, _LONGEST.total_seconds()))
+
+
+def _name(error: object) -> str:
+    if isinstance(error, str):
+        return error
+    if isinstance(error, type) and issubclass(error, BaseException):
+        return error.__name__
+    raise TypeError(
+        f"non_retryable_error_types must be types of exceptions or their names, not {error!r}"
+    )
+
+
+# Errors
+
+
+@contextmanager
+def activity_errors(
+    policy: BackOff | None = None,
+    *,
+    max_retry_after: float | timedelta | None = _SIX_HOURS,
+) -> Iterator[None]:
+    """Tell Temporal of the errors of an activity whether, and when, they are retried.
+
+    It is a ``with`` block around the body of an activity, in a thread or a coroutine. What the
+    block raises becomes an ``ApplicationError`` with the name of the error as its ``type`` and the
+    error itself as its cause:
+
+    - ``Permanent``, also among the causes of an error: ``non_retryable=True``;
+    - ``RetryAfter``: its seconds as ``next_retry_delay``;
+    - ``CircuitOpen``: the seconds for which the circuit stays open, or the policy's delay if that
+      is longer;
+    - any other ``Exception``, if there is a policy: its delay for the number of the attempt as
+      ``next_retry_delay``, and ``non_retryable=True`` where it returns ``STOP``.
+
+    Without a policy other errors pass, and the activity's ``RetryPolicy`` says when they are
+    retried; its other limits hold in any case. Errors of Temporal pass always, and so does
+    ``Cancelled``.
+
+    Thread safety: any thread and event loop.
+
+    Args:
+        policy: The policy. Its limits of elapsed time count the delays, and no time for the
+            attempts; ``schedule_to_close_timeout`` of the activity counts all of it.
+        max_retry_after: The longest wait that ``RetryAfter`` can ask for, in seconds or as a
+            timedelta; None: no bound.
+
+    Raises:
+        TypeError, ValueError: An argument is invalid.
+
+    Example:
+        >>> from backoff_ticker import RetryAfter
+        >>> from backoff_ticker.integrations.temporal import activity_errors
+        >>> from temporalio import activity
+        >>> from temporalio.exceptions import ApplicationError
+        >>> from temporalio.testing import ActivityEnvironment
+        >>> @activity.defn
+        ... def charge():
+        ...     with activity_errors():
+        ...         raise RetryAfter(20, ConnectionError("busy"))
+        >>> try:
+        ...     ActivityEnvironment().run(charge)
+        ... except ApplicationError as error:
+        ...     print(error, error.next_retry_delay)
+        ConnectionError: busy 0:00:20
+    """
+    check(ConstantBackOff(1) if policy is None else policy, max_retry_after=max_retry_after)
+    try:
+        yield
+    except FailureError:
+        raise
+    except Exception as error:
+        told = _told(error, policy, max_retry_after)
+        if told is None:
+            raise
+        raise told from (_inner(error))
+
+
+def _told(
+    error: Exception, policy: BackOff | None, max_retry_after: float | timedelta | None
+) -> ApplicationError | None:
+    """Return what Temporal is told of an error; None: the error itself."""
+    if is_permanent(error):
+        return _application_error(error, None)
+    if isinstance(error, RetryAfter):
+        return _application_error(error, bounded(error.seconds, max_retry_after))
+    if isinstance(error, Cancelled) and not isinstance(error, DeadlineExceeded):
+        return None
+    is_open = isinstance(error, CircuitOpen) and error.seconds is not None
+    if policy is None and not is_open:
+        return None
+    delay = 0.0 if policy is None else delay_after(policy, activity.info().attempt - 1)
+    if delay is not None and isinstance(error, CircuitOpen):
+        delay = max(delay, error.seconds or 0.0)
+    return _application_error(error, delay)
+
+
+def _application_error(error: Exception, delay: float | None) -> ApplicationError:
+    inner = _inner(error)
+    return ApplicationError(
+        str(inner),
+        type=type(inner).__name__,
+        non_retryable=delay is None,
+        next_retry_delay=None if delay is None else max(_duration(delay), _SHORTEST),
+    )
+
+
+def _inner(error: Exception) -> BaseException:
+    if isinstance(error, (Permanent, RetryAfter)) and error.error is not None:
+        return error.error
+    return error
+
+
+# Tokens
+
+
+def _repeat_heartbeat() -> None:
+    """Send a heartbeat that keeps the details of the last attempt, which it would else replace."""
+    info = activity.info()
+    if not info.is_local:  # whose cancels come without heartbeats
+        activity.heartbeat(*info.heartbeat_details)
+
+
+@contextmanager
+def activity_token(
+    *,
+    heartbeat: Heartbeat | None = _repeat_heartbeat,
+    interval: float | timedelta = 1.0,
+) -> Iterator[CancellationToken]:
+    """Return a token for an activity: for a ``with`` block around its body.
+
+    The token is cancelled when
+
+    - the activity is cancelled;
+    - the worker begins to shut down, also if it leaves activities time to end
+      (``graceful_shutdown_timeout``);
+    - ``start_to_close_timeout`` of the activity has passed since the block began;
+    - the block has ended.
+
+    An error ``Cancelled`` that leaves the block because the activity was cancelled becomes
+    Temporal's ``CancelledError``, so that Temporal sees the activity as cancelled, not as failed.
+    After a shutdown it passes, and Temporal retries the activity on another worker.
+
+    Temporal tells an activity of a cancel only in answer to a heartbeat. So the block sends
+    heartbeats while it lasts, also while the activity cleans up after a cancel.
+
+    It is for activities in threads and for coroutines alike. Inside a coroutine Temporal cancels
+    the task, too; the token is for what runs elsewhere, such as in threads.
+
+    Thread safety: the token may be used in any thread and event loop.
+
+    Args:
+        heartbeat: Sends a heartbeat. Give your own if the activity reports its progress:
+            ``lambda: activity.heartbeat(done)``; by default the details of the last attempt are
+            sent again. None: the activity sends its heartbeats itself. One that fails is logged.
+        interval: The seconds between two heartbeats, which must be less than the
+            ``heartbeat_timeout``; also the time until a cancel is noticed. Temporal sends few of
+            them to the server, so it may be short.
+
+    Raises:
+        TypeError, ValueError: An argument is invalid.
+        RuntimeError: It is not called in an activity.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, retry_call
+        >>> from backoff_ticker.integrations.temporal import activity_token
+        >>> from temporalio import activity
+        >>> from temporalio.testing import ActivityEnvironment
+        >>> @activity.defn
+        ... def charge():
+        ...     with activity_token() as token:
+        ...         return retry_call(lambda: "paid", ConstantBackOff(30), token=token)
+        >>> ActivityEnvironment().run(charge)
+        'paid'
+    """
+    if heartbeat is not None and not callable(heartbeat):
+        raise TypeError(f"heartbeat must be callable or None, not {heartbeat!r}")
+    pauses = ConstantBackOff(as_seconds("interval", interval))
+    token = CancellationToken(timeout=activity.info().start_to_close_timeout)
+    ended = CancellationToken()
+    watch = _Watch(token, ended, pauses, heartbeat)
+    watch.look()
+    end = watch.start()
+    try:
+        yield token
+    except Cancelled as error:
+        if token.cancelled and activity.is_cancelled():
+            raise CancelledError(str(error)) from error
+        raise
+    finally:
+        ended.cancel()
+        token.cancel("the activity has ended")
+        end()
+
+
+class _Watch:
+    """Looks regularly at whether an activity is cancelled, and sends heartbeats.
+
+    It ends with the token ``ended``, and also once nobody holds the token of the activity: Temporal
+    raises its ``CancelledError`` anywhere in a thread, perhaps where the block is left.
+    """
+
+    def __init__(
+        self,
+        token: CancellationToken,
+        ended: CancellationToken,
+        pauses: BackOff,
+        heartbeat: Heartbeat | None,
+    ) -> None:
+        self._token = weakref.ref(token)
+        self._ended = ended
+        self._pauses = pauses
+        self._heartbeat = heartbeat
+
+    def start(self) -> Callable[[], object]:
+        """Start to look; return a function that waits for the end, where that can wait."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            context = contextvars.copy_context()  # which has the activity
+            thread = threading.Thread(target=context.run, args=(self._in_thread,), daemon=True)
+            # Python 3.11 may raise Temporal's error in the new thread, whose start then never ends.
+            with activity.shield_thread_cancel_exception():
+                thread.start()
+            return thread.join
+        return loop.create_task(self._in_loop()).done
+
+    def _in_thread(self) -> None:
+        for _ in Ticker(self._pauses, token=self._ended):
+            if not self._may_go_on():
+                return
+
+    async def _in_loop(self) -> None:
+        async for _ in AsyncTicker(self._pauses, token=self._ended):
+            if not self._may_go_on():
+                return
+
+    def _may_go_on(self) -> bool:
+        if not self.look() or self._ended.cancelled:
+            return False
+        if self._heartbeat is not None:
+            try:
+                self._heartbeat()
+            except Exception:  # noqa: BLE001 - of the user, or the worker has just ended
+                activity.logger.warning("A heartbeat failed.", exc_info=True)
+        return True
+
+    def look(self) -> bool:
+        """Cancel the token if it is time; return whether somebody holds it."""
+        token = self._token()
+        if token is None:
+            return False
+        if activity.is_cancelled():
+            token.cancel("the activity was cancelled")
+        elif activity.is_worker_shutdown():
+            token.cancel("the worker shuts down")
+        return True

@@ -1,0 +1,48 @@
+"""Requests of aiohttp's client that are sent again.
+
+Problem: aiohttp does not repeat a request that a busy server has refused.
+Shows: ``RetryMiddleware`` with a policy and limits, against a server that is busy at first.
+
+    python examples/integrations/use_aiohttp.py
+"""
+
+import asyncio
+
+import aiohttp
+from aiohttp import web
+
+from backoff_ticker import ExponentialBackOff
+from backoff_ticker.integrations.aiohttp import RetryMiddleware
+from backoff_ticker.testing import no_wait
+
+answers = [web.Response(status=503, headers={"Retry-After": "20"}), web.Response(text="42")]
+
+
+async def gold(_request: web.Request) -> web.Response:  # the server of this example
+    return answers.pop(0)
+
+
+async def main() -> None:
+    retries = RetryMiddleware(
+        ExponentialBackOff(),
+        max_attempts=5,
+        timeout=120,
+        attempt_timeout=10,
+        notify=lambda error, delay: print(type(error).__name__, f"again in {delay:.0f} s"),
+    )
+    app = web.Application()
+    app.router.add_get("/gold", gold)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0]
+    try:
+        async with aiohttp.ClientSession(middlewares=(retries,)) as session:
+            async with session.get(f"http://{host}:{port}/gold") as response:
+                print(await response.text())
+    finally:
+        await runner.cleanup()
+
+
+with no_wait():
+    asyncio.run(main())

@@ -1,0 +1,48 @@
+"""Metrics of retries, circuits and tickers for Prometheus.
+
+Problem: you want to see how often calls are retried, and whether a circuit is open.
+Shows: ``PrometheusObserver`` as hooks of all retries, of a circuit, and for ticks.
+
+    python examples/integrations/use_prometheus.py
+"""
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from backoff_ticker import (
+    CancellationToken,
+    CircuitBreaker,
+    ConstantBackOff,
+    Ticker,
+    retry,
+    set_default_hooks,
+    with_max_retries,
+)
+from backoff_ticker.integrations.prometheus import PrometheusObserver
+from backoff_ticker.testing import no_wait
+
+registry = CollectorRegistry()
+metrics = PrometheusObserver(registry)  # without an argument: the global registry
+
+shutdown = CancellationToken()
+metrics.watch_token(shutdown, "shutdown")
+breaker = CircuitBreaker(failures=3, on_change=metrics.on_change("prices"))
+
+
+@retry(ConstantBackOff(2), on=ConnectionError, max_attempts=3, breaker=breaker, token=shutdown)
+def fetch() -> None:
+    raise ConnectionError("no route")
+
+
+# In a program: set_default_hooks(**metrics.hooks), without `with`. The block undoes it.
+with set_default_hooks(**metrics.hooks), no_wait():
+    try:
+        fetch()
+    except ConnectionError as error:
+        print(error)
+
+for tick in Ticker(with_max_retries(ConstantBackOff(0.001), 2), token=shutdown):
+    metrics.record_tick(tick, "poll")
+
+for line in generate_latest(registry).decode().splitlines():  # what Prometheus is served
+    if "_total{" in line or "circuits{" in line:
+        print(line.removeprefix("backoff_ticker_"))

@@ -1,0 +1,121 @@
+"""The load on a service that is down, of processes that share a budget over Redis or do not.
+
+Each process makes requests while the service answers, then more while it does not; each request is
+one call and up to four retries, without a wait between. The service counts. Beside it: what a
+decision of the shared budget costs, in one process and in all at once, as multiples of a PING with
+the same client. It starts a ``redis-server``, and needs redis-py.
+
+Run as ``python -m tests.benchmarks.share_a_budget`` from the project's root.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.benchmarks._table import interleaved, options, say, show
+from tests.integrations.fleet import FIRST, GOOD, KINDS, RETRY, fleet, outage
+
+try:
+    from redis import Redis
+except ModuleNotFoundError:
+    say("redis is not installed: nothing to measure")
+    sys.exit()
+
+from backoff_ticker.integrations.redis import RedisRetryBudget
+from tests.integrations.redis_server import PROGRAM, RedisServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.connection import Connection
+
+TOKENS, RATIO = 100, 0.1
+NAMES = {"none": "no budget", "local": "one for each process", "shared": "RedisRetryBudget"}
+DECISIONS = {
+    "PING": "ping",
+    "try_acquire()": "sync",
+    "await try_acquire_async()": "async",
+}
+
+
+def loads(server: RedisServer, size: int, before: int, during: int) -> None:
+    """Print what the service counts with each kind of budget."""
+    measured = {}
+    for kind in KINDS:
+        numbers = {"max_tokens": TOKENS, "token_ratio": RATIO}
+        calls = outage(server.url, kind, size, before, during, **numbers)
+        promise = TOKENS + RATIO * calls[GOOD]
+        measured[NAMES[kind]] = {
+            "calls": calls[FIRST] + calls[RETRY],
+            "successes": calls[GOOD],
+            "retries": calls[RETRY],
+            "calls a request in the outage": 1 + calls[RETRY] / (size * during),
+        }
+    goal = {(NAMES["shared"], "retries"): f"<= {promise:.1f}"}
+    show(f"{size} processes; {size * before} requests, then {size * during}", [measured], goal)
+    say(f"promise: retries <= {TOKENS} + {RATIO} * {calls[GOOD]} = {promise:.1f}")
+
+
+def decide(url: str, orders: Connection) -> None:
+    """Decide as often as told, in one way or another; answer with the microseconds of one."""
+    client = Redis.from_url(url, socket_timeout=20)
+    budget = RedisRetryBudget(client, "decisions", 1_000_000)
+    functions = {"ping": client.ping, "sync": budget.try_acquire}
+    orders.send("ready")
+    while order := orders.recv():
+        how, times = order
+        started = time.perf_counter()
+        if how == "async":
+            asyncio.run(in_loop(budget, times))
+        else:
+            repeat(functions[how], times)
+        orders.send((time.perf_counter() - started) / times * 1e6)
+
+
+def repeat(function: Callable[[], object], times: int) -> None:
+    """Call it as often."""
+    for _ in range(times):
+        function()
+
+
+async def in_loop(budget: RedisRetryBudget, times: int) -> None:
+    """Decide as often, one after the other."""
+    for _ in range(times):
+        await budget.try_acquire_async()
+
+
+def decisions(server: RedisServer, size: int, times: int, rounds: int) -> None:
+    """Print what a decision costs."""
+    with fleet(size, decide, server.url) as pipes:
+
+        def measure(how: str) -> dict[str, float]:
+            for pipe in pipes:
+                pipe.send((how, times))
+            micros = [pipe.recv() for pipe in pipes]
+            return {
+                "us a decision": sum(micros) / size,
+                "decisions a second": sum(1e6 / each for each in micros),
+            }
+
+        runs = {name: lambda how=how: measure(how) for name, how in DECISIONS.items()}
+        show(f"decisions, processes: {size}", interleaved(runs, rounds, warm_up=True))
+
+
+def main() -> None:
+    """Print the loads, and the costs with one process and with all."""
+    chosen = options(__doc__, rounds=7)
+    if PROGRAM is None:
+        say("redis-server is not installed: nothing to measure")
+        return
+    with tempfile.TemporaryDirectory() as folder, RedisServer(Path(folder)) as server:
+        loads(server, *((2, 5, 60) if chosen.quick else (20, 100, 100)))
+        for size in [1] if chosen.quick else [1, 20]:
+            decisions(server, size, 20 if chosen.quick else 2000, chosen.rounds)
+
+
+if __name__ == "__main__":
+    main()

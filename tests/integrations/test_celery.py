@@ -1,0 +1,568 @@
+"""Tasks of Celery, as its workers run them, with a broker and a result backend in memory."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from datetime import UTC, datetime
+from functools import partial
+
+import pytest
+
+from backoff_ticker import (
+    STOP,
+    CancellationToken,
+    Cancelled,
+    CircuitBreaker,
+    CircuitOpen,
+    CircuitState,
+    ConstantBackOff,
+    ExponentialBackOff,
+    Permanent,
+    RetryAfter,
+    RetryBudget,
+    ZeroBackOff,
+    retry_call,
+    set_active,
+    set_default_hooks,
+    set_default_token,
+    with_max_elapsed_time,
+    with_max_retries,
+    with_token,
+)
+
+celery = pytest.importorskip("celery")
+from celery.app.trace import build_tracer  # noqa: E402
+from celery.exceptions import Ignore, Reject, Retry, SoftTimeLimitExceeded  # noqa: E402
+from celery.signals import worker_init, worker_process_init, worker_shutting_down  # noqa: E402
+
+from backoff_ticker.integrations import _celery_shutdown  # noqa: E402
+from backoff_ticker.integrations.celery import retry_task, shutdown_token  # noqa: E402
+
+DOUBLED = ExponentialBackOff(1, 0, 2, max_interval=None, max_elapsed_time=None)
+NO_ROUTE = ConnectionError("no route")
+
+
+@pytest.fixture
+def app():
+    made = celery.Celery(
+        "tasks", broker="memory://", backend="cache+memory://", set_as_current=False
+    )
+    made.conf.task_default_queue = uuid.uuid4().hex  # queues in memory belong to the process
+    made.conf.result_extended = True
+    made.conf.broker_connection_retry_on_startup = True
+    with made:
+        yield made
+
+
+def failing(app, error=NO_ROUTE, policy=DOUBLED, *, max_retries=None, **options):
+    """Return a task that fails, or raises the errors of a list, one at a time."""
+
+    @app.task(name=uuid.uuid4().hex, max_retries=max_retries)
+    @retry_task(policy, **options)
+    def fails():
+        raised = error.pop(0) if isinstance(error, list) else error
+        if isinstance(raised, BaseException):
+            raise raised
+        return raised
+
+    return fails
+
+
+def work(task, retries=0, args=(), **request):
+    """Do what a worker does with a message; return the state, and the result or error."""
+    tracer = build_tracer(task.name, task, app=task.app)
+    name = uuid.uuid4().hex
+    message = {"id": name, "retries": retries, "delivery_info": {}, **request}
+    _, info, _, _ = tracer(name, args, {}, message)
+    return ("SUCCESS", None) if info is None else (info.state, info.retval)
+
+
+def received(app):
+    """Return the headers of the messages at the broker, and take these away."""
+    found = []
+    with app.connection() as connection, connection.channel() as channel:
+        while message := channel.basic_get(app.conf.task_default_queue, no_ack=True):
+            found.append(message["headers"] if isinstance(message, dict) else message.headers)
+    return found
+
+
+def countdown_of(headers):
+    return (datetime.fromisoformat(headers["eta"]) - datetime.now(UTC)).total_seconds()
+
+
+# The delays
+
+
+@pytest.mark.parametrize("retries, delay", [(0, 1.0), (1, 2.0), (5, 32.0), (20, 2.0**20)])
+def test_the_policy_says_the_delay_of_each_retry(app, retries, delay):
+    state, retry = work(failing(app), retries)
+    assert (state, retry.when, retry.exc) == ("RETRY", delay, NO_ROUTE)
+    assert retry.__cause__ is NO_ROUTE
+    (headers,) = received(app)
+    assert headers["retries"] == retries + 1
+    assert countdown_of(headers) == pytest.approx(delay, abs=5)
+
+
+def test_a_delay_may_be_a_fraction_of_a_second(app):
+    assert work(failing(app, policy=ConstantBackOff(0.05)))[1].when == 0.05
+
+
+def test_the_policy_itself_is_not_used(app):
+    policy = ExponentialBackOff(1, 0, 2)
+    task = failing(app, policy=policy)
+    work(task, 3)
+    assert policy.current_interval == 1.0
+
+
+def test_random_delays_are_within_the_bounds_of_each_retry(app):
+    policy = ExponentialBackOff(1, 0.5, 2)
+    task = failing(app, policy=policy)
+    for retries in range(4):
+        low, high = policy.bounds(retries + 1)
+        found = [work(task, retries)[1].when for _ in range(20)]
+        assert low <= min(found) < max(found) <= high
+
+
+def test_a_policy_of_the_user_answers_for_each_retry(app):
+    class Counting:
+        def __init__(self):
+            self.calls = 0
+
+        def next_backoff(self):
+            self.calls += 1
+            return float(self.calls) if self.calls < 4 else STOP
+
+        def reset(self):
+            self.calls = 0
+
+    task = failing(app, policy=Counting())
+    assert [work(task, n)[1].when for n in range(3)] == [1.0, 2.0, 3.0]
+    assert work(task, 3) == ("FAILURE", NO_ROUTE)
+
+
+# The end
+
+
+def notes_of(error):
+    return getattr(error, "__notes__", [])
+
+
+def test_stop_ends_with_the_error_itself(app):
+    error = ConnectionError()
+    policy = with_max_retries(DOUBLED, 2)
+    task = failing(app, error, policy)
+    assert [work(task, n)[0] for n in range(3)] == ["RETRY", "RETRY", "FAILURE"]
+    assert work(task, 2)[1] is error
+    assert notes_of(error) == [f"gave up after 3 attempts: the policy stopped: {policy!r}"]
+
+
+def test_a_limit_of_time_counts_the_delays_of_the_policy(app):
+    task = failing(app, policy=with_max_elapsed_time(DOUBLED, 7))
+    assert [work(task, n)[0] for n in range(4)] == ["RETRY"] * 3 + ["FAILURE"]
+
+
+@pytest.mark.parametrize("limit, retries", [(3, 3), (0, 0), (1, 5)])
+def test_max_retries_is_that_of_celery(app, limit, retries):
+    error = ConnectionError()
+    task = failing(app, error, max_retries=limit)
+    assert work(task, retries) == ("FAILURE", error)
+    times = "1 attempt" if retries == 0 else f"{retries + 1} attempts"
+    assert notes_of(error) == [f"gave up after {times}: max_retries is {limit}"]
+    assert retries == 0 or work(task, 0)[0] == "RETRY"
+
+
+def test_a_permanent_error_is_unwrapped_and_not_retried(app):
+    error = ValueError("bad")
+    assert work(failing(app, Permanent(error)), 1) == ("FAILURE", error)
+    assert notes_of(error) == ["gave up after 2 attempts: the error is permanent"]
+    assert received(app) == []
+
+
+def test_an_error_that_on_does_not_name_passes_as_it_is(app):
+    error = KeyError("x")
+    assert work(failing(app, error, on=ConnectionError), 1) == ("FAILURE", error)
+    assert notes_of(error) == []
+
+
+def test_on_may_be_a_tuple_a_mapping_or_a_function(app):
+    rules = {ConnectionError: True, ConnectionResetError: ConstantBackOff(7), TimeoutError: False}
+    cases = [
+        (OSError(), (KeyError, OSError), 4.0),
+        (ConnectionError(), rules, 4.0),
+        (ConnectionResetError(), rules, 7.0),
+        (ConnectionError(), {ConnectionError: DOUBLED}, 4.0),
+        (OSError(), lambda error: 5, 5.0),
+        (OSError(), lambda error: True, 4.0),
+        (OSError(), lambda error: DOUBLED, 4.0),
+    ]
+    for error, on, delay in cases:
+        task = failing(app, error, on=on)
+        assert work(task, 2)[1].when == delay
+    for error, on in [(TimeoutError(), rules), (OSError(), lambda error: False)]:
+        task = failing(app, error, on=on)
+        assert work(task, 2) == ("FAILURE", error)
+
+
+def test_retry_after_says_the_delay(app):
+    error = ConnectionError()
+    assert work(failing(app, RetryAfter(42, error)), 2)[1].when == 42.0
+    (headers,) = received(app)
+    assert headers["retries"] == 3
+
+
+def test_a_wait_that_is_asked_for_is_bounded(app):
+    assert work(failing(app, RetryAfter(86_400)))[1].when == 1800.0
+    task = failing(app, RetryAfter(86_400), max_retry_after=None)
+    assert work(task)[1].when == 86_400.0
+
+
+def test_soft_time_limits_are_retried_if_they_are_named(app):
+    error = SoftTimeLimitExceeded()
+    cases = [Exception, {Exception: True}, SoftTimeLimitExceeded, lambda error: True]
+    tasks = [failing(app, error, on=on) for on in cases]
+    assert [work(task)[0] for task in tasks] == ["FAILURE", "FAILURE", "RETRY", "RETRY"]
+
+
+@pytest.mark.parametrize("on", [Exception, {Exception: True}, lambda error: True])
+@pytest.mark.parametrize("predicate", [Ignore(), Reject("no"), Retry("later")])
+def test_what_celery_is_told_passes(app, predicate, on):
+    breaker, budget = CircuitBreaker(failures=1), RetryBudget(10)
+    budget.try_acquire()
+    task = failing(app, predicate, on=on, breaker=breaker, budget=budget)
+    state = {Ignore: "IGNORED", Reject: "REJECTED", Retry: "RETRY"}[type(predicate)]
+    assert work(task) == (state, predicate)
+    assert received(app) == []
+    assert (breaker.state, budget.tokens) == (CircuitState.CLOSED, 9)
+
+
+def test_a_task_may_still_retry_itself(app):
+    @app.task(bind=True)
+    @retry_task(DOUBLED)
+    def fails(self):
+        raise self.retry(exc=NO_ROUTE, countdown=77)
+
+    assert work(fails)[1].when == 77
+    (headers,) = received(app)
+    assert headers["retries"] == 1
+
+
+def test_nothing_is_retried_where_retries_are_switched_off(app):
+    with set_active(False):
+        assert work(failing(app)) == ("FAILURE", NO_ROUTE)
+
+
+def test_default_hooks_see_each_attempt_as_a_run(app):
+    seen = []
+    names = "on_attempt", "on_retry", "on_success", "on_give_up"
+    hooks = {name: partial(lambda name, outcome: seen.append(name), name) for name in names}
+    task = failing(app, [NO_ROUTE, NO_ROUTE, 1], max_retries=1)
+    with set_default_hooks(**hooks):
+        assert [work(task, n)[0] for n in (0, 1, 0)] == ["RETRY", "FAILURE", "SUCCESS"]
+    assert seen == ["on_attempt", "on_attempt", "on_give_up", "on_attempt", "on_success"]
+
+
+# The budget
+
+
+def test_each_retry_takes_from_the_budget_and_each_success_fills_it(app):
+    error = ConnectionError()
+    budget = RetryBudget(2, token_ratio=1)
+    task = failing(app, [error, error, error, 1, error], budget=budget)
+    assert [work(task, n)[0] for n in (0, 1, 2)] == ["RETRY", "RETRY", "FAILURE"]
+    (note,) = notes_of(error)
+    assert note.startswith("gave up after 3 attempts: nothing left in <RetryBudget 0.0 of 2.0")
+    assert budget.tokens == 0
+    assert work(task)[0] == "SUCCESS"
+    assert budget.tokens == 1
+    assert work(task)[0] == "RETRY"
+
+
+# The circuit
+
+
+def test_an_open_circuit_sends_a_task_back_for_its_time_without_counting_a_retry(app, clock):
+    breaker = CircuitBreaker(ConstantBackOff(60), failures=1)
+    answers = [NO_ROUTE, 1]
+    task = failing(app, answers, breaker=breaker, max_retries=3)
+    assert work(task, 0)[1].when == 1.0
+    clock.advance(20)
+    for retries in 0, 3:
+        state, retry = work(task, retries)
+        assert (state, retry.when, type(retry.exc)) == ("RETRY", 40.0, CircuitOpen)
+    assert [headers["retries"] for headers in received(app)] == [1, 0, 3]
+    clock.advance(40)
+    assert work(task, 3) == ("SUCCESS", None)
+    assert (breaker.state, answers) == (CircuitState.CLOSED, [])
+
+
+def test_a_circuit_that_is_open_until_a_reset_sends_tasks_back_for_10_s(app):
+    breaker = CircuitBreaker()
+    breaker.open()
+    assert work(failing(app, breaker=breaker))[1].when == 10.0
+
+
+def test_errors_reach_the_breaker_as_they_are(app):
+    breaker = CircuitBreaker(on=ConnectionError, failures=1)
+    task = failing(app, [KeyError(), ConnectionError()], breaker=breaker)
+    work(task)
+    assert breaker.state is CircuitState.CLOSED
+    work(task)
+    assert breaker.state is CircuitState.OPEN
+
+
+# Tokens
+
+
+@pytest.mark.parametrize("is_default", [False, True])
+def test_a_cancelled_token_sends_a_task_back_without_counting_a_retry(app, is_default):
+    token = CancellationToken()
+
+    @app.task(max_retries=2)
+    @retry_task(DOUBLED, token=None if is_default else token)
+    def fetch():
+        token.cancel("SIGTERM")
+        retry_call(fails, ConstantBackOff(3600), token=token)
+
+    def fails():
+        raise NO_ROUTE
+
+    with set_default_token(token if is_default else None):
+        state, retry = work(fetch, 2)
+    assert (state, retry.when, type(retry.exc)) == ("RETRY", 10.0, Cancelled)
+    (headers,) = received(app)
+    assert headers["retries"] == 2
+
+
+def test_a_token_of_something_else_is_an_error(app):
+    error = Cancelled("not mine")
+    assert work(failing(app, error)) == ("FAILURE", error)
+
+
+def test_the_token_of_a_policy_sends_a_task_back(app):
+    token = CancellationToken()
+    token.cancel()
+    assert work(failing(app, policy=with_token(DOUBLED, token)))[1].when == 10.0
+
+
+# Messages
+
+
+def test_a_task_that_comes_back_keeps_what_the_message_says(app):
+    task = failing(app)
+    follow = task.s().set(task_id="next")
+    work(
+        task,
+        1,
+        root_id="root",
+        group="group",
+        chain=[dict(follow)],
+        callbacks=[dict(follow)],
+        headers={"tenant": "a"},
+        expires="2100-01-01T00:00:00+00:00",
+        timelimit=[30, 20],
+    )
+    with app.connection() as connection, connection.channel() as channel:
+        message = channel.basic_get(app.conf.task_default_queue, no_ack=True)
+    assert message.headers["root_id"] == "root"
+    assert message.headers["group"] == "group"
+    assert message.headers["tenant"] == "a"
+    assert message.headers["timelimit"] == [30, 20]
+    assert message.headers["expires"].startswith("2100-01-01")
+    _, _, embedded = message.decode()
+    assert embedded["chain"][0]["options"]["task_id"] == "next"
+    assert embedded["callbacks"][0]["options"]["task_id"] == "next"
+
+
+def test_a_message_goes_back_to_the_queue_if_the_broker_takes_no_other(app, monkeypatch):
+    task = failing(app, budget=(budget := RetryBudget(3)))
+
+    def refuse(*args, **options):
+        raise task.OperationalError("connection refused")
+
+    monkeypatch.setattr(celery.canvas.Signature, "apply_async", refuse)
+    state, reject = work(task)
+    assert (state, reject.requeue, str(reject.reason)) == ("REJECTED", True, "connection refused")
+    assert budget.tokens == 3
+
+
+# As a function, and in eager mode
+
+
+def test_a_task_that_is_called_as_a_function_is_called_once(app):
+    error = ConnectionError()
+    breaker = CircuitBreaker()
+    breaker.open()
+    with pytest.raises(ConnectionError):
+        failing(app, error, breaker=breaker)()
+    assert notes_of(error) == []
+
+
+def test_a_function_without_a_task_is_called_once():
+    @retry_task()
+    def double(number):
+        """Double it."""
+        return 2 * number
+
+    assert double(number=21) == 42
+    assert (double.__name__, double.__doc__) == ("double", "Double it.")
+
+
+def test_eager_mode_retries_without_waiting(app):
+    assert failing(app, [NO_ROUTE, NO_ROUTE, 42], policy=ConstantBackOff(3600)).apply().get() == 42
+
+
+def test_eager_mode_ends_as_workers_do(app):
+    error = ConnectionError()
+    result = failing(app, error, max_retries=2).apply()
+    assert (result.state, result.result) == ("FAILURE", error)
+    assert notes_of(error) == ["gave up after 3 attempts: max_retries is 2"]
+
+
+def test_eager_mode_sends_nothing_back(app):
+    breaker, token = CircuitBreaker(), CancellationToken()
+    breaker.open()
+    token.cancel()
+    result = failing(app, breaker=breaker).apply()
+    assert isinstance(result.result, CircuitOpen)
+    result = failing(app, token=token).apply()
+    assert isinstance(result.result, Cancelled)
+    assert received(app) == []
+
+
+def test_tasks_with_bind_shared_tasks_and_classes(app):
+    def until_third(task):
+        if task.request.retries < 2:
+            raise NO_ROUTE
+        return task.request.retries
+
+    @app.task(bind=True)
+    @retry_task(ZeroBackOff())
+    def bound(self):
+        return until_third(self)
+
+    @celery.shared_task
+    @retry_task(ZeroBackOff())
+    def shared():
+        return until_third(celery.current_task)
+
+    class Classy(app.Task):
+        name = "classy"
+
+        @retry_task(ZeroBackOff())
+        def run(self):
+            return until_third(self)
+
+    tasks = bound, app.tasks[shared.name], app.register_task(Classy())
+    assert [task.apply().get() for task in tasks] == [2, 2, 2]
+
+
+def test_celery_still_checks_the_arguments_of_a_task(app):
+    @app.task
+    @retry_task()
+    def double(number):
+        return 2 * number
+
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        double.delay()
+
+
+def test_a_chain_goes_on_after_a_retry(app):
+    app.conf.task_always_eager = True
+    task = failing(app, [NO_ROUTE, 20])
+
+    @app.task
+    def add(number, other):
+        return number + other
+
+    assert (task.si() | add.s(1)).apply().get() == 21
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    "policy, options, message",
+    [
+        (5, {}, "^policy: backoff must be a BackOff"),
+        (None, {"on": 5}, "^on must be an exception type"),
+        (None, {"on": KeyboardInterrupt}, "^on must name types of Exception"),
+        (None, {"max_retry_after": "soon"}, "^max_retry_after must be"),
+        (None, {"token": 5}, "^token must be"),
+        (None, {"budget": 5}, "^budget must be"),
+        (None, {"breaker": 5}, "^breaker must be"),
+    ],
+)
+def test_options_are_checked_at_once(policy, options, message):
+    with pytest.raises(TypeError, match=message):
+        retry_task(policy, **options)
+
+
+def test_the_order_of_decorators_is_checked(app):
+    for lazy in True, False:
+        task = app.task(lazy=lazy, name=f"task{lazy}")(work)
+        with pytest.raises(TypeError, match="write @app.task above it"):
+            retry_task()(task)
+
+
+def test_coroutine_functions_are_refused():
+    async def fetch():
+        pass
+
+    with pytest.raises(TypeError, match="a function without async, not <function"):
+        retry_task()(fetch)
+
+
+# The token of a worker
+
+
+@pytest.fixture
+def worker_token():
+    """Return a token that is new, and leave nothing of it connected."""
+    signals = worker_init, worker_shutting_down, worker_process_init
+    _celery_shutdown._connected_token.cache_clear()
+    with set_default_token(None):
+        yield shutdown_token()
+    _celery_shutdown._connected_token.cache_clear()
+    for signal in signals:
+        for _, receiver in list(signal.receivers):
+            if receiver.__module__ == _celery_shutdown.__name__:
+                signal.disconnect(receiver)
+
+
+def fails():
+    raise NO_ROUTE
+
+
+def test_there_is_one_token(worker_token):
+    assert shutdown_token() is worker_token
+
+
+def test_in_a_worker_it_is_the_default_and_a_shutdown_cancels_it(worker_token):
+    worker_init.send(sender=None)
+    worker_process_init.send(sender=None)  # of the pool solo
+    worker_shutting_down.send(sender=None, sig="SIGTERM", how="Warm", exitcode=0)
+    worker_shutting_down.send(sender=None, sig="SIGQUIT", how="Cold", exitcode=0)
+    assert worker_token.cause == "SIGTERM"
+    with pytest.raises(Cancelled, match="SIGTERM"):
+        retry_call(fails, ConstantBackOff(3600))
+
+
+def test_it_does_nothing_elsewhere(worker_token):
+    with pytest.raises(ConnectionError):
+        retry_call(fails, ZeroBackOff(), max_attempts=2)
+
+
+def test_a_process_of_the_pool_learns_of_it_through_a_pipe(worker_token):
+    worker_init.send(sender=None)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        worker_process_init.send(sender=None)
+        os.write(writer, b"ready")
+        os._exit(0 if worker_token.wait(20) and "shuts down" in worker_token.cause else 1)
+    assert os.read(reader, 5) == b"ready"
+    worker_shutting_down.send(sender=None, sig="SIGTERM", how="Warm", exitcode=0)
+    assert os.waitpid(child, 0)[1] == 0
+    os.close(reader)
+    os.close(writer)

@@ -1,0 +1,573 @@
+"""Messages of dramatiq that fail: put back after the policy's delay, dead-lettered, never lost."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from datetime import timedelta
+
+import pytest
+
+pytest.importorskip("dramatiq")
+import dramatiq
+from dramatiq.brokers.stub import StubBroker
+from dramatiq.middleware import Middleware, MiddlewareError, Retries, SkipMessage
+
+from backoff_ticker import (
+    Cancelled,
+    CircuitBreaker,
+    ConstantBackOff,
+    ExponentialBackOff,
+    FullJitterBackOff,
+    Permanent,
+    RetryAfter,
+    RetryBudget,
+    StopBackOff,
+    ZeroBackOff,
+    with_max_retries,
+)
+from backoff_ticker.integrations.dramatiq import BackOffRetries
+from backoff_ticker.testing import no_wait
+
+from .processes import PATIENCE, Process
+
+NO_ROUTE = ConnectionError("no route")
+DOUBLING = ExponentialBackOff(0.001, 0, 2)
+
+
+class Recorder(Middleware):
+    """Remembers each delay with which a message is put back."""
+
+    def __init__(self):
+        self.delays = []
+
+    def before_enqueue(self, broker, message, delay):
+        if delay is not None:
+            self.delays.append(delay)
+
+
+class Setting:
+    """A broker in memory, and a worker that runs while ``run()`` waits for all messages."""
+
+    def __init__(self, retries, before=()):
+        self.broker = StubBroker(fail_fast_default=False)
+        for each in before:
+            self.broker.add_middleware(each)
+        self.retries = retries
+        retries.install(self.broker)
+        self.recorder = Recorder()
+        self.broker.add_middleware(self.recorder)
+        self.calls = []
+
+    def actor(self, failures, error=NO_ROUTE, **options):
+        """Return an actor that raises the error so many times."""
+
+        @dramatiq.actor(broker=self.broker, **options)
+        def act(*_):
+            self.calls.append(1)
+            if len(self.calls) <= failures:
+                raise error() if isinstance(error, type) else error
+
+        return act
+
+    def run(self, *messages):
+        worker = dramatiq.Worker(self.broker, worker_timeout=10, worker_threads=2)
+        worker.start()
+        try:
+            for message in messages:
+                self.broker.enqueue(message)
+            self.broker.join("default", timeout=20_000)
+        finally:
+            worker.stop()
+        return self.recorder.delays
+
+    @property
+    def dead(self):
+        return self.broker.dead_letters
+
+
+def test_each_retry_of_a_message_has_its_delay():
+    setting = Setting(BackOffRetries(DOUBLING))
+    act = setting.actor(5)
+    assert setting.run(act.message()) == [1, 2, 4, 8, 16]
+    assert len(setting.calls) == 6
+    assert setting.dead == []
+
+
+def test_the_count_is_the_messages_own():
+    """A worker that takes over goes on with it."""
+    setting = Setting(BackOffRetries(DOUBLING))
+    act = setting.actor(2)
+    assert setting.run(act.message_with_options(retries=4)) == [16, 32]
+
+
+def test_random_delays_are_within_the_bounds_of_the_policy():
+    policy = FullJitterBackOff(0.002, 0.01)
+    setting = Setting(BackOffRetries(policy))
+    found = setting.run(setting.actor(5).message())
+    for number, delay in enumerate(found, 1):
+        least, most = policy.bounds(number)
+        assert least * 1000 <= delay <= most * 1000 + 1
+
+
+def test_the_policy_of_an_actor_comes_first():
+    setting = Setting(BackOffRetries(DOUBLING))
+    act = setting.actor(2, policy=ConstantBackOff(0.003))
+    assert setting.run(act.message()) == [3, 3]
+
+
+@pytest.mark.parametrize(
+    "retries, options, made",
+    [
+        (BackOffRetries(ZeroBackOff(), max_retries=2), {}, 2),
+        (BackOffRetries(ZeroBackOff()), {"max_retries": 3}, 3),
+        (BackOffRetries(ZeroBackOff(), max_retries=0), {}, 0),
+        (BackOffRetries(with_max_retries(ZeroBackOff(), 4)), {}, 4),
+        (BackOffRetries(StopBackOff()), {}, 0),
+        (BackOffRetries(ZeroBackOff(), max_retries=None), {"policy": StopBackOff()}, 0),
+        (BackOffRetries(ZeroBackOff(), retry_when=lambda retries, error: retries < 1), {}, 1),
+        (BackOffRetries(ZeroBackOff()), {"retry_when": lambda retries, error: retries < 1}, 1),
+        (BackOffRetries(ZeroBackOff(), budget=RetryBudget(2)), {}, 2),
+        (BackOffRetries(ZeroBackOff()), {"budget": RetryBudget(1)}, 1),
+        # The delays count as elapsed: 0, 1, 3, 7 and 15 ms.
+        (BackOffRetries(ExponentialBackOff(0.001, 0, 2, max_elapsed_time=0.008)), {}, 3),
+    ],
+)
+def test_what_ends_the_retries_dead_letters_the_message(retries, options, made):
+    setting = Setting(retries)
+    act = setting.actor(100, **options)
+    assert len(setting.run(act.message("kept"))) == made
+    (letter,) = setting.dead
+    assert list(letter.args) == ["kept"]
+    assert letter.options["retries"] == made + 1
+    assert "no route" in letter.options["traceback"]
+
+
+def test_an_exhausted_message_is_told_to_the_actor_that_wants_to_know():
+    setting = Setting(BackOffRetries(ZeroBackOff(), max_retries=1))
+    told = []
+
+    @dramatiq.actor(broker=setting.broker)
+    def exhausted(message, counts):
+        told.append((message["args"], counts))
+
+    setting.run(setting.actor(100, on_retry_exhausted="exhausted").message("a"))
+    assert [(list(args), counts) for args, counts in told] == [
+        (["a"], {"retries": 1, "max_retries": 1})
+    ]
+
+
+@pytest.mark.parametrize("error", [Permanent(LookupError("no such user")), LookupError()])
+def test_what_cannot_pass_is_not_retried(error):
+    setting = Setting(BackOffRetries(ZeroBackOff()))
+    assert setting.run(setting.actor(100, error, throws=LookupError).message()) == []
+    assert len(setting.dead) == 1
+
+
+def test_a_permanent_is_found_among_the_causes():
+    error = LookupError()
+    error.__cause__ = OSError()
+    error.__cause__.__cause__ = Permanent(KeyError())
+    setting = Setting(BackOffRetries(ZeroBackOff()))
+    assert setting.run(setting.actor(100, error).message()) == []
+
+
+@pytest.mark.parametrize(
+    "error, most, delay",
+    [
+        (RetryAfter(0.012), 3600, 12),
+        (RetryAfter(60, OSError()), 0.005, 5),
+        (RetryAfter(60), timedelta(seconds=0.005), 5),
+        (RetryAfter(0.012), None, 12),
+        (dramatiq.errors.Retry(delay=9), 3600, 9),
+        (dramatiq.errors.Retry(), 3600, 1),
+    ],
+)
+def test_an_error_that_names_its_delay(error, most, delay):
+    setting = Setting(BackOffRetries(DOUBLING, max_retry_after=most))
+    assert setting.run(setting.actor(1, error).message()) == [delay]
+
+
+def test_work_that_a_shutdown_cancels_comes_back():
+    setting = Setting(BackOffRetries(DOUBLING))
+    assert setting.run(setting.actor(1, Cancelled("SIGTERM")).message()) == [1]
+    assert setting.dead == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [dramatiq.middleware.Shutdown, dramatiq.middleware.TimeLimitExceeded],
+)
+def test_interrupts_of_dramatiq_are_retried_as_it_does(error):
+    setting = Setting(BackOffRetries(DOUBLING))
+    assert setting.run(setting.actor(1, error).message()) == [1]
+
+
+def test_no_delay_is_longer_than_dramatiq_allows():
+    setting = Setting(BackOffRetries(ConstantBackOff(10**8)))
+    act = setting.actor(1)
+    proxy = dramatiq.MessageProxy(act.message())
+    setting.retries.after_process_message(setting.broker, proxy, exception=OSError())
+    assert setting.recorder.delays == [7 * 86_400_000]
+
+
+# The budget
+
+
+def test_a_success_fills_the_budget():
+    budget = RetryBudget(10, token_ratio=0.5)
+    setting = Setting(BackOffRetries(ZeroBackOff(), budget=budget))
+    setting.run(setting.actor(2).message())
+    assert budget.tokens == 8.5
+
+
+def test_a_message_that_is_not_retried_takes_nothing_from_the_budget():
+    budget = RetryBudget(10)
+    setting = Setting(BackOffRetries(ZeroBackOff(), max_retries=0, budget=budget))
+    setting.run(setting.actor(2).message())
+    assert budget.tokens == 10
+
+
+# The circuit
+
+
+class StandingClock(Middleware):
+    """The clock of a circuit, which moves by the delay of each message that is put back."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def time(self):
+        return self.now
+
+    def call_at(self, *_):
+        raise NotImplementedError  # nothing waits
+
+    parker = call_at
+
+    def before_enqueue(self, broker, message, delay):
+        self.now += (delay or 0) / 1000
+
+
+def test_while_the_circuit_is_open_no_actor_is_called_and_no_retry_counts(caplog):
+    clock = StandingClock()
+    breaker = CircuitBreaker(ConstantBackOff(0.05), failures=1, clock=clock)
+    budget = RetryBudget(1)
+    setting = Setting(BackOffRetries(ConstantBackOff(0.01), max_retries=1), [clock])
+    act = setting.actor(1, breaker=breaker, budget=budget)
+    with caplog.at_level(logging.ERROR):
+        assert setting.run(act.message()) == [10, 40]
+    assert len(setting.calls) == 2
+    assert setting.dead == []
+    assert len(caplog.records) == 1  # the failure itself
+
+
+def test_the_policys_delay_counts_if_it_is_longer_than_the_circuit_is_open():
+    clock = StandingClock()
+    breaker = CircuitBreaker(ConstantBackOff(0.005), failures=1, clock=clock)
+    breaker.open()
+    setting = Setting(BackOffRetries(ConstantBackOff(0.01), max_retries=0), [clock])
+    act = setting.actor(0, breaker=breaker)
+    proxy = dramatiq.MessageProxy(act.message())
+    for _ in range(2):  # open until a reset: nobody knows for how long
+        with pytest.raises(MiddlewareError) as refused:
+            setting.retries.before_process_message(setting.broker, proxy)
+        setting.retries.after_process_message(setting.broker, proxy, exception=refused.value)
+    assert setting.recorder.delays == [10, 10]
+    assert not proxy.failed
+    assert proxy.options["retries"] == 0
+
+
+def test_a_circuit_that_the_actor_finds_open_counts_no_retry_either():
+    clock = StandingClock()
+    breaker = CircuitBreaker(ConstantBackOff(0.05), failures=1, clock=clock)
+    setting = Setting(BackOffRetries(ConstantBackOff(0.01), max_retries=1), [clock])
+
+    @dramatiq.actor(broker=setting.broker)
+    def act():
+        with breaker:
+            setting.calls.append(1)
+            if len(setting.calls) == 1:
+                raise ConnectionError
+
+    assert setting.run(act.message()) == [10, 40]
+    assert len(setting.calls) == 2
+    assert setting.dead == []
+
+
+def test_a_message_that_is_skipped_gives_the_probe_back():
+    class Skip(Middleware):
+        skips = True
+
+        def before_process_message(self, broker, message):
+            if self.skips:
+                self.skips = False
+                raise SkipMessage
+
+    clock = StandingClock()
+    breaker = CircuitBreaker(ConstantBackOff(1), failures=1, clock=clock)
+    setting = Setting(BackOffRetries(DOUBLING))
+    setting.broker.add_middleware(Skip())
+    with pytest.raises(OSError), breaker:
+        raise OSError
+    clock.now = 1.0
+    act = setting.actor(0, breaker=breaker)
+    setting.run(act.message())
+    setting.run(act.message())
+    assert (setting.calls, breaker.state) == ([1], "closed")
+
+
+# Nothing is lost
+
+
+def test_a_broker_that_is_gone_for_a_moment_gets_the_message_back(monkeypatch):
+    setting = Setting(BackOffRetries(DOUBLING))
+    act = setting.actor(1)
+    enqueue, failures = setting.broker.enqueue, [OSError("gone"), OSError("gone")]
+
+    def gone(message, *, delay=None):
+        if delay is not None and failures:
+            raise failures.pop()
+        return enqueue(message, delay=delay)
+
+    monkeypatch.setattr(setting.broker, "enqueue", gone)
+    with no_wait():
+        assert setting.run(act.message()) == [1]
+    assert (len(setting.calls), setting.dead) == (2, [])
+
+
+def test_a_message_that_cannot_be_put_back_is_dead_lettered(monkeypatch, caplog):
+    setting = Setting(BackOffRetries(DOUBLING))
+    act = setting.actor(1)
+    enqueue = setting.broker.enqueue
+
+    def gone(message, *, delay=None):
+        if delay is not None:
+            raise OSError("gone")
+        return enqueue(message)
+
+    monkeypatch.setattr(setting.broker, "enqueue", gone)
+    with no_wait():
+        setting.run(act.message())
+    assert len(setting.dead) == 1
+    assert "Unexpected failure in after_process_message" in caplog.text
+
+
+def test_defect_of_the_peer_a_message_that_cannot_be_put_back_is_lost(monkeypatch):
+    broker, calls = StubBroker(fail_fast_default=False), []
+
+    @dramatiq.actor(broker=broker)
+    def act():
+        calls.append(1)
+        raise NO_ROUTE
+
+    enqueue = broker.enqueue
+
+    def gone_once(message, *, delay=None):
+        if delay is not None:
+            raise OSError("gone")
+        return enqueue(message)
+
+    monkeypatch.setattr(broker, "enqueue", gone_once)
+    worker = dramatiq.Worker(broker, worker_timeout=10, worker_threads=1)
+    worker.start()
+    act.send()
+    broker.join("default", timeout=20_000)
+    worker.stop()
+    assert (calls, broker.dead_letters) == ([1], [])
+
+
+def test_so_is_one_whose_policy_or_predicate_fails(caplog):
+    class Broken:
+        def next_backoff(self):
+            raise ZeroDivisionError
+
+        def reset(self):
+            pass
+
+    for options in ({"policy": Broken()}, {"retry_when": lambda retries, error: 1 / 0}):
+        setting = Setting(BackOffRetries(DOUBLING))
+        setting.run(setting.actor(1, **options).message())
+        assert len(setting.dead) == 1
+    assert "ZeroDivisionError" in caplog.text
+
+
+# Its place in the broker
+
+
+def test_it_takes_the_place_of_retries():
+    setting = Setting(BackOffRetries(DOUBLING))
+    kinds = [type(each) for each in setting.broker.middleware]
+    assert BackOffRetries in kinds
+    assert Retries not in kinds
+    bare = StubBroker(middleware=[])
+    retries = BackOffRetries(DOUBLING)
+    retries.install(bare)
+    assert bare.middleware == [retries]
+
+
+def test_a_broker_that_would_retry_twice_is_refused():
+    broker = StubBroker()
+    broker.add_middleware(BackOffRetries(DOUBLING))
+    with pytest.raises(MiddlewareError, match=r"BackOffRetries\(...\).install\(broker\)"):
+        dramatiq.actor(lambda: None, actor_name="act", broker=broker)
+
+
+def test_options_without_effect_are_refused():
+    setting = Setting(BackOffRetries(DOUBLING))
+    with pytest.raises(MiddlewareError, match="actor 'act' has min_backoff=5, which has no effect"):
+        setting.actor(0, min_backoff=5)
+    broker = StubBroker()
+    dramatiq.actor(lambda: None, actor_name="act", broker=broker, max_backoff=5)
+    with pytest.raises(MiddlewareError, match="max_backoff=5"):
+        BackOffRetries(DOUBLING).install(broker)
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        ({"policy": 1}, "policy must be a BackOff"),
+        ({"budget": 1}, "budget must be a RetryBudget"),
+        ({"max_retry_after": -1}, "max_retry_after must be"),
+        ({"breaker": 1}, "breaker must be a CircuitBreaker"),
+    ],
+)
+def test_bad_options_are_told_at_once(options, told):
+    setting = Setting(BackOffRetries(DOUBLING))
+    with pytest.raises(MiddlewareError, match=f"actor 'act': {told}"):
+        setting.actor(0, **options)
+    if "breaker" not in options:
+        with pytest.raises((TypeError, ValueError), match=told):
+            BackOffRetries(**{"policy": DOUBLING, **options})
+
+
+@pytest.mark.parametrize("bad", [-1, 1.0, "1", True])
+def test_a_bad_number_of_retries_is_told(bad):
+    with pytest.raises((TypeError, ValueError), match="max_retries must be an int >= 0 or None"):
+        BackOffRetries(DOUBLING, max_retries=bad)
+
+
+# A real broker, and workers that are killed
+
+TASKS = """\
+import os
+import time
+
+import dramatiq
+import redis
+from dramatiq.brokers.redis import RedisBroker
+from dramatiq.middleware import CurrentMessage
+
+from backoff_ticker import ConstantBackOff, set_default_hooks
+from backoff_ticker.integrations.dramatiq import BackOffRetries
+
+set_default_hooks(on_retry=lambda outcome: print("waits", flush=True))
+url = os.environ["REDIS"]
+broker = RedisBroker(url=url, heartbeat_timeout=3000, maintenance_chance=1_000_000)
+broker.add_middleware(CurrentMessage())
+BackOffRetries(ConstantBackOff(0.05)).install(broker)
+dramatiq.set_broker(broker)
+counts = redis.Redis.from_url(url)
+
+
+def retries():
+    return CurrentMessage.get_current_message().options.get("retries", 0)
+
+
+@dramatiq.actor
+def act(number):
+    counts.hincrby("calls", f"{number}:{retries()}", 1)
+    if retries() < 2:
+        raise ConnectionError("no route")
+    if number >= 10 and not counts.exists("killed"):
+        print("in the middle", flush=True)
+        time.sleep(3600)
+    counts.hincrby("done", number, 1)
+
+
+@dramatiq.actor
+def fail_when_told(path):
+    print("call", retries(), flush=True)
+    while not os.path.exists(path):
+        time.sleep(0.01)
+    if retries() == 0:
+        raise ConnectionError("no route")
+"""
+
+MESSAGES = 60
+THREADS = 4
+WORKER = ("-m", "dramatiq", "tasks", "--processes", "1", "--threads", str(THREADS))
+
+
+@pytest.fixture
+def program(tmp_path):
+    """Return a function that starts a program which knows the actors."""
+    pytest.importorskip("dramatiq.brokers.redis")
+    (tmp_path / "tasks.py").write_text(TASKS)
+
+    def start(server, *arguments):
+        environment = {
+            "REDIS": server.url,
+            "dramatiq_restart_delay": "100",
+            "dramatiq_worker_timeout": "50",
+            "dramatiq_queue_prefetch": str(THREADS),
+        }
+        return Process(tmp_path, *arguments, env=environment)
+
+    return start
+
+
+def send(program, server, code):
+    with program(server, "-c", f"import tasks\n{code}") as sender:
+        assert sender.wait() == 0, sender.lines
+
+
+def wait_until(condition):
+    waited = threading.Event()
+    for _ in range(int(PATIENCE * 50)):
+        if condition():
+            return
+        waited.wait(0.02)
+    raise AssertionError
+
+
+@pytest.mark.slow
+@pytest.mark.posix
+def test_no_message_is_lost_when_a_worker_is_killed(redis_server, program):
+    send(program, redis_server, f"for each in range({MESSAGES}): tasks.act.send(each)")
+    with redis_server.client() as client:
+        with program(redis_server, *WORKER) as worker:
+            worker.wait_for("in the middle", THREADS)
+        # Here it was killed, with calls under way and other messages in its memory.
+        client.set("killed", 1)
+        with program(redis_server, *WORKER):
+            wait_until(lambda: client.hlen("done") == MESSAGES)
+            wait_until(lambda: client.hlen("dramatiq:default.msgs") == 0)
+        calls = {key.decode(): int(value) for key, value in client.hgetall("calls").items()}
+        assert client.zcard("dramatiq:default.XQ") == 0  # nothing was dead-lettered
+    assert set(calls) == {f"{n}:{count}" for n in range(MESSAGES) for count in range(3)}
+    # At least once: what was under way, and what had been put back but not acknowledged.
+    doubled = [key for key, times in calls.items() if times > 1]
+    assert THREADS <= len(doubled) <= 3 * THREADS
+    assert set(calls.values()) == {1, 2}
+
+
+@pytest.mark.slow
+@pytest.mark.posix
+def test_no_message_is_lost_when_the_broker_is_killed_and_restarted(tmp_path, program):
+    from .redis_server import RedisServer
+
+    go = tmp_path / "go"
+    with RedisServer(tmp_path / "redis", durable=True) as server:
+        send(program, server, f"tasks.fail_when_told.send({str(go)!r})")
+        with program(server, *WORKER) as worker:
+            worker.wait_for("call 0")
+            server.kill()
+            go.touch()
+            worker.wait_for("waits")  # the message could not be put back yet
+            server.start()
+            worker.wait_for("call 1")
+            assert worker.count("call 0") == 1

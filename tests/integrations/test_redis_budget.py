@@ -1,0 +1,741 @@
+"""Budgets that processes share, with a real Redis that is there, gone, slow, empty or replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+import logging
+import os
+import subprocess
+import threading
+import time
+import weakref
+from datetime import timedelta
+
+import pytest
+
+pytest.importorskip("redis")
+
+from hypothesis import given, strategies as st
+from redis import Redis, RedisError, Sentinel
+from redis.asyncio import Redis as AsyncRedis
+
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    CircuitBreaker,
+    CircuitState,
+    ConstantBackOff,
+    RetryBudget,
+    ZeroBackOff,
+    hedge_call,
+    hedge_call_async,
+    retry_call,
+    retry_call_async,
+)
+from backoff_ticker.integrations.redis import RedisRetryBudget
+from backoff_ticker.testing import VirtualClock
+from tests.helpers import PATIENCE, eventually, in_thread
+from tests.integrations.fleet import FIRST, GOOD, KINDS, RETRY, outage
+from tests.integrations.processes import Process
+from tests.integrations.redis_server import PROGRAM, RedisServer, needs_redis
+from tests.retries.conftest import clock, face  # noqa: F401 - fixtures
+from tests.retries.test_budget import (  # noqa: F401 - with the fixture make_budget below
+    test_a_cancel_right_before_the_call_costs_nothing,
+    test_a_loop_that_is_left_before_the_retry_costs_nothing,
+    test_a_retry_that_a_hook_prevents_costs_nothing,
+    test_a_retry_that_is_interrupted_costs_what_it_costs,
+    test_a_success_at_once_pays_too,
+    test_each_retry_costs_and_each_success_pays,
+    test_runs_one_after_the_other_share_it,
+    test_threads_and_tasks_share_it,
+    test_where_it_refuses_the_error_itself_is_raised,
+)
+
+pytestmark = [needs_redis, pytest.mark.timeout(40)]
+
+KEY = "backoff_ticker:budget:{}"
+TOKEN = 10**9
+NAMES = (f"budget {number}" for number in itertools.count())
+DELAY = 10.0
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """Return a Redis server that no test disturbs."""
+    with RedisServer(tmp_path_factory.mktemp("redis")) as made:
+        yield made
+
+
+def client(server):
+    """Return a client that waits long, on a machine with much to do."""
+    return server.client(socket_timeout=PATIENCE)
+
+
+class Counted(RedisRetryBudget):
+    """A budget that knows how many tokens are left, here and in Redis."""
+
+    def __init__(self, server, *numbers, **options):
+        self._redis = server.client()
+        super().__init__(client(server), next(NAMES), *numbers, **options)
+
+    def try_acquire(self, cost=None):
+        """Take so many tokens, one at a time."""
+        taken = 1
+        while taken < (cost or 0) / self.retry_cost:
+            assert super().try_acquire()
+            taken += 1
+        return super().try_acquire()
+
+    @property
+    def tokens(self):
+        """What Redis would know if this process told it everything."""
+        stored = self._redis.get(KEY.format(self.name))
+        tokens = self.max_tokens if stored is None else int(stored) / TOKEN
+        return min(tokens + self.untold, self.max_tokens)
+
+    @property
+    def untold(self):
+        return self._successes.tokens + self._released.tokens
+
+
+@pytest.fixture
+def make_budget(server):
+    """Return what makes budgets with a name of their own."""
+    return lambda *numbers, **options: Counted(server, *numbers, **options)
+
+
+class Watched:
+    """A budget in front of a server that fails, and the clock on which Redis is asked again."""
+
+    def __init__(self, server, *numbers, socket_timeout=PATIENCE, user=(), **options):
+        self.clock = VirtualClock()
+        breaker = CircuitBreaker(ConstantBackOff(DELAY), failures=1, clock=self.clock)
+        self.budget = RedisRetryBudget(
+            server.client(socket_timeout=socket_timeout, **dict(user)),
+            "shared",
+            *numbers,
+            **{"breaker": breaker, **options},
+        )
+
+    def ask_again(self):
+        """Let the time pass for which Redis is not asked."""
+        self.clock.advance(DELAY)
+
+    def take(self, times=1):
+        """Return the answers to so many retries."""
+        return [self.budget.try_acquire() for _ in range(times)]
+
+    @property
+    def shares(self):
+        return self.budget.breaker.state is CircuitState.CLOSED
+
+
+def units(server, name="shared"):
+    """Return what is in Redis."""
+    return int(server.client().get(KEY.format(name)))
+
+
+# The bucket
+
+
+rates = st.integers(0, 8).map(lambda number: number / 8)
+steps = st.lists(st.tuples(st.integers(0, 10), st.sampled_from(["keep", "release"])), max_size=40)
+
+
+@given(st.integers(8, 40).map(lambda number: number / 8), rates, steps)
+def test_with_one_process_it_answers_as_a_budget_in_memory_does(server, size, ratio, actions):
+    numbers = (size, ratio, 1)
+    here, there = RetryBudget(*numbers), Counted(server, *numbers)
+    for successes, then in actions:
+        for _ in range(successes):
+            here.success()
+            there.success()
+        granted = here.try_acquire()
+        assert there.try_acquire() is granted
+        if granted and then == "release":
+            here.release()
+            there.release()
+        assert there.tokens == here.tokens
+
+
+@pytest.mark.parametrize("size", [1, 1.1, 500, 123_456.789, 1_000_000])
+def test_units_are_exact(make_budget, server, size):
+    budget = make_budget(size, 0.1)
+    assert budget.try_acquire()
+    assert units(server, budget.name) == round(size * TOKEN) - TOKEN
+    for _ in range(10):
+        budget.success()
+    assert budget.try_acquire()
+    assert units(server, budget.name) == round(size * TOKEN) - TOKEN
+    budget = make_budget(size, 0.1, size)
+    assert [budget.try_acquire() for _ in range(2)] == [True, False]
+    assert units(server, budget.name) == 0
+
+
+def test_budgets_of_one_name_share_a_bucket_and_others_do_not(server):
+    one, two = (RedisRetryBudget(client(server), "pair", 3) for _ in range(2))
+    other = RedisRetryBudget(client(server), "other", 3)
+    assert [one.try_acquire(), two.try_acquire(), one.try_acquire()] == [True] * 3
+    assert not two.try_acquire()
+    assert not one.try_acquire()
+    assert other.try_acquire()
+
+
+def test_after_a_long_time_without_failures_ten_retries_are_kept_at_most(make_budget):
+    budget = make_budget(100, 0.5)
+    assert budget.try_acquire(100)
+    for _ in range(1000):
+        budget.success()
+    assert budget.untold == 10
+    assert [budget.try_acquire() for _ in range(11)] == [True] * 10 + [False]
+
+
+def test_a_success_that_pays_for_many_retries_is_kept(make_budget):
+    budget = make_budget(100, 25)
+    assert budget.try_acquire(100)
+    budget.success()
+    assert [budget.try_acquire() for _ in range(26)] == [True] * 25 + [False]
+
+
+def test_more_retries_than_ten_are_given_back(make_budget):
+    budget = make_budget(100)
+    assert budget.try_acquire(60)
+    for _ in range(60):
+        budget.release()
+    assert budget.untold == 60
+    assert budget.try_acquire()
+    assert (budget.untold, budget.tokens) == (0, 99)
+
+
+def test_a_bucket_that_nobody_uses_is_forgotten_and_then_full(server):
+    for keep_for in (20, timedelta(seconds=20)):
+        budget = RedisRetryBudget(client(server), "forgotten", 1, keep_for=keep_for)
+        assert [budget.try_acquire() for _ in range(2)] == [True, False]
+        assert 15_000 < server.client().pttl(KEY.format("forgotten")) <= 20_000
+        server.client().delete(KEY.format("forgotten"))
+    budget = RedisRetryBudget(client(server), "for ever", keep_for=1e300)
+    assert budget.try_acquire()
+    assert server.client().pttl(KEY.format("for ever")) > 10**13
+
+
+def test_each_cuts_the_bucket_to_its_own_size(server):
+    large, small = (RedisRetryBudget(client(server), "sizes", size) for size in (100, 10))
+    assert large.try_acquire()
+    assert small.try_acquire()
+    assert units(server, "sizes") == 9 * TOKEN
+    assert large.try_acquire()
+    assert units(server, "sizes") == 8 * TOKEN
+
+
+def test_its_repr_says_who_decides(redis_server):
+    watched = Watched(redis_server, 10)
+    text = "<RedisRetryBudget 'shared' of 10.0 tokens in {}, token_ratio=0.1, retry_cost=1.0>"
+    assert repr(watched.budget) == text.format("Redis")
+    redis_server.kill()
+    watched.take()
+    assert repr(watched.budget) == text.format("this process")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "kind", "message"),
+    [
+        (("n", 0), {}, ValueError, "max_tokens must be"),
+        (("n", "1"), {}, TypeError, "max_tokens must be"),
+        (("n", 2e6), {}, ValueError, "max_tokens must be <= 1,000,000, not 2000000.0"),
+        (("n", 10, -1), {}, ValueError, "token_ratio must be"),
+        (("n", 10, 0.1, 11), {}, ValueError, "retry_cost must be"),
+        ((b"n",), {}, TypeError, "name must be a str, not b'n'"),
+        (("",), {}, ValueError, "name must not be empty"),
+        (("n",), {"keep_for": 0}, ValueError, "keep_for must be .*not 0"),
+        (("n",), {"keep_for": "1"}, TypeError, "keep_for must be .*not '1'"),
+        (("n",), {"fallback": "none"}, TypeError, "fallback must be .*not 'none'"),
+        (("n",), {"fallback": 5}, TypeError, "fallback must be .*not 5"),
+        (("n",), {"breaker": 5}, TypeError, "breaker must be a CircuitBreaker or None, not 5"),
+    ],
+)
+def test_a_mistake_is_refused_at_once(arguments, options, kind, message):
+    with pytest.raises(kind, match=message):
+        RedisRetryBudget(Redis(socket_timeout=1), *arguments, **options)
+
+
+def test_a_client_that_does_not_fit_is_refused():
+    with pytest.raises(TypeError, match=r"redis\.Redis, .*not a redis\.asyncio"):
+        RedisRetryBudget(AsyncRedis(), "n")
+    with pytest.raises(ValueError, match="socket_timeout"):
+        RedisRetryBudget(Redis(socket_timeout=None), "n")
+
+
+# Retries and hedged calls
+
+
+def fails():
+    raise OSError
+
+
+async def fails_in_loop():
+    raise OSError
+
+
+def test_it_limits_retries_and_hedged_calls_of_threads_and_loops(server):
+    budget = RedisRetryBudget(client(server), "all faces", 8, 0)
+    options = {"budget": budget, "max_attempts": 3}
+    for call in (
+        lambda: retry_call(fails, ZeroBackOff(), **options),
+        lambda: asyncio.run(retry_call_async(fails_in_loop, ZeroBackOff(), **options)),
+        lambda: hedge_call(fails, ConstantBackOff(60), **options),
+        lambda: asyncio.run(hedge_call_async(fails_in_loop, ConstantBackOff(60), **options)),
+    ):
+        with pytest.raises(OSError) as caught:
+            call()
+        assert "gave up after 3 attempts" in caught.value.__notes__[0]
+        with pytest.raises(OSError):
+            call() if units(server, "all faces") < 2 * TOKEN else fails()
+    with pytest.raises(OSError) as caught:
+        retry_call(fails, ZeroBackOff(), **options)
+    assert "nothing left in <RedisRetryBudget 'all faces'" in caught.value.__notes__[0]
+
+
+def test_threads_get_what_there_is(make_budget):
+    budget = make_budget(300, 0.5)
+    start = threading.Barrier(4)
+
+    def take():
+        start.wait(PATIENCE)
+        return sum(budget.try_acquire() for _ in range(150))
+
+    def give():
+        start.wait(PATIENCE)
+        for _ in range(40):
+            budget.success()
+
+    takers = [in_thread(take) for _ in range(3)]
+    in_thread(give).result(PATIENCE)
+    taken = sum(taker.result(PATIENCE) for taker in takers)
+    taken += sum(budget.try_acquire() for _ in range(30))
+    assert 300 <= taken <= 320
+    assert taken + budget.tokens <= 320
+
+
+def test_many_coroutines_at_once(make_budget):
+    budget = make_budget(50)
+
+    async def main():
+        return await asyncio.gather(*(budget.try_acquire_async() for _ in range(80)))
+
+    assert sum(asyncio.run(main())) == 50
+    assert sum(asyncio.run(main())) == 0  # in another loop
+
+
+# Redis gone, slow, restarted, replaced
+
+
+def test_while_redis_does_not_answer_one_retry_waits_for_the_time_out(redis_server):
+    watched = Watched(redis_server, 5, socket_timeout=0.5)
+    assert watched.take() == [True]
+    redis_server.pause()
+    began = time.monotonic()
+    assert watched.take() == [True]
+    assert 0.5 <= time.monotonic() - began < 5
+    assert not watched.shares
+    began = time.monotonic()
+    assert watched.take(5) == [True] * 4 + [False]  # of the fallback
+    assert time.monotonic() - began < 0.5
+    redis_server.resume()
+    assert watched.take() == [False]
+    watched.ask_again()
+    assert watched.take(2) == [True] * 2
+    assert watched.shares
+
+
+def test_a_redis_that_takes_no_connection_costs_nobody_a_retry(redis_server):
+    redis_server.kill()
+    watched = Watched(redis_server, 5)
+    for _ in range(10):
+        watched.budget.success()
+    assert watched.take(6) == [True] * 5 + [False]
+    redis_server.start()
+    watched.ask_again()
+    assert watched.take() == [True]
+    assert units(redis_server) == 4 * TOKEN
+
+
+def test_the_retries_of_the_client_are_not_used(redis_server):
+    redis_server.pause()
+    watched = Watched(redis_server, 5, socket_timeout=0.5)
+    began = time.monotonic()
+    assert watched.take() == [True]
+    assert time.monotonic() - began < 3  # with them it would be 5 s at least
+    redis_server.resume()
+    assert not redis_server.client().exists(KEY.format("shared"))
+
+
+def test_a_decision_whose_answer_is_lost_may_lose_tokens_but_never_makes_any(redis_server):
+    watched = Watched(redis_server, 20, fallback=None, socket_timeout=0.5)
+    assert watched.take(20) == [True] * 20
+    for _ in range(100):
+        watched.budget.success()
+    redis_server.pause()
+    assert watched.take() == [False]
+    redis_server.resume()
+    watched.ask_again()
+    assert sum(watched.take(20)) <= 9  # 10 came from the successes; one may be lost
+
+
+def test_without_a_fallback_there_are_no_retries_meanwhile(redis_server):
+    watched = Watched(redis_server, 5, fallback=None)
+    redis_server.kill()
+    assert watched.take(3) == [False] * 3
+    watched.budget.success()
+    assert watched.budget._successes.tokens == pytest.approx(0.1)
+
+
+def test_a_success_counts_once_here_or_there(redis_server):
+    fallback = RetryBudget(5, 1)
+    watched = Watched(redis_server, 5, 1, fallback=fallback)
+    assert watched.take(5) == [True] * 5
+    redis_server.kill()
+    assert watched.take(5) == [True] * 5
+    watched.budget.success()
+    watched.budget.release()
+    assert fallback.tokens == 2
+    assert watched.take(3) == [True, True, False]
+    redis_server.start()
+    redis_server.client().set(KEY.format("shared"), 0)
+    watched.ask_again()
+    assert watched.take() == [False]
+    watched.budget.success()
+    assert fallback.tokens == 0
+    assert watched.take(2) == [True, False]
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_redis_that_was_restarted_is_asked_at_once(tmp_path, durable, caplog):
+    with RedisServer(tmp_path / "redis", durable=durable) as server:
+        watched = Watched(server, 5)
+        assert watched.take(3) == [True] * 3
+        server.kill()
+        server.start()
+        assert watched.take(3) == [True, True, not durable]
+        assert watched.shares
+        assert not caplog.records
+
+
+def test_a_connection_that_the_server_closes_costs_nothing(redis_server, caplog):
+    watched = Watched(redis_server, 5, fallback=None)
+    assert watched.take() == [True]
+    client = redis_server.client()
+    client.client_kill_filter(skipme=True, _type="normal")
+    assert watched.take() == [True]
+    assert not caplog.records
+
+
+def test_a_replica_is_asked_again_once_it_has_taken_over(tmp_path):
+    with (
+        RedisServer(tmp_path / "first") as first,
+        RedisServer(tmp_path / "second", follows=first) as second,
+    ):
+        assert Watched(first, 5).take(3) == [True] * 3
+        first.wait_for_replicas()
+        watched = Watched(second, 5)
+        assert watched.take(6) == [True] * 5 + [False]  # it takes no writes: the fallback
+        first.kill()
+        second.promote()
+        watched.ask_again()
+        assert watched.take(3) == [True, True, False]
+        assert watched.shares
+
+
+@pytest.mark.slow
+def test_a_failover_by_sentinel(tmp_path):
+    with (
+        RedisServer(tmp_path / "first") as first,
+        RedisServer(tmp_path / "second", follows=first) as second,
+        RedisServer(tmp_path / "watch") as unused,
+    ):
+        first.wait_for_replicas()
+        unused.kill()  # the sentinel takes its port
+        config = tmp_path / "sentinel.conf"
+        config.write_text(
+            f"port {unused.port}\nsentinel monitor jobs 127.0.0.1 {first.port} 1\n"
+            "sentinel down-after-milliseconds jobs 200\nsentinel failover-timeout jobs 2000\n"
+        )
+        watch = subprocess.Popen([PROGRAM, str(config), "--sentinel"], stdout=subprocess.DEVNULL)
+        try:
+            watching = Redis(port=unused.port, socket_timeout=1)
+            eventually(lambda: answered(lambda: watching.sentinel_slaves("jobs")))
+            sentinel = Sentinel([("127.0.0.1", unused.port)], socket_timeout=2)
+            breaker = CircuitBreaker(ConstantBackOff(0.1), failures=1)
+            budget = RedisRetryBudget(
+                sentinel.master_for("jobs"), "shared", 5, breaker=breaker, fallback=None
+            )
+            assert [budget.try_acquire() for _ in range(2)] == [True] * 2
+            first.wait_for_replicas()
+            first.kill()
+            assert not budget.try_acquire()
+            eventually(budget.try_acquire)
+            assert [budget.try_acquire() for _ in range(3)] == [True, True, False]
+            assert units(second) == 0
+        finally:
+            watch.kill()
+            watch.wait()
+
+
+def answered(ask):
+    """Return what Redis answers, None if it does not yet."""
+    try:
+        return ask()
+    except RedisError:
+        return None
+
+
+def test_what_redis_refuses_is_logged_once(redis_server, caplog):
+    caplog.set_level(logging.INFO, "backoff_ticker")
+    client = redis_server.client()
+    client.lpush(KEY.format("shared"), "an item")
+    watched = Watched(redis_server, 2)
+    assert watched.take(3) == [True, True, False]
+    watched.ask_again()
+    assert watched.take() == [False]
+    assert "not shared, as Redis fails: WRONGTYPE" in caplog.text
+    client.delete(KEY.format("shared"))
+    watched.ask_again()
+    assert watched.take() == [True]
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert "Redis decides again" in caplog.text
+
+
+def test_a_user_without_rights_is_told_so(redis_server, caplog):
+    client = redis_server.client()
+    client.execute_command("ACL", "SETUSER", "reader", "on", ">secret", "~*", "+@read")
+    watched = Watched(redis_server, 2, user={"username": "reader", "password": "secret"})
+    assert watched.take(3) == [True, True, False]
+    assert "no permissions" in caplog.text
+
+
+def test_an_interrupt_in_a_decision_leaves_the_budget_usable(redis_server, monkeypatch):
+    watched = Watched(redis_server, 5)
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(watched.budget, "_take_untold", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            watched.take()
+    assert watched.shares
+    assert watched.take(5) == [True] * 5
+
+
+# Coroutines
+
+
+class Asking:
+    """Says when a decision has begun."""
+
+    def __init__(self, budget):
+        self.begun = threading.Event()
+        self._ask = budget._ask_redis
+        budget._ask_redis = self
+
+    def __call__(self, make_arguments):
+        self.begun.set()
+        return self._ask(make_arguments)
+
+
+@pytest.fixture
+def asked(redis_server):
+    """Return a budget of a paused server, and what says that a decision has begun."""
+    budget = RedisRetryBudget(redis_server.client(socket_timeout=PATIENCE), "shared", 5, 0)
+    assert budget.try_acquire()
+    redis_server.pause()
+    return budget, Asking(budget)
+
+
+def nothing_is_lost(server, budget):
+    eventually(lambda: units(server) + budget._released.tokens * TOKEN == 4 * TOKEN)
+    assert [budget.try_acquire() for _ in range(5)] == [True] * 4 + [False]
+
+
+def test_a_slow_redis_does_not_block_the_loop(asked, redis_server):
+    budget, asking = asked
+
+    async def main():
+        deciding = asyncio.create_task(budget.try_acquire_async())
+        while not asking.begun.is_set():
+            await asyncio.sleep(0.001)
+        for _ in range(10):  # the loop goes on
+            await asyncio.sleep(0.001)
+        assert not deciding.done()
+        redis_server.resume()
+        assert await deciding
+
+    asyncio.run(main())
+
+
+def test_what_a_cancelled_coroutine_takes_is_given_back(asked, redis_server):
+    budget, asking = asked
+
+    async def main():
+        deciding = [asyncio.create_task(budget.try_acquire_async()) for _ in range(9)]
+        while not asking.begun.is_set():
+            await asyncio.sleep(0.001)
+        for task in deciding:
+            task.cancel()
+        await asyncio.gather(*deciding, return_exceptions=True)
+        assert all(task.cancelled() for task in deciding)
+
+    asyncio.run(main())
+    redis_server.resume()
+    nothing_is_lost(redis_server, budget)
+
+
+def test_a_cancel_of_the_token_does_not_wait_for_redis(asked, redis_server):
+    budget, asking = asked
+    token = CancellationToken()
+
+    def cancel():
+        asking.begun.wait(PATIENCE)
+        token.cancel("enough")
+
+    cancelling = in_thread(cancel)
+    with pytest.raises(Cancelled, match="enough"):
+        asyncio.run(retry_call_async(fails_in_loop, ZeroBackOff(), budget=budget, token=token))
+    cancelling.result(PATIENCE)
+    redis_server.resume()  # not before
+    nothing_is_lost(redis_server, budget)
+
+
+def test_a_good_result_does_not_wait_for_redis(asked, redis_server):
+    budget, asking = asked
+
+    def operation():
+        assert asking.begun.wait(PATIENCE)
+        return 7
+
+    async def in_loop():
+        while not asking.begun.is_set():
+            await asyncio.sleep(0.001)
+        return 7
+
+    hedged = hedge_call_async(in_loop, ConstantBackOff(0.001), max_attempts=2, budget=budget)
+    assert asyncio.run(hedged) == 7
+    asking.begun.clear()
+    assert hedge_call(operation, ConstantBackOff(0.001), max_attempts=2, budget=budget) == 7
+    redis_server.resume()  # not before
+    nothing_is_lost(redis_server, budget)
+
+
+def test_while_redis_is_gone_coroutines_need_no_thread(redis_server):
+    redis_server.kill()
+    watched = Watched(redis_server, 3)
+    watched.take()
+
+    async def main():
+        coroutine = watched.budget.try_acquire_async()
+        with pytest.raises(StopIteration) as answered:
+            coroutine.send(None)  # it does not wait
+        return answered.value.value
+
+    assert [asyncio.run(main()) for _ in range(3)] == [True, True, False]
+
+
+def test_after_the_end_of_all_threads_the_fallback_decides(make_budget):
+    budget = make_budget(5, fallback=RetryBudget(1))
+    budget._pool.shutdown()
+    assert [asyncio.run(budget.try_acquire_async()) for _ in range(2)] == [True, False]
+
+
+def test_an_abandoned_budget_leaves_no_thread(make_budget):
+    budget = make_budget(5)
+    assert asyncio.run(budget.try_acquire_async())
+    name, gone = f"RedisRetryBudget {budget.name}", weakref.ref(budget)
+    assert any(name in thread.name for thread in threading.enumerate())
+    del budget
+    gc.collect()
+    eventually(lambda: gone() is None)
+    eventually(lambda: not any(name in thread.name for thread in threading.enumerate()))
+
+
+# Processes
+
+
+def test_a_forked_child_tells_only_what_it_has_counted(make_budget):
+    budget = make_budget(10, 1)
+    assert budget.try_acquire(10)
+    for _ in range(3):
+        budget.success()
+    child = os.fork()
+    if not child:
+        try:
+            budget.success()
+            answers = [budget.try_acquire() for _ in range(2)]
+            answers.append(asyncio.run(budget.try_acquire_async()))
+            os._exit(0 if answers == [True, False, False] else 1)
+        except BaseException:
+            os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert [budget.try_acquire() for _ in range(4)] == [True] * 3 + [False]
+
+
+WORKER = """
+import random, sys
+from redis import Redis
+from backoff_ticker import ZeroBackOff, retry_call
+from backoff_ticker.integrations.redis import RedisRetryBudget
+
+client = Redis.from_url(sys.argv[1], socket_timeout=20)
+calls = Redis.from_url(sys.argv[1], socket_timeout=20)
+budget = RedisRetryBudget(client, "workers", 50, 0.1)
+draw = random.Random(int(sys.argv[2]))
+
+def operation():
+    calls.incr("calls")
+    if draw.random() < 0.9:
+        raise OSError
+    calls.incr("successes")  # before the budget hears of it
+
+for _ in range(int(sys.argv[3])):
+    calls.incr("runs")
+    try:
+        retry_call(operation, ZeroBackOff(), on=OSError, max_attempts=4, budget=budget)
+    except OSError:
+        pass
+    print("run", flush=True)
+print("end")
+"""
+
+
+def test_processes_keep_the_promise_together_even_if_some_are_killed(redis_server, tmp_path):
+    (tmp_path / "worker.py").write_text(WORKER, "utf-8")
+    client = redis_server.client()
+
+    def worker(number, runs):
+        return Process(tmp_path, "worker.py", redis_server.url, str(number), str(runs))
+
+    with worker(1, 200) as one, worker(2, 200) as two, worker(3, 10**6) as doomed:
+        doomed.wait_for("run", 100)
+        doomed.stop(9)
+        assert one.wait() == two.wait() == 0
+    calls, runs, successes = (int(client.get(key)) for key in ("calls", "runs", "successes"))
+    # `runs` is counted before the call: of a process that was killed, one call may be missing.
+    retries = calls - runs
+    assert retries + 1 >= 50
+    assert retries <= 50 + 0.1 * successes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_load_on_a_service_that_is_down(redis_server, kind):
+    numbers = {"max_tokens": 40, "token_ratio": 0.1}
+    calls = outage(redis_server.url, kind, 5, 60, 80, **numbers)
+    assert (calls[FIRST], calls[GOOD]) == (700, 300)
+    least = {"none": 5 * 320, "local": 5 * 40, "shared": 40}[kind]
+    earned = 0.1 * 300 if kind == "shared" else 0
+    assert least <= calls[RETRY] <= least + earned
+
+
+def test_no_redis_at_all():
+    budget = RedisRetryBudget(Redis(port=1, socket_timeout=1), "n", 2)
+    assert [budget.try_acquire() for _ in range(3)] == [True, True, False]

@@ -1,0 +1,614 @@
+"""Temporal's activities: policies, errors that say when to retry, tokens.
+
+No server of Temporal runs in these tests: activities run in Temporal's ``ActivityEnvironment``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import threading
+import weakref
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+
+pytest.importorskip("temporalio")
+from temporalio import activity
+from temporalio.api.failure.v1 import Failure
+from temporalio.common import RetryPolicy
+from temporalio.converter import DataConverter
+from temporalio.exceptions import ApplicationError, CancelledError
+from temporalio.testing import ActivityEnvironment
+
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    CircuitBreaker,
+    CircuitOpen,
+    ConstantBackOff,
+    DeadlineExceeded,
+    ExponentialBackOff,
+    FullJitterBackOff,
+    Permanent,
+    RetryAfter,
+    StopBackOff,
+    ZeroBackOff,
+    retry_call,
+    retry_call_async,
+    with_max_interval,
+    with_max_retries,
+)
+from backoff_ticker.integrations.temporal import activity_errors, activity_token, retry_policy
+from tests.effort import rounds
+
+PATIENCE = 30.0
+PLAIN = ExponentialBackOff(0.5, 0, 2, 60, None)
+
+
+# Policies
+
+
+@pytest.mark.parametrize(
+    "policy, found",
+    [
+        (PLAIN, (0.5, 2.0, 60.0, 0)),
+        (ConstantBackOff(5), (5.0, 1.0, 5.0, 0)),
+        (with_max_retries(PLAIN, 3), (0.5, 2.0, 60.0, 4)),
+        (with_max_retries(ConstantBackOff(5), 0), (5.0, 1.0, 5.0, 1)),
+        (ExponentialBackOff(1, 0, 1.5, 1e300, None), (1.0, 1.5, 36_500 * 86_400.0, 0)),
+    ],
+)
+def test_a_policy_that_the_server_can_follow(policy, found):
+    made = retry_policy(policy)
+    made._validate()
+    seconds = made.initial_interval.total_seconds(), made.maximum_interval.total_seconds()
+    assert (seconds[0], made.backoff_coefficient, seconds[1], made.maximum_attempts) == found
+    assert made.non_retryable_error_types is None
+
+
+def test_the_delays_are_those_of_the_policy():
+    """By the server's formula: the interval times the coefficient to the power, at most so long."""
+    made = retry_policy(PLAIN)
+    for number in range(1, 40):
+        computed = made.initial_interval * made.backoff_coefficient ** (number - 1)
+        least, most = PLAIN.bounds(number)
+        assert min(computed, made.maximum_interval).total_seconds() == least == most
+
+
+def test_the_smaller_limit_of_attempts_counts():
+    assert retry_policy(PLAIN, max_attempts=7).maximum_attempts == 7
+    assert retry_policy(with_max_retries(PLAIN, 3), max_attempts=7).maximum_attempts == 4
+    assert retry_policy(with_max_retries(PLAIN, 9), max_attempts=7).maximum_attempts == 7
+
+
+def test_errors_that_are_not_retried_are_named():
+    made = retry_policy(PLAIN, non_retryable_error_types=[LookupError, "Conflict"])
+    assert made == RetryPolicy(
+        initial_interval=timedelta(seconds=0.5),
+        maximum_interval=timedelta(seconds=60),
+        non_retryable_error_types=["LookupError", "Conflict"],
+    )
+
+
+@pytest.mark.parametrize(
+    "policy, told",
+    [
+        (ExponentialBackOff(1, 0.5, 2, 60, None), "randomization_factor=0, not 0.5"),
+        (ExponentialBackOff(1, 0, 2), "max_elapsed_time=None, not 900.0"),
+        (ExponentialBackOff(1, 0, 2, None, None), "must have a max_interval, not None"),
+        (FullJitterBackOff(1, 60), "must be a ConstantBackOff or an ExponentialBackOff"),
+        (with_max_interval(PLAIN, 5), "must be a ConstantBackOff or an ExponentialBackOff"),
+        (ZeroBackOff(), "must be a ConstantBackOff or an ExponentialBackOff"),
+        (ConstantBackOff(0), "an interval above 0, not 0.0"),
+        (ConstantBackOff(1e-9), "an interval above 0, not 1e-09"),
+        (type("Mine", (ExponentialBackOff,), {})(1, 0, 2, 60, None), "must be a ConstantBackOff"),
+        (5, "must be a BackOff"),
+    ],
+)
+def test_a_policy_that_the_server_cannot_follow_is_refused(policy, told):
+    with pytest.raises((TypeError, ValueError), match=told):
+        retry_policy(policy)
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        ({"max_attempts": 0}, "max_attempts must be"),
+        ({"non_retryable_error_types": [5]}, "non_retryable_error_types must be .*, not 5"),
+        ({"non_retryable_error_types": [int]}, "non_retryable_error_types must be"),
+    ],
+)
+def test_bad_options_of_a_policy_are_told(options, told):
+    with pytest.raises((TypeError, ValueError), match=told):
+        retry_policy(PLAIN, **options)
+
+
+# Errors
+
+
+def failing(error, attempt=1, **options):
+    """Return what Temporal gets from an activity that raises; a coroutine tells the same."""
+
+    def body():
+        with activity_errors(**options):
+            raise error
+
+    async def coroutine():
+        with activity_errors(**options):
+            await asyncio.sleep(0)
+            raise error
+
+    environment = ActivityEnvironment()
+    environment.info = dataclasses.replace(environment.info, attempt=attempt)
+    with pytest.raises(BaseException) as caught:
+        environment.run(body)
+    with pytest.raises(BaseException) as again:
+        asyncio.run(environment.run(coroutine))
+    assert type(caught.value) is type(again.value)
+    assert str(caught.value) == str(again.value)
+    return caught.value
+
+
+def parts(error):
+    delay = error.next_retry_delay
+    return error.type, error.message, error.non_retryable, delay and delay.total_seconds()
+
+
+def caused(error, cause):
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    "error, told",
+    [
+        (Permanent(LookupError("no user")), ("LookupError", "no user", True, None)),
+        (
+            caused(KeyError("user"), Permanent(LookupError())),
+            ("KeyError", "'user'", True, None),
+        ),
+        (
+            RetryAfter(20, ConnectionError("busy")),
+            ("ConnectionError", "busy", False, 20.0),
+        ),
+        (RetryAfter(20), ("RetryAfter", "retry after 20.0 s", False, 20.0)),
+        (RetryAfter(0), ("RetryAfter", "retry after 0.0 s", False, 0.001)),
+        (RetryAfter(10**9), ("RetryAfter", "retry after 1000000000.0 s", False, 21_600.0)),
+        (CircuitOpen(30.0), ("CircuitOpen", "the circuit is open, 30.0 s left", False, 30.0)),
+    ],
+)
+def test_an_error_that_says_when_it_is_retried(error, told):
+    assert parts(failing(error)) == told
+
+
+def test_the_server_gets_it():
+    failure = Failure()
+    converter = DataConverter.default
+    raised = failing(RetryAfter(0, ConnectionError("busy")))
+    converter.failure_converter.to_failure(raised, converter.payload_converter, failure)
+    told = failure.application_failure_info
+    assert (told.type, told.next_retry_delay.ToTimedelta()) == (
+        "ConnectionError",
+        timedelta(milliseconds=1),
+    )
+    assert failure.cause.application_failure_info.type == "ConnectionError"
+
+
+def test_the_longest_wait_that_can_be_asked_for():
+    for most in (5, timedelta(seconds=5)):
+        assert parts(failing(RetryAfter(60), max_retry_after=most))[3] == 5.0
+    assert parts(failing(RetryAfter(10**9), max_retry_after=None))[3] == 10**9
+
+
+@pytest.mark.parametrize("attempt, delay", [(1, 0.5), (2, 1.0), (5, 8.0), (100, 60.0)])
+def test_the_delay_of_a_policy_is_that_of_the_attempt(attempt, delay):
+    told = failing(ConnectionError("no route"), attempt, policy=PLAIN)
+    assert parts(told) == ("ConnectionError", "no route", False, delay)
+    assert type(told.__cause__) is ConnectionError
+
+
+@pytest.mark.parametrize(
+    "policy, attempt", [(StopBackOff(), 1), (with_max_retries(PLAIN, 2), 3), (PLAIN, 10**4)]
+)
+def test_where_the_policy_stops_there_is_no_retry(policy, attempt):
+    told = parts(failing(OSError("gone"), attempt, policy=policy))
+    assert told[2:] == ((False, 60.0) if policy is PLAIN else (True, None))
+
+
+def test_an_open_circuit_lasts_at_least_as_long_as_the_policy_says():
+    assert parts(failing(CircuitOpen(0.1), policy=ConstantBackOff(5)))[3] == 5.0
+    assert parts(failing(CircuitOpen(30.0), policy=ConstantBackOff(5)))[3] == 30.0
+    breaker = CircuitBreaker(ConstantBackOff(30), failures=1)
+    breaker.open()
+    with pytest.raises(CircuitOpen) as caught:
+        breaker.allow()
+    assert failing(caught.value) is not None  # nobody knows for how long
+    assert type(failing(caught.value)) is CircuitOpen
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ApplicationError("mine", type="Mine", next_retry_delay=timedelta(seconds=3)),
+        CancelledError("cancelled"),
+        Cancelled("shutting down"),
+        KeyboardInterrupt(),
+    ],
+)
+def test_some_errors_pass_whatever_the_policy_is(error):
+    def body():
+        with activity_errors(PLAIN):
+            raise error
+
+    with pytest.raises(type(error)) as caught:
+        ActivityEnvironment().run(body)
+    assert caught.value is error
+
+
+def test_without_a_policy_other_errors_pass():
+    assert type(failing(OSError("gone"))) is OSError
+
+
+def test_a_deadline_is_an_error_like_others():
+    assert parts(failing(DeadlineExceeded(), policy=PLAIN))[0] == "DeadlineExceeded"
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [({"policy": 5}, "policy must be a BackOff"), ({"max_retry_after": -1}, "max_retry_after")],
+)
+def test_bad_options_are_told_before_the_body_begins(options, told):
+    with pytest.raises((TypeError, ValueError), match=told), activity_errors(**options):
+        raise AssertionError
+
+
+# Tokens
+
+
+class Running:
+    """An activity in a thread or a loop of its own, whose body waits on its token."""
+
+    def __init__(self, coroutine, interval=0.001, environment=None, **options):
+        self.environment = environment or ActivityEnvironment()
+        self.environment.info = dataclasses.replace(
+            self.environment.info, start_to_close_timeout=timedelta(hours=1)
+        )
+        self.began, self.token, self.ended_with = threading.Event(), None, None
+        self.cleaned = threading.Event()
+
+        @activity.defn(no_thread_cancel_exception=True)
+        def body():
+            with activity_token(interval=interval, **options) as self.token:
+                self.began.set()
+                retry_call(self.fail, ConstantBackOff(3600), token=self.token)
+
+        @activity.defn
+        async def coroutine_body():
+            with activity_token(interval=interval, **options) as self.token:
+                self.began.set()
+                await asyncio.to_thread(
+                    retry_call, self.fail, ConstantBackOff(3600), token=self.token
+                )
+
+        self.body = coroutine_body if coroutine else body
+        self.is_coroutine = coroutine
+        self.loop = None
+        self.thread = threading.Thread(target=self.run)
+
+    def fail(self):
+        raise ConnectionError("no route")
+
+    def run(self):
+        try:
+            if self.is_coroutine:
+
+                async def main():
+                    self.loop = asyncio.get_running_loop()
+                    await self.environment.run(self.body)
+
+                asyncio.run(main())
+            else:
+                self.environment.run(self.body)
+        except BaseException as error:
+            self.ended_with = error
+
+    def __enter__(self):
+        self.thread.start()
+        assert self.began.wait(PATIENCE)
+        return self
+
+    def tell(self, what):
+        """Call a method of the environment where it may be called."""
+        if self.loop is None:
+            getattr(self.environment, what)()
+        else:
+            self.loop.call_soon_threadsafe(getattr(self.environment, what))
+
+    def __exit__(self, *_):
+        if self.token is not None:
+            self.token.cancel("the test is over")
+        self.thread.join(PATIENCE)
+        assert not self.thread.is_alive()
+
+
+def test_a_cancel_ends_the_wait_of_an_activity_in_a_thread():
+    with Running(False) as running:
+        running.tell("cancel")
+        running.thread.join(PATIENCE)
+        assert type(running.ended_with) is CancelledError
+        assert running.token.cause == "the activity was cancelled"
+        assert isinstance(running.ended_with.__cause__, Cancelled)
+
+
+def test_a_cancel_ends_the_wait_of_a_thread_that_a_coroutine_has_started():
+    with Running(True) as running:
+        running.tell("cancel")
+        running.thread.join(PATIENCE)
+        assert isinstance(running.ended_with, asyncio.CancelledError)
+        assert running.token.cancelled
+
+
+@pytest.mark.parametrize("coroutine", [False, True], ids=["thread", "coroutine"])
+def test_a_shutdown_of_the_worker_ends_the_wait(coroutine):
+    with Running(coroutine) as running:
+        running.tell("worker_shutdown")
+        running.thread.join(PATIENCE)
+        assert type(running.ended_with) is Cancelled  # Temporal retries the activity
+        assert running.token.cause == "the worker shuts down"
+
+
+@pytest.mark.parametrize("coroutine", [False, True], ids=["thread", "coroutine"])
+def test_heartbeats_are_sent_while_the_block_lasts(coroutine):
+    beats = threading.Semaphore(0)
+    environment = ActivityEnvironment()
+    environment.on_heartbeat = lambda *details: beats.release()
+    with Running(coroutine, environment=environment):
+        for _ in range(3):
+            assert beats.acquire(timeout=PATIENCE)
+
+
+def test_heartbeats_go_on_while_the_activity_cleans_up():
+    beats = threading.Semaphore(0)
+    environment = ActivityEnvironment()
+    environment.on_heartbeat = lambda *details: beats.release()
+
+    @activity.defn(no_thread_cancel_exception=True)
+    def body():
+        with activity_token(interval=0.001) as token:
+            assert token.wait(PATIENCE)
+            while beats.acquire(blocking=False):
+                pass
+            for _ in range(3):
+                assert beats.acquire(timeout=PATIENCE)
+            return "clean"
+
+    threading.Timer(0.01, environment.cancel).start()
+    assert environment.run(body) == "clean"
+
+
+def test_heartbeats_repeat_the_details_of_the_last_attempt():
+    environment = ActivityEnvironment()
+    environment.info = dataclasses.replace(environment.info, heartbeat_details=["page", 7])
+    found = []
+    environment.on_heartbeat = lambda *details: found.append(details)
+
+    def body():
+        with activity_token(interval=0.001) as token:
+            while not found:
+                token.wait(0.001)
+
+    environment.run(body)
+    assert found[0] == ("page", 7)
+
+
+def test_an_activity_sends_its_own_heartbeats():
+    environment = ActivityEnvironment()
+    found = []
+    environment.on_heartbeat = lambda *details: found.append(details)
+
+    def body(heartbeat):
+        with activity_token(interval=0.001, heartbeat=heartbeat) as token:
+            while heartbeat and len(found) < 2:
+                token.wait(0.001)
+            token.wait(0.02)
+
+    environment.run(body, None)
+    assert found == []
+    environment.run(body, lambda: activity.heartbeat("page", 7))
+    assert set(found) == {("page", 7)}
+
+
+def test_a_local_activity_sends_none():
+    environment = ActivityEnvironment()
+    environment.info = dataclasses.replace(environment.info, is_local=True)
+    environment.on_heartbeat = lambda *details: pytest.fail("a heartbeat")
+
+    def body():
+        with activity_token(interval=0.001) as token:
+            assert not token.wait(0.02)
+
+    environment.run(body)
+
+
+def test_a_heartbeat_that_fails_is_logged_and_the_next_one_is_sent(caplog):
+    beats = threading.Semaphore(0)
+
+    def heartbeat():
+        beats.release()
+        raise RuntimeError("not now")
+
+    def body():
+        with activity_token(interval=0.001, heartbeat=heartbeat):
+            for _ in range(3):
+                assert beats.acquire(timeout=PATIENCE)
+
+    ActivityEnvironment().run(body)
+    assert "A heartbeat failed." in caplog.text
+
+
+def test_the_token_ends_with_the_time_of_the_activity():
+    environment = ActivityEnvironment()
+    environment.info = dataclasses.replace(
+        environment.info, start_to_close_timeout=timedelta(milliseconds=20)
+    )
+
+    def body():
+        with activity_token(interval=60) as token:
+            retry_call(lambda: 1 / 0, ConstantBackOff(3600), token=token)
+
+    with pytest.raises(DeadlineExceeded):
+        environment.run(body)
+
+
+def test_an_activity_without_a_time_limit_has_a_token_without_a_deadline():
+    environment = ActivityEnvironment()
+    environment.info = dataclasses.replace(environment.info, start_to_close_timeout=None)
+
+    def body():
+        with activity_token() as token:
+            assert token.deadline is None
+            return token
+
+    assert environment.run(body).cause == "the activity has ended"
+
+
+def test_a_token_of_an_activity_that_is_cancelled_already():
+    environment = ActivityEnvironment()
+    environment.cancel()
+
+    def body():
+        with activity_token(interval=60) as token:
+            token.raise_if_cancelled()
+
+    with pytest.raises(CancelledError):
+        environment.run(body)
+
+
+def test_a_cancel_of_another_token_passes():
+    def body():
+        other = CancellationToken()
+        other.cancel("not yours")
+        with activity_token():
+            other.raise_if_cancelled()
+
+    with pytest.raises(Cancelled, match="not yours"):
+        ActivityEnvironment().run(body)
+
+
+def test_nothing_is_left_over():
+    before = threading.active_count()
+    threads = [threading.Thread(target=ActivityEnvironment().run, args=(short,)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert threading.active_count() == before
+
+    async def main():
+        await ActivityEnvironment().run(short_coroutine)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert len(asyncio.all_tasks()) == 1
+
+    asyncio.run(main())
+
+
+def short():
+    with activity_token():
+        pass
+
+
+async def short_coroutine():
+    with activity_token() as token:
+        return await retry_call_async(answer, ConstantBackOff(1), token=token)
+
+
+async def answer():
+    return "page"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_temporals_error_in_a_thread_leaves_nothing_behind_wherever_it_comes():
+    """Temporal raises it between any two instructions of the activity."""
+    before = threading.active_count()
+    ends = []
+
+    def body(began):
+        began.set()
+        with activity_token(interval=0.001) as token:
+            retry_call(lambda: 1 / 0, ConstantBackOff(0.001), token=token)
+
+    def run(environment, began):
+        try:
+            environment.run(body, began)
+        except CancelledError as error:
+            ends.append(error)
+
+    number = rounds(30, 300)
+    for each in range(number):
+        environment, began = ActivityEnvironment(), threading.Event()
+        environment.info = dataclasses.replace(environment.info, start_to_close_timeout=None)
+        thread = threading.Thread(target=run, args=(environment, began))
+        thread.start()
+        assert began.wait(PATIENCE)
+        spin(each % 40 * 20)
+        with suppress(RuntimeError):  # the environment goes through a set that the thread changes
+            environment.cancel()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    assert len(ends) == number
+    ends.clear()
+    wait_until(lambda: threading.active_count() == before)
+
+
+def spin(times):
+    for _ in range(times):
+        pass
+
+
+def wait_until(condition):
+    waited = threading.Event()
+    for _ in range(int(PATIENCE * 200)):
+        if condition():
+            return
+        waited.wait(0.005)
+    raise AssertionError
+
+
+def test_a_watch_ends_once_nobody_holds_the_token():
+    """Temporal may raise its error in a thread exactly where the block is left."""
+    found = []
+
+    def body():
+        block = activity_token(interval=0.001)
+        token = block.__enter__()
+        found.append(weakref.ref(token))
+        block.gen = None  # never left
+
+    before = threading.active_count()
+    ActivityEnvironment().run(body)
+    wait_until(lambda: threading.active_count() == before)
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        ({"interval": 0}, "interval must be .* > 0 or a timedelta, not 0"),
+        ({"interval": "1"}, "interval must be"),
+        ({"heartbeat": 5}, "heartbeat must be callable or None, not 5"),
+    ],
+)
+def test_bad_options_of_a_token_are_told(options, told):
+    def body():
+        with activity_token(**options):
+            raise AssertionError
+
+    with pytest.raises((TypeError, ValueError), match=told):
+        ActivityEnvironment().run(body)
+
+
+def test_outside_of_an_activity_there_is_no_token():
+    with pytest.raises(RuntimeError, match="Not in activity context"), activity_token():
+        raise AssertionError

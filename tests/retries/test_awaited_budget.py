@@ -1,0 +1,286 @@
+"""Budgets of the user's own, above all those whose answer coroutines await."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import pytest
+
+from backoff_ticker import (
+    CancellationToken,
+    Cancelled,
+    CircuitBreaker,
+    CircuitOpen,
+    ConstantBackOff,
+    DeadlineExceeded,
+    StopReason,
+    ZeroBackOff,
+    attempts,
+    hedge_call_async,
+    retry_call_async,
+)
+from backoff_ticker.clock._system import resolve_clock
+from backoff_ticker.testing import no_wait
+from tests.helpers import eventually
+from tests.retries.faces import ALL_ASYNC, in_loop
+from tests.retries.made_policies import at
+from tests.retries.scripts import Recorded, Script, Takes, now
+
+TEN = ConstantBackOff(10)
+
+
+class Plain:
+    """A budget that only counts; each answer is returned, raised or called for.
+
+    Attributes:
+        log: What was asked of it.
+    """
+
+    def __init__(self, *answers):
+        self.log = []
+        self._answers = iter(answers)
+
+    def _answer(self):
+        answer = next(self._answers, True)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer() if callable(answer) else answer
+
+    def try_acquire(self):
+        self.log.append("asked")
+        return self._answer()
+
+    def release(self):
+        self.log.append("released")
+
+    def success(self):
+        self.log.append("success")
+
+
+class Slow(Plain):
+    """A budget that takes a time to answer: in coroutines and hedged calls without blocking."""
+
+    def __init__(self, *answers, seconds=0):
+        super().__init__(*answers)
+        self._seconds = seconds
+
+    def try_acquire(self):
+        self.log.append("asked")
+        if self._seconds:
+            resolve_clock(None).sleep(self._seconds)
+        return self._answer()
+
+    async def try_acquire_async(self):
+        self.log.append("awaited")
+        await asyncio.sleep(self._seconds)
+        return self._answer()
+
+
+def test_any_object_with_the_methods_is_a_budget(face):
+    budget = Plain()
+    face.run(Script(OSError, OSError, 7), TEN, budget=budget)
+    assert budget.log == ["asked", "asked", "success"]
+
+
+@pytest.mark.parametrize("hooks", [{}, {"notify": lambda *_: None}])
+def test_coroutines_await_the_answer_and_threads_do_not(face, hooks):
+    budget = Slow(seconds=3)
+    script = Script(OSError, OSError, 7)
+    face.run(script, TEN, budget=budget, **hooks)
+    asked = "awaited" if face.asynchronous else "asked"
+    assert budget.log == [asked, asked, "success"]
+    assert script.times == [0, 13, 26]
+
+
+def test_where_it_refuses_the_error_is_raised(face):
+    budget, gave_up, error = Slow(True, False), Recorded(), OSError()
+    with pytest.raises(OSError) as caught:
+        face.run(Script(OSError, error), TEN, budget=budget, on_give_up=gave_up)
+    assert caught.value is error
+    assert gave_up.last.reason is StopReason.BUDGET
+    assert "nothing left in <" in caught.value.__notes__[0]
+    assert budget.log[-1] != "released"
+
+
+def test_an_error_of_the_budget_is_raised_with_the_last_error_as_its_cause(face):
+    failure, error = LookupError("no budget"), OSError()
+    with pytest.raises(LookupError) as caught:
+        face.run(Script(error), TEN, budget=Slow(failure))
+    assert caught.value is failure
+    assert caught.value.__cause__ is error
+    assert "the budget failed" in caught.value.__notes__[0]
+
+
+def test_a_cancelled_that_the_budget_raises_is_an_error_of_the_budget():
+    token, failure = CancellationToken(), Cancelled()
+    with pytest.raises(Cancelled) as caught:
+        in_loop(retry_call_async(Script(OSError).in_loop, TEN, token=token, budget=Slow(failure)))
+    assert caught.value is failure
+    assert "the budget failed" in caught.value.__notes__[0]
+
+
+@ALL_ASYNC
+def test_predicate_and_budget_are_both_awaited(face):
+    async def on(_):
+        await asyncio.sleep(1)
+        return True
+
+    async def until(value):
+        await asyncio.sleep(1)
+        return value == 7
+
+    budget, script = Slow(True, True, False, seconds=3), Script(OSError, 5, 7)
+    assert face.run(script, TEN, on=on, until=until, budget=budget) == 7
+    assert script.times == [0, 14, 28]
+    assert budget.log == ["awaited", "awaited", "success"]
+
+
+# An answer that takes long
+
+
+@ALL_ASYNC
+def test_a_cancel_of_the_token_does_not_wait_for_the_answer(face, clock):
+    budget, token, script = Slow(seconds=100), CancellationToken(), Script(OSError)
+    at(clock, now() + 5, token.cancel)
+    with pytest.raises(Cancelled):
+        face.run(script, ZeroBackOff(), budget=budget, token=token)
+    assert (now(), script.count, budget.log) == (5, 1, ["awaited"])
+
+
+@ALL_ASYNC
+def test_the_timeout_does_not_wait_for_the_answer(face, clock):
+    for limit in ({"timeout": 5}, {"timeout": 5, "attempt_timeout": 1}):
+        budget, began = Slow(seconds=100), now()
+        with pytest.raises(DeadlineExceeded):
+            face.run(Script(OSError), ZeroBackOff(), budget=budget, **limit)
+        assert (now() - began, budget.log) == (5, ["awaited"])
+
+
+@ALL_ASYNC
+def test_an_attempt_timeout_does_not_cut_the_answer(face):
+    script = Script(OSError, 7)
+    assert face.run(script, ZeroBackOff(), budget=Slow(seconds=10), attempt_timeout=1) == 7
+    assert script.times == [0, 10]
+
+
+@ALL_ASYNC
+def test_a_retry_that_the_answer_makes_too_late_is_paid_back(face):
+    budget, script, gave_up = Slow(seconds=10), Script(OSError), Recorded()
+    with pytest.raises(OSError):
+        face.run(script, ZeroBackOff(), budget=budget, max_elapsed_time=5, on_give_up=gave_up)
+    assert gave_up.last.reason is StopReason.MAX_ELAPSED_TIME
+    assert (script.count, budget.log) == (1, ["awaited", "released"])
+
+
+@ALL_ASYNC
+def test_a_cancel_at_the_very_moment_of_the_answer_is_paid_back(face):
+    token, script = CancellationToken(), Script(OSError)
+    budget = Slow(token.cancel)  # returns True
+    with pytest.raises(Cancelled):
+        face.run(script, ZeroBackOff(), budget=budget, token=token)
+    assert (script.count, budget.log) == (1, ["awaited", "released"])
+
+
+@ALL_ASYNC
+def test_a_task_that_is_cancelled_while_it_waits_for_the_answer(face):
+    budget, script = Slow(seconds=100), Script(OSError)
+
+    async def main():
+        async with asyncio.timeout(5):
+            await face.main(script, TEN, budget=budget, token=CancellationToken())
+
+    with pytest.raises(TimeoutError):
+        in_loop(main())
+    assert (now(), script.count, budget.log) == (5, 1, ["awaited"])
+
+
+def test_a_loop_that_is_left_before_the_question_asks_nothing(clock):
+    budget = Slow()
+
+    async def main():
+        async for attempt in attempts(TEN, budget=budget):
+            with attempt:
+                raise OSError
+            break
+
+    in_loop(main())
+    gc.collect()
+    assert budget.log == []
+
+
+@ALL_ASYNC
+def test_waits_that_are_skipped(face):
+    budget, script = Slow(True, False), Script(OSError)
+    with no_wait(), pytest.raises(OSError):
+        face.run(script, TEN, budget=budget, timeout=1000, token=CancellationToken(timeout=1000))
+    assert (script.count, budget.log) == (2, ["awaited", "awaited"])
+
+
+# Hedged calls, in which each attempt asks for itself
+
+
+def test_the_attempts_of_a_hedged_call_ask_for_themselves(hedge):
+    budget = Slow()
+    assert hedge(Script(Takes(25, 7), OSError, Takes(1, 8)), TEN, budget=budget) == 8
+    assert sorted(budget.log[:2]) == ["awaited" if hedge.waits else "asked"] * 2
+    assert budget.log[2:] == ["success"]
+
+
+def test_a_slow_answer_does_not_delay_the_result_of_another_attempt(hedge):
+    budget, script = Slow(seconds=1000), Script(Takes(25, 7))
+    assert hedge(script, TEN, budget=budget) == 7
+    assert (now(), script.count) == (25, 1)
+    assert budget.log[-1] == "success"
+
+
+def test_a_hedge_that_the_budget_refuses_leaves_the_others_alone(hedge):
+    budget, script = Slow(False), Script(Takes(25, 7))
+    assert hedge(script, TEN, budget=budget) == 7
+    assert (script.count, budget.log[-1]) == (1, "success")
+
+
+def test_a_hedge_that_is_refused_while_nothing_runs_ends_the_call(hedge):
+    error = OSError()
+    with pytest.raises(OSError) as caught:
+        hedge(Script(error), TEN, budget=Slow(False))
+    assert caught.value is error
+    assert "gave up after 1 attempt in" in caught.value.__notes__[0]
+    assert "nothing left in <" in caught.value.__notes__[0]
+
+
+def test_an_error_of_the_budget_ends_a_hedged_call(hedge):
+    failure = LookupError()
+    with pytest.raises(LookupError) as caught:
+        hedge(Script(OSError), TEN, budget=Slow(failure))
+    assert caught.value is failure
+    assert "the budget failed" in caught.value.__notes__[0]
+
+
+def test_hedges_that_come_too_late_are_paid_back(clock):
+    budget, script = Slow(seconds=10), Script(Takes(1, OSError))
+    with pytest.raises(OSError) as caught:
+        in_loop(
+            hedge_call_async(
+                script.in_loop, TEN, budget=budget, max_elapsed_time=10.5, max_attempts=2
+            )
+        )
+    assert "max_elapsed_time" in caught.value.__notes__[0]
+    assert (script.count, budget.log) == (1, ["awaited", "released"])
+
+
+def test_a_hedge_that_the_circuit_refuses_is_paid_back(hedge):
+    budget, script = Slow(), Script(OSError)
+    breaker = CircuitBreaker(ConstantBackOff(100), failures=1)
+    with pytest.raises(CircuitOpen):
+        hedge(script, TEN, budget=budget, breaker=breaker, timeout=50)
+    assert (script.count, budget.log[1:]) == (1, ["released"])
+
+
+def test_a_hedge_whose_token_is_cancelled_at_the_answer_is_paid_back(hedge):
+    token, script = CancellationToken(), Script(Takes(100, 7))
+    budget = Slow(token.cancel)  # returns True
+    with pytest.raises(Cancelled):
+        hedge(script, TEN, budget=budget, token=token)
+    assert script.count == 1
+    eventually(lambda: budget.log[1:] == ["released"])
