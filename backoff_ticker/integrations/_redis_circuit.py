@@ -102,9 +102,10 @@ class SharedCircuit:
 
     link: Link
 
-    def __init__(self, breaker: CircuitBreaker, key: str) -> None:
+    def __init__(self, breaker: CircuitBreaker, name: str) -> None:
         self._breaker = weakref.ref(breaker)
-        self._key = key
+        self._key = f"backoff_ticker:circuit:{name}"
+        self._title = f"Circuit {name}"
         self._process = 0
         # The breaker, if a change of it is not told yet: it must not be collected before that.
         self._untold: CircuitBreaker | None = None
@@ -120,6 +121,7 @@ class SharedCircuit:
         self.link = Link(
             client,
             self._channel,
+            title=self._title,
             exchange=self.exchange,
             on_message=self.hear,
             on_connection=self._note_connection,
@@ -284,4 +286,4 @@ class SharedCircuit:
                 ):
                     CircuitBreaker.open(breaker, max(1, left) / 1000)
         except Exception:
-            _logger.exception("The policy of %r failed as another process had opened it", breaker)
+            _logger.exception("%s: the policy failed as another process had opened it", self._title)

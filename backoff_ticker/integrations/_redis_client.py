@@ -50,7 +50,7 @@ def make_connection(client: Redis) -> Connection:
     """Return a connection to where ``client`` connects, or its Sentinels send it.
 
     It is beside the client's pool, answers bytes in the older protocol, and never tries again by
-    itself: whoever uses it decides that.
+    itself: that is for its user to decide.
     """
     pool = client.connection_pool
     options = {name: value for name, value in pool.connection_kwargs.items() if "maint" not in name}

@@ -60,6 +60,7 @@ class Link:
     Args:
         client: A ``redis.Redis``, whose options the connections get, apart from its retries.
         channel: The name of the channel.
+        title: What log messages call that which is shared.
         exchange: Called in the teller with a function that executes a command. Any error means
             that the link is down.
         on_message: Called in the listener with the bytes of a message.
@@ -76,6 +77,7 @@ class Link:
         client: Redis,
         channel: str,
         *,
+        title: str,
         exchange: Callable[[Execute], None],
         on_message: Callable[[bytes], object],
         on_connection: Callable[[bool], None] | None = None,
@@ -84,6 +86,7 @@ class Link:
         self._timeout = check_client(client)
         self._client = client
         self._channel = channel
+        self._title = title
         self._exchange = exchange
         self._on_message = on_message
         self._on_connection = on_connection or (lambda _connected: None)
@@ -193,9 +196,9 @@ class Link:
                     self._mark_down(error)
                 self._listening.disconnect()
             if not self._stop.cancelled:
-                _logger.error("Link to Redis, %s: its policy has stopped", self._channel)
+                _logger.error("%s: not shared any more: the policy has stopped", self._title)
         except Exception:
-            _logger.exception("Link to Redis, %s: its policy has failed", self._channel)
+            _logger.exception("%s: not shared any more: the policy has failed", self._title)
         finally:
             self.end()
             self._listener_ended.cancel()
@@ -269,9 +272,7 @@ class Link:
     def _report_untold(self, problem: object) -> None:
         if self._told is not self._untold and not self._is_given_up:
             self._is_given_up = True
-            _logger.warning(
-                "Link to Redis, %s: closed with news untold: %s", self._channel, problem
-            )
+            _logger.warning("%s: closed before Redis was told: %s", self._title, problem)
 
     def _execute(self, *command: bytes | str | float) -> Any:  # noqa: ANN401
         connection = self._telling
@@ -286,7 +287,7 @@ class Link:
             self._pace.success()
             if self._is_reported:
                 self._is_reported = False
-                _logger.info("Link to Redis, %s: up again", self._channel)
+                _logger.info("%s: shared again", self._title)
             self._on_connection(True)  # noqa: FBT003
             self._up.cancel()
             self._tried.cancel()
@@ -299,7 +300,7 @@ class Link:
                 return
             if not self._is_reported:
                 self._is_reported = True
-                _logger.warning("Link to Redis, %s: down: %s", self._channel, error)
+                _logger.warning("%s: not shared, as Redis fails: %s", self._title, error)
             if self._up.cancelled:
                 self._up = CancellationToken(clock=CLOCK)
                 self._on_connection(False)  # noqa: FBT003

@@ -70,7 +70,7 @@ def make(redis_server, monkeypatch):
 class LinkByHand:
     """In the place of a link: tells and hears when the test says so."""
 
-    def __init__(self, client, channel, *, exchange, on_message, on_connection):
+    def __init__(self, client, channel, *, title, exchange, on_message, on_connection):
         self.connected = True
         self.answer = None
         self._client = client
@@ -837,6 +837,47 @@ def test_the_program_of_the_page_opens_it(make, redis_server, tmp_path):
         assert program.wait() == 0
     each_is(OPEN, one)
     assert 1790 < one.remaining() <= 1800
+
+
+@pytest.mark.slow
+def test_the_program_of_the_page_fails_without_redis(redis_server, tmp_path):
+    write_files("share_a_circuit.md", tmp_path)
+    redis_server.kill()
+    env = {"REDIS_URL": redis_server.url}
+    with Process(tmp_path, "maintenance.py", "1800", env=env) as program:
+        assert program.wait() == 1
+        assert program.count("Redis cannot be reached") == 1
+
+
+def test_the_log_names_the_circuit(make, redis_server, caplog):
+    caplog.set_level("INFO", "backoff_ticker")
+    make()
+    redis_server.kill()
+    eventually(lambda: "Circuit payments: not shared, as Redis fails: " in caplog.text)
+    redis_server.start()
+    eventually(lambda: "Circuit payments: shared again" in caplog.text)
+
+
+@pytest.mark.parametrize("db, more", [(0, []), (1, ["+select"])])
+def test_it_needs_few_rights(redis_server, db, more):
+    keys = "backoff_ticker:circuit:*"
+    redis_server.client().execute_command(
+        *["ACL", "SETUSER", "worker", "on", ">secret", f"~{keys}", f"&{keys}", "+eval", "+time"],
+        *["+hmget", "+hset", "+pexpire", "+publish", "+subscribe", "+ping", *more],
+    )
+    user = {"username": "worker", "password": "secret", "db": db}
+    client = redis.Redis(port=redis_server.port, socket_timeout=1, **user)
+    one, other = (RedisCircuitBreaker(client, "payments", A_MINUTE, failures=1) for _ in range(2))
+    try:
+        assert one.wait_until_connected(PATIENCE)
+        assert other.wait_until_connected(PATIENCE)
+        fail(one)
+        each_is(OPEN, one, other)
+        other.reset()
+        each_is(CLOSED, one, other)
+    finally:
+        one.close(0)
+        other.close(0)
 
 
 # Its life

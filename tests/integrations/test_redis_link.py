@@ -54,6 +54,7 @@ class Knower:
         self.link = Link(
             client,
             "news",
+            title="News",
             exchange=self.exchange,
             on_message=self.hear,
             on_connection=self.connections.append,
@@ -114,8 +115,8 @@ def test_a_redis_that_comes_back_without_its_data_learns_it_again(make, redis_se
     assert one.connections == [False, True, False, True]
     said = [record.message for record in caplog.records]
     assert len(said) == 2
-    assert said[0].startswith("Link to Redis, news: down: ")
-    assert said[1] == "Link to Redis, news: up again"
+    assert said[0].startswith("News: not shared, as Redis fails: ")
+    assert said[1] == "News: shared again"
 
 
 def test_both_connections_lead_to_the_same_redis(make, redis_server, tmp_path):
@@ -188,7 +189,7 @@ def test_a_link_whose_policy_stops_is_closed(make, redis_server, caplog):
     one = make(backoff=with_max_retries(ConstantBackOff(0.001), 3))
     assert one.link.until_connected().wait(PATIENCE)
     assert not one.link.connected
-    eventually(lambda: "its policy has stopped" in caplog.text)
+    eventually(lambda: "the policy has stopped" in caplog.text)
 
 
 class Fails:
@@ -205,7 +206,7 @@ def test_a_link_whose_policy_fails_is_closed(make, redis_server, caplog):
     redis_server.kill()
     one = make(backoff=Fails())
     assert one.link.until_connected().wait(PATIENCE)
-    eventually(lambda: "its policy has failed" in caplog.text)
+    eventually(lambda: "the policy has failed" in caplog.text)
     assert "LookupError: no delay" in caplog.text
 
 
@@ -313,4 +314,4 @@ def test_a_forked_child_keeps_no_connection_of_its_parent(make):
 )
 def test_other_clients_are_refused(client, error, message):
     with pytest.raises(error, match=message):
-        Link(client, "news", exchange=print, on_message=print)
+        Link(client, "news", title="News", exchange=print, on_message=print)

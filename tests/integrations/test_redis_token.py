@@ -417,8 +417,26 @@ def test_a_program_waits_for_a_redis_that_is_gone_for_a_time_only(redis_server, 
         started = time.monotonic()
         with program(redis_server, tmp_path, "gone", text) as process:
             assert process.wait() == 0
-            assert process.count("closed with news untold") == (least > 0)
+            assert process.count("closed before Redis was told") == (least > 0)
         assert least < time.monotonic() - started < most
+
+
+def test_the_log_names_the_token(connected, redis_server, caplog):
+    caplog.set_level("INFO", "backoff_ticker")
+    one = connected()
+    redis_server.kill()
+    eventually(lambda: "Token job: not shared, as Redis fails: " in caplog.text)
+    redis_server.start()
+    assert one.wait_until_connected(PATIENCE)
+    eventually(lambda: "Token job: shared again" in caplog.text)
+
+
+def test_the_program_that_stops_others_fails_without_redis(redis_server, tmp_path):
+    write_files("cancel_everywhere.md", tmp_path)
+    redis_server.kill()
+    with Process(tmp_path, "stop.py", "17", env={"REDIS_URL": redis_server.url}) as stop:
+        assert stop.wait() == 1
+        assert stop.count("Redis cannot be reached") == 1
 
 
 def test_the_programs_of_the_page_stop_each_other(redis_server, tmp_path):
@@ -513,13 +531,15 @@ def test_clients_of_other_databases_hear_nothing(connected, redis_server):
     assert not here.token.cancelled
 
 
-def test_it_needs_few_rights(connected, redis_server):
+@pytest.mark.parametrize("db, more", [(0, []), (1, ["+select"])])
+def test_it_needs_few_rights(connected, redis_server, db, more):
     admin = redis_server.client()
     admin.execute_command(
         *["ACL", "SETUSER", "worker", "on", ">secret", "~backoff_ticker:*", "&backoff_ticker:*"],
-        *["+eval", "+get", "+pttl", "+set", "+publish", "+subscribe", "+ping"],
+        *["+eval", "+get", "+pttl", "+set", "+publish", "+subscribe", "+ping", *more],
     )
-    client = Redis(port=redis_server.port, username="worker", password="secret", socket_timeout=1)
+    user = {"username": "worker", "password": "secret", "db": db}
+    client = Redis(port=redis_server.port, socket_timeout=1, **user)
     one, two = (connected(client=client) for _ in range(2))
     one.token.cancel("stopped")
     assert two.token.wait(PATIENCE)
