@@ -102,6 +102,7 @@ class Link:
         self._subscription: object = None  # another one for each time that the listener subscribes
         self._lock = threading.RLock()  # of what the two threads say about the connections
         self._is_reported = self._is_given_up = False
+        self._closed_at = 0.0
         self._flush_until: float | None = None
         self._up = CancellationToken(clock=CLOCK)
         self._tried = CancellationToken(clock=CLOCK)
@@ -178,13 +179,13 @@ class Link:
             self._report_untold("Redis does not answer")
 
     def _end_within(self, timeout: float) -> float:
-        """Close it, and return for how many seconds to wait at most."""
+        """Close it, and return for how many seconds to wait at most, since the first call."""
         now = CLOCK.monotonic()
         if self._flush_until is None:
-            self._flush_until = now + timeout
+            self._closed_at, self._flush_until = now, now + timeout
         self.end()
-        telling = max(0.0, self._flush_until - now) if self._told is not self._untold else 0.0
-        return telling + _TIDY
+        until = self._closed_at if self._told is self._untold else self._flush_until
+        return max(0.0, until + _TIDY - now)
 
     def _run_listener(self) -> None:
         try:
@@ -227,8 +228,12 @@ class Link:
 
     def _run_teller(self) -> None:
         try:
+            before: object = None
             for _ in self._news:
                 subscription = self._subscription
+                if subscription is not before:
+                    before = subscription
+                    self._telling.disconnect()  # the listener may have moved to another server
                 untold = self._untold
                 try:
                     self._exchange(self._execute)
@@ -254,11 +259,13 @@ class Link:
         # Not a retry: the program's default token may be cancelled, and its hooks need not know.
         for _ in Ticker(FullJitterBackOff(0.1, 1.0), token=end, pace=Pace.RETURN, clock=CLOCK):
             self._telling.disconnect()
+            untold = self._untold
             try:
                 self._exchange(self._execute)
             except BaseException as error:  # noqa: BLE001 - as above
                 problem = error
             else:
+                self._told = untold
                 return
         self._report_untold(problem)
 
@@ -311,9 +318,18 @@ def _shut(connection: Connection) -> None:
             pass  # it has been disconnected meanwhile
 
 
+def _drop(connection: Connection) -> None:
+    """Close a forked child's copy of a connection that its parent goes on using."""
+    sock = getattr(connection, "_sock", None)
+    if sock is not None and sock.fileno() >= 0:
+        os.close(sock.detach())
+
+
 def _restart_all() -> None:
     """Give each link of a forked child threads and connections of its own."""
     for link in list(_links):
+        _drop(link._listening)
+        _drop(link._telling)
         if link._stop.cancelled:
             _links.discard(link)  # the parent has closed it, and tells what is untold
         else:

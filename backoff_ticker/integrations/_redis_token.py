@@ -32,8 +32,8 @@ _TELL_OR_LEARN = """
 local cause = redis.call("GET", KEYS[1])
 if cause then return {cause, redis.call("PTTL", KEYS[1])} end
 if ARGV[2] then
+    redis.call("PUBLISH", ARGV[1], ARGV[2])  -- first, since a Redis that is full stores nothing
     redis.call("SET", KEYS[1], ARGV[2], "PX", ARGV[3])
-    redis.call("PUBLISH", ARGV[1], ARGV[2])
 end
 return false
 """
@@ -177,6 +177,8 @@ class RedisCancellationToken:
 
     def _let_go(self) -> None:
         self._handle.remove()
+        if self.token.cancelled:  # and whoever cancels it may not have come to the callback yet
+            self._twin.on_cancel()
         self._twin.let_go()
 
     def _require_open(self) -> None:

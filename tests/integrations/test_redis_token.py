@@ -18,6 +18,7 @@ pytest.importorskip("redis")
 from redis import Redis, Sentinel
 
 from backoff_ticker import CancellationToken, ConstantBackOff, DeadlineExceeded
+from backoff_ticker.cancellation import _tree
 from backoff_ticker.integrations import _redis_link
 from backoff_ticker.integrations.redis import RedisCancellationToken
 from tests.helpers import PATIENCE, eventually
@@ -129,6 +130,31 @@ def test_after_the_block_nobody_is_told_and_nothing_is_heard(connected, redis_se
         pass
     redis_server.client().publish("backoff_ticker:token:other@0", "heard")
     assert not token.wait(0.05)
+
+
+def test_a_block_that_ends_before_the_callbacks_of_the_cancel_have_run_tells_it(
+    connected, redis_server, monkeypatch
+):
+    watcher = connected()
+    begun, proceed = threading.Event(), threading.Event()
+    run_callbacks = _tree._run_callbacks
+
+    def run_later(token):
+        if threading.current_thread() is canceller:
+            begun.set()
+            proceed.wait(PATIENCE)
+        return run_callbacks(token)
+
+    with RedisCancellationToken(redis_server.client(), "job") as token:
+        canceller = threading.Thread(target=token.cancel, args=["stopped"])
+        monkeypatch.setattr(_tree, "_run_callbacks", run_later)
+        canceller.start()
+        assert begun.wait(PATIENCE)  # by now the waiters run again
+        assert token.wait(PATIENCE)
+    proceed.set()
+    canceller.join(PATIENCE)
+    assert watcher.token.wait(PATIENCE)
+    assert watcher.token.cause == "stopped"
 
 
 def test_an_object_serves_for_one_block(make):
@@ -288,6 +314,16 @@ def test_a_redis_that_does_not_answer_lets_the_loop_run(redis_server):
         return rounds
 
     assert asyncio.run(main()) > 10
+
+
+def test_a_cancel_reaches_the_twins_although_redis_is_full(connected, redis_server):
+    one, two = connected(), connected()
+    redis_server.client().config_set("maxmemory", 1)
+    one.token.cancel("stopped")
+    assert two.token.wait(PATIENCE)
+    assert redis_server.client().get(KEY) is None
+    redis_server.client().config_set("maxmemory", 0)
+    eventually(lambda: redis_server.client().get(KEY) == b"stopped")
 
 
 @pytest.mark.slow

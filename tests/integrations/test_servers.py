@@ -35,7 +35,7 @@ def fails():
 
 
 def told(stop):
-    print(f"ended: {{stop.cause}}", flush=True)
+    print("ended: " + stop.cause, flush=True)
 
 
 @app.get("/thread")
@@ -89,7 +89,7 @@ def fails():
 
 def view(request):
     stop = request_token(request)
-    stop.on_cancel(lambda: print(f"ended: {{stop.cause}}", flush=True))
+    stop.on_cancel(lambda: print("ended: " + stop.cause, flush=True))
     retry_call(fails, ConstantBackOff(600), token=stop)
 
 
