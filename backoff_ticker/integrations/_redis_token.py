@@ -251,6 +251,8 @@ class _Twin:
         )
         return self._link
 
+    # In the thread of the cancel
+
     def on_cancel(self) -> None:
         token, parent = self._token(), self._parent()
         if token is None or self._known is not None:
@@ -261,6 +263,8 @@ class _Twin:
             return
         self._known = (_encode(cause), CLOCK.monotonic() + self._keep_for)
         self._link.tell()
+
+    # In the threads of the link: the teller calls _exchange(), the listener _learn()
 
     def _exchange(self, execute: Execute) -> None:
         arguments: list[bytes | str | int] = [self._channel]
