@@ -9,7 +9,7 @@
 - ``celery``: tasks that Celery retries at the times of a policy, and a token for its workers.
 - ``dramatiq``: messages that have failed come back after the delays of a policy.
 - ``temporal``: policies, errors and tokens for the activities of Temporal.
-- ``redis``: what processes share over Redis.
+- ``redis``: tokens, circuits and budgets of retries that processes share over Redis.
 - ``starlette``, ``django``, ``gunicorn``: tokens that end with a server or with a request.
 
 Each needs its package: ``pip install 'backoff-ticker[prometheus]'``.

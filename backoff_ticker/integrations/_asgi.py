@@ -9,7 +9,7 @@ from signal import SIGINT, SIGTERM, getsignal
 
 from .._errors import Cancelled
 from ..cancellation import CancellationToken, any_of, cancel_on_signals
-from ._tokens import check_token
+from ._checks import check_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

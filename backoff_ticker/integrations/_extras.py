@@ -1,4 +1,4 @@
-"""What is said where the package of an integration is missing."""
+"""The ImportError of an integration whose package is missing or too old."""
 
 from __future__ import annotations
 

@@ -1,16 +1,17 @@
-"""What clients of HTTP share: which requests may be sent again, and when."""
+"""Retries of all HTTP clients: which requests are sent again, when, and with which options."""
 
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from ..clock import current_clock
 from ..retries import attempts, parse_retry_after
+from ._checks import as_seconds, check_policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
+    from datetime import timedelta
     from typing import Protocol
 
     from ..cancellation import CancellationToken
@@ -105,7 +106,9 @@ class Rules:
         self.statuses: frozenset[int] = as_statuses("statuses", statuses)
         self.policy: BackOff | None = policy
         self.options: dict[str, Any] = {**limits, **options}
-        check(policy, self.options)
+        attempts(**self.options)  # checks them
+        if policy is not None:
+            check_policy(policy)
 
     def with_hooks(
         self,
@@ -129,11 +132,11 @@ class Rules:
         timeout, attempt_timeout, token = map(
             self.options.get, ("timeout", "attempt_timeout", "token")
         )
-        left = [
-            None if timeout is None else _seconds(timeout) - elapsed,
-            None if attempt_timeout is None else _seconds(attempt_timeout),
-            None if token is None else token.remaining(),
-        ]
+        left = [] if token is None else [token.remaining()]
+        if timeout is not None:
+            left.append(as_seconds("timeout", timeout, zero=True) - elapsed)
+        if attempt_timeout is not None:
+            left.append(as_seconds("attempt_timeout", attempt_timeout, zero=True))
         return min((each for each in left if each is not None), default=None)
 
     def answer(  # noqa: PLR0913 - what the adapters know
@@ -163,19 +166,6 @@ class Rules:
         if headers is not None:
             return asked_wait(headers, self.options.get("clock")) or True
         return may_pass or type(error) is TimeoutError  # attempt_timeout has cut it
-
-
-def check(policy: BackOff | None, options: Mapping[str, Any]) -> None:
-    """Check a policy and the options of ``retry`` now, not at the first request."""
-    attempts(**options)
-    try:
-        attempts(policy)
-    except TypeError as error:
-        raise TypeError(f"policy: {error}") from None
-
-
-def _seconds(value: Seconds) -> float:
-    return value.total_seconds() if isinstance(value, timedelta) else value
 
 
 def asked_wait(headers: Headers, clock: Clock | None) -> float | None:

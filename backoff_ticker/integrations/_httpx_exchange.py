@@ -1,4 +1,4 @@
-"""One request of httpx on its way through several attempts."""
+"""One request of httpx in all its attempts, in a thread or a coroutine."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Exchange:
             extensions=extensions,
         )
 
-    def judged(self, response: httpx.Response) -> httpx.Response:
+    def raise_if_retried(self, response: httpx.Response) -> httpx.Response:
         """Return a response, or raise it as an error if its status is retried."""
         self.response = response
         status = response.status_code

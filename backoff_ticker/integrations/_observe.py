@@ -1,4 +1,4 @@
-"""What all observers share: which facts there are, how each is learned, what labels may say."""
+"""The base class of all observers, and the bounds for the values of their labels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from signal import Signals
 from typing import TYPE_CHECKING, TypedDict
 
 from ..tickers import Tick
-from ._tokens import check_token
+from ._checks import check_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Running a policy where another package asks for the delays."""
+"""The delays of a policy, one after the other, where another package asks for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a message or a task that has failed comes back, decided from what it carries itself."""
+"""The delay of a message that has failed, computed from its number of retries."""
 
 from __future__ import annotations
 
@@ -6,24 +6,13 @@ from itertools import islice
 
 from .._errors import Permanent
 from ..policies import delays
-from ..retries import attempts
-from ._seconds import as_seconds
+from ._checks import as_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
-    from typing import Any
 
     from ..policies import BackOff
-
-
-def check(policy: BackOff, **options: Any) -> None:  # noqa: ANN401 - options of ``retry``
-    """Raise a TypeError or ValueError unless these are a policy and options of ``retry``."""
-    attempts(**options)
-    try:
-        delays(policy)
-    except TypeError as error:
-        raise TypeError(str(error).replace("backoff", "policy", 1)) from None
 
 
 def delay_after(policy: BackOff, retries: int) -> float | None:

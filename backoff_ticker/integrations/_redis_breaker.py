@@ -6,9 +6,9 @@ import weakref
 from typing import TYPE_CHECKING
 
 from ..retries import CircuitBreaker
+from ._checks import as_seconds, check_name
 from ._redis_circuit import SharedCircuit
 from ._redis_link import CLOCK, FLUSH
-from ._seconds import as_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -64,8 +64,9 @@ class RedisCircuitBreaker(CircuitBreaker):
     processes, too, in a thread of the breaker. A forked child connects by itself.
 
     Args:
-        client: A ``redis.Redis`` with a ``socket_timeout``; also that of ``Sentinel.master_for()``.
-            Its options are used for two connections of the breaker's own.
+        client: A ``redis.Redis`` with a ``socket_timeout``, or what ``Sentinel.master_for()``
+            returns; it serves event loops as well. Its options are used, but not its connections,
+            nor its retries.
         name: What the processes call the circuit, such as the name of the service.
         backoff: As for ``CircuitBreaker``, like the options that follow.
         on: The failures.
@@ -107,10 +108,7 @@ class RedisCircuitBreaker(CircuitBreaker):
         probe_timeout: float | timedelta = 60.0,
         on_change: Hook | list[Hook] | tuple[Hook, ...] | None = None,
     ) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"name must be a str, not {name!r}")
-        if not name:
-            raise ValueError("name must not be empty")
+        check_name(name)
         self._shared = shared = SharedCircuit(self, name)
         others = () if on_change is None else on_change
         super().__init__(

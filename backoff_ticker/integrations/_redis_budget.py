@@ -15,9 +15,9 @@ from .._errors import CircuitOpen, CircuitState
 from ..clock import SystemClock
 from ..policies import ExponentialBackOff
 from ..retries import CircuitBreaker, RetryBudget
+from ._checks import as_seconds, check_name
 from ._redis_client import check_client
 from ._redis_script import Script
-from ._seconds import as_seconds
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -114,7 +114,9 @@ class RedisRetryBudget:
         breaker: The ``CircuitBreaker`` around Redis. It is closed while Redis decides.
 
     Args:
-        client: A ``redis.Redis``, also one of a ``Sentinel``. It must have a ``socket_timeout``.
+        client: A ``redis.Redis`` with a ``socket_timeout``, or what ``Sentinel.master_for()``
+            returns; it serves event loops as well. Its options are used, but not its connections,
+            nor its retries.
         name: The name of the budget: a str that is not empty. The key in Redis is
             ``backoff_ticker:budget:NAME``; its value is the tokens left, in billionths.
         max_tokens: The size of the bucket: a number > 0 and <= 1,000,000.
@@ -145,10 +147,7 @@ class RedisRetryBudget:
         breaker: CircuitBreaker | None = None,
     ) -> None:
         check_client(client)
-        if not isinstance(name, str):
-            raise TypeError(f"name must be a str, not {name!r}")
-        if not name:
-            raise ValueError("name must not be empty")
+        check_name(name)
         local = RetryBudget(max_tokens, token_ratio, retry_cost)
         if local.max_tokens > _MOST_TOKENS:
             raise ValueError(f"max_tokens must be <= {_MOST_TOKENS:,}, not {max_tokens!r}")

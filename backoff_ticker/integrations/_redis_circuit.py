@@ -1,4 +1,4 @@
-"""What processes that share a circuit over Redis tell each other, and who of them may probe."""
+"""The shared state of a circuit in Redis, and which process may probe."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from uuid import uuid4
 
 from .._errors import CircuitState
 from ..retries import CircuitBreaker
+from ._checks import as_seconds
 from ._redis_client import channel_of, check_client
 from ._redis_link import CLOCK, Link
-from ._seconds import as_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +54,7 @@ local by, prober, lease_until = found[4] or "-", found[5] or "-", tonumber(found
 local is_new = false
 local function number(value) return string.format("%.0f", value) end
 
--- Who did not know of the latest change makes none, unless a user has asked for it.
+-- A process that did not know of the latest change makes none, unless a user has asked for it.
 if change ~= "-" and (forced or version <= base) then
     version, state, by = math.max(now, version + 1, base + 1), change, me
     open_until = open_for < 0 and -1 or now + open_for

@@ -1,4 +1,4 @@
-"""What keeps a process and a channel of Redis informed of each other, whatever happens to Redis."""
+"""A link to a channel of Redis, in both directions, that is made again whenever it fails."""
 
 from __future__ import annotations
 

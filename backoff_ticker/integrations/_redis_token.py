@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from .._errors import DeadlineExceeded
 from ..cancellation import CancellationToken
+from ._checks import as_seconds, check_name, check_token
 from ._redis_client import channel_of, check_client
 from ._redis_link import CLOCK, Link
-from ._seconds import as_seconds
-from ._tokens import check_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,8 +111,7 @@ class RedisCancellationToken:
         backoff: BackOff | None = None,
     ) -> None:
         check_client(client)
-        if not isinstance(name, str):
-            raise TypeError(f"name must be a str, not {name!r}")
+        check_name(name)
         if parent is not None:
             check_token(parent, "parent")
         kept = as_seconds("keep_for", keep_for)
@@ -253,6 +251,8 @@ class _Twin:
         )
         return self._link
 
+    # In the thread of the cancel
+
     def on_cancel(self) -> None:
         token, parent = self._token(), self._parent()
         if token is None or self._known is not None:
@@ -263,6 +263,8 @@ class _Twin:
             return
         self._known = (_encode(cause), CLOCK.monotonic() + self._keep_for)
         self._link.tell()
+
+    # In the threads of the link: the teller calls _exchange(), the listener _learn()
 
     def _exchange(self, execute: Execute) -> None:
         arguments: list[bytes | str | int] = [self._channel]

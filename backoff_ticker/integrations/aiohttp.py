@@ -129,7 +129,7 @@ class RetryMiddleware:
                 if isinstance(error, aiohttp.ClientError):
                     raise
                 raise Permanent(error) from None  # the total of aiohttp, for all attempts, is over
-            return exchange.judged(response)
+            return exchange.raise_if_retried(response)
 
         attempt.__qualname__ = "RetryMiddleware"
         options = self._rules.with_hooks(exchange.release)
@@ -166,7 +166,7 @@ class _Exchange:
         self.response: ClientResponse | None = None
         self.is_released = False
 
-    def judged(self, response: ClientResponse) -> ClientResponse:
+    def raise_if_retried(self, response: ClientResponse) -> ClientResponse:
         """Return a response, or raise it as an error if its status is retried."""
         self.response = response
         if response.status not in self._rules.statuses:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..policies import BackOffWrapper
+from ._checks import check_policy
 from ._policy import next_delay, started
 
 TYPE_CHECKING = False
@@ -48,7 +48,7 @@ def wait_gen(backoff: BackOff) -> Callable[[], Generator[Any, Any, None]]:
         ...     print("gave up:", error)
         gave up: no route
     """
-    BackOffWrapper(backoff)  # checks it
+    check_policy(backoff, "backoff")
 
     def delays() -> Generator[Any, Any, None]:
         run = started(backoff)

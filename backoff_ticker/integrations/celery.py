@@ -8,15 +8,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from functools import partial, wraps
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from .._errors import CircuitOpen
 from .._sentinels import STOP
-from ..policies import BackOffWrapper, ExponentialBackOff, delays
+from ..policies import ExponentialBackOff
 from ..retries import StopReason, attempts
 from ._celery_shutdown import shutdown_token
+from ._checks import check_policy
 from ._extras import imports_of_extra
+from ._redelivery import delay_after
 
 with imports_of_extra("celery"):
     import celery
@@ -123,10 +124,7 @@ def retry_task(  # noqa: PLR0913 - options
     options: dict[str, Any] = {"max_retry_after": max_retry_after, "token": token}
     attempts(on=on, budget=budget, breaker=breaker, **options)  # checks them
     policy = ExponentialBackOff() if policy is None else policy
-    try:
-        BackOffWrapper(policy)
-    except TypeError as error:
-        raise TypeError(f"policy: {error}") from None
+    check_policy(policy)
     retries = _Retries(policy, on, budget, breaker, options)
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
@@ -171,8 +169,8 @@ class _Retries:
         request, limit = task.request, task.max_retries
         ticket = None if self._breaker is None else self._ticket(task, self._breaker)
         loop = attempts(
-            _Later(self._policy, request.retries),
-            on=_rules(self._on, request.retries),
+            _Replayed(self._policy, request.retries),
+            on=_replayed_on(self._on, request.retries),
             max_attempts=None if limit is None else max(limit - request.retries, 0) + 1,
             **self._options,
         )
@@ -183,7 +181,7 @@ class _Retries:
                 break  # Celery makes the next one
         except Exception as error:
             if loop.outcome.reason is StopReason.CANCELLED and not request.is_eager:
-                raise _sent_back(task, error, _SENT_BACK_FOR, request.retries) from error
+                raise _send_back(task, error, _SENT_BACK_FOR, request.retries) from error
             _count_in_note(error, loop.outcome, request.retries, limit)
             raise
         return self._retry(task, loop.outcome)
@@ -195,7 +193,7 @@ class _Retries:
             if task.request.is_eager:
                 raise
             seconds = error.seconds or _SENT_BACK_FOR
-            raise _sent_back(task, error, seconds, task.request.retries) from error
+            raise _send_back(task, error, seconds, task.request.retries) from error
 
     def _attempt(self, ticket: CircuitTicket | None, call: Callable[[], T]) -> T:
         if self._breaker is None or ticket is None:
@@ -223,7 +221,7 @@ class _Retries:
             error.add_note(_note(retries, f"nothing left in {budget!r}"))
             raise error
         try:
-            retry = _sent_back(task, error, delay, retries + 1)
+            retry = _send_back(task, error, delay, retries + 1)
         except BaseException:
             if budget is not None:
                 budget.release()
@@ -231,8 +229,8 @@ class _Retries:
         raise retry from error
 
 
-class _Later:
-    """A policy whose next delay is that of a later call of another policy."""
+class _Replayed:
+    """A policy that answers with the delay of a later call of another one."""
 
     def __init__(self, backoff: BackOff, calls: int) -> None:
         self.token = getattr(backoff, "token", None)
@@ -244,27 +242,28 @@ class _Later:
 
     def next_backoff(self) -> float | Stop:
         """Return the delay after those of the earlier calls, or ``STOP``."""
-        return next(islice(delays(self._backoff), self._calls, None), STOP)
+        delay = delay_after(self._backoff, self._calls)
+        return STOP if delay is None else delay
 
     def __repr__(self) -> str:
         return repr(self._backoff)
 
 
-def _rules(on: Any, retries: int) -> Any:  # noqa: ANN401
+def _replayed_on(on: Any, retries: int) -> Any:  # noqa: ANN401
     """Return ``on`` for one retry, without the errors that mean something to Celery."""
 
-    def later(rule: Any) -> Any:  # noqa: ANN401
-        return _Later(rule, retries) if hasattr(rule, "next_backoff") else rule
+    def replayed(rule: Any) -> Any:  # noqa: ANN401
+        return _Replayed(rule, retries) if hasattr(rule, "next_backoff") else rule
 
     if isinstance(on, (type, tuple)):
         on = dict.fromkeys(on if isinstance(on, tuple) else (on,), True)
     if isinstance(on, Mapping):
-        rules = {kind: later(rule) for kind, rule in on.items()}
+        rules = {kind: replayed(rule) for kind, rule in on.items()}
         return {SoftTimeLimitExceeded: False, **rules, TaskPredicate: False}
-    return lambda error: not isinstance(error, TaskPredicate) and later(on(error))
+    return lambda error: not isinstance(error, TaskPredicate) and replayed(on(error))
 
 
-def _sent_back(task: Any, error: BaseException, countdown: float, retries: int) -> Retry:  # noqa: ANN401
+def _send_back(task: Any, error: BaseException, countdown: float, retries: int) -> Retry:  # noqa: ANN401
     """Send a task back, and return what tells Celery so.
 
     ``task.retry()`` always counts a retry. And if it does not reach the broker, it rejects the

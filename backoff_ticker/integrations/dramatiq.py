@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .._errors import CircuitOpen, RetryAfter
 from ..policies import ExponentialBackOff
-from ..retries import retry_call
+from ..retries import attempts, retry_call
+from ._checks import check_policy
 from ._extras import imports_of_extra
-from ._redelivery import bounded, check, delay_after, is_permanent
+from ._redelivery import bounded, delay_after, is_permanent
 
 with imports_of_extra("dramatiq"):
     from dramatiq.errors import Retry
@@ -39,6 +40,9 @@ _LONGEST: Final = 7 * 86_400.0
 
 _OWN: Final = ("policy", "max_retry_after", "budget", "breaker")
 _REPLACED: Final = ("min_backoff", "max_backoff")
+
+_TICKET: Final = "backoff_ticker_circuit_ticket"
+"""The attribute of a message, while it is processed, that has what the circuit breaker gave."""
 
 _BROKER_RETURNS: Final = ExponentialBackOff(0.1, max_interval=5)
 """How long a worker tries to put a message back while the broker is gone: 15 minutes."""
@@ -80,8 +84,8 @@ class BackOffRetries(Retries):
             the attempts and the queue; dramatiq's ``max_age`` counts all of it. A delay is at most
             7 days, as dramatiq wants it.
         max_retries: The greatest number of retries of a message; None: any number.
-        max_retry_after: The longest wait that ``RetryAfter`` can ask for, in seconds or as a
-            timedelta; None: no bound.
+        max_retry_after: The longest wait that a ``RetryAfter`` can ask for, in seconds or as a
+            timedelta; a longer one is cut to it. None: no bound.
         budget: A ``RetryBudget``, or a ``BudgetLike``, that each retry takes from and each success
             fills.
         retry_when: As in dramatiq: called with the number of retries and the error, it says whether
@@ -112,7 +116,8 @@ class BackOffRetries(Retries):
         retry_when: Callable[[int, BaseException], bool] | None = None,
     ) -> None:
         super().__init__(retry_when=retry_when)
-        check(policy, max_retry_after=max_retry_after, budget=budget)
+        check_policy(policy)
+        attempts(max_retry_after=max_retry_after, budget=budget)  # checks them
         self.max_retries: Any = _checked_max_retries(max_retries)
         self._defaults = {
             "policy": policy,
@@ -164,7 +169,8 @@ class BackOffRetries(Retries):
                     "effect with BackOffRetries: give it policy="
                 )
         try:
-            check(**{name: self._option(actor, name) for name in _OWN})
+            check_policy(self._option(actor, "policy"))
+            attempts(**{name: self._option(actor, name) for name in _OWN if name != "policy"})
         except (TypeError, ValueError) as error:  # others than a MiddlewareError are only logged
             raise MiddlewareError(f"actor {actor.actor_name!r}: {error}") from error
 
@@ -261,10 +267,6 @@ class BackOffRetries(Retries):
 
     def _option(self, actor: Actor[Any, Any], name: str) -> Any:  # noqa: ANN401 - an option
         return actor.options.get(name, self._defaults[name])
-
-
-_TICKET: Final = "backoff_ticker_circuit_ticket"
-"""The attribute of a message, while it is processed, that has what the circuit breaker gave."""
 
 
 def _checked_max_retries(value: object) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ..policies import BackOffWrapper
+from ._checks import check_policy
 from ._policy import next_delay, started
 
 TYPE_CHECKING = False
@@ -54,7 +54,7 @@ class SleepGenerator:
     __slots__ = ("_backoff",)
 
     def __init__(self, backoff: BackOff) -> None:
-        BackOffWrapper(backoff)  # checks it
+        check_policy(backoff, "backoff")
         self._backoff = backoff
 
     def __iter__(self) -> Iterator[float]:

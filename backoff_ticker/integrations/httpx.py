@@ -117,7 +117,7 @@ class RetryTransport(httpx.BaseTransport):
 
         def attempt() -> httpx.Response:
             sent = exchange.next_request()
-            return exchange.judged(self._transport.handle_request(sent))
+            return exchange.raise_if_retried(self._transport.handle_request(sent))
 
         def close(_: Outcome | None = None) -> None:
             exchange.is_closed = True
@@ -221,7 +221,7 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
 
         async def attempt() -> httpx.Response:
             sent = exchange.next_request()
-            return exchange.judged(await self._transport.handle_async_request(sent))
+            return exchange.raise_if_retried(await self._transport.handle_async_request(sent))
 
         async def close(_: Outcome | None = None) -> None:
             exchange.is_closed = True

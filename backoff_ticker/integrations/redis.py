@@ -1,4 +1,4 @@
-"""What processes share over Redis: tokens, circuits, and budgets of retries.
+"""Tokens, circuits, and budgets of retries that processes share over Redis.
 
 It needs ``pip install 'backoff-ticker[redis]'`` and a Redis server, and is tested with version 7.0.
 """

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from .._errors import Cancelled, CircuitOpen, DeadlineExceeded, Permanent, RetryAfter
 from ..cancellation import CancellationToken
-from ..policies import BackOffWrapper, ConstantBackOff, ExponentialBackOff, MaxRetriesBackOff
+from ..policies import ConstantBackOff, ExponentialBackOff, MaxRetriesBackOff
 from ..retries import attempts
 from ..tickers import AsyncTicker, Ticker
+from ._checks import as_seconds, check_policy
 from ._extras import imports_of_extra
-from ._redelivery import bounded, check, delay_after, is_permanent
-from ._seconds import as_seconds
+from ._redelivery import bounded, delay_after, is_permanent
 
 with imports_of_extra("temporal"):
     from temporalio import activity
@@ -94,7 +94,7 @@ def retry_policy(
     elif type(policy) is ExponentialBackOff:
         initial, coefficient, longest = _parts(policy)
     else:
-        BackOffWrapper(policy)  # a TypeError if it is no policy at all
+        check_policy(policy)
         raise TypeError(
             "policy must be a ConstantBackOff or an ExponentialBackOff, which Temporal's server "
             f"can follow, not {policy!r}: activity_errors(policy) takes any policy"
@@ -177,8 +177,8 @@ def activity_errors(
     Args:
         policy: The policy. Its limits of elapsed time count the delays, and no time for the
             attempts; ``schedule_to_close_timeout`` of the activity counts all of it.
-        max_retry_after: The longest wait that ``RetryAfter`` can ask for, in seconds or as a
-            timedelta; None: no bound.
+        max_retry_after: The longest wait that a ``RetryAfter`` can ask for, in seconds or as a
+            timedelta; a longer one is cut to it. None: no bound.
 
     Raises:
         TypeError, ValueError: An argument is invalid.
@@ -199,22 +199,24 @@ def activity_errors(
         ...     print(error, error.next_retry_delay)
         ConnectionError: busy 0:00:20
     """
-    check(ConstantBackOff(1) if policy is None else policy, max_retry_after=max_retry_after)
+    if policy is not None:
+        check_policy(policy)
+    attempts(max_retry_after=max_retry_after)  # checks it
     try:
         yield
     except FailureError:
         raise
     except Exception as error:
-        told = _told(error, policy, max_retry_after)
-        if told is None:
+        translated = _translated(error, policy, max_retry_after)
+        if translated is None:
             raise
-        raise told from (_inner(error))
+        raise translated from _inner(error)
 
 
-def _told(
+def _translated(
     error: Exception, policy: BackOff | None, max_retry_after: float | timedelta | None
 ) -> ApplicationError | None:
-    """Return what Temporal is told of an error; None: the error itself."""
+    """Return the error that Temporal gets in the place of another; None: the same one."""
     if is_permanent(error):
         return _application_error(error, None)
     if isinstance(error, RetryAfter):

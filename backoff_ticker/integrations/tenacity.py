@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ..policies import BackOffWrapper
+from ._checks import check_policy, check_token
 from ._extras import imports_of_extra
 from ._policy import next_delay, started
-from ._tokens import check_token
 
 with imports_of_extra("tenacity"):
     from tenacity.stop import stop_base
@@ -66,7 +65,7 @@ class BackOffWait(wait_base):
     """
 
     def __init__(self, backoff: BackOff) -> None:
-        BackOffWrapper(backoff)  # checks it
+        check_policy(backoff, "backoff")
         self._backoff = backoff
         self.stop: stop_base = _BackOffStop(self)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from .._errors import RetryAfter
 from ..policies import ConstantBackOff
 from ..retries import attempts
+from ._checks import check_policy
 from ._extras import imports_of_extra
 from ._http import (
     MAX_ATTEMPTS,
@@ -17,7 +18,6 @@ from ._http import (
     as_methods,
     as_statuses,
     asked_wait,
-    check,
 )
 
 with imports_of_extra("urllib3"):
@@ -145,7 +145,9 @@ class BackOffRetry(Retry):
             "max_retry_after": max_retry_after,
         }
         self._options = {**self._limits, "budget": budget, "notify": notify, "on_retry": on_retry}
-        check(policy, self._options)
+        attempts(**self._options)  # checks them
+        if policy is not None:
+            check_policy(policy)
 
     def new(self, **kw: Any) -> Self:  # noqa: ANN401 - of urllib3
         """Return a copy with other options; it goes on with the waits of this one."""

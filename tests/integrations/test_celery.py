@@ -39,6 +39,9 @@ from celery.signals import worker_init, worker_process_init, worker_shutting_dow
 from backoff_ticker.integrations import _celery_shutdown  # noqa: E402
 from backoff_ticker.integrations.celery import retry_task, shutdown_token  # noqa: E402
 
+# Celery gives the tasks of one test to the apps of the others, too; from 5.7 on it warns then.
+pytestmark = pytest.mark.filterwarnings("ignore:Task name .* is already registered")
+
 DOUBLED = ExponentialBackOff(1, 0, 2, max_interval=None, max_elapsed_time=None)
 NO_ROUTE = ConnectionError("no route")
 
@@ -481,10 +484,16 @@ def test_a_chain_goes_on_after_a_retry(app):
 # Mistakes
 
 
+class NotCopied(ConstantBackOff):
+    def __copy__(self):
+        raise TypeError("no copies")
+
+
 @pytest.mark.parametrize(
     "policy, options, message",
     [
-        (5, {}, "^policy: backoff must be a BackOff"),
+        (5, {}, "^policy must be a BackOff"),
+        (NotCopied(1), {}, "^policy must be a BackOff that can be copied"),
         (None, {"on": 5}, "^on must be an exception type"),
         (None, {"on": KeyboardInterrupt}, "^on must name types of Exception"),
         (None, {"max_retry_after": "soon"}, "^max_retry_after must be"),

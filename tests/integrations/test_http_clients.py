@@ -400,5 +400,5 @@ def test_a_mistake_is_refused_before_the_first_request(face, options, kind, mess
 
 
 def test_a_policy_is_checked_before_the_first_request(face):
-    with pytest.raises(TypeError, match="policy: backoff must be a BackOff"):
+    with pytest.raises(TypeError, match="policy must be a BackOff"):
         face.request("GET", "http://127.0.0.1:9/", 5)

@@ -549,6 +549,7 @@ def test_it_needs_few_rights(connected, redis_server, db, more):
     "options, error, message",
     [
         ({"name": 17}, TypeError, "name must be a str, not 17"),
+        ({"name": ""}, ValueError, "name must not be empty"),
         ({"parent": "stop"}, TypeError, "parent must be a CancellationToken, not 'stop'"),
         ({"keep_for": 0}, ValueError, "keep_for must be a finite number of seconds > 0"),
         ({"keep_for": None}, TypeError, "keep_for must be"),

@@ -349,3 +349,12 @@ def test_a_waiting_thread_of_the_system_clock_ends_at_once():
     thread.join(30)
     assert system_time.monotonic() - began < 10
     assert len(errors) == 1
+
+
+def test_a_policy_that_cannot_be_copied_is_refused_at_once():
+    class NotCopied(ConstantBackOff):
+        def __copy__(self):
+            raise TypeError("no copies")
+
+    with pytest.raises(TypeError, match="backoff must be a BackOff that can be copied"):
+        BackOffWait(NotCopied(1))

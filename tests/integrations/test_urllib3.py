@@ -73,7 +73,7 @@ def test_options_whose_place_the_policy_takes_are_refused(options):
 
 
 def test_a_number_is_no_policy():
-    with pytest.raises(TypeError, match="policy: backoff must be a BackOff"):
+    with pytest.raises(TypeError, match="policy must be a BackOff"):
         BackOffRetry(5)
 
 
