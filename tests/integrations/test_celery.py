@@ -311,6 +311,19 @@ def test_errors_reach_the_breaker_as_they_are(app):
     assert breaker.state is CircuitState.OPEN
 
 
+def test_an_attempt_that_was_not_made_frees_the_place_of_its_probe(app, clock):
+    def broken(_):
+        raise ZeroDivisionError
+
+    breaker = CircuitBreaker(ConstantBackOff(60), failures=1)
+    task = failing(app, [NO_ROUTE, 1], breaker=breaker)
+    work(task)
+    clock.advance(60)
+    with set_default_hooks(on_attempt=broken):
+        assert type(work(task)[1]) is ZeroDivisionError
+    assert work(task) == ("SUCCESS", None)
+
+
 # Tokens
 
 
