@@ -79,7 +79,7 @@ class RedisRetryBudget:
     and the process does not ask Redis again for a while. A warning is logged; no error is raised.
     The retries of the client itself are not used. So a decision takes no longer than to connect
     and to get an answer: about ``socket_connect_timeout + socket_timeout``, apart from the look-up
-    of a name.
+    of a name, and from the Sentinels, whose clients have time-outs and retries of their own.
 
     The promise is that of one life of the bucket, which ends, so that it is full again, after
     ``keep_for`` without a retry, or if Redis loses its data. What a fallback allows comes on top of
