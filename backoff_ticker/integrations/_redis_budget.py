@@ -234,7 +234,8 @@ class RedisRetryBudget:
 
         If cancelled: the tokens that Redis takes nevertheless are given back.
         """
-        if self.breaker.state is CircuitState.OPEN:
+        may_wait = hasattr(self._fallback, "try_acquire_async")
+        if self.breaker.state is CircuitState.OPEN and not may_wait:
             return self._acquire_locally()
         try:
             future = self._pool.submit(self.try_acquire)
