@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class RedisCircuitBreaker(CircuitBreaker):
-    """A ``CircuitBreaker`` whose circuit is shared by all processes that give it the same name.
+    """A ``CircuitBreaker`` that all processes share which give it the same name.
 
     A process that opens or closes the circuit tells the others through Redis; they hear it within
     about one round trip. The probes of a half-open circuit are made by one process at a time. Calls
@@ -49,11 +49,12 @@ class RedisCircuitBreaker(CircuitBreaker):
     Who probes: a process that wants to asks Redis in the background, and its call is refused; if
     Redis grants it, its next calls are the probes. If none comes within 5 s, or twice the time
     between its calls, another process may probe. A process that ends while it probes keeps the
-    others from it for up to ``probe_timeout``; calls that are rarer than that are not coordinated.
+    others from it for ``probe_timeout``, and at least 5 s; calls that are rarer than
+    ``probe_timeout`` are not coordinated.
 
     Two changes at the same time: the first that Redis hears of wins. ``open()`` and ``reset()`` are
-    shared as well, and win always. A circuit that is open until ``reset()`` is so for programs that
-    start later, too, unless there was no process for a day.
+    shared as well, and win always. A circuit that is open until ``reset()`` is open for programs
+    that start later, too, unless no process has used it for a day.
 
     Without Redis, each process goes on with its own circuit, as if the others did not exist. Once
     Redis is back, with its data or without, they agree again. A program that starts while the
@@ -110,7 +111,7 @@ class RedisCircuitBreaker(CircuitBreaker):
             raise TypeError(f"name must be a str, not {name!r}")
         if not name:
             raise ValueError("name must not be empty")
-        self._shared = shared = SharedCircuit(self, f"backoff_ticker:circuit:{name}")
+        self._shared = shared = SharedCircuit(self, name)
         others = () if on_change is None else on_change
         super().__init__(
             backoff,

@@ -62,8 +62,8 @@ _logger = logging.getLogger("backoff_ticker")
 class RedisRetryBudget:
     """Limits the retries of many processes together: a ``RetryBudget`` that is kept in Redis.
 
-    All budgets of the same name, on any machine, are one bucket of tokens, which is full at first.
-    Over all processes together::
+    All budgets of the same name, in the same database of Redis, are one bucket of tokens, which is
+    full at first. Over all processes together::
 
         retries * retry_cost <= max_tokens + token_ratio * successes
 
@@ -77,9 +77,11 @@ class RedisRetryBudget:
 
     **If Redis fails**, or does not answer within the time-outs of the client, ``fallback`` decides,
     and the process does not ask Redis again for a while. A warning is logged; no error is raised.
-    The retries of the client itself are not used. So a decision takes no longer than to connect
-    and to get an answer: about ``socket_connect_timeout + socket_timeout``, apart from the look-up
-    of a name, and from the Sentinels, whose clients have time-outs and retries of their own.
+    The retries of the client itself are not used. So a decision takes at most ``socket_timeout`` if
+    Redis does not answer, and ``socket_connect_timeout`` for each address of its name if it cannot
+    be reached. A Redis that is slow may take nearly ``socket_timeout`` for each answer: one to the
+    script, and on a new connection a few to what redis-py sends first, such as the password.
+    The clients of Sentinels have time-outs and retries of their own.
 
     The promise is that of one life of the bucket, which ends, so that it is full again, after
     ``keep_for`` without a retry, or if Redis loses its data. What a fallback allows comes on top of
@@ -261,9 +263,9 @@ class RedisRetryBudget:
         return (*self._numbers, added, self._keep_for)
 
     def _report(self, error: Exception | None) -> None:
-        """Log the first failure, and that Redis decides again."""
+        """Log the first failure, and that the budget is shared again."""
         if error is None:
-            _logger.info("Retry budget %s: Redis decides again", self.name)
+            _logger.info("Retry budget %s: shared again", self.name)
         elif not self._is_reported:
             _logger.warning("Retry budget %s: not shared, as Redis fails: %s", self.name, error)
         self._is_reported = error is not None

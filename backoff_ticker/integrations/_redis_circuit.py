@@ -102,11 +102,14 @@ class SharedCircuit:
 
     link: Link
 
-    def __init__(self, breaker: CircuitBreaker, key: str) -> None:
+    def __init__(self, breaker: CircuitBreaker, name: str) -> None:
         self._breaker = weakref.ref(breaker)
-        self._key = key
+        self._key = f"backoff_ticker:circuit:{name}"
+        self._title = f"Circuit {name}"
         self._process = 0
-        self._is_changed = self._is_demanded = False  # and not told yet
+        # The breaker, if a change of it is not told yet: it must not be collected before that.
+        self._untold: CircuitBreaker | None = None
+        self._is_demanded = False  # by hand, and not told yet
         self._wanted_lease = 0.0
         self.version = 0
 
@@ -118,6 +121,7 @@ class SharedCircuit:
         self.link = Link(
             client,
             self._channel,
+            title=self._title,
             exchange=self.exchange,
             on_message=self.hear,
             on_connection=self._note_connection,
@@ -141,12 +145,12 @@ class SharedCircuit:
 
     # In the threads of calls: nothing waits
 
-    def changed(self, _old: CircuitState, new: CircuitState, _: CircuitBreaker) -> None:
+    def changed(self, _old: CircuitState, new: CircuitState, breaker: CircuitBreaker) -> None:
         """Note a change of the circuit: a hook of the breaker."""
         if new is not CircuitState.HALF_OPEN and threading.get_ident() not in self._muted:
             self._forget_lease()
             self._wanted_lease = 0.0
-            self._is_changed = True
+            self._untold = breaker
             self.link.tell()
 
     @contextmanager
@@ -156,7 +160,8 @@ class SharedCircuit:
             with self._mute():
                 yield
         finally:
-            self._is_demanded = self._is_changed = True
+            self._is_demanded = True
+            self._untold = self._breaker()
             self.link.tell()
 
     @contextmanager
@@ -200,21 +205,27 @@ class SharedCircuit:
     def exchange(self, execute: Execute) -> None:
         """Tell what is to be told, and learn what holds now."""
         if not self._ask(execute):
-            self._is_changed = True  # Redis does not know any more what this process does
+            self._untold = self._breaker()  # Redis does not know any more what this process does
             self._ask(execute)
 
     def _ask(self, execute: Execute) -> bool:
         with self._lock:
-            # Cleared before the circuit is looked at: what changes from here on is told next time.
-            telling = self._telling = self._is_changed, self._is_demanded
-            self._is_changed = self._is_demanded = False
+            # Calls set these at any time, without the lock. Only what was seen is cleared, and that
+            # before the circuit is looked at: what changes from here on is told next time.
+            untold = self._untold
+            is_demanded = untold is not None and self._is_demanded
+            if untold is not None:
+                self._untold = None
+            if is_demanded:
+                self._is_demanded = False
+            self._telling = untold is not None, is_demanded
             lease, self._wanted_lease = self._wanted_lease, 0.0
             asked, base = self.asked, self.version
             change, open_for = self._look() if self._telling[0] else ("-", 0)
         try:
             answer = execute(
                 *("EVAL", SCRIPT, 1, self._key, self._me, base, change, open_for),
-                *(int(telling[1]), ceil((lease and lease + GRACE) * 1000)),
+                *(int(is_demanded), ceil((lease and lease + GRACE) * 1000)),
                 *(ceil(seconds * 1000) for seconds in (KEPT_DUE, KEPT)),
                 self._channel,
             )
@@ -222,8 +233,10 @@ class SharedCircuit:
                 self.asked = None
             return self.hear(answer) >= base
         except BaseException:
-            self._is_changed = telling[0] or self._is_changed
-            self._is_demanded = telling[1] or self._is_demanded
+            if untold is not None:
+                self._untold = untold
+            if is_demanded:
+                self._is_demanded = True
             raise
         finally:
             self._telling = False, False
@@ -257,7 +270,7 @@ class SharedCircuit:
     def _apply(self, state: str, left: int) -> None:
         if self._is_demanded or self._telling[1]:
             return  # the last word is that of this process
-        is_changed, self._is_changed = self._is_changed or self._telling[0], False
+        is_changed, self._untold = self._untold is not None or self._telling[0], None
         breaker = self._breaker()
         if breaker is None:
             return
@@ -274,4 +287,4 @@ class SharedCircuit:
                 ):
                     CircuitBreaker.open(breaker, max(1, left) / 1000)
         except Exception:
-            _logger.exception("The policy of %r failed as another process had opened it", breaker)
+            _logger.exception("%s: the policy failed as another process had opened it", self._title)

@@ -44,7 +44,7 @@ def check_client(client: object) -> float:
         limit = sentinel.connection_pool.connection_kwargs.get("socket_timeout")
         if not limit:
             raise ValueError(
-                f"client must be of a Sentinel with a socket_timeout > 0, such as 5 s, not {limit!r}"
+                f"client must be that of a Sentinel with a socket_timeout > 0, not {limit!r}"
             )
     return float(timeout)
 
@@ -58,7 +58,7 @@ def make_connection(client: Redis) -> Connection:
     """Return a connection to where ``client`` connects, or its Sentinels send it.
 
     It is beside the client's pool, answers bytes in the older protocol, and never tries again by
-    itself: whoever uses it decides that.
+    itself: that is for its user to decide.
     """
     pool = client.connection_pool
     options = {name: value for name, value in pool.connection_kwargs.items() if "maint" not in name}

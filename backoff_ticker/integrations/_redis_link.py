@@ -60,6 +60,7 @@ class Link:
     Args:
         client: A ``redis.Redis``, whose options the connections get, apart from its retries.
         channel: The name of the channel.
+        title: What log messages call that which is shared.
         exchange: Called in the teller with a function that executes a command. Any error means
             that the link is down.
         on_message: Called in the listener with the bytes of a message.
@@ -76,6 +77,7 @@ class Link:
         client: Redis,
         channel: str,
         *,
+        title: str,
         exchange: Callable[[Execute], None],
         on_message: Callable[[bytes], object],
         on_connection: Callable[[bool], None] | None = None,
@@ -84,6 +86,7 @@ class Link:
         self._timeout = check_client(client)
         self._client = client
         self._channel = channel
+        self._title = title
         self._exchange = exchange
         self._on_message = on_message
         self._on_connection = on_connection or (lambda _connected: None)
@@ -99,6 +102,7 @@ class Link:
         self._subscription: object = None  # another one for each time that the listener subscribes
         self._lock = threading.RLock()  # of what the two threads say about the connections
         self._is_reported = self._is_given_up = False
+        self._closed_at = 0.0
         self._flush_until: float | None = None
         self._up = CancellationToken(clock=CLOCK)
         self._tried = CancellationToken(clock=CLOCK)
@@ -175,13 +179,13 @@ class Link:
             self._report_untold("Redis does not answer")
 
     def _end_within(self, timeout: float) -> float:
-        """Close it, and return for how many seconds to wait at most."""
+        """Close it, and return for how many seconds to wait at most, since the first call."""
         now = CLOCK.monotonic()
         if self._flush_until is None:
-            self._flush_until = now + timeout
+            self._closed_at, self._flush_until = now, now + timeout
         self.end()
-        telling = max(0.0, self._flush_until - now) if self._told is not self._untold else 0.0
-        return telling + _TIDY
+        until = self._closed_at if self._told is self._untold else self._flush_until
+        return max(0.0, until + _TIDY - now)
 
     def _run_listener(self) -> None:
         try:
@@ -192,9 +196,9 @@ class Link:
                     self._mark_down(error)
                 self._listening.disconnect()
             if not self._stop.cancelled:
-                _logger.error("Link to Redis, %s: its policy has stopped", self._channel)
+                _logger.error("%s: not shared any more: the policy has stopped", self._title)
         except Exception:
-            _logger.exception("Link to Redis, %s: its policy has failed", self._channel)
+            _logger.exception("%s: not shared any more: the policy has failed", self._title)
         finally:
             self.end()
             self._listener_ended.cancel()
@@ -224,8 +228,12 @@ class Link:
 
     def _run_teller(self) -> None:
         try:
+            before: object = None
             for _ in self._news:
                 subscription = self._subscription
+                if subscription is not before:
+                    before = subscription
+                    self._telling.disconnect()  # the listener may have moved to another server
                 untold = self._untold
                 try:
                     self._exchange(self._execute)
@@ -251,20 +259,20 @@ class Link:
         # Not a retry: the program's default token may be cancelled, and its hooks need not know.
         for _ in Ticker(FullJitterBackOff(0.1, 1.0), token=end, pace=Pace.RETURN, clock=CLOCK):
             self._telling.disconnect()
+            untold = self._untold
             try:
                 self._exchange(self._execute)
             except BaseException as error:  # noqa: BLE001 - as above
                 problem = error
             else:
+                self._told = untold
                 return
         self._report_untold(problem)
 
     def _report_untold(self, problem: object) -> None:
         if self._told is not self._untold and not self._is_given_up:
             self._is_given_up = True
-            _logger.warning(
-                "Link to Redis, %s: closed with news untold: %s", self._channel, problem
-            )
+            _logger.warning("%s: closed before Redis was told: %s", self._title, problem)
 
     def _execute(self, *command: bytes | str | float) -> Any:  # noqa: ANN401
         connection = self._telling
@@ -279,7 +287,7 @@ class Link:
             self._pace.success()
             if self._is_reported:
                 self._is_reported = False
-                _logger.info("Link to Redis, %s: up again", self._channel)
+                _logger.info("%s: shared again", self._title)
             self._on_connection(True)  # noqa: FBT003
             self._up.cancel()
             self._tried.cancel()
@@ -292,7 +300,7 @@ class Link:
                 return
             if not self._is_reported:
                 self._is_reported = True
-                _logger.warning("Link to Redis, %s: down: %s", self._channel, error)
+                _logger.warning("%s: not shared, as Redis fails: %s", self._title, error)
             if self._up.cancelled:
                 self._up = CancellationToken(clock=CLOCK)
                 self._on_connection(False)  # noqa: FBT003
@@ -310,9 +318,18 @@ def _shut(connection: Connection) -> None:
             pass  # it has been disconnected meanwhile
 
 
+def _drop(connection: Connection) -> None:
+    """Close a forked child's copy of a connection that its parent goes on using."""
+    sock = getattr(connection, "_sock", None)
+    if sock is not None and sock.fileno() >= 0:
+        os.close(sock.detach())
+
+
 def _restart_all() -> None:
     """Give each link of a forked child threads and connections of its own."""
     for link in list(_links):
+        _drop(link._listening)
+        _drop(link._telling)
         if link._stop.cancelled:
             _links.discard(link)  # the parent has closed it, and tells what is untold
         else:

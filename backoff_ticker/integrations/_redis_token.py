@@ -1,4 +1,4 @@
-"""A token with twins in other processes: who cancels one cancels all."""
+"""``RedisCancellationToken``: a cancel in one process cancels tokens in others."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _TELL_OR_LEARN = """
 local cause = redis.call("GET", KEYS[1])
 if cause then return {cause, redis.call("PTTL", KEYS[1])} end
 if ARGV[2] then
+    redis.call("PUBLISH", ARGV[1], ARGV[2])  -- first, since a Redis that is full stores nothing
     redis.call("SET", KEYS[1], ARGV[2], "PX", ARGV[3])
-    redis.call("PUBLISH", ARGV[1], ARGV[2])
 end
 return false
 """
@@ -43,10 +43,10 @@ return false
 class RedisCancellationToken:
     """Cancels the tokens of one name on all machines, as soon as one of them is cancelled.
 
-    ``token`` is an ordinary token. Whoever cancels it, in any thread, event loop or signal handler,
-    cancels all its twins: those of objects with the same name on the same Redis. The cancel itself
-    is as quick as any other. Two threads do the rest: they publish and store the cause as a text,
-    and hear what others publish. A process that comes late finds its token cancelled.
+    ``token`` is an ordinary token. Its cancel, in any thread, event loop or signal handler, cancels
+    all its twins: those of objects with the same name, in the same database of Redis. The cancel
+    itself is as quick as any other. Two threads do the rest: they publish and store the cause as a
+    text, and hear what others publish. A process that starts later finds its token cancelled.
 
     Use it in a ``with`` block, in coroutines in ``async with``. The block begins as soon as Redis
     has said whether the token is cancelled, or cannot be reached; after at most 5 s. After the
@@ -74,9 +74,10 @@ class RedisCancellationToken:
             returns; it serves event loops as well. Its options are used, but not its connections,
             nor its retries.
         name: What the twins have in common, such as the number of a job. A name serves for one
-            cancel: who uses it again within ``keep_for`` finds it cancelled.
+            cancel: a token that uses it again within ``keep_for`` is cancelled at once.
         parent: A token whose cancel cancels ``token`` as well, such as that of a shutdown.
-        keep_for: How long a cancel is stored, for those who come late: seconds > 0 or a timedelta.
+        keep_for: How long a cancel is stored, for processes that start later: seconds > 0 or a
+            timedelta.
         cancel_if_gone_for: Cancel ``token``, in this process only, if Redis has been out of reach
             for this time: seconds > 0 or a timedelta. None means never.
         backoff: When to connect again. None means at random times up to 5 s apart. If it stops, or
@@ -178,6 +179,8 @@ class RedisCancellationToken:
 
     def _let_go(self) -> None:
         self._handle.remove()
+        if self.token.cancelled:  # and whoever cancels it may not have come to the callback yet
+            self._twin.on_cancel()
         self._twin.let_go()
 
     def _require_open(self) -> None:
@@ -242,6 +245,7 @@ class _Twin:
         self._link = Link(
             client,
             self._channel,
+            title=f"Token {name}",
             exchange=self._exchange,
             on_message=lambda text: self._learn(text, self._keep_for),
             on_connection=self._note_connection,

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dramatiq.broker import MessageProxy
 
     from ..policies import BackOff
-    from ..retries import RetryBudget
+    from ..retries import BudgetLike
 
 __all__ = ["BackOffRetries"]
 
@@ -72,7 +72,8 @@ class BackOffRetries(Retries):
     and those of dramatiq. ``min_backoff`` and ``max_backoff`` are refused, since they would have no
     effect.
 
-    Thread safety: any thread; a budget and a circuit belong to one process of the worker.
+    Thread safety: any thread. A ``RetryBudget`` and a ``CircuitBreaker`` belong to one process of
+    the worker; all processes share those of ``backoff_ticker.integrations.redis``.
 
     Args:
         policy: The back-off policy. Its limits of elapsed time count the delays, and no time for
@@ -81,7 +82,8 @@ class BackOffRetries(Retries):
         max_retries: The greatest number of retries of a message; None: any number.
         max_retry_after: The longest wait that ``RetryAfter`` can ask for, in seconds or as a
             timedelta; None: no bound.
-        budget: A ``RetryBudget`` that each retry takes from and each success fills.
+        budget: A ``RetryBudget``, or a ``BudgetLike``, that each retry takes from and each success
+            fills.
         retry_when: As in dramatiq: called with the number of retries and the error, it says whether
             to retry, in the place of ``max_retries``.
 
@@ -106,7 +108,7 @@ class BackOffRetries(Retries):
         *,
         max_retries: int | None = 20,
         max_retry_after: float | timedelta | None = _SIX_HOURS,
-        budget: RetryBudget | None = None,
+        budget: BudgetLike | None = None,
         retry_when: Callable[[int, BaseException], bool] | None = None,
     ) -> None:
         super().__init__(retry_when=retry_when)

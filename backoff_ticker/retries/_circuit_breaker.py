@@ -211,9 +211,10 @@ class CircuitBreaker(ProcessBound):
         """Open the circuit, for example while the service is being maintained.
 
         Args:
-            seconds: How long, from now: seconds > 0 or a timedelta. Then it is half-open. None:
-                until ``reset()``. The policy moves on as if it had opened the circuit, so after a
-                probe that fails comes its next delay; its answer for this opening is not used.
+            seconds: How long, from now: seconds > 0 or a timedelta; then it is half-open. The
+                policy is asked as for any opening, but its answer is not used: if a probe fails
+                later, the circuit opens for the policy's next delay. None: until ``reset()``,
+                without the policy.
 
         Raises:
             TypeError, ValueError: ``seconds`` is invalid.

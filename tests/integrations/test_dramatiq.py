@@ -221,6 +221,16 @@ def test_a_success_fills_the_budget():
     assert budget.tokens == 8.5
 
 
+def test_processes_share_a_budget_over_redis(redis_server):
+    from backoff_ticker.integrations.redis import RedisRetryBudget
+
+    client = redis_server.client()
+    budget = RedisRetryBudget(client, "mail", 10)
+    setting = Setting(BackOffRetries(ZeroBackOff(), budget=budget))
+    setting.run(setting.actor(2).message())
+    assert int(client.get("backoff_ticker:budget:mail")) == 8_000_000_000
+
+
 def test_a_message_that_is_not_retried_takes_nothing_from_the_budget():
     budget = RetryBudget(10)
     setting = Setting(BackOffRetries(ZeroBackOff(), max_retries=0, budget=budget))

@@ -70,7 +70,7 @@ def make(redis_server, monkeypatch):
 class LinkByHand:
     """In the place of a link: tells and hears when the test says so."""
 
-    def __init__(self, client, channel, *, exchange, on_message, on_connection):
+    def __init__(self, client, channel, *, title, exchange, on_message, on_connection):
         self.connected = True
         self.answer = None
         self._client = client
@@ -202,7 +202,7 @@ def test_those_that_open_it_at_the_same_time_have_opened_it_once(make, redis_ser
         fail(each)
     redis_server.resume()
     for each in breakers:
-        eventually(lambda each=each: not each._shared._is_changed and each.connected)
+        eventually(lambda each=each: each._shared._untold is None and each.connected)
     eventually(lambda: len({each._shared.version for each in breakers}) == 1)
     assert [each.asked for each in policy] == [1, 1, 1]
     one = breakers[1]
@@ -236,7 +236,7 @@ def test_of_two_changes_the_first_that_redis_hears_of_wins(by_hand):
     assert (one.state, other.state) == (CLOSED, OPEN)
     exchange(other)
     assert other.state is CLOSED
-    assert not other._shared._is_changed
+    assert other._shared._untold is None
 
 
 def test_a_change_of_a_process_that_redis_has_no_answer_for_is_not_forgotten(by_hand):
@@ -297,6 +297,35 @@ def test_an_answer_that_is_older_than_a_message_is_no_loss_of_data(by_hand, redi
     assert (one.state, other.state) == (OPEN, OPEN)
     assert one._shared.version == other._shared.version == int(stored(redis_server)["version"])
     assert stored(redis_server)["by"] == other._shared._me
+
+
+def test_a_change_as_the_thread_of_the_link_looks_for_one_is_told(by_hand, monkeypatch):
+    one, other = by_hand(), by_hand()
+    coming = [one]
+
+    def look(shared):
+        found = vars(shared)["_untold"]
+        if coming:
+            fail(coming.pop())
+        return found
+
+    def note(shared, breaker):
+        vars(shared)["_untold"] = breaker
+
+    monkeypatch.setattr(
+        _redis_circuit.SharedCircuit, "_untold", property(look, note), raising=False
+    )
+    exchange(one)
+    exchange(one, other)
+    assert other.state is OPEN
+
+
+def test_a_change_is_told_although_the_breaker_is_dropped_at_once(make, redis_server):
+    watcher = make()
+    RedisCircuitBreaker(redis_server.client(), "payments", failures=1).open(60)
+    gc.collect()
+    each_is(OPEN, watcher)
+    eventually(lambda: _redis_link._links == {watcher._shared.link})
 
 
 def test_two_words_by_hand_become_one(by_hand):
@@ -631,7 +660,7 @@ def test_an_opening_whose_time_is_over_is_not_told(make, redis_server):
     redis_server.start()
     assert one.wait_until_connected(PATIENCE)
     assert other.wait_until_connected(PATIENCE)
-    eventually(lambda: not one._shared._is_changed)
+    eventually(lambda: one._shared._untold is None)
     assert other.state is CLOSED
 
 
@@ -808,6 +837,47 @@ def test_the_program_of_the_page_opens_it(make, redis_server, tmp_path):
         assert program.wait() == 0
     each_is(OPEN, one)
     assert 1790 < one.remaining() <= 1800
+
+
+@pytest.mark.slow
+def test_the_program_of_the_page_fails_without_redis(redis_server, tmp_path):
+    write_files("share_a_circuit.md", tmp_path)
+    redis_server.kill()
+    env = {"REDIS_URL": redis_server.url}
+    with Process(tmp_path, "maintenance.py", "1800", env=env) as program:
+        assert program.wait() == 1
+        assert program.count("Redis cannot be reached") == 1
+
+
+def test_the_log_names_the_circuit(make, redis_server, caplog):
+    caplog.set_level("INFO", "backoff_ticker")
+    make()
+    redis_server.kill()
+    eventually(lambda: "Circuit payments: not shared, as Redis fails: " in caplog.text)
+    redis_server.start()
+    eventually(lambda: "Circuit payments: shared again" in caplog.text)
+
+
+@pytest.mark.parametrize("db, more", [(0, []), (1, ["+select"])])
+def test_it_needs_few_rights(redis_server, db, more):
+    keys = "backoff_ticker:circuit:*"
+    redis_server.client().execute_command(
+        *["ACL", "SETUSER", "worker", "on", ">secret", f"~{keys}", f"&{keys}", "+eval", "+time"],
+        *["+hmget", "+hset", "+pexpire", "+publish", "+subscribe", "+ping", *more],
+    )
+    user = {"username": "worker", "password": "secret", "db": db}
+    client = redis.Redis(port=redis_server.port, socket_timeout=1, **user)
+    one, other = (RedisCircuitBreaker(client, "payments", A_MINUTE, failures=1) for _ in range(2))
+    try:
+        assert one.wait_until_connected(PATIENCE)
+        assert other.wait_until_connected(PATIENCE)
+        fail(one)
+        each_is(OPEN, one, other)
+        other.reset()
+        each_is(CLOSED, one, other)
+    finally:
+        one.close(0)
+        other.close(0)
 
 
 # Its life

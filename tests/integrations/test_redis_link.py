@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import os
 import threading
+import time
 import weakref
+from pathlib import Path
 
 import pytest
 
@@ -23,9 +26,11 @@ from backoff_ticker import (
 from backoff_ticker.integrations import _redis_link
 from backoff_ticker.integrations._redis_link import Link
 from tests.helpers import PATIENCE, eventually
+from tests.integrations.redis_server import RedisServer
 
 pytestmark = pytest.mark.timeout(30)
 
+FILES = Path("/proc/self/fd")
 REMEMBER = """
 local known = redis.call("GET", KEYS[1])
 if known then return known end
@@ -49,6 +54,7 @@ class Knower:
         self.link = Link(
             client,
             "news",
+            title="News",
             exchange=self.exchange,
             on_message=self.hear,
             on_connection=self.connections.append,
@@ -109,8 +115,21 @@ def test_a_redis_that_comes_back_without_its_data_learns_it_again(make, redis_se
     assert one.connections == [False, True, False, True]
     said = [record.message for record in caplog.records]
     assert len(said) == 2
-    assert said[0].startswith("Link to Redis, news: down: ")
-    assert said[1] == "Link to Redis, news: up again"
+    assert said[0].startswith("News: not shared, as Redis fails: ")
+    assert said[1] == "News: shared again"
+
+
+def test_both_connections_lead_to_the_same_redis(make, redis_server, tmp_path):
+    one = make()
+    one.wait()
+    with RedisServer(tmp_path / "new") as new:
+        for connection in (one.link._listening, one.link._telling):
+            connection.port = new.port  # as a name that now leads to another machine
+        redis_server.client().client_kill_filter(_type="pubsub")  # the other one goes on
+        eventually(lambda: one.connections == [False, True, False, True])
+        one.tell(b"stop")
+        eventually(lambda: new.client().get("news") == b"stop")
+    assert redis_server.client().get("news") is None
 
 
 def test_a_redis_that_does_not_answer_is_noticed_and_does_not_hold_up_the_end(make, redis_server):
@@ -170,7 +189,7 @@ def test_a_link_whose_policy_stops_is_closed(make, redis_server, caplog):
     one = make(backoff=with_max_retries(ConstantBackOff(0.001), 3))
     assert one.link.until_connected().wait(PATIENCE)
     assert not one.link.connected
-    eventually(lambda: "its policy has stopped" in caplog.text)
+    eventually(lambda: "the policy has stopped" in caplog.text)
 
 
 class Fails:
@@ -187,7 +206,7 @@ def test_a_link_whose_policy_fails_is_closed(make, redis_server, caplog):
     redis_server.kill()
     one = make(backoff=Fails())
     assert one.link.until_connected().wait(PATIENCE)
-    eventually(lambda: "its policy has failed" in caplog.text)
+    eventually(lambda: "the policy has failed" in caplog.text)
     assert "LookupError: no delay" in caplog.text
 
 
@@ -207,6 +226,23 @@ def test_without_a_second_thread_the_first_ends(redis_server, monkeypatch):
     started[0].join(PATIENCE)
     assert not started[0].is_alive()
     assert not _redis_link._links
+
+
+def test_the_end_of_the_program_takes_the_same_time_for_many_links(make, redis_server, monkeypatch):
+    monkeypatch.setattr(_redis_link, "FLUSH", 0.2)
+    made = [make() for _ in range(20)]
+    for each in made:
+        each.wait()
+    redis_server.pause()
+    for each in made:
+        each.link._exchange = lambda _execute: released.wait(PATIENCE)
+        each.tell(b"stop")
+    released = threading.Event()
+    started = time.monotonic()
+    _redis_link._close_all()
+    assert time.monotonic() - started < 1.5
+    released.set()
+    redis_server.resume()
 
 
 def test_the_end_of_a_link_frees_it(redis_server):
@@ -245,6 +281,29 @@ def test_a_forked_child_has_a_link_of_its_own(make):
     assert one.connections == [False, True]
 
 
+@pytest.mark.posix
+@pytest.mark.skipif(not FILES.exists(), reason="there is no /proc")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_keeps_no_connection_of_its_parent(make):
+    one = make()
+    one.wait()
+    numbers = [each._sock.fileno() for each in (one.link._listening, one.link._telling)]
+    ours = [(FILES / str(number)).readlink() for number in numbers]
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            theirs = []
+            for file in FILES.iterdir():
+                with contextlib.suppress(OSError):
+                    theirs.append(file.readlink())
+            status = any(each in theirs for each in ours)
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    assert one.link.connected
+
+
 @pytest.mark.parametrize(
     "client, error, message",
     [
@@ -255,4 +314,4 @@ def test_a_forked_child_has_a_link_of_its_own(make):
 )
 def test_other_clients_are_refused(client, error, message):
     with pytest.raises(error, match=message):
-        Link(client, "news", exchange=print, on_message=print)
+        Link(client, "news", title="News", exchange=print, on_message=print)

@@ -18,6 +18,7 @@ pytest.importorskip("redis")
 from redis import Redis, Sentinel
 
 from backoff_ticker import CancellationToken, ConstantBackOff, DeadlineExceeded
+from backoff_ticker.cancellation import _tree
 from backoff_ticker.integrations import _redis_link
 from backoff_ticker.integrations.redis import RedisCancellationToken
 from tests.helpers import PATIENCE, eventually
@@ -129,6 +130,31 @@ def test_after_the_block_nobody_is_told_and_nothing_is_heard(connected, redis_se
         pass
     redis_server.client().publish("backoff_ticker:token:other@0", "heard")
     assert not token.wait(0.05)
+
+
+def test_a_block_that_ends_before_the_callbacks_of_the_cancel_have_run_tells_it(
+    connected, redis_server, monkeypatch
+):
+    watcher = connected()
+    begun, proceed = threading.Event(), threading.Event()
+    run_callbacks = _tree._run_callbacks
+
+    def run_later(token):
+        if threading.current_thread() is canceller:
+            begun.set()
+            proceed.wait(PATIENCE)
+        return run_callbacks(token)
+
+    with RedisCancellationToken(redis_server.client(), "job") as token:
+        canceller = threading.Thread(target=token.cancel, args=["stopped"])
+        monkeypatch.setattr(_tree, "_run_callbacks", run_later)
+        canceller.start()
+        assert begun.wait(PATIENCE)  # by now the waiters run again
+        assert token.wait(PATIENCE)
+    proceed.set()
+    canceller.join(PATIENCE)
+    assert watcher.token.wait(PATIENCE)
+    assert watcher.token.cause == "stopped"
 
 
 def test_an_object_serves_for_one_block(make):
@@ -290,6 +316,16 @@ def test_a_redis_that_does_not_answer_lets_the_loop_run(redis_server):
     assert asyncio.run(main()) > 10
 
 
+def test_a_cancel_reaches_the_twins_although_redis_is_full(connected, redis_server):
+    one, two = connected(), connected()
+    redis_server.client().config_set("maxmemory", 1)
+    one.token.cancel("stopped")
+    assert two.token.wait(PATIENCE)
+    assert redis_server.client().get(KEY) is None
+    redis_server.client().config_set("maxmemory", 0)
+    eventually(lambda: redis_server.client().get(KEY) == b"stopped")
+
+
 @pytest.mark.slow
 def test_tokens_follow_a_failover(connected, tmp_path):
     with (
@@ -381,8 +417,26 @@ def test_a_program_waits_for_a_redis_that_is_gone_for_a_time_only(redis_server, 
         started = time.monotonic()
         with program(redis_server, tmp_path, "gone", text) as process:
             assert process.wait() == 0
-            assert process.count("closed with news untold") == (least > 0)
+            assert process.count("closed before Redis was told") == (least > 0)
         assert least < time.monotonic() - started < most
+
+
+def test_the_log_names_the_token(connected, redis_server, caplog):
+    caplog.set_level("INFO", "backoff_ticker")
+    one = connected()
+    redis_server.kill()
+    eventually(lambda: "Token job: not shared, as Redis fails: " in caplog.text)
+    redis_server.start()
+    assert one.wait_until_connected(PATIENCE)
+    eventually(lambda: "Token job: shared again" in caplog.text)
+
+
+def test_the_program_that_stops_others_fails_without_redis(redis_server, tmp_path):
+    write_files("cancel_everywhere.md", tmp_path)
+    redis_server.kill()
+    with Process(tmp_path, "stop.py", "17", env={"REDIS_URL": redis_server.url}) as stop:
+        assert stop.wait() == 1
+        assert stop.count("Redis cannot be reached") == 1
 
 
 def test_the_programs_of_the_page_stop_each_other(redis_server, tmp_path):
@@ -477,13 +531,15 @@ def test_clients_of_other_databases_hear_nothing(connected, redis_server):
     assert not here.token.cancelled
 
 
-def test_it_needs_few_rights(connected, redis_server):
+@pytest.mark.parametrize("db, more", [(0, []), (1, ["+select"])])
+def test_it_needs_few_rights(connected, redis_server, db, more):
     admin = redis_server.client()
     admin.execute_command(
         *["ACL", "SETUSER", "worker", "on", ">secret", "~backoff_ticker:*", "&backoff_ticker:*"],
-        *["+eval", "+get", "+pttl", "+set", "+publish", "+subscribe", "+ping"],
+        *["+eval", "+get", "+pttl", "+set", "+publish", "+subscribe", "+ping", *more],
     )
-    client = Redis(port=redis_server.port, username="worker", password="secret", socket_timeout=1)
+    user = {"username": "worker", "password": "secret", "db": db}
+    client = Redis(port=redis_server.port, socket_timeout=1, **user)
     one, two = (connected(client=client) for _ in range(2))
     one.token.cancel("stopped")
     assert two.token.wait(PATIENCE)

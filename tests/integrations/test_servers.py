@@ -35,7 +35,7 @@ def fails():
 
 
 def told(stop):
-    print("ended:", stop.cause, flush=True)
+    print("ended: " + stop.cause, flush=True)
 
 
 @app.get("/thread")
@@ -89,7 +89,7 @@ def fails():
 
 def view(request):
     stop = request_token(request)
-    stop.on_cancel(lambda: print("ended:", stop.cause, flush=True))
+    stop.on_cancel(lambda: print("ended: " + stop.cause, flush=True))
     retry_call(fails, ConstantBackOff(600), token=stop)
 
 
@@ -227,9 +227,9 @@ from backoff_ticker.integrations.gunicorn import shutdown_token, worker_exit, wo
 
 
 def wait():
-    print("begins:", shutdown_token().cancelled, flush=True)
+    print(f"begins: {shutdown_token().cancelled}", flush=True)
     shutdown_token().wait()
-    print("ended:", shutdown_token().cause, flush=True)
+    print(f"ended: {shutdown_token().cause}", flush=True)
 
 
 def post_worker_init(worker):
