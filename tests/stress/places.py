@@ -7,6 +7,7 @@ jump back; nowhere else, not even between the return of a Python function and it
 from __future__ import annotations
 
 import dis
+import gc
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,6 +136,8 @@ def each_place(
 
     Without ``--all``, or ``all_of_them``, only some of the places are tried.
     """
+    gc.collect()
+    gc.freeze()  # so that a collection in a run does not look at what other tests have left
     step = 1 if all_of_them else effort.rounds(7, 1)
     place = 1 - step
     try:
