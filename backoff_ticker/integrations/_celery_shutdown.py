@@ -50,7 +50,8 @@ def _connected_token() -> CancellationToken:
             os.close(ends.pop())
 
     def listen(**_: object) -> None:
-        if ends and os.getpid() not in main_process:  # a process of the pool
+        # A process of the pool; one that begins during the shutdown has a cancelled token.
+        if len(ends) > 1 and os.getpid() not in main_process:
             os.close(ends.pop())
             threading.Thread(target=wait, daemon=True).start()
 

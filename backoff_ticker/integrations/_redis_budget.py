@@ -81,6 +81,7 @@ class RedisRetryBudget:
     Redis does not answer, and ``socket_connect_timeout`` for each address of its name if it cannot
     be reached. A Redis that is slow may take nearly ``socket_timeout`` for each answer: one to the
     script, and on a new connection a few to what redis-py sends first, such as the password.
+    The clients of Sentinels have time-outs and retries of their own.
 
     The promise is that of one life of the bucket, which ends, so that it is full again, after
     ``keep_for`` without a retry, or if Redis loses its data. What a fallback allows comes on top of
@@ -234,7 +235,8 @@ class RedisRetryBudget:
 
         If cancelled: the tokens that Redis takes nevertheless are given back.
         """
-        if self.breaker.state is CircuitState.OPEN:
+        may_wait = hasattr(self._fallback, "try_acquire_async")
+        if self.breaker.state is CircuitState.OPEN and not may_wait:
             return self._acquire_locally()
         try:
             future = self._pool.submit(self.try_acquire)

@@ -133,6 +133,7 @@ class SharedCircuit:
         if self._process != os.getpid():  # at the start, and in a forked child
             self._process = os.getpid()
             self._me = uuid4().hex
+            self._is_demanded = False  # what was done by hand before a fork, the parent tells
             self._lock = threading.Lock()  # no call takes it
             self._telling = False, False  # whether a change is being told, and one by hand
             self._muted: set[int] = set()  # threads whose changes are told in another way, or not

@@ -28,7 +28,8 @@ def check_client(client: object) -> float:
 
     Raises:
         TypeError: ``client`` is not a ``redis.Redis``.
-        ValueError: It has no ``socket_timeout``, so a Redis that does not answer would hang it.
+        ValueError: It, or its Sentinel, has no ``socket_timeout``, so a Redis that does not answer
+            would hang it.
     """
     if not isinstance(client, Redis):
         kind = f"{type(client).__module__}.{type(client).__qualname__}"
@@ -38,6 +39,13 @@ def check_client(client: object) -> float:
     timeout = make_connection(client).socket_timeout
     if not timeout:
         raise ValueError(f"client must have a socket_timeout > 0, such as 5 s, not {timeout!r}")
+    manager = getattr(client.connection_pool, "sentinel_manager", None)
+    for sentinel in () if manager is None else manager.sentinels:
+        limit = sentinel.connection_pool.connection_kwargs.get("socket_timeout")
+        if not limit:
+            raise ValueError(
+                f"client must be that of a Sentinel with a socket_timeout > 0, not {limit!r}"
+            )
     return float(timeout)
 
 

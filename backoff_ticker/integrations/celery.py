@@ -184,6 +184,9 @@ class _Retries:
                 raise _send_back(task, error, _SENT_BACK_FOR, request.retries) from error
             _count_in_note(error, loop.outcome, request.retries, limit)
             raise
+        finally:
+            if self._breaker is not None and ticket is not None:
+                self._breaker.release(ticket)  # no effect if the result was recorded
         return self._retry(task, loop.outcome)
 
     def _ticket(self, task: Any, breaker: CircuitBreaker) -> CircuitTicket:  # noqa: ANN401
@@ -202,9 +205,7 @@ class _Retries:
             try:
                 result = call()
             except BaseException as error:
-                if isinstance(error, TaskPredicate):
-                    self._breaker.release(ticket)
-                else:
+                if not isinstance(error, TaskPredicate):
                     self._breaker.record(ticket, error)
                 raise
             self._breaker.record(ticket)

@@ -204,18 +204,24 @@ class BackOffRetries(Retries):
         ticket = vars(message).pop(_TICKET, None)
         if ticket is not None:
             self._option(actor, "breaker").record(ticket, exception)
+        budget = self._option(actor, "budget")
         if exception is None:
-            budget = self._option(actor, "budget")
             if budget is not None:
                 budget.success()
             return
+        retries = message.options.get("retries", 0)
         seconds = self._delay(broker, actor, message, exception)
         if seconds is None:
             return
         delay = ceil(min(seconds, _LONGEST) * 1000)
         self.logger.info("Retrying message %r in %d milliseconds.", message.message_id, delay)
         as_given: Any = message  # which stands for a Message
-        retry_call(partial(broker.enqueue, as_given, delay=delay), _BROKER_RETURNS)
+        try:
+            retry_call(partial(broker.enqueue, as_given, delay=delay), _BROKER_RETURNS)
+        except BaseException:
+            if budget is not None and message.options["retries"] > retries:
+                budget.release()
+            raise
         message.failed = False
 
     def _delay(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._errors import CircuitOpen, Permanent
+from .._errors import Permanent
 from ..channels import Channel, select_async
 from ..waiting import cancelled_error, checkpoint, complete, current_loop
 from ._attempt_context import show_attempt
@@ -259,7 +259,7 @@ class _Tasks:
             return await self._call(number)
         try:
             ticket = breaker.allow()
-        except CircuitOpen:
+        except BaseException:  # a CircuitOpen, or an error of the breaker
             self._calls += 1  # of what the call gives back at its end: that is done here
             budget = self._run.options.budget
             if number > 1 and budget is not None:

@@ -6,7 +6,7 @@ from contextvars import copy_context
 from sys import modules
 from types import CoroutineType
 
-from .._errors import Cancelled, ChannelClosed, CircuitOpen, Permanent
+from .._errors import Cancelled, ChannelClosed, Permanent
 from .._validation import safe_repr
 from ..channels import Channel, select
 from ..clock import start_thread
@@ -410,7 +410,7 @@ class _Attempt:
     def _call_through(self, breaker: CircuitBreaker) -> bool:
         try:
             ticket = breaker.allow()
-        except CircuitOpen:
+        except BaseException:  # as in hedge_call_async()
             self._refund()
             raise
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import uuid
 from datetime import UTC, datetime
 from functools import partial
@@ -314,6 +315,19 @@ def test_errors_reach_the_breaker_as_they_are(app):
     assert breaker.state is CircuitState.OPEN
 
 
+def test_an_attempt_that_was_not_made_frees_the_place_of_its_probe(app, clock):
+    def broken(_):
+        raise ZeroDivisionError
+
+    breaker = CircuitBreaker(ConstantBackOff(60), failures=1)
+    task = failing(app, [NO_ROUTE, 1], breaker=breaker)
+    work(task)
+    clock.advance(60)
+    with set_default_hooks(on_attempt=broken):
+        assert type(work(task)[1]) is ZeroDivisionError
+    assert work(task) == ("SUCCESS", None)
+
+
 # Tokens
 
 
@@ -575,3 +589,17 @@ def test_a_process_of_the_pool_learns_of_it_through_a_pipe(worker_token):
     assert os.waitpid(child, 0)[1] == 0
     os.close(reader)
     os.close(writer)
+
+
+def test_a_process_of_the_pool_that_starts_during_the_shutdown_knows_of_it(worker_token):
+    worker_init.send(sender=None)
+    worker_shutting_down.send(sender=None, sig="SIGTERM", how="Warm", exitcode=0)
+    child = os.fork()
+    if child == 0:
+        errors = []
+        threading.excepthook = errors.append
+        worker_process_init.send(sender=None)
+        for thread in threading.enumerate()[1:]:
+            thread.join(20)
+        os._exit(1 if errors or worker_token.cause != "SIGTERM" else 0)
+    assert os.waitpid(child, 0)[1] == 0

@@ -350,7 +350,7 @@ def test_a_broker_that_is_gone_for_a_moment_gets_the_message_back(monkeypatch):
 
 
 def test_a_message_that_cannot_be_put_back_is_dead_lettered(monkeypatch, caplog):
-    setting = Setting(BackOffRetries(DOUBLING))
+    setting = Setting(BackOffRetries(DOUBLING, budget=(budget := RetryBudget(3))))
     act = setting.actor(1)
     enqueue = setting.broker.enqueue
 
@@ -362,7 +362,7 @@ def test_a_message_that_cannot_be_put_back_is_dead_lettered(monkeypatch, caplog)
     monkeypatch.setattr(setting.broker, "enqueue", gone)
     with no_wait():
         setting.run(act.message())
-    assert len(setting.dead) == 1
+    assert (len(setting.dead), budget.tokens) == (1, 3)
     assert "Unexpected failure in after_process_message" in caplog.text
 
 

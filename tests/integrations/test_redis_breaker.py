@@ -936,6 +936,31 @@ def test_a_forked_child_shares_it_as_another_process(make):
     assert one.state is CLOSED
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_child_does_not_repeat_what_a_user_did_before(by_hand):
+    one, other = by_hand(), by_hand()
+    one.open()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.read(reader, 1)
+            one._shared._note_connection(False)  # as the link does in a child
+            exchange(one)
+            os._exit(0)
+        finally:
+            os._exit(2)
+    one.reset()
+    exchange(one)
+    os.write(writer, b".")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    exchange(one, other)
+    assert (one.state, other.state) == (CLOSED, CLOSED)
+    os.close(reader)
+    os.close(writer)
+
+
 @pytest.mark.parametrize(
     ("options", "kind", "text"),
     [

@@ -265,6 +265,9 @@ def test_a_client_that_does_not_fit_is_refused():
         RedisRetryBudget(AsyncRedis(), "n")
     with pytest.raises(ValueError, match="socket_timeout"):
         RedisRetryBudget(Redis(socket_timeout=None), "n")
+    hanging = Sentinel([("127.0.0.1", 1)], sentinel_kwargs={"socket_timeout": None})
+    with pytest.raises(ValueError, match="Sentinel with a socket_timeout > 0, not None"):
+        RedisRetryBudget(hanging.master_for("jobs", socket_timeout=1), "n")
 
 
 # Retries and hedged calls
@@ -649,6 +652,26 @@ def test_while_redis_is_gone_coroutines_need_no_thread(redis_server):
         return answered.value.value
 
     assert [asyncio.run(main()) for _ in range(3)] == [True, True, False]
+
+
+def test_a_fallback_that_waits_does_not_block_the_loop():
+    going_on = threading.Event()
+
+    class Waits(RetryBudget):
+        def try_acquire(self, cost=None):
+            return going_on.wait(PATIENCE) and super().try_acquire(cost)
+
+        async def try_acquire_async(self):
+            raise NotImplementedError
+
+    budget = RedisRetryBudget(Redis(port=1, socket_timeout=1), "gone", fallback=Waits())
+    budget.breaker.open()
+
+    async def main():
+        asyncio.get_running_loop().call_later(0.001, going_on.set)
+        return await asyncio.wait_for(budget.try_acquire_async(), PATIENCE)
+
+    assert asyncio.run(main())
 
 
 def test_after_the_end_of_all_threads_the_fallback_decides(make_budget):

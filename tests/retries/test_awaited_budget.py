@@ -277,6 +277,18 @@ def test_a_hedge_that_the_circuit_refuses_is_paid_back(hedge):
     assert (script.count, budget.log[1:]) == (1, ["released"])
 
 
+@pytest.mark.parametrize("kind", [Plain, Slow])
+def test_a_hedge_whose_circuit_breaker_fails_is_paid_back(hedge, kind):
+    def may_probe():
+        raise LookupError
+
+    budget, script = kind(), Script(OSError)
+    breaker = CircuitBreaker(ConstantBackOff(5), failures=1, may_probe=may_probe)
+    with pytest.raises(LookupError):
+        hedge(script, TEN, budget=budget, breaker=breaker, max_attempts=3)
+    assert (script.count, budget.log[1::2]) == (1, ["released", "released"])
+
+
 def test_a_hedge_whose_token_is_cancelled_at_the_answer_is_paid_back(hedge):
     token, script = CancellationToken(), Script(Takes(100, 7))
     budget = Slow(token.cancel)  # returns True
