@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def delay_after(policy: BackOff, retries: int) -> float | None:
-    """Return the delay that follows after so many retries, in seconds, or None for ``STOP``.
+    """Return the delay that follows after ``retries`` retries, in seconds; None for ``STOP``.
 
     A copy of the policy is asked ``retries + 1`` times, so that nothing needs to be kept of it
     between two attempts, which may be made by different processes. For limits of elapsed time each

@@ -72,8 +72,8 @@ class RedisCircuitBreaker(CircuitBreaker):
         on: The failures.
         failures: How many failures in a row, in one process, open the circuit.
         failure_rate: The share of failures that opens the circuit instead.
-        window_calls: The share is that of so many last calls.
-        window: The share is that of the calls that ended in so many seconds, or a timedelta.
+        window_calls: The share is that of the last calls, this many.
+        window: The share is that of the calls that ended in this time: seconds or a timedelta.
         minimum_calls: How many calls there have to be.
         probes: How many probes may run at once, in all processes together.
         successes: How many probes of one process have to succeed to close the circuit.

@@ -32,14 +32,14 @@ _UNITS = 10**9
 """How many units make one token, as in ``RetryBudget``."""
 
 _MOST_TOKENS = 10**6
-"""Lua counts in doubles. Three times so many units are exact: a full bucket, and twice what a
-process may add to it at once."""
+"""Lua counts in doubles, which hold three times this number of units exactly: a full bucket, and
+twice what a process may add to it at once."""
 
 _HELD_RETRIES = 10
-"""The successes of a process that Redis has not heard of yet pay for so many retries at most."""
+"""The successes of a process that Redis has not heard of yet pay for this many retries at most."""
 
 _LONGEST = 10**14
-"""So many milliseconds are more than 3,000 years."""
+"""In milliseconds: more than 3,000 years."""
 
 _WORKERS = 4
 """The threads that ask Redis for coroutines."""
