@@ -9,8 +9,6 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from redis.exceptions import RedisError
-
 from .._errors import CircuitOpen, CircuitState
 from ..clock import SystemClock
 from ..policies import ExponentialBackOff
@@ -218,7 +216,7 @@ class RedisRetryBudget:
             return self._acquire_locally()
         try:
             is_paid = bool(self._ask_redis(self._take_untold))
-        except (RedisError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - a provider of passwords has errors of its own
             self.breaker.record(ticket, error)
             self._report(error)
             return self._acquire_locally()

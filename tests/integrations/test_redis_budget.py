@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("redis")
 
 from hypothesis import given, strategies as st
-from redis import Redis, RedisError, Sentinel
+from redis import CredentialProvider, Redis, RedisError, Sentinel
 from redis.asyncio import Redis as AsyncRedis
 
 from backoff_ticker import (
@@ -515,6 +515,17 @@ def test_a_user_without_rights_is_told_so(redis_server, caplog):
     watched = Watched(redis_server, 2, user={"username": "reader", "password": "secret"})
     assert watched.take(3) == [True, True, False]
     assert "no permissions" in caplog.text
+
+
+def test_a_password_that_cannot_be_had_is_a_failure_of_redis(redis_server, caplog):
+    class NoPassword(CredentialProvider):
+        def get_credentials(self):
+            raise LookupError("the vault is locked")
+
+    client = redis_server.client(credential_provider=NoPassword())
+    budget = RedisRetryBudget(client, "a", 2)
+    assert [budget.try_acquire() for _ in range(3)] == [True, True, False]
+    assert "the vault is locked" in caplog.text
 
 
 def test_it_needs_few_rights(redis_server, caplog):
