@@ -152,7 +152,8 @@ class Screen:
         self.show(f"\n{why}. The token is cancelled, and every wait ends:\n", BOLD)
         self.show("who       runs in     was waiting for   due in   ended after", BOLD)
         for job in sorted(self.ended, key=lambda job: job.ended):
-            due, took = max(job.due - cancelled, 0), (job.ended - cancelled) * 1000
+            # A thread may end before the callback that noted the time of the cancel.
+            due, took = max(job.due - cancelled, 0), max(job.ended - cancelled, 0) * 1000
             self.show(f"{job.name:<10}{job.runs_in:<12}{job.then:<16}{due:>6.2f} s{took:>11.2f} ms")
         self.show(f"\nAll {len(self.ended)} ended within {took:.1f} ms.", BOLD)
 

@@ -29,7 +29,7 @@ def price(request: HttpRequest) -> HttpResponse:
         answer = retry_call(ask_exchange, ConstantBackOff(3600), token=token, notify=waits)
     except Cancelled as cancelled:
         print(cancelled)
-        raise
+        return HttpResponse(status=503)  # nobody reads it
     return HttpResponse(answer)
 
 

@@ -102,6 +102,17 @@ def test_it_shows_its_jobs_until_the_time_is_up(start):
     check_report(lines)
 
 
+def test_a_job_that_ends_before_the_time_of_the_cancel_is_noted_ended_at_once(capsys):
+    demo = runpy.run_path(str(DEMO))
+    screen = demo["Screen"](backoff_ticker.CancellationToken())
+    for number, name in enumerate(JOBS):
+        runs_in = WHERE.get(name, "event loop")
+        job = demo["Job"](screen, name, runs_in, "attempt 2", due=20.0, ended=10.0 + number)
+        screen.ended.append(job)
+    screen.report("Ctrl-C", 10.5)
+    check_report(capsys.readouterr().out.splitlines())
+
+
 @pytest.mark.slow
 def test_clients_retry_during_the_outage_with_growing_delays_and_succeed_after_it(start):
     process = start("--seconds", "12")
