@@ -196,9 +196,9 @@ class DeadlineExceeded(Cancelled, TimeoutError):
 class Permanent(BackoffTickerError):
     """Raise it in an operation to say that retrying cannot help.
 
-    The retry ends and raises ``error`` itself. To keep your own error, write ``raise MyError from
-    Permanent(error)``: a ``Permanent`` is found along ``__cause__``, too. Outside of a retry it is
-    an exception like any other.
+    The retry ends and raises ``error`` itself, also if another error hides the ``Permanent``, as
+    after ``raise MyError from Permanent(error)``: it is found along ``__cause__``. Outside of a
+    retry it is an exception like any other.
 
     Source: ``Permanent`` of cenkalti/backoff v4.
 
