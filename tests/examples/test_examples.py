@@ -33,6 +33,9 @@ OVERTAKING = {"web_service"}
 SLOW_CALLBACK = re.compile(r"Executing .* took \d+\.\d+ seconds\n")
 """Asyncio in debug mode says so on a busy machine."""
 
+NOT_OURS = ["-W", "ignore::DeprecationWarning:backoff._decorator"]
+"""A package that uses ``asyncio.iscoroutinefunction()``, of which Python 3.14 warns."""
+
 
 NEEDED = {"integrations/use_gunicorn": {"gunicorn"}}
 """Packages that an example needs beside those that it imports."""
@@ -67,7 +70,7 @@ def is_of_others(module: str) -> bool:
 
 def start(name: str, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-X", "dev", "-W", "error", *options, str(path_of(name))],
+        [sys.executable, "-X", "dev", "-W", "error", *NOT_OURS, *options, str(path_of(name))],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

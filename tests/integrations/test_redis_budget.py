@@ -705,6 +705,7 @@ def test_an_abandoned_budget_leaves_no_thread(make_budget):
 # Processes
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_child_tells_only_what_it_has_counted(make_budget):
     budget = make_budget(10, 1)
     assert budget.try_acquire(10)
