@@ -7,13 +7,17 @@ import signal
 import socket
 import subprocess
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
+from tests.helpers import eventually
+
 redis = pytest.importorskip("redis")
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 PROGRAM = shutil.which("redis-server")
@@ -109,3 +113,41 @@ class RedisServer:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
+
+
+@contextmanager
+def failover(folder: Path) -> Iterator[tuple[RedisServer, RedisServer, int]]:
+    """Run a server, its replica, and a sentinel that makes the replica take over from ``"jobs"``.
+
+    Returns:
+        Both servers, and the port of the sentinel, which knows them.
+    """
+    with (
+        RedisServer(folder / "first") as first,
+        RedisServer(folder / "second", follows=first) as second,
+        RedisServer(folder / "watch") as unused,
+    ):
+        first.wait_for_replicas()
+        unused.kill()  # the sentinel takes its port
+        config = folder / "sentinel.conf"
+        config.write_text(
+            f"port {unused.port}\nsentinel monitor jobs 127.0.0.1 {first.port} 1\n"
+            "sentinel down-after-milliseconds jobs 200\nsentinel failover-timeout jobs 2000\n"
+        )
+        assert PROGRAM is not None
+        watch = subprocess.Popen([PROGRAM, str(config), "--sentinel"], stdout=subprocess.DEVNULL)
+        try:
+            with unused.client() as client:
+                eventually(lambda: _answered(lambda: client.sentinel_slaves("jobs")))
+            yield first, second, unused.port
+        finally:
+            watch.kill()
+            watch.wait()
+
+
+def _answered(ask: Callable[[], object]) -> object:
+    """Return what Redis answers, None if it does not yet."""
+    try:
+        return ask()
+    except redis.RedisError:
+        return None

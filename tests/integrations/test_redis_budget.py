@@ -7,7 +7,6 @@ import gc
 import itertools
 import logging
 import os
-import subprocess
 import threading
 import time
 import weakref
@@ -18,7 +17,7 @@ import pytest
 pytest.importorskip("redis")
 
 from hypothesis import given, strategies as st
-from redis import CredentialProvider, Redis, RedisError, Sentinel
+from redis import CredentialProvider, Redis, Sentinel
 from redis.asyncio import Redis as AsyncRedis
 
 from backoff_ticker import (
@@ -39,7 +38,7 @@ from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, eventually, in_thread
 from tests.integrations.fleet import FIRST, GOOD, KINDS, RETRY, outage
 from tests.integrations.processes import Process
-from tests.integrations.redis_server import PROGRAM, RedisServer, needs_redis
+from tests.integrations.redis_server import RedisServer, failover, needs_redis
 from tests.retries.conftest import clock, face  # noqa: F401 - fixtures
 from tests.retries.test_budget import (  # noqa: F401 - with the fixture make_budget below
     test_a_cancel_right_before_the_call_costs_nothing,
@@ -452,45 +451,19 @@ def test_a_replica_is_asked_again_once_it_has_taken_over(tmp_path):
 
 @pytest.mark.slow
 def test_a_failover_by_sentinel(tmp_path):
-    with (
-        RedisServer(tmp_path / "first") as first,
-        RedisServer(tmp_path / "second", follows=first) as second,
-        RedisServer(tmp_path / "watch") as unused,
-    ):
-        first.wait_for_replicas()
-        unused.kill()  # the sentinel takes its port
-        config = tmp_path / "sentinel.conf"
-        config.write_text(
-            f"port {unused.port}\nsentinel monitor jobs 127.0.0.1 {first.port} 1\n"
-            "sentinel down-after-milliseconds jobs 200\nsentinel failover-timeout jobs 2000\n"
+    with failover(tmp_path) as (first, second, port):
+        sentinel = Sentinel([("127.0.0.1", port)], socket_timeout=2)
+        breaker = CircuitBreaker(ConstantBackOff(0.1), failures=1)
+        budget = RedisRetryBudget(
+            sentinel.master_for("jobs"), "shared", 5, breaker=breaker, fallback=None
         )
-        watch = subprocess.Popen([PROGRAM, str(config), "--sentinel"], stdout=subprocess.DEVNULL)
-        try:
-            watching = Redis(port=unused.port, socket_timeout=1)
-            eventually(lambda: answered(lambda: watching.sentinel_slaves("jobs")))
-            sentinel = Sentinel([("127.0.0.1", unused.port)], socket_timeout=2)
-            breaker = CircuitBreaker(ConstantBackOff(0.1), failures=1)
-            budget = RedisRetryBudget(
-                sentinel.master_for("jobs"), "shared", 5, breaker=breaker, fallback=None
-            )
-            assert [budget.try_acquire() for _ in range(2)] == [True] * 2
-            first.wait_for_replicas()
-            first.kill()
-            assert not budget.try_acquire()
-            eventually(budget.try_acquire)
-            assert [budget.try_acquire() for _ in range(3)] == [True, True, False]
-            assert units(second) == 0
-        finally:
-            watch.kill()
-            watch.wait()
-
-
-def answered(ask):
-    """Return what Redis answers, None if it does not yet."""
-    try:
-        return ask()
-    except RedisError:
-        return None
+        assert [budget.try_acquire() for _ in range(2)] == [True] * 2
+        first.wait_for_replicas()
+        first.kill()
+        assert not budget.try_acquire()
+        eventually(budget.try_acquire)
+        assert [budget.try_acquire() for _ in range(3)] == [True, True, False]
+        assert units(second) == 0
 
 
 def test_what_redis_refuses_is_logged_once(redis_server, caplog):

@@ -6,7 +6,6 @@ import asyncio
 import gc
 import os
 import signal
-import subprocess
 import threading
 import time
 import weakref
@@ -23,7 +22,7 @@ from backoff_ticker.integrations import _redis_link
 from backoff_ticker.integrations.redis import RedisCancellationToken
 from tests.helpers import PATIENCE, eventually
 from tests.integrations.processes import Process, write_files
-from tests.integrations.redis_server import PROGRAM, RedisServer
+from tests.integrations.redis_server import RedisServer, failover
 
 pytestmark = pytest.mark.timeout(40)
 
@@ -328,40 +327,22 @@ def test_a_cancel_reaches_the_twins_although_redis_is_full(connected, redis_serv
 
 @pytest.mark.slow
 def test_tokens_follow_a_failover(connected, tmp_path):
-    with (
-        RedisServer(tmp_path / "first") as first,
-        RedisServer(tmp_path / "second", follows=first) as second,
-        RedisServer(tmp_path / "watch") as unused,
-    ):
-        first.wait_for_replicas()
-        unused.kill()  # the sentinel takes its port
-        config = tmp_path / "sentinel.conf"
-        config.write_text(
-            f"port {unused.port}\nsentinel monitor jobs 127.0.0.1 {first.port} 1\n"
-            "sentinel down-after-milliseconds jobs 200\nsentinel failover-timeout jobs 2000\n"
-        )
-        watch = subprocess.Popen([PROGRAM, str(config), "--sentinel"], stdout=subprocess.DEVNULL)
-        try:
-            sentinel = Sentinel([("127.0.0.1", unused.port)], socket_timeout=0.3)
+    with failover(tmp_path) as (first, second, port):
+        sentinel = Sentinel([("127.0.0.1", port)], socket_timeout=0.3)
 
-            def masters_port():
-                try:
-                    return sentinel.discover_master("jobs")[1]
-                except Exception:
-                    return None
+        def masters_port():
+            try:
+                return sentinel.discover_master("jobs")[1]
+            except Exception:
+                return None
 
-            eventually(lambda: masters_port() == first.port)
-            watching = Redis(port=unused.port, socket_timeout=1)
-            eventually(lambda: watching.sentinel_slaves("jobs"))
-            one, two = (connected(client=sentinel.master_for("jobs")) for _ in range(2))
-            first.kill()
-            one.token.cancel("stopped")
-            assert two.token.wait(30)
-            assert masters_port() == second.port
-            assert second.client().get(KEY) == b"stopped"
-        finally:
-            watch.kill()
-            watch.wait()
+        eventually(lambda: masters_port() == first.port)
+        one, two = (connected(client=sentinel.master_for("jobs")) for _ in range(2))
+        first.kill()
+        one.token.cancel("stopped")
+        assert two.token.wait(30)
+        assert masters_port() == second.port
+        assert second.client().get(KEY) == b"stopped"
 
 
 # Processes, and ends of processes
