@@ -25,6 +25,7 @@ from ._system import (
     resolve_clock as resolve_clock,
 )
 from ._thread import start_thread as start_thread
+from ._time import let_other_threads_run as let_other_threads_run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,3 +22,8 @@ if TYPE_CHECKING:
 
 monotonic = _own.monotonic
 wall_time = _own.time
+
+
+def let_other_threads_run() -> None:
+    """Give up the processor, and the interpreter's lock if there is one, for a moment."""
+    _own.sleep(0)

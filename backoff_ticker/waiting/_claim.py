@@ -1,0 +1,77 @@
+"""The one way in which threads change what they share: a claim.
+
+An object that threads share has a *claim*, a dict with one entry. The thread that deletes the entry
+holds the claim, and it alone may change the object; then it puts the entry back::
+
+    acquire(claim)
+    try:
+        ...  # the change
+    finally:
+        claim[FREE] = True
+
+That is a lock, but one that no thread can hold for long. A lock of ``threading`` is taken and
+released by calls, and at each call CPython may run a signal handler: in the middle of a change, for
+as long as it likes, and perhaps it raises, or needs the same lock. A claim is taken and released
+without a call, and a change consists of steps that are no calls either. So nothing comes between:
+no signal handler, no interrupt, no collection of garbage with the finalizers that it runs, and with
+the interpreter's lock no other thread. Whoever waits for a claim waits for a few instructions of
+another thread, never for one that cannot go on.
+
+The rule of a change:
+    * No call and no loop. It loads and stores slots and items of dicts and deques, adds numbers,
+      and compares what is its own. So no property either: that is a call.
+    * Nothing is made but numbers: CPython 3.11 may collect garbage for each new container.
+    * What leaves the object stays in a local variable: its finalizer must run later.
+    * One claim at a time. Wake-ups, callbacks, all that is somebody else's, come after the change.
+
+``tests/waiting/test_claims.py`` reads the byte code of every change in the package, and holds this
+rule. ``acquire()`` itself is a function in Python: CPython runs no handler as one returns. Where
+speed matters, its first step is written out: ``try: del claim[FREE]``, ``except KeyError:
+acquire(claim)``.
+
+There is a fixed number of claims, which objects share by their address: an object needs no memory
+for its own, and a forked child, in which the threads of its parent do not go on, frees all of them.
+"""
+
+from __future__ import annotations
+
+from .._process import after_fork
+from ..clock import let_other_threads_run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    Claim = dict[int, bool]
+
+FREE: Final = 0
+"""The key of the one entry of a claim."""
+
+_CLAIMS: tuple[Claim, ...] = tuple({FREE: True} for _ in range(64))
+
+
+def claim_of(thing: object) -> Claim:
+    """Return the claim for changes of ``thing``; the same each time."""
+    address = id(thing)
+    return _CLAIMS[(address >> 4 ^ address >> 10) % len(_CLAIMS)]
+
+
+def acquire(claim: Claim) -> None:
+    """Take ``claim``; wait until the thread that holds it has finished its change."""
+    while True:
+        if claim:
+            try:
+                del claim[FREE]
+            except KeyError:
+                pass  # another thread was faster
+            else:
+                return
+        let_other_threads_run()
+
+
+def _free_all() -> None:
+    for claim in _CLAIMS:
+        claim[FREE] = True
+
+
+after_fork(_free_all)
