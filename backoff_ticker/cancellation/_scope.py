@@ -105,7 +105,7 @@ class CancellableBlock(Waiter):
         error: What to raise instead of this block's ``CancelledError``; None if there was none.
     """
 
-    __slots__ = ("_cancelling", "_fired", "_task", "_timer", "_token", "error", "loop")
+    __slots__ = ("_cancelling", "_fired", "_task", "_timer", "_token", "error")
 
     def __init__(self, token: CancelSource) -> None:
         super().__init__()
@@ -128,12 +128,14 @@ class CancellableBlock(Waiter):
         if self._task is not None:
             raise RuntimeError("a scope can be entered once; call token.scope() again")
         loop = current_loop()
-        self.loop: asyncio.AbstractEventLoop | None = loop
+        self.loop = loop
+        self.domain = id(loop)
         self._task = current_task()
         self._cancelling = self._task.cancelling()
         token = self._token
         try:
-            token._wait_set().add(self)
+            self.sources = (token._wait_set(),)
+            self.register()
             self.hold()
             if token.cancelled:
                 loop.call_soon(self.fire)
@@ -149,7 +151,7 @@ class CancellableBlock(Waiter):
         self.release()
         if self._timer is not None:
             self._timer.cancel()
-        self._token._wait_set().leave(self)
+        self.unregister()
 
     def fire(self) -> None:
         """Cancel the body, once, if the token is cancelled and the block has not been left."""

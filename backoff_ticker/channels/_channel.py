@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sys import maxsize
 from types import GenericAlias
 
 from .._errors import ChannelClosed, WouldBlock
@@ -19,11 +18,10 @@ from ..waiting import (
     park_coroutine,
     park_thread,
 )
-from ._buffer import Buffer, PendingSend
+from ._buffer import Bounded, PendingSend, Rendezvous, Unbounded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import timedelta
     from typing import Any, Generic, Self, TypeVar
 
@@ -83,7 +81,6 @@ class Channel(Source, ProcessBound, Generic[T]):
         "_calls_to_checkpoint",
         "_capacity",
         "_clock",
-        "_next_item",
         "_timing_clock",
     )
 
@@ -95,22 +92,22 @@ class Channel(Source, ProcessBound, Generic[T]):
     __class_getitem__: classmethod[Any, ..., GenericAlias] = classmethod(GenericAlias)
 
     def __init__(self, capacity: float = 0, *, clock: Clock | None = None) -> None:
-        unbounded = capacity.__class__ is float and capacity == NO_DEADLINE
-        count = maxsize if unbounded else as_count("capacity", capacity, also="math.inf")
         self._capacity = capacity
         self._clock = resolve_clock(clock)
         self._timing_clock: Clock | None = None
         self._calls_to_checkpoint = CHECKPOINT_EVERY - 1
-        self._buffer = buffer = Buffer(count if count < maxsize else None)
-        # Pops items where that is all there is to do: where the capacity is infinite.
-        self._next_item: Iterator[T] = iter(()) if buffer.room is not None else buffer.next_item
+        self._buffer: Unbounded
+        if capacity.__class__ is float and capacity == NO_DEADLINE:
+            self._buffer = Unbounded()
+        else:
+            count = as_count("capacity", capacity, also="math.inf")
+            self._buffer = Bounded(count) if count else Rendezvous()
 
     @classmethod
-    def _of_timer(cls, buffer: Buffer, clock: Clock) -> Channel[Any]:
+    def _of_timer(cls, buffer: Unbounded, clock: Clock) -> Channel[Any]:
         """Return a channel around a buffer that fills as time passes on ``clock``."""
         channel: Channel[Any] = cls(NO_DEADLINE, clock=clock)
         channel._buffer = buffer
-        channel._next_item = iter(())
         channel._timing_clock = clock
         return channel
 
@@ -138,19 +135,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             WouldBlock: There is no room; with capacity 0, no receiver waits.
             ChannelClosed: The channel is closed.
         """
-        buffer = self._buffer
-        if buffer.room is None:
-            # As in Buffer.put(), in all three ways to send: the call would cost up to a third of
-            # the rest. receive() takes from _next_item for the same reason.
-            try:
-                buffer.accept(item)  # ATOMIC: as in Buffer.put()
-                receivers = buffer.receivers
-                if receivers.lone is not None or receivers.lines:
-                    receivers.wake_next()
-            except BaseException:
-                buffer.wake_receiver()
-                raise
-        elif not buffer.put(item):
+        if not self._buffer.put(item):
             raise WouldBlock("the channel has no room, or no waiting receiver")
 
     def send(self, item: T, timeout: float | timedelta | None = None) -> None:
@@ -169,22 +154,12 @@ class Channel(Source, ProcessBound, Generic[T]):
             RuntimeError: It has to wait, and an event loop runs in this thread: use
                 ``send_async()``.
         """
-        buffer = self._buffer
-        if buffer.room is None and timeout is None:
-            try:
-                buffer.accept(item)  # ATOMIC: as in Buffer.put()
-                receivers = buffer.receivers
-                if receivers.lone is not None or receivers.lines:
-                    receivers.wake_next()
-            except BaseException:
-                buffer.wake_receiver()
-                raise
-            return
         seconds = None if timeout is None else as_seconds("timeout", timeout)
+        buffer: Any = self._buffer  # after this a bounded one: the other always has room
         if buffer.put(item):
             return
-        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
-        pending = PendingSend(item)
+        deadline = self._deadline(seconds)
+        pending = PendingSend(buffer.claim, item)
         try:
             buffer.line_up(pending)
             while not self._is_accepted(pending, deadline, seconds):
@@ -197,7 +172,7 @@ class Channel(Source, ProcessBound, Generic[T]):
                     deadline,
                 )
         except BaseException:
-            complete(buffer.withdraw, pending)
+            complete(buffer.refuse, pending)
             raise
 
     async def send_async(self, item: T, timeout: float | timedelta | None = None) -> None:
@@ -212,36 +187,30 @@ class Channel(Source, ProcessBound, Generic[T]):
             self._calls_to_checkpoint = CHECKPOINT_EVERY
             await checkpoint
         self._calls_to_checkpoint -= 1
-        buffer = self._buffer
-        if buffer.room is None:
-            try:
-                buffer.accept(item)  # ATOMIC: as in Buffer.put()
-                receivers = buffer.receivers
-                if receivers.lone is not None or receivers.lines:
-                    receivers.wake_next()
-            except BaseException:
-                buffer.wake_receiver()
-                raise
-            return
+        buffer: Any = self._buffer  # after this a bounded one: the other always has room
         if buffer.put(item):
             return
-        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
-        pending = PendingSend(item)
+        deadline = self._deadline(seconds)
+        pending = PendingSend(buffer.claim, item)
         try:
             buffer.line_up(pending)
             while not self._is_accepted(pending, deadline, seconds):
                 await park_coroutine(self._clock, (pending,), pending.recheck, deadline)
         except BaseException:
-            complete(buffer.withdraw, pending)
+            complete(buffer.refuse, pending)
             raise
 
     def _is_accepted(self, pending: PendingSend, deadline: float, seconds: float | None) -> bool:
-        """Whether a pending send was accepted; raises if it will not be."""
-        if pending.accepted is None and self._is_past(deadline) and self._buffer.withdraw(pending):
+        """Whether a send was accepted; raises if it will not be."""
+        buffer: Any = self._buffer
+        if pending.accepted is None and self._is_past(deadline) and buffer.refuse(pending):
             raise TimeoutError(f"no room, or no receiver, within {seconds} s")
         if pending.accepted is False:
             raise ChannelClosed
         return pending.accepted is True
+
+    def _deadline(self, seconds: float | None) -> float:
+        return NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
 
     def _is_past(self, deadline: float) -> bool:
         return deadline != NO_DEADLINE and self._clock.monotonic() >= deadline
@@ -276,20 +245,17 @@ class Channel(Source, ProcessBound, Generic[T]):
                 ``receive_async()``.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        try:
-            for item in self._next_item:  # ATOMIC: no call until it is returned
-                return item
-        except IndexError:
-            pass
-        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
-        receivers = self._buffer.receivers
+        item: T = self._buffer.take()
+        if item is not EMPTY and item is not ENDED:
+            return item
+        deadline = self._deadline(seconds)
         try:
             while (item := self._take_in_time(deadline, seconds)) is EMPTY:
                 park_thread(
                     self._clock,
                     "Channel.receive()",
                     "await channel.receive_async()",
-                    (receivers,),
+                    (self._buffer,),
                     self._recheck,
                     deadline,
                 )
@@ -308,17 +274,13 @@ class Channel(Source, ProcessBound, Generic[T]):
             self._calls_to_checkpoint = CHECKPOINT_EVERY
             await checkpoint
         self._calls_to_checkpoint -= 1
-        if self._buffer.items:
-            try:
-                for item in self._next_item:  # ATOMIC: no call until it is returned
-                    return item
-            except IndexError:
-                pass
-        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
-        receivers = self._buffer.receivers
+        item: T = self._buffer.take()
+        if item is not EMPTY and item is not ENDED:
+            return item
+        deadline = self._deadline(seconds)
         try:
             while (item := self._take_in_time(deadline, seconds)) is EMPTY:
-                await park_coroutine(self._clock, (receivers,), self._recheck, deadline)
+                await park_coroutine(self._clock, (self._buffer,), self._recheck, deadline)
         except BaseException:
             self._buffer.wake_receiver()
             raise
@@ -354,18 +316,14 @@ class Channel(Source, ProcessBound, Generic[T]):
     # As a source of select, and of tickers and retries whose timer sends on it
 
     def _wait_sets(self) -> tuple[WaitSet, ...]:
-        return (self._buffer.receivers,)
+        return (self._buffer,)
 
     def _is_ready(self) -> bool:
-        """Whether a receiver need not wait: there may be something to receive, or it is closed."""
-        buffer = self._buffer
-        return bool(buffer.items or buffer.pending or buffer.closed)
+        """Whether a receiver need not wait."""
+        return self._buffer.is_ready()
 
     def _recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
-        if self._is_ready():
-            return None
-        self._buffer.receivers.add(waiter)  # a wake-up has removed it
-        return None if self._is_ready() else waiter.limit
+        return None if self._buffer.is_ready() else waiter.limit
 
     def _take_nowait(self, *, fresh: bool) -> object:  # noqa: ARG002 - a ticker needs to know
         return self._buffer.take()
@@ -393,7 +351,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         complete(self._buffer.close)
 
     def __len__(self) -> int:
-        return len(self._buffer.items)
+        return len(self._buffer)
 
     def __bool__(self) -> bool:
         return True

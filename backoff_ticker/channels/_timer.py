@@ -8,13 +8,12 @@ from .._errors import ChannelClosed
 from .._process import ProcessBound
 from .._validation import as_seconds, safe_repr, whole_repr
 from ..clock import resolve_clock
-from ..waiting import complete
-from ._buffer import Buffer
+from ..waiting import FREE, acquire
+from ._buffer import Unbounded
 from ._channel import Channel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from datetime import timedelta
     from typing import Any, Self, TypeGuard
 
@@ -50,47 +49,72 @@ class _Start:
         time: When it fired: wall clock, in Unix seconds.
     """
 
-    __slots__ = ("_buffer", "_clock", "_undecided", "handle", "is_over", "time")
+    __slots__ = ("_buffer", "_clock", "handle", "is_over", "time")
 
     def __init__(self, buffer: _TimerBuffer, clock: Clock) -> None:
         self._buffer = weakref.ref(buffer)
         self._clock = clock
-        self._undecided: Iterator[None] = iter((None,))
         self.handle: TimerHandle | None = None
         self.is_over = False
         self.time: float | None = None
 
-    def decide(self) -> bool:
-        """Return True to the first caller: ``fire()``, or the ``stop()`` that prevents it."""
-        for _ in self._undecided:
-            return True
-        return False
-
     def fire(self) -> None:
         buffer = self._buffer()
-        if buffer is not None and buffer.current is self and self.decide():
-            self.time = self._clock.time()
+        if buffer is not None and buffer.note_time(self, self._clock.time()):
             try:
                 buffer.put(self)
             except ChannelClosed:
                 pass  # the user has closed it
 
 
-class _TimerBuffer(Buffer):
-    """Gives the time of the current start only; drops those of starts that are over.
-
-    Its capacity is infinite, so that stale starts leave no timer without room.
-    """
+class _TimerBuffer(Unbounded):
+    """Gives the time of the current start only; drops those of starts that are over."""
 
     __slots__ = ("__weakref__", "current")
 
     def __init__(self) -> None:
-        super().__init__(None)
+        super().__init__()
         self.current: _Start | None = None
+
+    def replace(self, start: _Start) -> _Start | None:
+        """Make ``start`` the current one; return the one before."""
+        claim = self.claim
+        acquire(claim)
+        try:
+            replaced, self.current = self.current, start
+            return replaced
+        finally:
+            claim[FREE] = True
+
+    def note_time(self, start: _Start, time: float) -> bool:
+        """Note that ``start`` fires; False if it must not, as it is over or not the current one."""
+        claim = self.claim
+        acquire(claim)
+        try:
+            if self.current is not start or start.is_over:
+                return False
+            start.time = time
+            return True
+        finally:
+            claim[FREE] = True
+
+    def end(self, start: _Start) -> bool:
+        """Note that ``start`` is over, and drop its time; True if it will not fire any more."""
+        claim = self.claim
+        acquire(claim)
+        try:
+            if start.is_over:
+                return False
+            start.is_over = True
+            items = self.items
+            if items and items[0] is start:
+                del items[0]
+            return start.time is None
+        finally:
+            claim[FREE] = True
 
     def take(self) -> Any:  # noqa: ANN401 - as in the buffer
         while True:
-            # ATOMIC: no call until the time is returned, so that no interrupt loses it.
             item = super().take()
             if item.__class__ is not _Start:
                 return item
@@ -158,9 +182,7 @@ class Timer(ProcessBound):
         self.stop()
         buffer = self._buffer
         start = _Start(buffer, self._clock)
-        # ATOMIC: two concurrent calls must not replace the same start: one of the two new ones
-        # would stay with the clock until it is due, though it does nothing then.
-        replaced, buffer.current = buffer.current, start
+        replaced = buffer.replace(start)
         if replaced is not None and replaced.handle is not None:
             replaced.handle.cancel()
         start.handle = self._clock.call_at(self._clock.monotonic() + seconds, start.fire)
@@ -173,20 +195,17 @@ class Timer(ProcessBound):
         Returns:
             True if this prevented the timer from firing; False if it had fired or was not started.
         """
-        return complete(self._stop)
-
-    def _stop(self) -> bool:
         start = self._buffer.current
-        if start is None or start.is_over:
+        if start is None:
             return False
-        prevented = start.decide()
-        if start.handle is not None:
-            start.handle.cancel()
-        try:
-            self._buffer.items.remove(start)
-        except ValueError:
-            pass  # it has not fired, or its time was received
-        start.is_over = True  # last: if interrupted before, a repeated call does all of it again
+        prevented = self._buffer.end(start)
+        handle = start.handle
+        if handle is not None:
+            try:
+                handle.cancel()
+            except BaseException:
+                handle.cancel()
+                raise
         return prevented
 
     def __repr__(self) -> str:

@@ -247,7 +247,7 @@ class TickerCore(Source):
                     self._ending is None
                     and self._epoch is epoch
                     and not state.deferred
-                    and (readers is None or (readers.lone is None and not readers.lines))
+                    and (readers is None or (readers.first is None and not readers.others))
                 ):
                     return tick
                 try:
@@ -550,7 +550,7 @@ class TickerCore(Source):
         if due >= until:
             return until
         line = self._line() if self._readers is None else self._readers
-        return due if line.lone is waiter.ref or line.leads(waiter) else until
+        return due if line.leads(waiter) else until
 
     # For select()
 

@@ -8,7 +8,7 @@ from .._errors import TickerClosed
 from .._sentinels import EMPTY
 from .._unraisable import report
 from .._validation import LONGEST_WAIT, safe_repr, whole_repr
-from ..waiting import ALONE, Waiter, complete, current_loop
+from ..waiting import Waiter, complete, current_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,7 +102,6 @@ class _Forwarder(Waiter):
         "_stopped",
         "_timer",
         "dropped",
-        "loop",
         "sink",
         "ticker",
     )
@@ -115,8 +114,8 @@ class _Forwarder(Waiter):
         *,
         closes_sink: bool,
     ) -> None:
-        super().__init__()
-        self.loop: AbstractEventLoop | None = loop
+        super().__init__(loop)
+        self.domain = id(self)  # it watches the time alone, for no other waiter
         self.ticker = ticker
         self.sink = sink
         self.dropped = 0
@@ -134,11 +133,6 @@ class _Forwarder(Waiter):
     def stop(self) -> None:
         self._stopped = True
         self.wake()
-
-    @property
-    def wake_domain(self) -> int:
-        """It watches the time alone, for no other waiter."""
-        return ALONE
 
     def wake(self) -> bool:
         """Have ``fire()`` run soon, in its thread."""
@@ -249,13 +243,12 @@ class _Forwarder(Waiter):
         if sources != self.sources:
             self._leave()
             self.sources = sources
-            for source in sources:
-                source.add(self)
+        self.register()
 
     def _leave(self) -> None:
-        sources, self.sources = self.sources, ()
-        for source in sources:
-            source.leave(self)
+        self.unregister()
+        self.sources = ()
+        self.places = []
 
     def _end(self) -> None:
         """Leave the line, and shut down or close the sink."""

@@ -107,10 +107,11 @@ class TickerTimer:
         waiter = self._waiter
         waiter.generation = _process.generation
         channel = self._timer.c
-        (receivers,) = channel._wait_sets()
-        receivers.add(waiter)
+        if not waiter.sources:
+            waiter.sources = channel._wait_sets()
+        waiter.register()
         if self._stopping:
-            receivers.leave(waiter)  # stop() may have done so before
+            waiter.unregister()  # stop() may have done so before
         return channel
 
     def restart_next(self) -> None:
@@ -191,8 +192,7 @@ class TickerTimer:
         self._stopping = True
         if not self._stopped:
             self._halt()
-            (receivers,) = self._timer.c._wait_sets()
-            receivers.leave(self._waiter)
+            self._waiter.unregister()
             self._stopped = True
 
     def _halt(self) -> None:

@@ -39,8 +39,8 @@ from ._parking import (
 )
 from ._selectable import Source as Source
 from ._wait_set import (
-    ALONE as ALONE,
     NO_DEADLINE as NO_DEADLINE,
+    Place as Place,
     Waiter as Waiter,
     WaitLine as WaitLine,
     WaitQueue as WaitQueue,
@@ -50,4 +50,4 @@ from ._wait_set import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._atomic_state import Claim as Claim
+    from ._claim import Claim as Claim

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import threading
 from sys import modules
-from weakref import ref
 
-from .. import _process
 from .._unraisable import report
 from ..clock import Alarm
-from ._wait_set import NO_DEADLINE, Waiter, complete
+from ._wait_set import NO_DEADLINE, THREADS, Waiter, complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,12 +26,11 @@ if TYPE_CHECKING:
 class ThreadWaiter(Waiter):
     """A thread in one wait.
 
-    The main thread alone does not chain wake-ups, and has a wake domain of its own: a signal
-    handler can delay it for any time in the middle of its wait, and no other thread must wait for
-    that.
+    The main thread has a wake domain of its own: a signal handler can delay it for any time in the
+    middle of its wait, and no other thread must wait for that.
     """
 
-    __slots__ = ("_parker", "chains_wakeups")
+    __slots__ = ("_parker",)
 
     def __init__(
         self,
@@ -42,8 +39,9 @@ class ThreadWaiter(Waiter):
         sources: Collection[WaitSet] = (),
         limit: float = NO_DEADLINE,
     ) -> None:
-        super().__init__(sources, limit)
-        self.chains_wakeups: bool = threading.get_ident() != threading.main_thread().ident
+        super().__init__(None, sources, limit)
+        if threading.get_ident() != threading.main_thread().ident:
+            self.domain = THREADS
         self._parker = clock.parker(what)
 
     def park(self, deadline: float) -> bool:
@@ -63,20 +61,12 @@ class ThreadWaiter(Waiter):
 class LoopWaiter(Waiter, Alarm):
     """A coroutine in one wait; ``park_coroutine()`` shows how to use it."""
 
-    __slots__ = ("_heap", "_number", "_timer", "future", "loop", "when")
+    __slots__ = ("_heap", "_number", "_timer", "future", "when")
 
     loop: asyncio.AbstractEventLoop  # type: ignore[mutable-override]  # it always has one
 
     def __init__(self, sources: Collection[WaitSet] = (), limit: float = NO_DEADLINE) -> None:
-        # What super().__init__() does, without the call: the hot path of a coroutine that waits.
-        self.generation: int = _process.generation
-        self.sources: Collection[WaitSet] = sources
-        self.limit: float = limit
-        self.ref: ref[Waiter] = ref(self)
-        try:
-            self.loop = _running_loop()
-        except RuntimeError:
-            raise no_running_loop() from None
+        super().__init__(current_loop(), sources, limit)
         self.future: asyncio.Future[None] | None = None
         self._timer: TimerHandle | None = None
         self._number: int | None = None
@@ -91,8 +81,7 @@ class LoopWaiter(Waiter, Alarm):
         timer, self._timer = self._timer, None
         if timer is not None and ((timer is self and self._number is None) or not timer.cancel()):
             return None  # the deadline has passed
-        for source in self.sources:
-            source.add(self)
+        self.register()
         deadline = recheck(self)
         if deadline is None:
             return None
@@ -111,8 +100,7 @@ class LoopWaiter(Waiter, Alarm):
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()
-        for source in self.sources:
-            source.leave(self)
+        self.unregister()
         self.sources = ()  # a cancelled timer may stay in the heap for some time
 
     def __repr__(self) -> str:
@@ -156,11 +144,6 @@ def _runs_task_of(loop: asyncio.AbstractEventLoop) -> bool:
     return asyncio._get_running_loop() is loop and asyncio.current_task(loop) is not None
 
 
-def _leave_all(waiter: Waiter) -> None:
-    for source in waiter.sources:
-        source.leave(waiter)
-
-
 def raise_if_loop_runs(what: str, instead: str) -> None:
     """Raise a RuntimeError if an event loop runs in this thread: a wait would block its tasks.
 
@@ -199,17 +182,18 @@ def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
     raise_if_loop_runs(what, instead)
     waiter = ThreadWaiter(clock, what, sources, limit)
     try:
-        for source in sources:
-            source.add(waiter)
-        while (deadline := recheck(waiter)) is not None and waiter.park(deadline):
-            pass
+        while True:
+            waiter.register()
+            deadline = recheck(waiter)
+            if deadline is None or not waiter.park(deadline):
+                return
     finally:
         # An interrupt may hit the first call of a finally clause. Only three interrupts within
         # these few instructions could leave the waiter registered.
         try:
-            _leave_all(waiter)
+            waiter.unregister()
         except BaseException:
-            complete(_leave_all, waiter)
+            complete(waiter.unregister)
             raise
 
 

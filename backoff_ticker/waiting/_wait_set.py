@@ -4,42 +4,38 @@ Whatever can be waited for (a token, the readers of a ticker, a channel) owns a 
 the waiters in it, without knowing whether a thread or a coroutine waits. A wake-up carries no
 value: it means "check again", and the value stays where it is until a reader takes it.
 
-Each set has the waiters of a wake domain in a line of their own, so that the first of each domain
-is found at once, however many wait.
+A waiter has a ``Place`` in each set. The places of one *wake domain* (an event loop, or all
+threads) stand in a line, so the first of each domain is found at once, however many wait.
 
-Nothing here takes a lock, so wake-ups may come from signal handlers and finalizers. Everything is
-done by single operations of dicts whose keys run no Python code; those are atomic.
+Lines change under the claim of their set. Wake-ups come after that, so they may come from signal
+handlers and finalizers, and raise nothing.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from weakref import ref
 
 from .. import _process
+from ._claim import FREE, acquire, claim_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection
     from typing import Any, TypeVar, Unpack
 
     from typing_extensions import TypeVarTuple
 
+    from ._claim import Claim
+
     T = TypeVar("T")
     Ts = TypeVarTuple("Ts")
-
-    # A plain dict would look through all the places at its front that have become empty.
-    Line = OrderedDict[ref["Waiter"], None]
 
 NO_DEADLINE = float("inf")
 """The deadline of a wait that only a wake-up ends."""
 
 THREADS = 0
 """The wake domain of all threads except the main thread."""
-
-ALONE = 1
-"""In place of a wake domain: the waiter has one of its own."""
 
 
 class Waiter:
@@ -50,38 +46,33 @@ class Waiter:
     wait for.
 
     Attributes:
-        sources: Where it is registered.
+        sources: The sets in which it registers.
+        places: Its place in each of them; empty before it has registered.
         limit: When it gives up, in monotonic seconds, or ``NO_DEADLINE``.
         generation: The process generation that it belongs to. In a forked child the threads and
             loops of the parent no longer run.
-        ref: The weak reference to it that stands in the sets.
         loop: The event loop in which ``fire()`` must run; None: ``wake()`` may be called anywhere.
-        chains_wakeups: Whether it leaves as soon as it is woken, so that a set that is closed
-            wakes only the first such waiter, and each wakes the next as it leaves. Many threads
-            woken at once would only compete for the interpreter.
+        domain: Its wake domain: the identity of its loop (a reference would keep the loop alive),
+            ``THREADS``, or its own identity. Waiters of one domain share a leader, which alone
+            watches the time. Threads also share wake-ups: a set that is closed wakes the first, and
+            each wakes the next as it leaves. Many threads woken at once would only compete for
+            processors.
     """
 
-    __slots__ = ("__weakref__", "generation", "limit", "ref", "sources")
+    __slots__ = (*("__weakref__", "domain", "generation", "limit", "loop", "places", "sources"),)
 
-    loop: AbstractEventLoop | None = None
-    chains_wakeups = False
-
-    def __init__(self, sources: Collection[WaitSet] = (), limit: float = NO_DEADLINE) -> None:
+    def __init__(
+        self,
+        loop: AbstractEventLoop | None = None,
+        sources: Collection[WaitSet] = (),
+        limit: float = NO_DEADLINE,
+    ) -> None:
+        self.loop: AbstractEventLoop | None = loop
+        self.domain: int = id(self) if loop is None else id(loop)
         self.generation: int = _process.generation
         self.sources: Collection[WaitSet] = sources
+        self.places: list[Place] = []
         self.limit: float = limit
-        self.ref: ref[Waiter] = ref(self)
-
-    @property
-    def wake_domain(self) -> int:
-        """Waiters with the same wake domain share one leader, which alone watches the time.
-
-        It is the identity of the loop (a reference would keep the loop alive), ``THREADS``, or
-        ``ALONE``.
-        """
-        if self.loop is not None:
-            return id(self.loop)
-        return THREADS if self.chains_wakeups else ALONE
 
     @property
     def is_stale(self) -> bool:
@@ -89,13 +80,30 @@ class Waiter:
         loop = self.loop
         return self.generation != _process.generation or (loop is not None and loop.is_closed())
 
+    def register(self) -> None:
+        """Register with every source with which it is not registered; then it must check again."""
+        places = self.places
+        if not places:
+            for _ in self.sources:
+                place = Place(self)
+                place.line = None
+                places.append(place)
+        for source, place in zip(self.sources, places):  # noqa: B905 - shorter only if interrupted
+            if place.line is None:
+                source.add(place, self.domain)
+
+    def unregister(self) -> None:
+        """Unregister, and pass on what others need to be woken for. May be repeated."""
+        for source, place in zip(self.sources, self.places):  # noqa: B905 - as in register()
+            source.leave(place, self.domain)
+
     def wake(self) -> bool:
         """Make it check again. From any thread, signal handler or finalizer; raises nothing.
 
         Returns:
             False if it cannot be reached any more.
         """
-        return self.loop is not None and _fire_in(self.loop, (self,))
+        return self.loop is not None and _call_in(self.loop, self.fire)
 
     def fire(self) -> None:
         """Check again; called in the waiter's own loop."""
@@ -118,17 +126,12 @@ class Waiter:
             held.discard(self)
 
 
-def _fire_in(loop: AbstractEventLoop, waiters: Iterable[Waiter]) -> bool:
+def _call_in(loop: AbstractEventLoop, callback: Callable[..., object], *args: object) -> bool:
     try:
-        loop.call_soon_threadsafe(_fire_all, waiters)
+        loop.call_soon_threadsafe(callback, *args)
     except RuntimeError:
         return False  # the loop is closed, with its waiters
     return True
-
-
-def _fire_all(waiters: Iterable[Waiter]) -> None:
-    for waiter in waiters:
-        waiter.fire()
 
 
 def complete(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
@@ -144,162 +147,183 @@ def complete(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
         raise
 
 
-class WaitSet:
-    """Waiters for something that happens once, such as the cancel of a token.
-
-    A waiter that finds no other there is ``lone``: most waiters are, and need no container. Others
-    stand in the line of their domain. A line is made with the first waiter that needs it, and
-    removed with the last.
+class Place(ref["Waiter"]):
+    """A weak reference to a waiter, and its place in a line.
 
     Attributes:
-        closed: Whether it has happened.
-        lone: The waiter that came first, until it leaves; the first of its domain.
-        lines: The other waiters, by domain, in the order in which they came; None: not needed yet.
+        line: The line in which it stands; None: in none.
+        before, after: Its neighbours there.
     """
 
-    __slots__ = ("closed", "lines", "lone")
+    __slots__ = ("after", "before", "line")
 
-    def __init__(self) -> None:
+    line: Line | None
+    before: Place | None
+    after: Place | None
+
+
+class Line:
+    """Places of one wake domain, in the order in which the waiters came."""
+
+    __slots__ = ("domain", "first", "last")
+
+    def __init__(self, domain: int) -> None:
+        self.domain = domain
+        self.first: Place | None = None
+        self.last: Place | None = None
+
+
+class WaitSet(Line):
+    """Waiters for something that happens once, such as the cancel of a token.
+
+    A set is itself the line of the domain that came first, since most sets have no other.
+
+    Attributes:
+        claim: For changes of the lines; what the set belongs to may change under it, too.
+        closed: Whether it has happened.
+        others: The lines of other domains, by domain, while they have waiters; None: none yet.
+    """
+
+    __slots__ = ("claim", "closed", "others")
+
+    def __init__(self, claim: Claim | None = None) -> None:
+        super().__init__(THREADS)
+        self.claim: Claim = claim_of(self) if claim is None else claim
         self.closed: bool = False
-        self.lone: ref[Waiter] | None = None
-        self.lines: dict[int, Line] | None = None
+        self.others: dict[int, Line] | None = None
 
-    @property
-    def waiters(self) -> dict[Waiter, None]:
-        """A copy: those registered now."""
-        refs = [] if self.lone is None else [self.lone]
-        for line in list((self.lines or {}).values()):
-            refs += list(line)
-        return {waiter: None for each in refs if (waiter := each()) is not None}
+    def add(self, place: Place, domain: int) -> None:
+        """Put ``place``, which is in no line, at the end of the line of its domain."""
+        made: Line | None = None
+        while not self._add(place, domain, made):
+            if self.others is None:
+                self.others = {}
+            made = Line(domain)
 
-    def add(self, waiter: Waiter) -> None:
-        """Register ``waiter``, which must check again afterwards. May be repeated."""
-        # ATOMIC: no call between the look and the store: only one waiter is the lone one.
-        self.lone = waiter.ref if self.lone is None and not self.lines else self.lone
-        if self.lone is not waiter.ref:
-            self._line_up(waiter)
-
-    def _line_up(self, waiter: Waiter) -> None:
-        domain = waiter.wake_domain
-        lines: dict[int, Line] = {}  # made before the look: Python 3.11 may collect garbage here
-        # ATOMIC: as in add().
-        self.lines = lines if self.lines is None else self.lines
-        while True:
-            try:
-                # ATOMIC: no call between the look-up of the line, which may go, and the store.
-                self.lines[domain][waiter.ref] = None
-            except KeyError:
-                self.lines.setdefault(domain, OrderedDict())
-            else:
-                return
-
-    def leave(self, waiter: Waiter) -> None:
-        """Unregister ``waiter`` and, once the set is closed, wake the next. May be repeated."""
-        self._forget(waiter)
-        if self.closed and waiter.chains_wakeups:
-            self._wake_first_of(THREADS)
-
-    def _forget(self, waiter: Waiter) -> None:
-        # ATOMIC: as in add().
-        self.lone = None if self.lone is waiter.ref else self.lone
-        if self.lines:
-            domain = waiter.wake_domain
-            line = self.lines.get(domain)
-            if line is not None:
-                try:
-                    line.pop(waiter.ref, None)
-                except TypeError:
-                    pass  # a collected waiter that stood in no line, so its reference has no hash
-                self._remove_if_empty(domain, line)
-
-    def _remove_if_empty(self, domain: int, line: Line) -> bool:
-        lines: Any = self.lines
+    def _add(self, place: Place, domain: int, made: Line | None) -> bool:
+        """Put ``place`` in its line; False if that does not exist, and none is ``made`` for it."""
+        claim = self.claim
+        acquire(claim)
         try:
-            # ATOMIC: no call between the looks and the removal, so no waiter comes in between.
-            return not line and lines[domain] is line and lines.pop(domain) is line
-        except KeyError:
-            return False  # it was removed meanwhile
+            line: Line
+            others = self.others
+            if others and domain in others:
+                line = others[domain]
+            elif self.domain == domain or self.first is None:
+                line = self
+                line.domain = domain
+            elif made is not None and others is not None:
+                line = others[domain] = made
+            else:
+                return False
+            last = line.last
+            place.line = line
+            place.before = last
+            place.after = None
+            line.last = place
+            if last is None:
+                line.first = place
+            else:
+                last.after = place
+            return True
+        finally:
+            claim[FREE] = True
+
+    def remove(self, place: Place) -> bool:
+        """Take ``place`` out of its line; False if it is in none."""
+        claim = self.claim
+        acquire(claim)
+        try:
+            line = place.line
+            if line is None:
+                return False
+            before, after = place.before, place.after
+            if before is None:
+                line.first = after
+            else:
+                before.after = after
+            if after is None:
+                line.last = before
+            else:
+                after.before = before
+            place.line = place.before = place.after = None
+            if line.first is None and line is not self:
+                del self.others[line.domain]  # type: ignore[union-attr]  # it is there
+            return True
+        finally:
+            claim[FREE] = True
+
+    def leave(self, place: Place, domain: int) -> None:
+        """Unregister a waiter and, once the set is closed, wake the next. May be repeated."""
+        if place.line is not None:
+            self.remove(place)
+        if self.closed and domain == THREADS:
+            self._wake_first_of(THREADS)
 
     def close(self) -> None:
         """Wake all waiters; calling it again completes a call that was cut short.
 
         Waiters that register later find out by their check. Coroutines are woken by one call into
-        each loop. Of the threads that chain wake-ups only the first is woken; each wakes the next
+        each loop. Of the threads that share wake-ups only the first is woken; each wakes the next
         as it leaves.
         """
         self.closed = True
-        for domain in self._domains():
-            if domain != THREADS:
-                self._wake_all_of(domain)
-        self._wake_first_of(THREADS)
-
-    def _domains(self) -> list[int]:
-        """Return the domains that have waiters; that of the lone one comes first."""
-        lone = self._lone()
-        if lone is None:
-            return list(self.lines or ())
-        return list(dict.fromkeys((lone.wake_domain, *(self.lines or ()))))
-
-    def _waiters_of(self, domain: int) -> list[Waiter]:
-        """Return the waiters of a domain in this process, in order."""
-        generation = _process.generation
-        lone = self._lone()
-        waiters = [] if lone is None or lone.wake_domain != domain else [lone]
-        for each in list((self.lines or {}).get(domain, ())):
-            waiter = each()
-            if waiter is not None and waiter.generation == generation:
-                waiters.append(waiter)
-        return waiters
-
-    def _wake_all_of(self, domain: int) -> None:
-        """Wake the waiters of a domain, and forget them."""
-        waiters = self._waiters_of(domain)
-        if domain == ALONE:
-            for waiter in waiters:
+        for domain in self.domains():
+            if domain == THREADS:
+                self._wake_first_of(THREADS)
+                continue
+            while (first := self.first_of(domain)) is not None:
+                place, waiter = first
+                if waiter.loop is not None:
+                    _call_in(waiter.loop, self._fire_all_of, domain)
+                    break
                 waiter.wake()
-        elif waiters:
-            _fire_in(waiters[0].loop, waiters)  # type: ignore[arg-type]  # it is that of all
-        if self.lines:
-            self.lines.pop(domain, None)
-        if waiters:
-            self._forget(waiters[0])  # it may be the lone one
+                self.remove(place)
+
+    def domains(self) -> list[int]:
+        """Return the domains that have waiters, or had them just now."""
+        claim = self.claim
+        # Under the claim, so that a waiter not seen here registers later, and then sees what it is
+        # woken for.
+        acquire(claim)
+        try:
+            domain = self.domain
+            others = self.others
+        finally:
+            claim[FREE] = True
+        return [domain] if not others else [domain, *others.copy()]
+
+    def _fire_all_of(self, domain: int) -> None:
+        """Wake the waiters of a loop, and forget them; called in that loop."""
+        try:
+            while (first := self.first_of(domain)) is not None:
+                place, waiter = first
+                waiter.fire()
+                self.remove(place)
+        except BaseException:
+            self.close()  # which calls this again for those that are left
+            raise
 
     def _wake_first_of(self, domain: int) -> None:
-        while (first := self._first_of(domain)) is not None and not first.wake():
-            self._forget(first)  # the next one must not wait for it
+        """Wake the first waiter of a domain, if there is one; it stays in line."""
+        while (first := self.first_of(domain)) is not None and not first[1].wake():
+            self.remove(first[0])  # the next one must not wait for it
 
-    def _first_of(self, domain: int) -> Waiter | None:
+    def first_of(self, domain: int) -> tuple[Place, Waiter] | None:
         """Return the waiter of a domain that has waited longest; forget those that are stale."""
-        lone = self._lone()
-        if lone is not None and lone.wake_domain == domain:
-            return lone
-        return self._first_in_line(domain)
-
-    def _lone(self) -> Waiter | None:
-        """Return the lone waiter; forget it if it is stale."""
-        lone = self.lone
-        if lone is None:
-            return None
-        waiter = lone()
-        if waiter is None or waiter.is_stale:
-            # ATOMIC: as in add().
-            self.lone = None if self.lone is lone else self.lone
-            return None
-        return waiter
-
-    def _first_in_line(self, domain: int) -> Waiter | None:
-        line = (self.lines or {}).get(domain)
-        while line:
-            try:
-                first = next(iter(line))
-            except (KeyError, RuntimeError, StopIteration):
-                continue  # the line changed between iter() and next()
-            waiter = first()
+        while True:
+            if self.domain == domain and self.first is not None:
+                place = self.first
+            else:
+                others = self.others
+                line = others.get(domain) if others else None
+                place = None if line is None else line.first
+            if place is None:
+                return None
+            waiter = place()
             if waiter is not None and not waiter.is_stale:
-                return waiter
-            line.pop(first, None)
-            self._remove_if_empty(domain, line)
-        return None
+                return place, waiter
+            self.remove(place)
 
 
 class WaitLine(WaitSet):
@@ -314,34 +338,20 @@ class WaitLine(WaitSet):
 
     def leads(self, waiter: Waiter) -> bool:
         """Whether ``waiter`` is the first of its wake domain."""
-        if self.lone is waiter.ref:
-            return True
-        domain = waiter.wake_domain
-        return domain == ALONE or self._first_of(domain) in (waiter, None)
+        first = self.first_of(waiter.domain)
+        return first is None or first[1] is waiter
 
-    def leave(self, waiter: Waiter) -> None:
-        """Unregister ``waiter`` and wake the one that leads its domain now. May be repeated."""
-        # ATOMIC: as in add().
-        self.lone: ref[Waiter] | None = None if self.lone is waiter.ref else self.lone
-        if self.lone is not None or self.lines:
-            self._forget(waiter)
-            domain = waiter.wake_domain
-            if domain != ALONE:
-                self._wake_first_of(domain)
+    def leave(self, place: Place, domain: int) -> None:
+        """Unregister a waiter and wake the one that leads its domain now. May be repeated."""
+        if place.line is not None:
+            self.remove(place)
+        if self.first is not None or self.others:
+            self._wake_first_of(domain)
 
     def wake_firsts(self) -> None:
         """Wake the first waiter of each domain."""
-        if not self.lines:
-            lone = self._lone()
-            if lone is not None:
-                lone.wake()
-            return
-        for domain in self._domains():
-            if domain == ALONE:
-                for waiter in self._waiters_of(ALONE):
-                    waiter.wake()
-            else:
-                self._wake_first_of(domain)
+        for domain in self.domains():
+            self._wake_first_of(domain)
 
 
 class WaitQueue(WaitSet):
@@ -355,50 +365,21 @@ class WaitQueue(WaitSet):
 
     __slots__ = ()
 
-    lone: ref[Waiter] | None
-
     def wake_next(self) -> None:
         """Wake the waiter of each domain that has waited longest, where one can be reached."""
-        # ATOMIC: no call between this store, after which only this thread can wake the waiter, and
-        # the `try` that wakes it whatever interrupts it. On one line, so that the tests that switch
-        # threads at each line switch nowhere in between.
-        lone, self.lone = self.lone, None
-        woken = None
-        try:
-            if lone is not None:
-                woken = _wake(lone)
-            if self.lines:
-                for domain in list(self.lines):
-                    if woken is None or domain == ALONE or woken.wake_domain != domain:
-                        self._wake_next_of(domain)
-        except BaseException:
-            if lone is not None:
-                _wake(lone)
-            raise
+        for domain in self.domains():
+            self._wake_next_of(domain)
 
     def _wake_next_of(self, domain: int) -> None:
-        line = (self.lines or {}).get(domain)
-        while line:
-            try:
-                first = next(iter(line))
-                # ATOMIC: as in wake_next().
-                del line[first]
-            except (KeyError, RuntimeError, StopIteration):
-                continue  # another wake-up came in between
-            try:
-                woken = _wake(first)
-            except BaseException:
-                _wake(first)
-                raise
-            if woken is not None and domain != ALONE:
-                break
-        if line is not None:
-            self._remove_if_empty(domain, line)
-
-
-def _wake(waiter: ref[Waiter]) -> Waiter | None:
-    """Wake a waiter and return it; None if it cannot be reached any more."""
-    alive = waiter()
-    if alive is None or alive.generation != _process.generation or not alive.wake():
-        return None
-    return alive
+        while (first := self.first_of(domain)) is not None:
+            place, waiter = first
+            # ATOMIC: a signal handler that raises between the two would leave a waiter asleep that
+            # no other wake-up finds; there is no call between them.
+            if self.remove(place):
+                try:
+                    woken = waiter.wake()
+                except BaseException:
+                    waiter.wake()
+                    raise
+                if woken:
+                    return
