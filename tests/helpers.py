@@ -223,3 +223,25 @@ class LoopFace:
     def close(self) -> None:
         self.thread.close()
         assert self.thread.errors == []
+
+
+def waiters_of(wait_set: Any) -> list[Any]:
+    """Return the waiters that are registered with a wait set now, by domain, in their order."""
+    found = []
+    for line in [wait_set, *(wait_set.others or {}).copy().values()]:
+        place = line.first
+        while place is not None:
+            if (waiter := place()) is not None:
+                found.append(waiter)
+            place = place.after
+    return found
+
+
+def pending_sends_of(channel: Any) -> list[Any]:
+    """Return the blocked sends of a channel, in their order."""
+    found = []
+    send = getattr(channel._buffer, "first_send", None)
+    while send is not None:
+        found.append(send)
+        send = send.later
+    return found

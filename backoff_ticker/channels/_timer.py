@@ -8,7 +8,7 @@ from .._errors import ChannelClosed
 from .._process import ProcessBound
 from .._validation import as_seconds, safe_repr, whole_repr
 from ..clock import resolve_clock
-from ..waiting import FREE, acquire
+from ..waiting import FREE, acquire, complete
 from ._buffer import Unbounded
 from ._channel import Channel
 
@@ -195,17 +195,15 @@ class Timer(ProcessBound):
         Returns:
             True if this prevented the timer from firing; False if it had fired or was not started.
         """
+        return complete(self._stop)
+
+    def _stop(self) -> bool:
         start = self._buffer.current
         if start is None:
             return False
         prevented = self._buffer.end(start)
-        handle = start.handle
-        if handle is not None:
-            try:
-                handle.cancel()
-            except BaseException:
-                handle.cancel()
-                raise
+        if start.handle is not None:
+            start.handle.cancel()
         return prevented
 
     def __repr__(self) -> str:

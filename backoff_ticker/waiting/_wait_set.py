@@ -194,14 +194,11 @@ class WaitSet(Line):
 
     def add(self, place: Place, domain: int) -> None:
         """Put ``place``, which is in no line, at the end of the line of its domain."""
-        made: Line | None = None
-        while not self._add(place, domain, made):
-            if self.others is None:
-                self.others = {}
-            made = Line(domain)
+        if not self._add(place, domain, None):
+            self._add(place, domain, (Line(domain), {}))
 
-    def _add(self, place: Place, domain: int, made: Line | None) -> bool:
-        """Put ``place`` in its line; False if that does not exist, and none is ``made`` for it."""
+    def _add(self, place: Place, domain: int, made: tuple[Line, dict[int, Line]] | None) -> bool:
+        """Put ``place`` in its line; False if that does not exist, and none was ``made`` for it."""
         claim = self.claim
         acquire(claim)
         try:
@@ -212,10 +209,13 @@ class WaitSet(Line):
             elif self.domain == domain or self.first is None:
                 line = self
                 line.domain = domain
-            elif made is not None and others is not None:
-                line = others[domain] = made
-            else:
+            elif made is None:
                 return False
+            else:
+                line = made[0]
+                if others is None:
+                    self.others = others = made[1]
+                others[domain] = line
             last = line.last
             place.line = line
             place.before = last

@@ -11,7 +11,7 @@ import pytest
 from backoff_ticker import CLOSED, Channel, ChannelClosed, WouldBlock, select_async
 from backoff_ticker.channels._buffer import PendingSend
 from tests.channels.ends import ThreadEnd, drained, error, turns, value
-from tests.helpers import PATIENCE, in_thread
+from tests.helpers import PATIENCE, in_thread, pending_sends_of
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
@@ -80,7 +80,7 @@ def test_a_sender_that_leaves_does_not_look_for_its_place_in_line(
 
     asyncio.run(main())
     assert CountedSend.looks <= 10
-    assert not channel._buffer.pending
+    assert not pending_sends_of(channel)
 
 
 @CAPACITY

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from backoff_ticker import CancellationToken, Channel, ChannelClosed, WouldBlock, select
-from backoff_ticker.channels._buffer import Buffer, PendingSend
+from backoff_ticker.channels._buffer import PendingSend, Rendezvous
 from backoff_ticker.waiting import Waiter
 from tests.channels.traffic import NO_DEADLINE, Traffic
-from tests.helpers import PATIENCE, eventually, in_thread
+from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 from tests.stress.garbage import THRESHOLDS, interrupt_by_a_collection
 from tests.stress.tools import (
     Finalized,
@@ -64,14 +64,13 @@ def test_finalizers_send_receive_and_close_wherever_a_collection_runs(
 def test_no_item_is_overtaken_by_the_next_of_its_sender_during_a_collection(
     threshold: int,
 ) -> None:
-    buffer = Buffer(0)
-    buffer.line_up(PendingSend("first"))
-    other, taken = Waiter(), []
+    buffer = Rendezvous()
+    buffer.line_up(PendingSend(buffer.claim, "first"))
+    other, taken = Waiter(None, (buffer,)), []
 
     def in_another_thread() -> None:
-        buffer.receivers.add(other)
-        buffer.admit_pending()
-        buffer.line_up(PendingSend("second"))
+        other.register()
+        buffer.line_up(PendingSend(buffer.claim, "second"))
 
     interrupt_by_a_collection(threshold, in_another_thread, lambda: taken.append(buffer.take()))
     assert [*taken, buffer.take()] == ["first", "second"]
@@ -105,13 +104,13 @@ def test_callbacks_of_tokens_send_and_close() -> None:
     channel: Channel[Any] = Channel(NO_DEADLINE)
     meeting: Channel[Any] = Channel()
     receiver = in_thread(lambda: select(meeting, token, timeout=PATIENCE))
-    eventually(lambda: meeting._buffer.receivers.waiters, "it waits")
+    eventually(lambda: waiters_of(meeting._buffer), "it waits")
     token.on_cancel(lambda: meeting.send_nowait("item"))
     for number in range(100):
         token.on_cancel(lambda number=number: channel.send_nowait(number))
     token.on_cancel(channel.close)
     collecting = [in_thread(list, channel) for _ in range(3)]
-    eventually(lambda: len(channel._buffer.receivers.waiters) == 3, "they wait")
+    eventually(lambda: len(waiters_of(channel._buffer)) == 3, "they wait")
     canceller = threading.Thread(target=token.cancel, args=("cause",))
     canceller.start()
     assert receiver.result(PATIENCE) in ((meeting, "item"), (token, "cause"))
@@ -122,6 +121,7 @@ def test_callbacks_of_tokens_send_and_close() -> None:
 # Forked children
 
 WAITING = """
+from tests.helpers import pending_sends_of, waiters_of
 inf = float("inf")
 channels = [Channel(inf), Channel(2), Channel()]
 full = Channel(1); full.send_nowait("kept")
@@ -131,8 +131,8 @@ started = [thread for channel in channels
 started += threads(2, lambda: full.send("of the parent"))
 started += threads(1, lambda: select(*channels))
 timer = Timer(clock=SystemClock()); timer.start(0.3)
-waiting = lambda channel: channel._buffer.receivers.waiters
-while len(waiting(channels[2])) < 4 or len(full._buffer.pending) < 2: time.sleep(0.001)
+waiting = lambda channel: waiters_of(channel._buffer)
+while len(waiting(channels[2])) < 4 or len(pending_sends_of(full)) < 2: time.sleep(0.001)
 
 def in_child():
     for channel in channels:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import math
-import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,12 +21,11 @@ from backoff_ticker import (
     select,
     select_async,
 )
-from backoff_ticker.channels._buffer import PendingSend
 from backoff_ticker.channels._select import _Selection
 from backoff_ticker.waiting import WaitSet
 from tests.channels.ends import drained
 from tests.channels.traffic import NO_DEADLINE, Traffic
-from tests.helpers import PATIENCE, eventually, in_thread
+from tests.helpers import PATIENCE, eventually, in_thread, pending_sends_of, waiters_of
 from tests.stress.places import InterruptAt, Interrupted, each_place
 
 if TYPE_CHECKING:
@@ -230,7 +227,7 @@ def test_sending_and_receiving_in_a_loop(capacity: float) -> None:
         asyncio.run(main())
         faults.extend((interrupt.where, fault) for fault in traffic.faults())
 
-    assert each_place(run, but=("_fire_all", "fire")) >= 20
+    assert each_place(run, but=("_fire_all_of", "fire")) >= 20
     assert faults == []
 
 
@@ -372,7 +369,7 @@ def test_selecting_in_a_loop() -> None:
         for traffic in traffics:
             faults.extend((interrupt.where, fault) for fault in traffic.faults())
 
-    assert each_place(run, but=("_fire_all", "fire", "_fire")) >= 20
+    assert each_place(run, but=("_fire_all_of", "fire", "_fire")) >= 20
     assert faults == []
 
 
@@ -462,49 +459,6 @@ def test_the_time_of_a_start_that_is_over_is_not_given_back(
     assert drained(timer.c) == ([clock.time()] if act == "start" else [])
 
 
-def test_no_room_is_lost_between_two_senders_that_are_let_in() -> None:
-    """A signal falls just as the second permit is taken."""
-    channel: Channel[str] = Channel(2)
-    channel.send_nowait("taken")
-    channel.send_nowait("taken")
-    for item in ("a", "b"):
-        channel._buffer.line_up(PendingSend(item))
-    # As two receivers leave it that are about to let somebody in.
-    channel._buffer.items.clear()
-    channel._buffer.room += [None]
-    raise_in_c = ctypes.PyDLL(None)["raise"]
-    channel._buffer._unused = map(raise_in_c, [signal.SIGINT])  # type: ignore[assignment]
-    with pytest.raises(KeyboardInterrupt):
-        channel._buffer.admit_pending()
-    assert drained(channel) == ["a", "b"]
-    channel.send_nowait("c")
-    channel.send_nowait("d")
-    with pytest.raises(WouldBlock):
-        channel.send_nowait("e")
-
-
-def test_a_sender_let_in_before_a_handler_closed_the_channel_was_let_in(
-    clock: VirtualClock,
-) -> None:
-    """The handler closes and raises as the item of a blocked sender has been accepted."""
-    channel: Channel[str] = Channel(1)
-    channel.send_nowait("a")
-    sending = in_thread(channel.send, "b")
-    clock.settle()
-    append = channel._buffer.accept
-
-    def interrupt_after(item: str) -> None:
-        append(item)
-        channel.close()
-        raise KeyboardInterrupt
-
-    channel._buffer.accept = interrupt_after
-    with pytest.raises(KeyboardInterrupt):
-        channel.receive_nowait()
-    assert sending.result(20) is None
-    assert list(channel) == ["a", "b"]
-
-
 @pytest.mark.parametrize("call", ["receive_nowait", "close"])
 def test_two_interrupts_leave_no_sender_asleep_whose_item_was_decided(
     call: str, monkeypatch: pytest.MonkeyPatch
@@ -512,7 +466,7 @@ def test_two_interrupts_leave_no_sender_asleep_whose_item_was_decided(
     channel: Channel[str] = Channel(1)
     channel.send("first")
     sender = in_thread(channel.send, "second")
-    eventually(lambda: any(each.waiters for each in channel._buffer.pending), "it waits")
+    eventually(lambda: any(waiters_of(each) for each in pending_sends_of(channel)), "it waits")
     wake, left = WaitSet.close, [Interrupted, Interrupted]
 
     def close(self: WaitSet) -> None:

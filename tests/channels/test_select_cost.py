@@ -16,6 +16,7 @@ from backoff_ticker import (
     with_max_retries,
 )
 from tests.channels.ends import still_waits, value
+from tests.helpers import waiters_of
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
@@ -120,7 +121,7 @@ def test_an_item_ends_the_wait_with_one_more_pass_at_the_most(
     clock.settle()
     assert Watched.looks <= 2 * MANY
     assert Watched.tries <= 2 * MANY
-    assert not any(ticker._readers.waiters for ticker in tickers)
+    assert not any(waiters_of(ticker._readers) for ticker in tickers)
     assert clock.pending() == []
 
 
@@ -137,7 +138,7 @@ def test_a_cancel_of_the_token_of_all_is_one_wake_up(
     clock.settle()
     assert Watched.looks <= 2 * MANY
     assert Watched.tries <= 2 * MANY + 1
-    assert len(token._wait_set().waiters) == 0
+    assert len(waiters_of(token._wait_set())) == 0
 
 
 @EITHER

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import Channel, SystemClock, Timer, WouldBlock
-from backoff_ticker.channels._timer import _Start
+from backoff_ticker.channels._timer import _TimerBuffer
 from tests.channels.ends import drained, error, still_waits, value
 from tests.conftest import EPOCH
 from tests.helpers import PATIENCE, in_thread
@@ -285,15 +285,15 @@ class MeddlingClock:
 
 def once_decided(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Have somebody else act in the midst of the next stop, after it has decided."""
-    decide = _Start.decide
+    end = _TimerBuffer.end
 
-    def decide_slowly(self: _Start) -> bool:
+    def end_slowly(self: _TimerBuffer, start: Any) -> bool:
         patch.undo()
-        first = decide(self)
+        prevented = end(self, start)
         act()
-        return first
+        return prevented
 
-    patch.setattr(_Start, "decide", decide_slowly)
+    patch.setattr(_TimerBuffer, "end", end_slowly)
 
 
 def test_a_stop_in_the_midst_of_a_start_prevents_it(clock: VirtualClock) -> None:
@@ -375,7 +375,7 @@ def test_a_time_is_dropped_if_its_start_is_over_before_it_is_sent(
         def slow_time(self) -> float:
             del self.time
             self.time = clock.time
-            assert not timer.stop() if act == "stop" else timer.start(60) is None
+            assert timer.stop() if act == "stop" else timer.start(60) is None
             return clock.time()
 
     timer = Timer(clock=LateClock())

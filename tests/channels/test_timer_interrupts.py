@@ -20,7 +20,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.clock._system import scheduler
 from tests import effort
-from tests.helpers import PATIENCE, eventually, in_thread
+from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 from tests.stress.places import InterruptAt, Interrupted, each_place
 from tests.stress.tools import fast_switching
 from tests.tickers.made_timers import Fake, Instant
@@ -152,7 +152,7 @@ def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_its_timer_usable(act: s
         ticker = Ticker(ConstantBackOff(HOUR), timer=timer)
         ticker.receive()
         reader = in_thread(ticker.receive, PATIENCE)
-        eventually(lambda: ticker._readers and ticker._readers.waiters, "it waits")
+        eventually(lambda: ticker._readers and waiters_of(ticker._readers), "it waits")
         try:
             with interrupt:
                 if act == "immediately":

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from backoff_ticker import Channel, ChannelClosed, WouldBlock
-from tests.helpers import PATIENCE, eventually, in_thread
+from tests.helpers import PATIENCE, eventually, in_thread, pending_sends_of, waiters_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -93,7 +93,7 @@ class Traffic:
         return other
 
     def _waiting(self) -> int:
-        return len(self.channel._buffer.pending) + len(self.channel._buffer.receivers.waiters)
+        return len(pending_sends_of(self.channel)) + len(waiters_of(self.channel._buffer))
 
     def once_waiting(self, count: int, act: Callable[..., object], *arguments: Any) -> None:
         """Have another thread ``act`` once so many wait, unless it never comes to that."""
@@ -117,8 +117,10 @@ class Traffic:
         """Say what is wrong, once the others are done; ends with a closed channel."""
         self._ended.set()
         channel = self.channel
-        receivers = channel._buffer.receivers
-        eventually(lambda: not (len(channel) and receivers.waiters), "waiting receivers get items")
+        eventually(
+            lambda: not (len(channel) and waiters_of(channel._buffer)),
+            "waiting receivers get items",
+        )
         faults = self._serve()
         faults += [("left behind", self._waiting())] if self._waiting() else []
         self._drain()
@@ -147,11 +149,10 @@ class Traffic:
             nonlocal served
             if not self._live_others():
                 return True
-            buffer = channel._buffer
-            if buffer.receivers.waiters and not buffer.items and not channel.closed:
+            if waiters_of(channel._buffer) and not len(channel) and not channel.closed:
                 served += 1
                 self.send_nowait(f"served {served}")
-            elif channel._buffer.pending:
+            elif pending_sends_of(channel):
                 self._drain()
             return False
 

@@ -20,6 +20,7 @@ from backoff_ticker import (
     retry,
     select_async,
 )
+from tests.helpers import waiters_of
 from tests.stress.places import InterruptAt, Interrupted, each_place
 
 if TYPE_CHECKING:
@@ -146,9 +147,9 @@ def test_tasks_of_a_loop_that_is_dropped_are_collected_and_leave(
     for source in (
         sources.token._wait_set(),
         sources.ticker._line(),
-        sources.empty._buffer.receivers,
+        sources.empty._buffer,
     ):
-        assert (source.lone, source.lines or {}) == (None, {})
+        assert (source.first, source.others or {}) == (None, {})
 
 
 def test_a_scope_that_cannot_be_entered_leaves_nothing() -> None:
@@ -169,7 +170,7 @@ def test_a_scope_that_cannot_be_entered_leaves_nothing() -> None:
         token.cancel()
         await asyncio.sleep(0)
         await asyncio.sleep(0)  # would be cancelled
-        assert token._wait_set().waiters == {}
+        assert waiters_of(token._wait_set()) == []
 
     asyncio.run(main())
 
@@ -187,7 +188,7 @@ def test_a_scope_that_is_interrupted_as_it_is_left_is_not_kept(timeout: float | 
                 await scope.__aexit__(None, None, None)
         except Interrupted:
             pass
-        if scope._block in token._wait_set().waiters or held_waiters():
+        if scope._block in waiters_of(token._wait_set()) or held_waiters():
             kept.append(str(interrupt.where).partition(":")[0])
             scope._block.leave(None)
 

@@ -14,6 +14,7 @@ from backoff_ticker import AsyncTicker, CancellationToken, ConstantBackOff, sele
 from backoff_ticker.waiting import (
     NO_DEADLINE,
     LoopWaiter,
+    Place,
     ThreadWaiter,
     Waiter,
     WaitLine,
@@ -25,7 +26,7 @@ from backoff_ticker.waiting import (
     park_coroutine,
     park_thread,
 )
-from tests.helpers import PATIENCE, LoopThread, in_thread
+from tests.helpers import PATIENCE, LoopThread, in_thread, waiters_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -52,11 +53,11 @@ def test_a_thread_registers_everywhere_before_it_checks_and_then_leaves(
     seen: list[list[bool]] = []
 
     def look(waiter: Waiter) -> None:
-        seen.append([waiter in source.waiters for source in sources])
+        seen.append([waiter in waiters_of(source) for source in sources])
 
     park_thread(clock, "test", "a coroutine", sources, look)
     assert seen == [[True, True]]
-    assert [len(source.waiters) for source in sources] == [0, 0]
+    assert [len(waiters_of(source)) for source in sources] == [0, 0]
 
 
 def test_a_wake_up_between_the_last_check_and_the_park_is_not_lost(clock: VirtualClock) -> None:
@@ -81,7 +82,7 @@ def test_a_parked_thread_wakes_at_its_deadline(clock: VirtualClock) -> None:
     assert not done.done()
     clock.advance(0.001)
     done.result(PATIENCE)
-    assert (len(source.waiters), len(clock.pending())) == (0, 0)
+    assert (len(waiters_of(source)), len(clock.pending())) == (0, 0)
 
 
 def test_a_thread_that_is_woken_checks_again_and_keeps_its_place_in_line(
@@ -97,11 +98,11 @@ def test_a_thread_that_is_woken_checks_again_and_keeps_its_place_in_line(
     done = in_thread(park_thread, clock, "test", "a coroutine", (line,), look)
     for turn in (1, 2):
         clock.settle()
-        assert (len(looks), list(line.waiters)) == (turn, looks[:1])
+        assert (len(looks), list(waiters_of(line))) == (turn, looks[:1])
         line.wake_firsts()
     done.result(PATIENCE)
     assert looks == looks[:1] * 3
-    assert line.waiters == {}
+    assert waiters_of(line) == []
 
 
 @pytest.mark.parametrize("wake", [WaitSet.close, WaitLine.wake_firsts, WaitQueue.wake_next])
@@ -159,23 +160,23 @@ def test_an_interrupted_thread_leaves_everything(
 
     with pytest.raises(error):
         park_thread(clock, "test", "a coroutine", sources, look)
-    assert [len(source.waiters) for source in sources] == [0, 0]
+    assert [len(waiters_of(source)) for source in sources] == [0, 0]
 
 
 def test_an_interrupt_while_leaving_is_raised_once_all_is_left(clock: VirtualClock) -> None:
     class Interrupted(WaitSet):
         interrupts = 1
 
-        def leave(self, waiter: Waiter) -> None:
+        def leave(self, place: Place, domain: int) -> None:
             if self.interrupts:
                 self.interrupts -= 1
                 raise KeyboardInterrupt
-            super().leave(waiter)
+            super().leave(place, domain)
 
     sources = WaitSet(), Interrupted(), WaitSet()
     with pytest.raises(KeyboardInterrupt):
         park_thread(clock, "test", "a coroutine", sources, lambda _: None)
-    assert [len(source.waiters) for source in sources] == [0, 0, 0]
+    assert [len(waiters_of(source)) for source in sources] == [0, 0, 0]
 
 
 def test_a_thread_waiter_may_be_woken_any_number_of_times(clock: VirtualClock) -> None:
@@ -195,11 +196,11 @@ def test_a_coroutine_registers_everywhere_before_it_checks_and_then_leaves(
     seen: list[list[bool]] = []
 
     def look(waiter: Waiter) -> None:
-        seen.append([waiter in source.waiters for source in sources])
+        seen.append([waiter in waiters_of(source) for source in sources])
 
     loop.run(park_coroutine(clock, sources, look))
     assert seen == [[True, True]]
-    assert [len(source.waiters) for source in sources] == [0, 0]
+    assert [len(waiters_of(source)) for source in sources] == [0, 0]
 
 
 def test_a_parked_coroutine_is_woken_from_another_thread(
@@ -210,10 +211,10 @@ def test_a_parked_coroutine_is_woken_from_another_thread(
         park_coroutine(clock, (source,), lambda _: None if source.closed else NO_DEADLINE)
     )
     clock.settle()
-    assert len(source.waiters) == 1
+    assert len(waiters_of(source)) == 1
     source.close()
     done.result(PATIENCE)
-    assert source.waiters == {}
+    assert waiters_of(source) == []
 
 
 def test_a_parked_coroutine_wakes_at_its_deadline_and_leaves_no_timer(
@@ -226,7 +227,7 @@ def test_a_parked_coroutine_wakes_at_its_deadline_and_leaves_no_timer(
     clock.advance(0.001)
     done.result(PATIENCE)
     clock.settle()
-    assert (len(source.waiters), len(clock.pending())) == (0, 0)
+    assert (len(waiters_of(source)), len(clock.pending())) == (0, 0)
 
 
 def test_a_cancelled_coroutine_leaves_sources_and_timer(
@@ -237,11 +238,11 @@ def test_a_cancelled_coroutine_leaves_sources_and_timer(
     async def main() -> tuple[list[int], int]:
         task = asyncio.create_task(park_coroutine(clock, sources, lambda _: clock.monotonic() + 5))
         await asyncio.sleep(0)
-        assert [len(source.waiters) for source in sources] == [1, 1]
+        assert [len(waiters_of(source)) for source in sources] == [1, 1]
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        return [len(source.waiters) for source in sources], await clock.advance_async(5)
+        return [len(waiters_of(source)) for source in sources], await clock.advance_async(5)
 
     assert loop.run(main()) == ([0, 0], 0)
 
@@ -254,7 +255,7 @@ def test_a_coroutine_cancelled_in_the_moment_it_is_woken_is_cancelled(
     async def main() -> None:
         task = asyncio.create_task(park_coroutine(clock, (source,), lambda _: NO_DEADLINE))
         await asyncio.sleep(0)
-        (waiter,) = source.waiters
+        (waiter,) = waiters_of(source)
         waiter.fire()
         task.cancel()
         waiter.fire()
@@ -262,7 +263,7 @@ def test_a_coroutine_cancelled_in_the_moment_it_is_woken_is_cancelled(
             await task
 
     loop.run(main())
-    assert source.waiters == {}
+    assert waiters_of(source) == []
 
 
 def test_firing_a_waiter_whose_coroutine_was_cancelled_does_nothing(
@@ -289,7 +290,7 @@ def test_an_error_of_the_check_leaves_everything(loop: LoopThread, clock: Virtua
 
     with pytest.raises(ValueError, match="look"):
         loop.run(park_coroutine(clock, (source,), look))
-    assert source.waiters == {}
+    assert waiters_of(source) == []
 
 
 def test_a_virtual_clock_says_whose_timer_it_has(loop: LoopThread, clock: VirtualClock) -> None:
@@ -315,7 +316,7 @@ def test_waking_a_waiter_of_a_closed_loop_raises_nothing() -> None:
 def test_a_waiter_belongs_to_the_loop_in_which_it_was_made(loop: LoopThread) -> None:
     async def make() -> tuple[object, object]:
         waiter = LoopWaiter()
-        return waiter.loop, waiter.wake_domain
+        return waiter.loop, waiter.domain
 
     assert loop.run(make()) == (loop.loop, id(loop.loop))
 
@@ -386,4 +387,4 @@ def test_a_dropped_loop_is_collected_whatever_its_coroutines_wait_for(wait: str)
     del loop
     gc.collect()
     assert link() is None
-    assert (token._wait_set().waiters, ticker._line().waiters) == ({}, {})
+    assert (waiters_of(token._wait_set()), waiters_of(ticker._line())) == ([], [])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gc
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from backoff_ticker import _process
 from backoff_ticker.waiting import Waiter, WaitLine, WaitQueue, WaitSet
+from backoff_ticker.waiting._wait_set import THREADS
+from tests.helpers import waiters_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,15 +50,13 @@ def _let_go() -> Iterator[None]:
 class Probe(Waiter):
     """Notes in ``log`` that it was woken."""
 
-    def __init__(
-        self, name: str, log: list[str], loop: Any = None, *, chains_wakeups: bool = True
-    ) -> None:
-        super().__init__()
+    def __init__(self, name: str, log: list[str], loop: Any = None, *, alone: bool = False) -> None:
+        super().__init__(loop)
+        if loop is None and not alone:
+            self.domain = THREADS
         kept.append(self)
         self.name = name
         self.log = log
-        self.loop = loop
-        self.chains_wakeups = chains_wakeups
 
     def wake(self) -> bool:
         if self.loop is not None:
@@ -69,10 +68,15 @@ class Probe(Waiter):
         self.log.append(self.name)
 
 
+def register(waiter: Waiter, *sources: WaitSet) -> None:
+    waiter.sources = sources
+    waiter.register()
+
+
 def probes(names: str, log: list[str], source: WaitSet, **options: Any) -> list[Probe]:
     made = [Probe(name, log, **options) for name in names]
     for probe in made:
-        source.add(probe)
+        register(probe, source)
     return made
 
 
@@ -82,12 +86,12 @@ def test_closing_wakes_the_first_thread_and_each_that_leaves_wakes_the_next() ->
     a, b, c = probes("abc", log, source)
     source.close()
     assert log == ["a"]
-    source.leave(a)
+    a.unregister()
     assert log == ["a", "b"]
-    source.leave(b)
-    source.leave(c)
+    b.unregister()
+    c.unregister()
     assert log == ["a", "b", "c"]
-    assert list(source.waiters) == []
+    assert list(waiters_of(source)) == []
 
 
 def test_wake_ups_are_passed_on_in_whatever_order_waiters_leave() -> None:
@@ -95,28 +99,28 @@ def test_wake_ups_are_passed_on_in_whatever_order_waiters_leave() -> None:
     source = WaitSet()
     a, b, c = probes("abc", log, source)
     source.close()
-    source.leave(b)
-    source.leave(a)
+    b.unregister()
+    a.unregister()
     assert log[-1] == "c"
-    source.leave(c)
-    assert source.waiters == {}
+    c.unregister()
+    assert waiters_of(source) == []
 
 
 def test_leaving_an_open_set_wakes_nobody() -> None:
     log: list[str] = []
     source = WaitSet()
     a, _ = probes("ab", log, source)
-    source.leave(a)
-    source.leave(a)
+    a.unregister()
+    a.unregister()
     assert log == []
-    assert [waiter.name for waiter in source.waiters] == ["b"]  # type: ignore[attr-defined]
+    assert [waiter.name for waiter in waiters_of(source)] == ["b"]  # type: ignore[attr-defined]
 
 
 def test_waiters_that_do_not_chain_wake_ups_are_all_woken_at_once() -> None:
     log: list[str] = []
     source = WaitSet()
     probes("ab", log, source)
-    probes("xyz", log, source, chains_wakeups=False)
+    probes("xyz", log, source, alone=True)
     source.close()
     assert sorted(log) == ["a", "x", "y", "z"]
 
@@ -126,15 +130,15 @@ def test_a_loop_is_woken_by_one_call_for_all_its_waiters() -> None:
     source = WaitSet()
     one, two = FakeLoop(), FakeLoop()
     for number in range(5):
-        source.add(Probe(f"one{number}", log, one))
-        source.add(Probe(f"two{number}", log, two))
+        register(Probe(f"one{number}", log, one), source)
+        register(Probe(f"two{number}", log, two), source)
     source.close()
     assert (len(one.calls), len(two.calls), log) == (1, 1, [])
     one.run()
     assert log == [f"one{number}" for number in range(5)]
     two.run()
     assert log[5:] == [f"two{number}" for number in range(5)]
-    assert source.waiters == {}
+    assert waiters_of(source) == []
 
 
 def test_a_closed_loop_stops_nobody_from_waking() -> None:
@@ -148,7 +152,7 @@ def test_a_closed_loop_stops_nobody_from_waking() -> None:
     source.close()
     open_.run()
     assert sorted(log) == ["t", "x"]
-    assert [waiter.name for waiter in source.waiters] == ["t"]  # type: ignore[attr-defined]
+    assert [waiter.name for waiter in waiters_of(source)] == ["t"]  # type: ignore[attr-defined]
 
 
 def test_closing_again_wakes_those_who_registered_late() -> None:
@@ -161,27 +165,8 @@ def test_closing_again_wakes_those_who_registered_late() -> None:
     source.close()
     loop.run()
     assert sorted(log) == ["a", "b"]
-    source.leave(late)
-    assert source.waiters == {}
-
-
-def test_a_set_that_changes_while_the_first_is_looked_up_is_looked_up_again() -> None:
-    class Changing(OrderedDict[Any, None]):
-        changes = 2
-
-        def __iter__(self) -> Any:
-            if self.changes:
-                self.changes -= 1
-                raise RuntimeError("dictionary changed size during iteration")
-            return super().__iter__()
-
-    log: list[str] = []
-    source = WaitSet()
-    a, b = Probe("a", log), Probe("b", log)
-    source.closed = True
-    source.lines = {a.wake_domain: Changing({a.ref: None, b.ref: None})}
-    source.leave(a)
-    assert log == ["b"]
+    late.unregister()
+    assert waiters_of(source) == []
 
 
 def test_in_a_forked_child_wake_ups_skip_the_threads_of_the_parent(
@@ -194,7 +179,7 @@ def test_in_a_forked_child_wake_ups_skip_the_threads_of_the_parent(
     c, _ = probes("cd", log, source)
     source.close()
     assert log == ["c"]
-    source.leave(c)
+    c.unregister()
     assert log == ["c", "d"]
 
 
@@ -206,7 +191,7 @@ def test_the_first_waiter_of_each_wake_domain_leads_it() -> None:
     c, d = probes("cd", log, line, loop=one)
     e, f = probes("ef", log, line, loop=two)
     assert [line.leads(waiter) for waiter in (a, b, c, d, e, f)] == [True, False] * 3
-    line.leave(c)
+    c.unregister()
     assert [line.leads(waiter) for waiter in (a, b, d, e, f)] == [True, False, True, True, False]
 
 
@@ -232,11 +217,11 @@ def test_a_closed_loop_in_a_line_delays_no_other_domain() -> None:
     a, _ = probes("ab", log, line)
     c, _ = probes("cd", log, line, loop=open_)
     line.wake_firsts()
-    line.leave(dead)
+    dead.unregister()
     open_.run()
     assert log == ["a", "c"]
-    line.leave(a)
-    line.leave(c)
+    a.unregister()
+    c.unregister()
     open_.run()
     assert log == ["a", "c", "b", "d"]
 
@@ -247,12 +232,12 @@ def test_a_waiter_that_leaves_a_line_wakes_the_first_of_its_own_domain_only() ->
     loop = FakeLoop()
     probes("c", log, line, loop=loop)
     a, b, last = probes("abz", log, line)
-    line.leave(b)
+    b.unregister()
     assert log == ["a"]
-    line.leave(a)
+    a.unregister()
     assert log == ["a", "z"]
-    line.leave(last)
-    line.leave(last)
+    last.unregister()
+    last.unregister()
     loop.run()
     assert log == ["a", "z"]
 
@@ -268,7 +253,7 @@ def test_in_a_forked_child_a_line_forgets_the_waiters_of_the_parent(
     assert (line.leads(c), line.leads(d)) == (True, False)
     line.wake_firsts()
     assert log == ["c"]
-    assert list(line.waiters) == [c, d]
+    assert list(waiters_of(line)) == [c, d]
 
 
 def test_a_leader_of_the_parent_process_does_not_take_the_wake_up(
@@ -279,7 +264,7 @@ def test_a_leader_of_the_parent_process_does_not_take_the_wake_up(
     probes("ab", log, line)
     monkeypatch.setattr(_process, "generation", _process.generation + 1)
     c, _ = probes("cd", log, line)
-    line.leave(c)
+    c.unregister()
     assert log == ["d"]
 
 
@@ -290,7 +275,7 @@ def test_each_wake_up_of_a_queue_goes_to_the_next_waiter() -> None:
     for _ in range(3):
         queue.wake_next()
     assert log == ["a", "b"]
-    assert queue.waiters == {}
+    assert waiters_of(queue) == []
 
 
 def test_a_queue_passes_over_waiters_that_cannot_be_reached(
@@ -320,7 +305,7 @@ def test_an_interrupted_wake_up_of_a_queue_still_wakes() -> None:
 
     log: list[str] = []
     queue = WaitQueue()
-    queue.add(Interrupted("a", log))
+    register(Interrupted("a", log), queue)
     with pytest.raises(KeyboardInterrupt):
         queue.wake_next()
     assert log == ["a"]
@@ -330,10 +315,10 @@ def test_a_wake_up_of_a_queue_never_depends_on_the_main_thread_alone() -> None:
     """It may be held by a signal handler: whoever else waits is woken with each of its waits."""
     log: list[str] = []
     source = WaitQueue()
-    waiters = [Probe(name, log, chains_wakeups=False) for name in ("lone", "nested", "inmost")]
-    waiters += probes("ab", log, WaitSet())
+    waiters = [Probe(name, log, alone=True) for name in ("lone", "nested", "inmost")]
+    waiters += [Probe(name, log) for name in "ab"]
     for waiter in waiters:
-        source.add(waiter)
+        register(waiter, source)
     source.wake_next()
     assert sorted(log) == ["a", "inmost", "lone", "nested"]
     source.wake_next()
@@ -347,7 +332,7 @@ def test_each_wake_up_of_a_queue_goes_to_the_next_waiter_of_each_domain() -> Non
     probes("ab", log, queue, loop=one)
     probes("cd", log, queue)
     probes("e", log, queue, loop=two)
-    probes("m", log, queue, chains_wakeups=False)
+    probes("m", log, queue, alone=True)
     for woken in ("ace m", "bd"):
         queue.wake_next()
         one.run()
@@ -355,7 +340,7 @@ def test_each_wake_up_of_a_queue_goes_to_the_next_waiter_of_each_domain() -> Non
         assert sorted(log) == sorted(woken.replace(" ", ""))
         log.clear()
     queue.wake_next()
-    assert (log, queue.waiters, queue.lines) == ([], {}, {})
+    assert (log, waiters_of(queue), queue.others) == ([], [], {})
 
 
 class Counted(Probe):
@@ -367,11 +352,6 @@ class Counted(Probe):
     def is_stale(self) -> bool:
         Counted.looks += 1
         return super().is_stale
-
-    @property
-    def wake_domain(self) -> int:
-        Counted.looks += 1
-        return super().wake_domain
 
 
 @pytest.mark.parametrize("order", [1, -1], ids=["first to last", "last to first"])
@@ -385,11 +365,12 @@ def test_leaving_costs_the_same_however_many_wait(
     line, loops = WaitLine(), [FakeLoop() for _ in range(domains)]
     waiters = [Counted(str(number), [], loops[number % domains]) for number in range(many)]
     for waiter in waiters:
-        line.add(waiter)
+        register(waiter, line)
         line.leads(waiter)
     for waiter in waiters[::order]:
-        line.leave(waiter)
-    assert (line.waiters, line.lines) == ({}, {})
+        waiter.unregister()
+    assert waiters_of(line) == []
+    assert not line.others
     assert Counted.looks <= 12 * many
 
 
@@ -397,10 +378,9 @@ def test_waking_costs_as_much_as_there_are_domains(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Counted, "looks", 0)
     line, queue, loop = WaitLine(), WaitQueue(), FakeLoop()
     waiters = [Counted(str(number), [], loop) for number in range(400)]
-    waiters.insert(200, Counted("alone", [], chains_wakeups=False))
+    waiters.insert(200, Counted("alone", [], alone=True))
     for waiter in waiters:
-        line.add(waiter)
-        queue.add(waiter)
+        register(waiter, line, queue)
     for _ in range(100):
         line.wake_firsts()
         queue.wake_next()
@@ -415,7 +395,7 @@ def test_sets_hold_their_waiters_weakly() -> None:
             probes("xx", log, source)
             kept.clear()
             gc.collect()
-        assert source.waiters == {}
+        assert waiters_of(source) == []
         a, b = probes("ab", log, source)
         if isinstance(source, WaitLine):
             assert source.leads(a)
@@ -424,25 +404,7 @@ def test_sets_hold_their_waiters_weakly() -> None:
             source.wake_next()
         else:
             source.close()
-        source.leave(a)
-        source.leave(b)
+        a.unregister()
+        b.unregister()
         assert log[0] == "a"
         assert "x" not in log
-
-
-def test_whoever_comes_while_the_line_of_its_domain_is_removed_stands_in_a_new_one() -> None:
-    log: list[str] = []
-    queue = WaitQueue()
-    keeps, a = probes("ka", log, queue)
-    late = Probe("b", log)
-
-    class Emptied(OrderedDict[Any, None]):
-        """Another thread comes as the last waiter leaves."""
-
-        def pop(self, key: Any, *default: Any) -> Any:
-            super().pop(key, *default)
-            queue.add(late)
-
-    queue.lines = {a.wake_domain: Emptied({a.ref: None})}
-    queue.leave(a)
-    assert list(queue.waiters) == [keeps, late]
