@@ -27,17 +27,6 @@ that is first used while the interpreter shuts down raises ``ImportError``.
 
 from __future__ import annotations
 
-import sys as _sys
-
-if not getattr(_sys, "_is_gil_enabled", lambda: True)():
-    import warnings as _warnings
-
-    _warnings.warn(
-        "backoff_ticker is not safe yet without the global interpreter lock: set PYTHON_GIL=1",
-        RuntimeWarning,
-        stacklevel=2,
-    )
-
 __version__ = "0.1.0"
 
 TYPE_CHECKING = bool()  # noqa: UP018 - editors that use jedi skip what is literally False

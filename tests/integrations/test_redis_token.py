@@ -549,10 +549,14 @@ def test_bad_arguments_are_refused(options, error, message):
     assert not _redis_link._links
 
 
-def test_a_block_for_threads_is_refused_in_a_loop(make):
+def test_a_block_for_threads_is_refused_in_a_loop(make, redis_server):
     async def main():
         with make():
             pass
 
-    with pytest.raises(RuntimeError, match="async with RedisCancellationToken"):
-        asyncio.run(main())
+    redis_server.pause()  # so that the block has to wait
+    try:
+        with pytest.raises(RuntimeError, match="async with RedisCancellationToken"):
+            asyncio.run(main())
+    finally:
+        redis_server.resume()
