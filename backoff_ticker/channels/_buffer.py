@@ -390,7 +390,6 @@ class Rendezvous(Bounded):
         self._present: dict[int, Place] = {}  # includes receivers that were woken, until they leave
 
     def add(self, place: Place, domain: int) -> None:
-        super().add(place, domain)
         present = self._present
         key = id(place)
         claim = self.claim
@@ -402,6 +401,7 @@ class Rendezvous(Bounded):
                 self.room += 1
         finally:
             claim[FREE] = True
+        super().add(place, domain)
 
     def leave(self, place: Place, domain: int) -> None:
         self._retract(id(place))
