@@ -351,7 +351,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         complete(self._buffer.close)
 
     def __len__(self) -> int:
-        return len(self._buffer)
+        return len(self._buffer.items)
 
     def __bool__(self) -> bool:
         return True
