@@ -124,7 +124,7 @@ def test_a_call_from_before_the_circuit_opened_counts_for_nothing(
     refused(breaker)
     breaker.record(probe)
     breaker.record(early.pop(), error)
-    assert (breaker.state, breaker._last().history) == (CLOSED, 0)  # type: ignore[attr-defined]
+    assert (breaker.state, breaker._circuit.history) == (CLOSED, 0)  # type: ignore[attr-defined]
 
 
 def test_a_result_that_is_told_twice_counts_once(now: SetClock) -> None:
@@ -304,7 +304,7 @@ def test_blocks_may_be_nested(now: SetClock) -> None:
     breaker = CircuitBreaker(failures=4, clock=now)
     with contextlib.suppress(OSError), breaker, breaker, breaker:
         raise OSError
-    assert breaker._last().history == 3  # type: ignore[attr-defined]
+    assert breaker._circuit.history == 3  # type: ignore[attr-defined]
     assert breaker._blocks == {}
 
 
