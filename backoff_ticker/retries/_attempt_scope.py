@@ -80,7 +80,7 @@ def token_of_run(run: Run) -> CancellationToken:
         if token is None:  # the run has ended without one
             token = run.tokens.setdefault(LATE_TOKEN, made)
             token.cancel()
-    return token
+    return token  # type: ignore[no-any-return]
 
 
 def token_of_attempts(run: Run) -> CancellationToken:

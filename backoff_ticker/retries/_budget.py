@@ -138,7 +138,7 @@ class RetryBudget(ProcessBound):
             acquire(claim)
         try:
             units += self._units
-            self._units = units if units < most else most
+            self._units = units if units < most else most  # noqa: FURB136 - min() is a call
         finally:
             claim[FREE] = True
 

@@ -203,7 +203,7 @@ class Run:
         self.ticket: Any = None
         self.current: Any = None
         self.outer: Any = None
-        self.tokens: dict[int, CancellationToken | None] = {}
+        self.tokens: dict[int, Any] = {}
         self.cut: BaseException | None = None
         self.cut_at: float | None = None
         self.cut_for: StopReason | None = None

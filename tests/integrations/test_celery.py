@@ -543,10 +543,10 @@ def test_coroutine_functions_are_refused():
 def worker_token():
     """Return a token that is new, and leave nothing of it connected."""
     signals = worker_init, worker_shutting_down, worker_process_init
-    _celery_shutdown._connected_token.cache_clear()
+    _celery_shutdown._tokens.clear()
     with set_default_token(None):
         yield shutdown_token()
-    _celery_shutdown._connected_token.cache_clear()
+    _celery_shutdown._tokens.clear()
     for signal in signals:
         for _, receiver in list(signal.receivers):
             if receiver.__module__ == _celery_shutdown.__name__:
