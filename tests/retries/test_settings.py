@@ -411,6 +411,46 @@ def test_a_setting_is_not_lost_if_another_changes_at_any_place() -> None:
                 setting()  # type: ignore[operator]
 
 
+def test_blocks_that_overlap_at_any_place_leave_what_was_before() -> None:
+    def run(interrupt: InterruptAt) -> None:
+        token = CancellationToken()
+        inside = None
+
+        def other() -> None:
+            nonlocal inside
+            inside = set_active(False)
+            with inside, set_active(True):
+                set_default_token(token)
+
+        interrupt.handler = other
+        with interrupt, set_active(False):
+            pass
+        assert is_active(), interrupt.where
+        assert settings.values["token"] is (None if inside is None else token)
+        assert settings.values["blocks"] == {}
+        set_default_token(None)
+
+    assert each_place(run) > 5
+
+
+def test_a_call_sees_hooks_and_token_of_one_time() -> None:
+    told = Recorded()
+
+    class Token(CancellationToken):
+        """As the options take it, the settings change."""
+
+        @property
+        def deadline(self) -> float | None:
+            set_default_hooks()
+            set_default_token(None)
+            return super().deadline
+
+    with set_default_token(Token()), set_default_hooks(on_success=told):
+        function = retry(ZeroBackOff(), token=CancellationToken())(lambda: 7)
+        assert (function(), len(told.calls)) == (7, 1)
+        assert (function(), len(told.calls)) == (7, 1)
+
+
 def test_threads_that_change_settings_at_once_leave_them_whole() -> None:
     def change() -> None:
         for _ in range(50):
