@@ -433,22 +433,30 @@ def test_blocks_that_overlap_at_any_place_leave_what_was_before() -> None:
     assert each_place(run) > 5
 
 
-def test_a_call_sees_hooks_and_token_of_one_time() -> None:
-    told = Recorded()
+def test_a_call_uses_hooks_and_token_of_one_time() -> None:
+    token = CancellationToken()
+    token.cancel()
+    function = retry(ZeroBackOff())(lambda: script())
 
-    class Token(CancellationToken):
-        """As the options take it, the settings change."""
+    def other() -> None:
+        set_default_hooks()
+        set_default_token(None)
 
-        @property
-        def deadline(self) -> float | None:
-            set_default_hooks()
-            set_default_token(None)
-            return super().deadline
+    def run(interrupt: InterruptAt) -> None:
+        nonlocal script
+        script, told = Script(OSError, 7), Recorded()
+        interrupt.handler = other
+        with set_default_token(token), set_default_hooks(on_attempt=told):
+            try:
+                with interrupt:
+                    function()
+            except Cancelled:
+                assert len(told.calls) == 1, interrupt.where
+            else:
+                assert told.calls == [], interrupt.where
 
-    with set_default_token(Token()), set_default_hooks(on_success=told):
-        function = retry(ZeroBackOff(), token=CancellationToken())(lambda: 7)
-        assert (function(), len(told.calls)) == (7, 1)
-        assert (function(), len(told.calls)) == (7, 1)
+    script = Script()
+    assert each_place(run, all_of_them=True) > 50
 
 
 def test_threads_that_change_settings_at_once_leave_them_whole() -> None:
