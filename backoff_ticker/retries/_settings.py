@@ -69,13 +69,13 @@ class Settings:
             claim[FREE] = True
         return is_seen
 
-    def change(self, name: str, value: object) -> tuple[Any, int]:
-        """Change the setting ``name``; return its value before, and the number of the change."""
-        while True:
+    def change(self, name: str, value: object) -> None:
+        """Change the setting ``name``."""
+        is_changed = False
+        while not is_changed:
             seen = self.values
             number = seen["number"] + 1
-            if self.replace(seen, {**seen, name: value, "number": number}):
-                return seen[name], number
+            is_changed = self.replace(seen, {**seen, name: value, "number": number})
 
     def track_attempts(self) -> None:
         """Let runs show their attempts from now on."""
@@ -89,43 +89,53 @@ class _Change:
     """A change of a setting that was made; used as a block, it restores the previous value.
 
     Blocks may overlap, for example in coroutines. If a block ends inside a later one, the later one
-    restores the value from before both.
+    restores the value from before both. A change counts as a block from the start, as another one
+    may be made or end before it is entered; if it is dropped instead, it is none.
     """
 
-    __slots__ = ("_before", "_call", "_name", "_number")
+    __slots__ = ("_call", "_is_entered", "_number")
 
     def __init__(self, call: str, name: str, value: object) -> None:
         self._call = call
-        self._name = name
-        self._before, self._number = settings.change(name, value)
+        self._is_entered = False
+        self._number = 0
+        while not self._number:
+            seen = settings.values
+            number = seen["number"] + 1
+            blocks = {**seen["blocks"], number: (name, seen[name])}
+            after = {**seen, name: value, "number": number, "blocks": blocks}
+            if settings.replace(seen, after):
+                self._number = number
 
     def __repr__(self) -> str:
         return self._call
 
     def __enter__(self) -> None:
-        is_open = False
-        while not is_open:
-            seen = settings.values
-            blocks = {**seen["blocks"], self._number: (self._name, self._before)}
-            is_open = settings.replace(seen, {**seen, "blocks": blocks})
+        self._is_entered = True
 
     def __exit__(self, *_: object) -> None:
+        self._end(restores=True)
+
+    def __del__(self) -> None:
+        if not self._is_entered:
+            self._end(restores=False)
+
+    def _end(self, *, restores: bool) -> None:
+        """Count no more as a block."""
         has_ended = False
         while not has_ended:
             seen = settings.values
-            has_ended = settings.replace(seen, self._ended(seen))
-
-    def _ended(self, seen: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the values without this block."""
-        name, number, blocks = self._name, self._number, dict(seen["blocks"])
-        _, before = blocks.pop(number, (name, self._before))
-        after = {**seen, "blocks": blocks, "number": seen["number"] + 1}
-        later = [each for each in blocks if each > number and blocks[each][0] == name]
-        if later:
-            blocks[min(later)] = name, before
-        else:
-            after[name] = before
-        return after
+            if self._number not in seen["blocks"]:
+                return
+            blocks = dict(seen["blocks"])
+            name, before = blocks.pop(self._number)
+            after = {**seen, "blocks": blocks, "number": seen["number"] + 1}
+            later = [each for each in blocks if each > self._number and blocks[each][0] == name]
+            if restores and later:
+                blocks[min(later)] = name, before
+            elif restores:
+                after[name] = before
+            has_ended = settings.replace(seen, after)
 
 
 def set_active(active: bool) -> AbstractContextManager[None]:  # noqa: FBT001 - it says which

@@ -383,6 +383,28 @@ def test_blocks_that_overlap_leave_what_was_before_all_of_them(change: Any) -> N
             assert state() == (inside[max(left)] if left else before), "the last one counts"
 
 
+def test_a_block_that_ends_before_a_later_change_is_entered_leaves_no_trace() -> None:
+    earlier = set_active(False)
+    later = set_active(False)
+    with earlier:
+        pass
+    assert not is_active()
+    with later:
+        assert not is_active()
+    assert is_active()
+
+
+def test_a_change_that_is_no_block_lasts_until_a_block_around_it_ends() -> None:
+    token = CancellationToken()
+    with set_default_token(None):
+        set_default_token(token)
+        with set_default_token(None):
+            set_default_token(token)
+        assert settings.values["token"] is token
+    assert settings.values["token"] is None
+    assert settings.values["blocks"] == {}
+
+
 def test_a_setting_is_not_lost_if_another_changes_at_any_place() -> None:
     off = [lambda: set_active(True), set_default_hooks, lambda: set_default_token(None)]
     on = [
