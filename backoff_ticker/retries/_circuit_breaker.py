@@ -323,7 +323,7 @@ class CircuitBreaker(ProcessBound):
         return Closed(CircuitTicket(), self._rules.threshold.empty)
 
     def _replace(self, seen: Circuit, after: Circuit) -> bool:
-        """Make ``after`` the current state, unless it is not the one any more that was seen."""
+        """Replace the state that was seen; False: another thread has replaced it before."""
         claim = self._claim
         try:
             del claim[FREE]
@@ -404,8 +404,8 @@ class CircuitBreaker(ProcessBound):
                     return  # the other thread looks at the state again when it has asked
                 self._ask()
             finally:
-                # ATOMIC: no call before this: interrupted there, the policy would never be asked
-                # again, and the circuit stay open for ever.
+                # ATOMIC: no call before this: an exception out of a signal handler would leave the
+                # policy as one that is being asked, and the circuit would never close again.
                 if self._asker is mine:
                     self._asker = None
 
@@ -480,8 +480,8 @@ class CircuitBreaker(ProcessBound):
                 frame = self._other_frame(frame)
                 continue
             ticket, _, outer = block
-            # ATOMIC: no call from the change of the dict to the return: interrupted there, the
-            # ticket would be lost, and the place of a probe taken until its time is over.
+            # ATOMIC: no call between the change of the dict and the return: an exception out of a
+            # signal handler would lose the ticket, and the probe would keep its place.
             if outer is not None:
                 if self._swap(frame, block, outer):
                     return ticket
@@ -493,7 +493,7 @@ class CircuitBreaker(ProcessBound):
             return ticket
 
     def _swap(self, frame: FrameType, seen: Block, after: Block) -> bool:
-        """Replace a block by another one in the same frame, unless another thread has done so."""
+        """Replace the block of a frame that was seen; False: another thread has replaced it."""
         claim, blocks, is_seen = self._claim, self._blocks, False
         acquire(claim)
         try:

@@ -34,7 +34,7 @@ class Settings:
         tracks_attempts: Whether runs show their attempts to ``current_attempt()``.
         values: All of them by name; also the ``number`` of changes, and, by their numbers, the
             ``blocks`` that are open: each with the setting that it has changed, and the value to
-            restore. The dict is replaced by each change, never changed itself.
+            restore. Each change replaces the dict, and none changes it.
     """
 
     __slots__ = ("_claim", "in_use", "tracks_attempts", "values")
@@ -53,7 +53,7 @@ class Settings:
         }
 
     def replace(self, seen: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
-        """Replace all values, unless they are not those any more that were seen."""
+        """Replace the values that were seen; False: another thread has replaced them before."""
         tracks_attempts = values["tracks_attempts"]
         has_defaults = bool(values["hooks"]) or values["token"] is not None
         in_use = not values["active"] or has_defaults or tracks_attempts
