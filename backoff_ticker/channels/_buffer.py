@@ -37,22 +37,25 @@ class Unbounded(WaitQueue):
     """Any number of items.
 
     Invariants:
-        * A receiver that finds nothing in a closed buffer notes that it ``is_ending``, looks again,
-          and notes that it ``has_ended``. After that nothing is taken.
+        * A receiver that finds nothing in a closed buffer notes that it ``is_ending`` and looks
+          again. If it finds nothing then either, it notes that it ``has_ended``, and after that
+          nothing is taken.
         * A sender appends first, and looks at ``is_ending`` then. If that is not set, its item
-          stands there before somebody looks for the last time, so it is received.
+          stands there before anybody looks for the last time, so it is received.
 
     Attributes:
         closed: Whether nothing more is accepted.
-        items: Sent and not received yet.
-        is_ending, has_ended: Whether a receiver looks for the last time, and has done so.
+        items: Accepted and not received yet.
+        is_ending, has_ended: See above.
+        is_plain: Whether to take an item is all that a receiver has to do.
     """
 
-    __slots__ = ("has_ended", "is_ending", "items")
+    __slots__ = ("has_ended", "is_ending", "is_plain", "items")
 
     def __init__(self) -> None:
         super().__init__()
         self.items = _Items()
+        self.is_plain = True
         self.is_ending = False
         self.has_ended = False
 
@@ -78,18 +81,19 @@ class Unbounded(WaitQueue):
 
     def take(self) -> Any:  # noqa: ANN401 - any item
         """Receive the first item; ``EMPTY`` if there is none yet, ``ENDED`` if none will come."""
-        closed = self.closed
-        if not self.has_ended:
-            try:
-                return self.items.first_out
-            except IndexError:
-                if not closed:
-                    return EMPTY
-            self.is_ending = True
-            try:
-                return self.items.first_out
-            except IndexError:
+        while not self.has_ended:
+            closed, ending = self.closed, self.is_ending
+            if self.items:
+                try:
+                    return self.items.first_out
+                except IndexError:
+                    pass  # another receiver was faster
+            if not closed:
+                return EMPTY
+            if ending:
+                self.is_plain = False
                 self.has_ended = True
+            self.is_ending = True
         return ENDED
 
     def put_back(self, item: object) -> None:
@@ -156,6 +160,7 @@ class Bounded(Unbounded):
 
     def __init__(self, capacity: int) -> None:
         super().__init__()
+        self.is_plain = False
         self.limit = self.room = capacity
         self.first_send: PendingSend | None = None
         self.last_send: PendingSend | None = None
@@ -247,8 +252,10 @@ class Bounded(Unbounded):
         if self.first_send is not None:
             self._refuse_sends_of_parent()
         try:
-            item = self.items.first_out
-        except IndexError:
+            item = self.items.first_out if self.items else EMPTY
+        except IndexError:  # another receiver was faster
+            item = EMPTY
+        if item is EMPTY:
             sender = None if self._lets_in else self._next_send(taken=False)
             if sender is None:
                 return ENDED if self._has_no_more() else EMPTY

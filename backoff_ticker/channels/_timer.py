@@ -74,6 +74,7 @@ class _TimerBuffer(Unbounded):
 
     def __init__(self) -> None:
         super().__init__()
+        self.is_plain = False
         self.current: _Start | None = None
 
     def replace(self, start: _Start) -> _Start | None:
