@@ -271,17 +271,27 @@ class Kernel:
         self.post(self.run_queue.enter, participant)
 
     def snapshot(self) -> Snapshot:
-        """Return the state that reports show."""
+        """Return the state that reports show. For commands."""
         return Snapshot(
             self.parking.now,
-            self.settle_timer.limit(frozen=bool(self._frozen)),
+            self.settle_timer.limit(frozen=self.time_is_frozen),
             self.driver,
             list(self.run_queue.members),
             list(self._expected.values()),
             list(self._frozen.values()),
         )
 
+    @property
+    def time_is_frozen(self) -> bool:
+        """Whether something holds time."""
+        return bool(self._frozen)
+
     # Commands
+
+    def add_loop(self, loop: DrivenLoop) -> None:
+        """Note a loop that runs on the clock's time, and forget those that are closed."""
+        others = [one for one in self.loops if one is not loop and not one.closed]
+        self.loops = [*others, loop]
 
     def freeze_time(self, key: object, what: str) -> None:
         """Stop time until ``unfreeze_time(key)``; ``what`` holds it."""
@@ -531,7 +541,7 @@ class Kernel:
             self.parking.now,
             self.parking.progress,
             run_queue.members,
-            frozen=bool(self._frozen),
+            frozen=self.time_is_frozen,
         ):
             self._give_up()
 
