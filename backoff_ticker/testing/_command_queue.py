@@ -186,8 +186,8 @@ class CommandQueue:
 
         self.post(command)
         while not results and not errors:
-            let_other_threads_run()  # one of them is about to run the command, or else
-            self._run()
+            let_other_threads_run()  # one of them is about to run the command
+            self._run()  # unless that one was interrupted
         if errors:
             raise errors[0]
         return results[0]

@@ -71,9 +71,10 @@ class RunQueue:
 
     def append(self, participant: Participant) -> None:
         """Queue a participant for its next turn, unless it is queued."""
-        if participant not in self.queue:
+        # Both are checked, since an interrupt may come between the two.
+        if participant.state is not State.QUEUED or participant not in self.queue:
+            participant.state = State.QUEUED
             self.queue.append(participant)
-        participant.state = State.QUEUED
 
     def let_go_on(self, participant: Participant) -> None:
         """Let a participant go on, once the commands have run: its wait is over, or was none."""
