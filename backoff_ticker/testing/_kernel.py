@@ -521,7 +521,13 @@ class Kernel:
         self.post(self.look, real)
 
     def look(self, real: float) -> None:
-        """End waits that would last for ever; a command of the watchdog, with the real time."""
+        """End waits that would last for ever; a command of the watchdog, with the real time.
+
+        Where another thread runs it, that thread acts, so time does not stand still; and it would
+        not get on if it looked more slowly than the watchdog posts.
+        """
+        if threading.get_ident() != self.watchdog.ident:
+            return
         run_queue = self.run_queue
         running = () if self.commands.firing else run_queue.running
         if self._stall_detector.is_stalled(real, run_queue.turns_given, running):

@@ -2,7 +2,8 @@
 
 That cannot be known for certain, so it is judged by real time: if check after check finds that no
 thread of the process computes or waits for a processor, the participants that have a turn must be
-waiting for a lock or an item.
+waiting for a lock or an item. One that computes itself keeps its turn, however slow the machine is:
+otherwise the order of events would depend on that.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ class StallDetector:
         if turns_given != self._turns_given or not running:
             self._turns_given, self._stalled_for = turns_given, 0.0
             return False
+        if any(is_active(one.native) for one in running):
+            return False  # it computes, or would on a faster machine
         # The watchdog needs the interpreter as they do: if it is late, no judgement is possible.
         begun = all(one.ident is not None for one in running)
         known = begun and elapsed < _LATE and not others_are_active()
