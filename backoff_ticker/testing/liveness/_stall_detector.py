@@ -45,11 +45,10 @@ class StallDetector:
             running: The participants that have a turn.
         """
         elapsed, self._looked_at = real - self._looked_at, real
-        if turns_given != self._turns_given or not running:
+        new = turns_given != self._turns_given or not running
+        if new or any(is_active(one.native) for one in running):
             self._turns_given, self._stalled_for = turns_given, 0.0
             return False
-        if any(is_active(one.native) for one in running):
-            return False  # it computes, or would on a faster machine
         # The watchdog needs the interpreter as they do: if it is late, no judgement is possible.
         begun = all(one.ident is not None for one in running)
         known = begun and elapsed < _LATE and not others_are_active()
