@@ -446,6 +446,16 @@ def test_a_turn_is_shared_once_nobody_has_done_anything_for_a_while(monkeypatch,
     assert (stalled[0] if stalled else None) in expected
 
 
+@pytest.mark.parametrize(("state", "active"), [("R", True), ("D", True), ("S", False)])
+def test_a_thread_that_waits_for_the_machine_is_active(monkeypatch, tmp_path, state, active):
+    """For a processor, memory or a disk: in no way for another participant."""
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "stat").write_text(f"7 (a (thread)) {state} 1 1 0")
+    monkeypatch.setattr(_stall_detector, "_THREADS", tmp_path)
+    assert _stall_detector.is_active(7) is active
+    assert _stall_detector.is_active(8) is False
+
+
 def test_only_the_watchdog_judges(auto, monkeypatch):
     """A participant that finds its command would hold itself for stalled, and get on slowly."""
     kernel, shared = auto._kernel, []

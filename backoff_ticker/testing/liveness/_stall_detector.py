@@ -60,12 +60,12 @@ class StallDetector:
 
 
 def is_active(native: int | None) -> bool:
-    """Whether a thread runs or waits for a processor; False where the system does not say."""
+    """Whether a thread runs, or waits for a processor, memory or a disk; False if unknown."""
     try:
         _, _, status = (_THREADS / str(native) / "stat").read_bytes().rpartition(b")")
     except OSError:
         return False
-    return status.split(None, 1)[0] == b"R"
+    return status.split(None, 1)[0] in {b"R", b"D"}
 
 
 def others_are_active() -> bool:
