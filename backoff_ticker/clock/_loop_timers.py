@@ -96,7 +96,7 @@ class LoopTimer(Alarm):
     __slots__ = ("_callbacks", "_heap", "_number", "when")
 
     def __init__(self, callback: Callable[[], object]) -> None:
-        self._callbacks = [partial(copy_context().run, callback)]
+        self._callbacks: list[Callable[[], object]] = [partial(copy_context().run, callback)]
         self._heap = None
         self._number = None
 
