@@ -1,0 +1,369 @@
+"""Storms over channels, ``select`` and ``merge``: nothing lost, doubled, too early or too much."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import Counter
+from contextlib import suppress
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from backoff_ticker import (
+    CLOSED,
+    AsyncTicker,
+    CancellationToken,
+    Channel,
+    ChannelClosed,
+    Ticker,
+    WouldBlock,
+    ZeroBackOff,
+    merge,
+    select,
+    select_async,
+    with_max_retries,
+)
+from tests.stress.crew import cancel_soon
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.stress.crew import Crew
+
+    Item = tuple[int, int]
+
+ITEMS = 40
+"""Items of each sender in a round."""
+
+
+class Flow:
+    """One channel from its first item to its end, and what became of the items.
+
+    Attributes:
+        accepted: For each sender, its items whose send returned: when it began, and when it ended.
+        refused: Items whose send raised.
+        unsure: Items whose send was cancelled.
+        got: For each receiver, what it received.
+        begun: One entry for each receive that has begun.
+        returned: One entry for each send that has returned.
+    """
+
+    def __init__(self, capacity: float, draw: Random, senders: int, receivers: int) -> None:
+        self.channel: Channel[Item] = Channel(capacity)
+        self.patient = draw.random() < 0.6  # a wake-up that is lost then stops everybody
+        self.closes_at = draw.randrange(1, senders * ITEMS) if draw.random() < 0.5 else math.inf
+        self.accepted: list[dict[Item, tuple[float, float]]] = [{} for _ in range(senders)]
+        self.refused: list[Item] = []
+        self.unsure: list[Item] = []
+        self.got: list[list[Item]] = [[] for _ in range(receivers)]
+        self.begun: list[None] = []
+        self.returned: list[None] = []
+        self._most = capacity or receivers
+        self._ended: list[int] = []
+
+    def timeout(self, draw: Random) -> float | None:
+        return None if self.patient else draw.choice([None, 0, 1e-5, 1e-4])
+
+    def sender_ended(self, name: int) -> None:
+        self._ended.append(name)
+        if len(self._ended) == len(self.accepted):
+            self.channel.close()
+
+    def has_sent(self, item: Item, began: float) -> None:
+        self.accepted[item[0]][item] = began, time.perf_counter()
+        self.returned.append(None)
+        # In this order: what has returned was accepted for the room there is, or for a receiver.
+        returned = len(self.returned)
+        assert returned <= len(self.begun) + self.channel.capacity, "more accepted than room"
+        self.look()
+
+    def has_received(self, item: Item, got: list[Item]) -> None:
+        got.append(item)
+        if len(self.begun) >= self.closes_at:
+            self.channel.close()
+        self.look()
+
+    def look(self) -> None:
+        assert len(self.channel) <= self._most, "more items than the capacity"
+
+    def check(self) -> None:
+        assert len(self.channel) == 0, "items left"
+        assert _is_at_its_end(self.channel), "not at its end"
+        times = Counter(item for items in self.got for item in items)
+        accepted = [item for items in self.accepted for item in items]
+        assert [item for item in times if times[item] > 1] == [], "received twice"
+        assert [item for item in accepted if item not in times] == [], "lost"
+        assert [item for item in self.refused if item in times] == [], "refused, and received"
+        assert set(times) <= {*accepted, *self.unsure}, "received, and never sent"
+        for items in self.got:
+            for sender in range(len(self.accepted)):
+                numbers = [number for name, number in items if name == sender]
+                assert numbers == sorted(numbers), "out of order"
+        if len(self.got) == 1:
+            self._check_order_of_all()
+
+    def _check_order_of_all(self) -> None:
+        """One receiver gets first what was accepted first, whoever sent it."""
+        latest_begin = 0.0
+        for item in self.got[0]:
+            if item in self.accepted[item[0]]:
+                began, ended = self.accepted[item[0]][item]
+                assert ended >= latest_begin, "sent before, received after"
+                latest_begin = max(latest_begin, began)
+
+
+def _is_at_its_end(channel: Channel[Any]) -> bool:
+    try:
+        channel.receive_nowait()
+    except ChannelClosed:
+        return True
+    return False
+
+
+def _send(flow: Flow, name: int, draw: Random) -> None:
+    channel = flow.channel
+    for number in range(ITEMS):
+        item, began = (name, number), time.perf_counter()
+        try:
+            if not flow.patient and draw.random() < 0.3:
+                channel.send_nowait(item)
+            else:
+                channel.send(item, flow.timeout(draw))
+        except ChannelClosed:
+            flow.refused.append(item)
+            break
+        except (TimeoutError, WouldBlock):
+            flow.refused.append(item)
+        else:
+            flow.has_sent(item, began)
+    flow.sender_ended(name)
+
+
+async def _send_async(flow: Flow, name: int, draw: Random) -> None:
+    channel = flow.channel
+    for number in range(ITEMS):
+        item, began = (name, number), time.perf_counter()
+        try:
+            sending = channel.send_async(item, flow.timeout(draw))
+            if not flow.patient and draw.random() < 0.2:
+                await cancel_soon(sending, draw.randrange(4))
+            else:
+                await sending
+        except asyncio.CancelledError:
+            flow.unsure.append(item)
+        except ChannelClosed:
+            flow.refused.append(item)
+            break
+        except TimeoutError:
+            flow.refused.append(item)
+        else:
+            flow.has_sent(item, began)
+        if draw.random() < 0.2:
+            await asyncio.sleep(0)
+    flow.sender_ended(name)
+
+
+def _receive(flow: Flow, got: list[Item], draw: Random) -> None:
+    channel = flow.channel
+    while True:
+        flow.begun.append(None)
+        try:
+            if not flow.patient and draw.random() < 0.3:
+                item = channel.receive_nowait()
+            else:
+                item = channel.receive(flow.timeout(draw))
+        except (TimeoutError, WouldBlock):
+            continue
+        except ChannelClosed:
+            break
+        flow.has_received(item, got)
+    assert _is_at_its_end(channel), "more after the end"
+
+
+async def _receive_async(flow: Flow, got: list[Item], draw: Random) -> None:
+    channel = flow.channel
+    while True:
+        flow.begun.append(None)
+        try:
+            receiving = channel.receive_async(flow.timeout(draw))
+            if not flow.patient and draw.random() < 0.2:
+                item = await cancel_soon(receiving, draw.randrange(4))
+            else:
+                item = await receiving
+        except (TimeoutError, asyncio.CancelledError):
+            await asyncio.sleep(0)
+            continue
+        except ChannelClosed:
+            break
+        flow.has_received(item, got)
+        if draw.random() < 0.2:
+            await asyncio.sleep(0)
+    assert _is_at_its_end(channel), "more after the end"
+
+
+def conserve(crew: Crew, draw: Random, capacity: float) -> int:
+    """Up to four senders and four receivers, in threads, or half of them in two loops."""
+    senders, receivers = draw.choice([(4, 4), (4, 4), (4, 1), (2, 2), (1, 1)])
+    flow = Flow(capacity, draw, senders, receivers)
+    sends, receives = [_send], [_receive]
+    if draw.random() < 0.6:
+        sends, receives = [_send, _send_async], [_receive_async, _receive]
+    acts: list[Callable[[], Any]] = [
+        *(partial(_any(sends, n), flow, n, Random(draw.random())) for n in range(senders)),
+        *(
+            partial(_any(receives, n), flow, got, Random(draw.random()))
+            for n, got in enumerate(flow.got, draw.randrange(2))
+        ),
+    ]
+    draw.shuffle(acts)
+    crew.play(*acts)
+    flow.check()
+    return sum(map(len, flow.got))
+
+
+def _any(kinds: list[Any], number: int) -> Any:
+    return kinds[number % len(kinds)]
+
+
+def permits(crew: Crew, draw: Random) -> int:
+    """Use a channel as a semaphore: never more are inside than it has places."""
+    places = draw.choice([1, 3])
+    channel: Channel[None] = Channel(places)
+    inside: list[None] = []
+    most: list[int] = []
+
+    def visit() -> None:
+        inside.append(None)
+        most.append(len(inside))
+        inside.pop()
+
+    def wait() -> None:
+        for _ in range(ITEMS):
+            channel.send(None)
+            visit()
+            channel.receive()
+
+    def look() -> None:
+        for _ in range(5 * ITEMS):
+            with suppress(WouldBlock):
+                channel.send_nowait(None)
+                visit()
+                channel.receive_nowait()
+
+    async def wait_async() -> None:
+        for _ in range(ITEMS):
+            await channel.send_async(None)
+            visit()
+            await channel.receive_async()
+
+    crew.play(*draw.choice([[look] * 2, [look] * (places + 1), [wait] * 4 + [wait_async] * 4]))
+    assert max(most) <= places, "more inside than the capacity"
+    assert len(channel) == 0, "a place was lost"
+    return len(most)
+
+
+class Sources:
+    """Channels with a sender each, and a ticker of each kind.
+
+    Attributes:
+        all: The sources.
+        senders: What sends, to be run.
+        values: What was selected: the source and its value.
+    """
+
+    def __init__(self) -> None:
+        self.channels: list[Channel[int]] = [Channel(each) for each in (0, 1, 3, math.inf)]
+        policy = with_max_retries(ZeroBackOff(), ITEMS - 1)
+        self.tickers: list[Any] = [Ticker(policy), AsyncTicker(policy)]
+        self.all: list[Any] = [*self.channels, *self.tickers]
+        self.senders = [
+            partial(_fill_async if number % 2 else _fill, channel)
+            for number, channel in enumerate(self.channels)
+        ]
+        self.values: list[tuple[Any, Any]] = []
+
+    def check(self) -> int:
+        """Each value came once; return their number."""
+        for source in self.all:
+            values = [value for each, value in self.values if each is source]
+            if source in self.tickers:
+                values = [tick.number - 1 for tick in values]
+            assert sorted(values) == list(range(ITEMS)), f"lost or twice: {source}"
+        return len(self.values)
+
+
+def _fill(channel: Channel[int]) -> None:
+    for number in range(ITEMS):
+        channel.send(number)
+    channel.close()
+
+
+async def _fill_async(channel: Channel[int]) -> None:
+    for number in range(ITEMS):
+        await channel.send_async(number)
+        if number % 8 == 0:
+            await asyncio.sleep(0)
+    channel.close()
+
+
+def select_from_all(crew: Crew, draw: Random) -> int:
+    """Threads and loops select from the same channels, tickers and token until all have ended."""
+    sources, token = Sources(), CancellationToken()
+    done: list[None] = []
+
+    def note(mine: list[Any], source: Any, value: Any) -> None:
+        if value is not CLOSED:
+            sources.values.append((source, value))
+            return
+        mine.remove(source)
+        if len(mine) == 1:
+            done.append(None)
+            if len(done) == 4:
+                token.cancel("enough")
+
+    def thread() -> object:
+        mine = [token, *sources.all]
+        while (found := select(*mine))[0] is not token:
+            note(mine, *found)
+        return found[1]
+
+    async def coroutine() -> object:
+        mine = [token, *sources.all]
+        while (found := await select_async(*mine))[0] is not token:
+            note(mine, *found)
+        return found[1]
+
+    results = crew.play(thread, coroutine, *sources.senders, thread, coroutine)
+    assert results.count("enough") == 4, results
+    return sources.check()
+
+
+def share_a_merge(crew: Crew, draw: Random) -> int:
+    """Threads and loops iterate over the same merge: each end is told once."""
+    sources = Sources()
+    merged = merge(*sources.all)
+    found: list[tuple[Any, Any]] = []
+
+    def thread() -> None:
+        for source, value in merged:
+            found.append((source, value))
+
+    async def coroutine() -> None:
+        async for source, value in merged:
+            found.append((source, value))
+
+    crew.play(thread, coroutine, *sources.senders, thread, coroutine)
+    ends = [source for source, value in found if value is CLOSED]
+    assert sorted(map(id, ends)) == sorted(map(id, sources.all)), "an end was told again, or never"
+    sources.values = [each for each in found if each[1] is not CLOSED]
+    return sources.check()
+
+
+STORMS = {
+    **{f"channel({each:g})": partial(conserve, capacity=each) for each in (0, 1, 3, math.inf)},
+    "permits": permits,
+    "select": select_from_all,
+    "merge": share_a_merge,
+}
