@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 ITEMS = 40
 """Items of each sender in a round."""
 
+OBJECTS = 60
+"""Made anew for each race of a few steps."""
+
 
 class Flow:
     """One channel from its first item to its end, and what became of the items.
@@ -264,6 +267,94 @@ def permits(crew: Crew, draw: Random) -> int:
     return len(most)
 
 
+def fill_in_step(crew: Crew, draw: Random) -> int:
+    """Send to the last place, or take the last item, of one channel after the other, in step."""
+    capacity = draw.choice([1, 3])
+    channels: list[Channel[int]] = [Channel(capacity) for _ in range(OBJECTS)]
+    fills = draw.random() < 0.5
+    for channel in channels:
+        for number in range(capacity - 1 if fills else 1):
+            channel.send_nowait(number)
+    succeeded: list[list[None]] = [[] for _ in channels]
+
+    def act(number: int) -> None:
+        with suppress(WouldBlock):
+            if fills:
+                channels[number].send_nowait(number)
+            else:
+                channels[number].receive_nowait()
+            succeeded[number].append(None)
+
+    crew.in_step(OBJECTS, act, act)
+    assert [len(each) for each in succeeded] == [1] * OBJECTS, "not one, but two or none"
+    return OBJECTS
+
+
+def meet_in_step(crew: Crew, draw: Random) -> int:
+    """Offer an item to one waiting receiver, in two threads, until one has got rid of it."""
+    channels: list[Channel[int]] = [Channel() for _ in range(OBJECTS)]
+    accepted: list[list[int]] = [[] for _ in channels]
+    received: list[list[int]] = [[] for _ in channels]
+
+    def offer(number: int, item: int) -> None:
+        while not (accepted[number] or received[number]):
+            with suppress(WouldBlock):
+                channels[number].send_nowait(item)
+                accepted[number].append(item)
+            time.sleep(0)
+
+    def receive(number: int) -> None:
+        received[number].append(channels[number].receive())
+
+    crew.in_step(OBJECTS, receive, partial(offer, item=1), partial(offer, item=2))
+    for number, channel in enumerate(channels):
+        channel.close()
+        received[number] += channel
+        assert sorted(accepted[number]) == received[number], "accepted for one receiver twice"
+    return OBJECTS
+
+
+def close_in_step(crew: Crew, draw: Random) -> int:
+    """Send to one channel after the other while it is closed and drained."""
+    channels: list[Channel[int]] = [Channel(draw.choice([1, math.inf])) for _ in range(OBJECTS)]
+    accepted: list[list[int]] = [[] for _ in channels]
+    received: list[list[int]] = [[] for _ in channels]
+
+    def send(number: int) -> None:
+        with suppress(ChannelClosed):
+            channels[number].send(number)
+            accepted[number].append(number)
+
+    def close_and_drain(number: int) -> None:
+        channels[number].close()
+        received[number].extend(channels[number])
+
+    crew.in_step(OBJECTS, send, close_and_drain)
+    for channel in channels:
+        assert [*channel] == [], "an item after the end"
+    assert accepted == received, "accepted, and lost"
+    return OBJECTS
+
+
+def order_in_step(crew: Crew, draw: Random) -> int:
+    """Send three items to one channel after the other, while another thread receives them."""
+    capacity = draw.choice([0, 1, 1, 3])
+    channels: list[Channel[int]] = [Channel(capacity) for _ in range(OBJECTS)]
+    received: list[list[int]] = [[] for _ in channels]
+
+    def send(number: int) -> None:
+        for item in range(3):
+            channels[number].send(item)
+
+    def receive(number: int) -> None:
+        for _ in range(3):
+            received[number].append(channels[number].receive())
+
+    crew.in_step(OBJECTS, send, receive)
+    assert received == [[0, 1, 2]] * OBJECTS, "out of order"
+    return OBJECTS
+
+
 class Sources:
     """Channels with a sender each, and a ticker of each kind.
 
@@ -364,6 +455,10 @@ def share_a_merge(crew: Crew, draw: Random) -> int:
 STORMS = {
     **{f"channel({each:g})": partial(conserve, capacity=each) for each in (0, 1, 3, math.inf)},
     "permits": permits,
+    "room in step": fill_in_step,
+    "rendezvous in step": meet_in_step,
+    "close in step": close_in_step,
+    "order in step": order_in_step,
     "select": select_from_all,
     "merge": share_a_merge,
 }

@@ -133,6 +133,27 @@ def probe_in_step(crew: Crew, draw: Random) -> int:
     return OBJECTS
 
 
+def count_failures(crew: Crew, draw: Random) -> int:
+    """Count the failures of several threads: the last of them opens the circuit."""
+    workers = draw.choice([2, WORKERS])
+    breaker = CircuitBreaker(ConstantBackOff(60), failures=workers * CALLS)
+    error = ConnectionError()
+    seen: list[str] = []
+
+    def fail() -> None:
+        for _ in range(CALLS - 1):
+            breaker.record(breaker.allow(), error)
+        seen.append(breaker.state)
+
+    crew.play(*[fail] * workers)
+    assert seen == ["closed"] * workers, "a failure was counted twice"
+    for _ in range(workers):
+        assert breaker.state == "closed", "a failure was counted twice"
+        breaker.record(breaker.allow(), error)
+    assert breaker.state == "open", "a failure was not counted"
+    return workers * CALLS
+
+
 def trip_a_circuit(crew: Crew, draw: Random) -> int:
     """Calls that fail and succeed: every change begins where another has ended."""
     changes: list[tuple[CircuitState, CircuitState]] = []
@@ -227,6 +248,7 @@ STORMS = {
     "a small budget": spend_a_budget,
     "retries": retry_on_a_budget,
     "probes in step": probe_in_step,
+    "counted failures": count_failures,
     "a circuit": trip_a_circuit,
     "hedged calls": hedge,
 }
