@@ -7,6 +7,7 @@ for ten minutes together. It prints what each has done, and ends at the first fa
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import platform
 import random
 import sys
@@ -68,16 +69,21 @@ def main() -> None:
     parser.add_argument("--seed", type=int, help="of the first round of each storm")
     chosen = parser.parse_args()
     names = chosen.only or list(STORMS)
+    faulthandler.enable()
     end = time.monotonic() + chosen.minutes * 60
     tally = {name: [0, 0] for name in names}
     share = min(SHARE, chosen.minutes * 60 / len(names))
-    while time.monotonic() < end:
-        for name in names:
-            rounds, done = let_loose(
-                name, min(share, max(0.0, end - time.monotonic())), chosen.seed
-            )
-            tally[name][0] += rounds
-            tally[name][1] += done
+    try:
+        while time.monotonic() < end:
+            for name in names:
+                rounds, done = let_loose(name, min(share, end - time.monotonic()), chosen.seed)
+                tally[name][0] += rounds
+                tally[name][1] += done
+    finally:
+        _show(tally)
+
+
+def _show(tally: dict[str, list[int]]) -> None:
     lock = "with" if getattr(sys, "_is_gil_enabled", lambda: True)() else "without"
     sys.stdout.write(f"Python {platform.python_version()}, {lock} the global lock\n")
     for name, (rounds, done) in tally.items():

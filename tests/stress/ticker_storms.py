@@ -302,7 +302,7 @@ def stop_new_ones(crew: Crew, draw: Random) -> int:
 
     crew.in_step(OBJECTS, read, stop, cancel, read)
     for found, ticker in zip(reasons, tickers, strict=True):
-        assert set(found) == {ticker.close_reason}, "the reason has changed"
+        assert set(found) == {ticker.close_reason}, f"the reason has changed: {found}"
     for each in numbers:
         assert len(set(each)) == len(each), "a tick came twice"
     return sum(map(len, numbers))
