@@ -194,6 +194,7 @@ class Traffic:
     def _waiters_wake(self) -> list[Any]:
         channel = self.channel
         receiver = in_thread(channel.receive, PATIENCE)
+        self.wait_for(1)
         eventually(lambda: self._is_accepted("for a receiver"), "it waits")
         if receiver.result(PATIENCE) != "for a receiver":
             return ["a receiver got something else"]
