@@ -197,12 +197,9 @@ def hedge(crew: Crew, draw: Random) -> int:
     def run() -> None:
         for _ in range(runs):
             begun: list[None] = []
-            places = iter([0, 1, 2])
             ended: list[None] = []
 
-            def attempt(
-                begun: list[None] = begun, ended: list[None] = ended, places: Any = places
-            ) -> str:
+            def attempt(begun: list[None] = begun, ended: list[None] = ended) -> str:
                 begun.append(None)
                 attempts.append(None)
                 place = len(begun)

@@ -14,7 +14,14 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tests.stress import channel_storms, retry_storms, ticker_storms, token_storms
+from tests.stress import (
+    channel_storms,
+    retry_storms,
+    select_storms,
+    ticker_storms,
+    timer_storms,
+    token_storms,
+)
 from tests.stress.crew import Crew, ours
 from tests.stress.tools import fast_switching
 
@@ -25,7 +32,9 @@ if TYPE_CHECKING:
 
 STORMS: dict[str, Storm] = {
     **channel_storms.STORMS,
+    **select_storms.STORMS,
     **ticker_storms.STORMS,
+    **timer_storms.STORMS,
     **token_storms.STORMS,
     **retry_storms.STORMS,
 }
