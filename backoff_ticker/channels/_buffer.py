@@ -82,7 +82,7 @@ class Unbounded(WaitQueue):
         """Whether an item that was appended while the buffer was closed came after its end."""
         if not self._end_if_empty():
             return False
-        key, left = id(item), sum(each is item for each in self.items.copy())
+        key, left = id(item), self._count_of(item)
         made: dict[int, int] = {}
         claim = self.claim
         acquire(claim)
@@ -99,6 +99,13 @@ class Unbounded(WaitQueue):
             return False
         finally:
             claim[FREE] = True
+
+    def _count_of(self, item: object) -> int:
+        while True:
+            try:
+                return sum(each is item for each in self.items)
+            except RuntimeError:
+                pass  # one more sender came too late, meanwhile
 
     def _end_if_empty(self) -> bool:
         """Note the end of a closed buffer if it is empty; True if it has ended."""
@@ -231,6 +238,7 @@ class Bounded(Unbounded):
 
     def line_up(self, pending: PendingSend) -> None:
         """Let a send wait for room, unless there is some now, or the channel is closed."""
+        accepted = False
         claim = self.claim
         acquire(claim)
         try:
@@ -239,7 +247,7 @@ class Bounded(Unbounded):
                 pending.accepted = False
             elif self.room > 0 and last is None:
                 self.room -= 1
-                pending.accepted = True
+                pending.accepted = accepted = True
             else:
                 pending.earlier = last
                 self.last_send = pending
@@ -250,8 +258,8 @@ class Bounded(Unbounded):
         finally:
             claim[FREE] = True
         try:
-            if pending.accepted:
-                self.items.append(pending.item)  # ATOMIC: as in put()
+            if accepted:
+                self.items.append(pending.item)  # no call before it: see put()
             self.wake_receiver()
         except BaseException:
             self.wake_receiver()
@@ -302,7 +310,7 @@ class Bounded(Unbounded):
         if sender is not None:
             try:
                 if was_taken:
-                    self.items.append(sender.item)  # ATOMIC: as in put()
+                    self.items.append(sender.item)  # no call before it: see put()
                 self._wake_sender(sender)
             except BaseException:
                 self.put_back(item)
