@@ -245,13 +245,16 @@ class Channel(Source, ProcessBound, Generic[T]):
                 ``receive_async()``.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
+        item: T
         buffer = self._buffer
         if buffer.is_plain and buffer.items:
             try:
-                return buffer.items.first_out  # type: ignore[no-any-return]
+                item = buffer.items.first_out
             except IndexError:
                 pass  # another receiver was faster
-        item: T
+            else:
+                if buffer.is_plain or not buffer.was_refused(item):
+                    return item
         deadline = self._deadline(seconds)
         try:
             while (item := self._take_in_time(deadline, seconds)) is EMPTY:
@@ -278,13 +281,16 @@ class Channel(Source, ProcessBound, Generic[T]):
             self._calls_to_checkpoint = CHECKPOINT_EVERY
             await checkpoint
         self._calls_to_checkpoint -= 1
+        item: T
         buffer = self._buffer
         if buffer.is_plain and buffer.items:
             try:
-                return buffer.items.first_out  # type: ignore[no-any-return]
+                item = buffer.items.first_out
             except IndexError:
                 pass  # another receiver was faster
-        item: T
+            else:
+                if buffer.is_plain or not buffer.was_refused(item):
+                    return item
         deadline = self._deadline(seconds)
         try:
             while (item := self._take_in_time(deadline, seconds)) is EMPTY:

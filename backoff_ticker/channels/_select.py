@@ -307,15 +307,13 @@ class Merge(Generic[R_co]):
         _Selection("merge()", sources)  # raises now what the first step would raise
         self._open = {id(source): source for source in sources}
 
-    def _is_given(self, selection: _Selection) -> bool:
-        """Whether to give what was selected: an end is given once, and its source then left out."""
-        if not selection.has_ended:
-            return True
-        key = id(selection.chosen)
+    def _leave_out(self, ended: AnySource) -> bool:
+        """Leave out a source that has ended; False if another thread has done so before."""
+        key = id(ended)
         try:
             del self._open[key]
         except KeyError:
-            return False  # another thread has given it
+            return False
         return True
 
     def __iter__(self) -> Self:
@@ -324,7 +322,8 @@ class Merge(Generic[R_co]):
     def __next__(self) -> R_co:
         while sources := tuple(self._open.copy().values()):
             selection = _wait("merge()", "async for", sources, NO_DEADLINE)
-            if self._is_given(selection):
+            # No call before a value is returned, so that no interrupt loses it.
+            if not selection.has_ended or self._leave_out(selection.chosen):
                 return selection.chosen, selection.value  # type: ignore[return-value]
         raise StopIteration
 
@@ -337,7 +336,8 @@ class Merge(Generic[R_co]):
     async def __anext__(self) -> R_co:
         while sources := tuple(self._open.copy().values()):
             selection = await _wait_async("merge()", sources, NO_DEADLINE)
-            if self._is_given(selection):
+            # No call before a value is returned, so that no interrupt loses it.
+            if not selection.has_ended or self._leave_out(selection.chosen):
                 return selection.chosen, selection.value  # type: ignore[return-value]
         raise StopAsyncIteration
 
