@@ -81,11 +81,11 @@ class Unbounded(WaitQueue):
         except BaseException:
             self.wake_receiver()
             raise
-        if self.closed and self._came_too_late(item):
+        if self.closed and self.came_too_late(item):
             raise ChannelClosed
         return True
 
-    def _came_too_late(self, item: object) -> bool:
+    def came_too_late(self, item: object) -> bool:
         """Whether an item that was appended while the buffer was closed came after its end."""
         if not self._end_if_empty():
             return False
@@ -321,13 +321,16 @@ class Bounded(Unbounded):
         was_taken = item is not EMPTY
         if was_taken:
             try:
-                sender = self._next_send(taken=True)
+                sender = self._next_send(True)  # noqa: FBT003 - a keyword would cost
             except BaseException:  # interrupted before the change
                 super().put_back(item)
                 raise
-        elif self._lets_in or (sender := self._next_send(taken=False)) is None:
-            return ENDED if self._has_no_more() else EMPTY
         else:
+            sender = None
+            if not self._lets_in and self.first_send is not None:
+                sender = self._next_send(False)  # noqa: FBT003
+            if sender is None:
+                return ENDED if self.closed and self._has_no_more() else EMPTY
             item = sender.item
         if sender is not None:
             try:
@@ -340,7 +343,7 @@ class Bounded(Unbounded):
                 raise
         return item
 
-    def _next_send(self, *, taken: bool) -> PendingSend | None:
+    def _next_send(self, taken: bool) -> PendingSend | None:  # noqa: FBT001
         """Accept and return the send whose turn it is; None: there is none, or no room.
 
         Args:
@@ -439,7 +442,7 @@ class Rendezvous(Bounded):
         super().__init__(0)
         self._present: dict[int, Place] = {}  # includes receivers that were woken, until they leave
 
-    def add(self, place: Place, domain: int) -> None:
+    def add(self, place: Place, domain: int, made: Any = None) -> None:
         present = self._present
         key = id(place)
         claim = self.claim
@@ -451,7 +454,7 @@ class Rendezvous(Bounded):
                 self.room += 1
         finally:
             claim[FREE] = True
-        super().add(place, domain)
+        super().add(place, domain, made)
 
     def leave(self, place: Place, domain: int) -> None:
         self._retract(id(place))

@@ -156,6 +156,18 @@ class Channel(Source, ProcessBound, Generic[T]):
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         buffer: Any = self._buffer  # after this a bounded one: the other always has room
+        if buffer.is_plain and not buffer.closed:
+            # What put() does, without the call, which would take a fifth of the time.
+            try:
+                buffer.items.append(item)
+                if buffer.first is not None or buffer.others:
+                    buffer.wake_next()
+            except BaseException:
+                buffer.wake_receiver()
+                raise
+            if buffer.closed and buffer.came_too_late(item):
+                raise ChannelClosed
+            return
         if buffer.put(item):
             return
         deadline = self._deadline(seconds)
