@@ -442,7 +442,7 @@ class Rendezvous(Bounded):
         super().__init__(0)
         self._present: dict[int, Place] = {}  # includes receivers that were woken, until they leave
 
-    def add(self, place: Place, domain: int, made: Any = None) -> None:
+    def add(self, place: Place, domain: int, made: Any = None) -> None:  # noqa: ANN401 - as in WaitSet
         present = self._present
         key = id(place)
         claim = self.claim
