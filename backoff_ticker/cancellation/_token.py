@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from ..clock import Clock
     from ..waiting import Waiter
-    from ._tree import Cause, Cells
 
 
 class CancellationToken(Source, ProcessBound):
@@ -62,9 +61,7 @@ class CancellationToken(Source, ProcessBound):
     """
 
     # Unpacked, as pyright would take the slot for its value, and that for a `property`.
-    __slots__ = (
-        *("__weakref__", "_armed", "_cells", "_clock", "_deadline", "_parents", "cancelled"),
-    )
+    __slots__ = (*("__weakref__", "_cells", "_clock", "_deadline", "_parents", "cancelled"),)
 
     if TYPE_CHECKING:
 
@@ -75,8 +72,7 @@ class CancellationToken(Source, ProcessBound):
     _clock: Clock
     _parents: tuple[CancellationToken, ...]
     _deadline: float | None
-    _armed: bool
-    _cells: Cells
+    _cells: dict[str, Any]
     _set_cancelled: ClassVar[Any]  # called with the token: it is not bound
 
     _ends_with_value = True
@@ -90,9 +86,8 @@ class CancellationToken(Source, ProcessBound):
         clock: Clock | None = None,
     ) -> None:
         clock = resolve_clock(clock)
-        when = None
-        if timeout is not None or deadline is not None:
-            when = _earliest(clock, None, timeout, deadline)
+        when = _earliest(clock, None, timeout, deadline)
+        if when is not None:
             if type(self) is not CancellationToken:
                 raise TypeError(
                     f"{type(self).__name__} cannot have a timeout or deadline, as a subclass "
@@ -107,18 +102,16 @@ class CancellationToken(Source, ProcessBound):
         _set_clock(self, clock)
         _set_parents(self, parents)
         _set_deadline(self, deadline)
-        _set_armed(self, True)  # noqa: FBT003
         _set_cells(self, {})
         self._set_cancelled(self, False)  # noqa: FBT003
-        # Register with the parents before checking them: a cancel after the check finds this token.
         for parent in parents:
             add_child(parent, self)
-        for parent in parents:
+        for parent in parents:  # after that: see the invariants of the tree
             if parent.cancelled:
                 self._mark(parent._cells["cause"])
                 return
 
-    def _mark(self, cause: Cause) -> bool:
+    def _mark(self, cause: tuple[BaseException | str | None]) -> bool:
         """Mark only this token as cancelled; True if no other cause was stored before."""
         won = self._cells.setdefault("cause", cause) is cause
         self._set_cancelled(self, True)  # noqa: FBT003
@@ -156,7 +149,7 @@ class CancellationToken(Source, ProcessBound):
             raise TypeError(f"cause must be an exception, a str or None, not {safe_repr(cause)}")
         return complete(self._cancel, (cause,))
 
-    def _cancel(self, cause: Cause) -> bool:
+    def _cancel(self, cause: tuple[BaseException | str | None]) -> bool:
         won = not self.cancelled and self._mark(cause)
         cancel_tree(self)  # also if it did not win: it returns only when all are cancelled
         return won
@@ -261,7 +254,8 @@ class CancellationToken(Source, ProcessBound):
 
     def _wait_set(self) -> WaitSet:
         """Return where waiters of this token register; made with the first of them."""
-        return self._cells.get("waiters") or self._cells.setdefault("waiters", WaitSet())
+        found: WaitSet | None = self._cells.get("waiters")
+        return found or self._cells.setdefault("waiters", WaitSet())
 
     @property
     def _timing_clock(self) -> Clock | None:
@@ -338,10 +332,10 @@ class CancellationToken(Source, ProcessBound):
 
     def disarm(self) -> None:
         """Do not cancel the token at the end of the ``with token:`` block."""
-        _set_armed(self, False)  # noqa: FBT003
+        self._cells["armed"] = False
 
     def __enter__(self) -> Self:
-        _set_armed(self, True)  # noqa: FBT003
+        self._cells["armed"] = True
         return self
 
     def __exit__(
@@ -350,7 +344,7 @@ class CancellationToken(Source, ProcessBound):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._armed:
+        if self._cells.get("armed", True):
             complete(self.cancel)
 
     def __repr__(self) -> str:
@@ -358,11 +352,8 @@ class CancellationToken(Source, ProcessBound):
             left = None if self.cancelled else self.remaining()
         except Exception:  # noqa: BLE001 - of the clock that measures the deadline
             left = None
-        found = self._cells.get("cause")
-        if found is None:
-            state = "open" if left is None else f"open, {round(left, 3)} s left"
-        else:
-            (cause,) = found
+        state = "open" if left is None else f"open, {round(left, 3)} s left"
+        for cause in self._cells.get("cause", ()):
             # Only the type of an exception: its text may be secret.
             shown = safe_repr(cause) if isinstance(cause, str) else type(cause).__name__
             state = "cancelled" if cause is None else f"cancelled: {shown}"
@@ -371,9 +362,9 @@ class CancellationToken(Source, ProcessBound):
 
 # The setters of the slots: ``__setattr__``, which keeps ``cancelled`` read-only, is slow, and a
 # property would make ``cancelled`` slow to read.
-_set_clock, _set_parents, _set_deadline, _set_armed, _set_cells, _set_cancelled = (
+_set_clock, _set_parents, _set_deadline, _set_cells, _set_cancelled = (
     CancellationToken.__dict__[name].__set__
-    for name in ("_clock", "_parents", "_deadline", "_armed", "_cells", "cancelled")
+    for name in ("_clock", "_parents", "_deadline", "_cells", "cancelled")
 )
 CancellationToken._set_cancelled = _set_cancelled
 
@@ -406,12 +397,14 @@ def _earliest(
     deadline: float | None,
 ) -> float | None:
     """Return the earliest of a parent's deadline and those that are given; None: there is none."""
+    if timeout is None and deadline is None:
+        return inherited
     limits = [] if inherited is None else [inherited]
     if timeout is not None:
         limits.append(clock.monotonic() + as_seconds("timeout", timeout))
     if deadline is not None:
         limits.append(as_number("deadline", deadline, "a finite number of monotonic seconds"))
-    return min(limits, default=None)
+    return min(limits)
 
 
 def derive_token(
