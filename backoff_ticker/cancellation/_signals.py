@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from functools import partial
+from weakref import ref
 
 from .._validation import as_flag
 from ..clock import SystemClock
@@ -21,6 +23,21 @@ if TYPE_CHECKING:
     Handlers = dict[int, Handler | int | None]
 
 
+class _Exit:
+    """``SignalBlock.__exit__``. For each ``with`` statement it is an object that dies with it.
+
+    A signal handler that raises as ``__exit__`` is entered keeps it from doing anything. But then
+    the statement drops the object, which nobody else has, and that restores the handlers.
+    """
+
+    def __get__(self, block: SignalBlock | None, _: object) -> Callable[..., None]:
+        if block is None:  # ExitStack asks the class
+            return SignalBlock._leave
+        leave = partial(block._leave)
+        block._guard = ref(leave, partial(block._restore, len(block._entered)))
+        return leave
+
+
 class SignalBlock:
     """The ``with`` block that ``cancel_on_signals()`` returns; it can be entered more than once.
 
@@ -32,7 +49,7 @@ class SignalBlock:
         False
     """
 
-    __slots__ = ("_chain", "_clock", "_entered", "_numbers", "_token")
+    __slots__ = ("_chain", "_clock", "_entered", "_guard", "_numbers", "_token")
 
     def __init__(
         self,
@@ -45,7 +62,8 @@ class SignalBlock:
         self._token = token
         self._chain = chain
         self._clock = clock
-        self._entered: list[tuple[Handler, Handlers, bool]] = []
+        self._guard: object = None
+        self._entered: list[tuple[Handler, Handlers, object]] = []
 
     def __enter__(self) -> CancellationToken:
         if threading.current_thread() is not threading.main_thread():
@@ -62,32 +80,40 @@ class SignalBlock:
                 if chain and callable(before):
                     before(number, frame)
 
-        # A virtual clock moves by itself.
-        in_real_time = isinstance(token.clock, SystemClock)
-        self._entered.append((handle, former, in_real_time))
-        if in_real_time:
-            loop_wakeup.begin()
+        depth = len(self._entered)
         try:
+            self._entered.append((handle, former, self._guard))
+            self._guard = None
+            if isinstance(token.clock, SystemClock):  # a virtual clock moves by itself
+                loop_wakeup.begin(handle)
             for number in dict.fromkeys(self._numbers):
-                if chain:  # known before the first signal comes
-                    former[number] = signal.getsignal(number)
-                former[number] = signal.signal(number, handle)
+                former[number] = signal.getsignal(number)  # before it can be interrupted
+                signal.signal(number, handle)
         except BaseException:
-            self._restore()
+            self._restore(depth)
             raise
         return token
 
-    def __exit__(self, *_: object) -> None:
-        self._restore()
+    if TYPE_CHECKING:
 
-    def _restore(self) -> None:
-        handle, former, in_real_time = self._entered.pop()
-        for number, handler in former.items():
-            # In a chain, somebody else may have come before this handler, or taken its place.
-            if not self._chain or signal.getsignal(number) is handle:
-                signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        if in_real_time:
-            loop_wakeup.end()
+        def __exit__(self, *_: object) -> None: ...
+    else:
+        __exit__ = _Exit()
+
+    def _leave(self, *_: object) -> None:
+        self._restore(len(self._entered) - 1)
+
+    def _restore(self, depth: int, _: object = None) -> None:
+        """Undo what was entered after the first ``depth`` times. May be repeated."""
+        while len(self._entered) > depth:
+            handle, former, _ = self._entered[-1]
+            for number, handler in former.items():
+                current = signal.getsignal(number)
+                # In a chain, somebody else may have come before this handler, or taken its place.
+                if current is handle or not (self._chain or current is handler):
+                    signal.signal(number, signal.SIG_DFL if handler is None else handler)
+            loop_wakeup.end(handle)
+            del self._entered[-1]  # with its guard, which therefore does nothing more
 
     def __repr__(self) -> str:
         arguments = [*map(_name_of, self._numbers)]
