@@ -15,7 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
-    from types import TracebackType
     from typing import Any, ClassVar, Self
 
     from ..clock import Clock
@@ -338,12 +337,7 @@ class CancellationToken(Source, ProcessBound):
         self._cells["armed"] = True
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._cells.get("armed", True):
             complete(self.cancel)
 
@@ -397,14 +391,12 @@ def _earliest(
     deadline: float | None,
 ) -> float | None:
     """Return the earliest of a parent's deadline and those that are given; None: there is none."""
-    if timeout is None and deadline is None:
-        return inherited
     limits = [] if inherited is None else [inherited]
     if timeout is not None:
         limits.append(clock.monotonic() + as_seconds("timeout", timeout))
     if deadline is not None:
         limits.append(as_number("deadline", deadline, "a finite number of monotonic seconds"))
-    return min(limits)
+    return min(limits, default=None)
 
 
 def derive_token(
