@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
-    from typing import Any, ClassVar, Self
+    from typing import Any, Self
 
     from ..clock import Clock
     from ..waiting import Waiter
@@ -72,7 +72,6 @@ class CancellationToken(Source, ProcessBound):
     _parents: tuple[CancellationToken, ...]
     _deadline: float | None
     _cells: dict[str, Any]
-    _set_cancelled: ClassVar[Any]  # called with the token: it is not bound
 
     _ends_with_value = True
     _kind = "a CancellationToken"
@@ -102,7 +101,7 @@ class CancellationToken(Source, ProcessBound):
         _set_parents(self, parents)
         _set_deadline(self, deadline)
         _set_cells(self, {})
-        self._set_cancelled(self, False)  # noqa: FBT003
+        _set_cancelled(self, False)  # noqa: FBT003
         for parent in parents:
             add_child(parent, self)
         for parent in parents:  # after that: see the invariants of the tree
@@ -113,7 +112,7 @@ class CancellationToken(Source, ProcessBound):
     def _mark(self, cause: tuple[BaseException | str | None]) -> bool:
         """Mark only this token as cancelled; True if no other cause was stored before."""
         won = self._cells.setdefault("cause", cause) is cause
-        self._set_cancelled(self, True)  # noqa: FBT003
+        _set_cancelled(self, True)  # noqa: FBT003
         return won
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -309,7 +308,6 @@ class CancellationToken(Source, ProcessBound):
         if not callable(callback):
             raise TypeError(f"callback must be callable, not {safe_repr(callback)}")
         handle = CallbackHandle(self, callback)
-        handle._register()
         if self.cancelled:
             interrupt = handle._run()
             if interrupt is not None:
@@ -360,7 +358,6 @@ _set_clock, _set_parents, _set_deadline, _set_cells, _set_cancelled = (
     CancellationToken.__dict__[name].__set__
     for name in ("_clock", "_parents", "_deadline", "_cells", "cancelled")
 )
-CancellationToken._set_cancelled = _set_cancelled
 
 
 class _DeadlineToken(CancellationToken):

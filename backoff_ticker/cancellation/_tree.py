@@ -55,7 +55,9 @@ def add_child(parent: CancellationToken, child: CancellationToken) -> None:
 
 
 def cancel_tree(token: CancellationToken) -> None:
-    """Mark every descendant of a marked token, then wake all waiters, then run all callbacks."""
+    """Mark all descendants of a cancelled token, then wake all waiters, then run all callbacks."""
+    if not token.cancelled:  # it notes that the deadline has passed
+        return
     tree: list[dict[str, Any]] = []
     _all_next_to(token, partial(_mark_children, tree))
     for cells in tree:
@@ -115,14 +117,14 @@ def _run_callbacks(callbacks: dict[CallbackHandle, None]) -> BaseException | Non
 
 
 def _set_timer(token: CancellationToken) -> None:
-    """Have a timer at the deadline, one for all callbacks; none if there are no callbacks."""
+    """Have one timer at the deadline, which keeps the token alive, while there are callbacks."""
     deadline = token._deadline
     if deadline is None:
         return
     made = unused = None
     try:
         while (unused := _swap_timer(token._cells, made)) is EMPTY:
-            made = token._clock.call_at(deadline, lambda: _expire(token))
+            made = token._clock.call_at(deadline, lambda: cancel_tree(token))
     except BaseException:
         unused = made
         raise
@@ -131,11 +133,11 @@ def _set_timer(token: CancellationToken) -> None:
             unused.cancel()
 
 
-def _swap_timer(cells: dict[str, Any], made: Any) -> Any:  # noqa: ANN401 - a timer, None or EMPTY
+def _swap_timer(cells: dict[str, Any], made: Any) -> Any:  # noqa: ANN401 - see Returns
     """Keep the timer that was ``made`` if it is needed.
 
     Returns:
-        The timer that is not needed, or None; ``EMPTY`` if one must be made first.
+        A timer that is not needed, or None; ``EMPTY`` if one must be made first.
     """
     callbacks = cells["callbacks"]
     timers = cells.setdefault("timers", {})
@@ -143,24 +145,17 @@ def _swap_timer(cells: dict[str, Any], made: Any) -> Any:  # noqa: ANN401 - a ti
     claim = claim_of(cells)
     acquire(claim)
     try:
-        if callbacks:
-            if generation in timers:
-                return made
+        if callbacks and generation not in timers:
             if made is None:
                 return EMPTY
             timers[generation] = made
             return None
-        if made is None and generation in timers:
+        if not callbacks and generation in timers and made is None:
             made = timers[generation]
             del timers[generation]
         return made
     finally:
         claim[FREE] = True
-
-
-def _expire(token: CancellationToken) -> None:
-    if token.cancelled:  # reading it notes that the deadline has passed
-        cancel_tree(token)
 
 
 class CallbackHandle:
@@ -184,6 +179,19 @@ class CallbackHandle:
         self._callbacks: dict[CallbackHandle, None] = token._cells.setdefault("callbacks", {})
         self._context = copy_context()
         self._pins: list[dict[CallbackHandle, None]] = []
+        try:
+            for each in _all_next_to(token, lambda each: each._parents):
+                if not each._parents and each is not token:
+                    pins = each._cells.setdefault("pins", {})
+                    self._pins.append(pins)
+                    pins[self] = None
+            self._callbacks[self] = None
+            if not token.cancelled:
+                _set_timer(token)
+        except BaseException:
+            self._take()
+            self._forget()
+            raise
 
     def remove(self) -> bool:
         """Remove the callback; True only if this prevented its call.
@@ -219,27 +227,6 @@ class CallbackHandle:
             finally:
                 complete(self._forget)
         return None
-
-    def _register(self) -> None:
-        """Have the callback called when the token is cancelled, by its deadline too.
-
-        Raises:
-            RuntimeError: The scheduler thread cannot be started.
-        """
-        token = self._token
-        try:
-            for each in _all_next_to(token, lambda each: each._parents):
-                if not each._parents and each is not token:
-                    pins = each._cells.setdefault("pins", {})
-                    self._pins.append(pins)
-                    pins[self] = None
-            self._callbacks[self] = None
-            if not token.cancelled:
-                _set_timer(token)
-        except BaseException:
-            self._take()
-            self._forget()
-            raise
 
     def _forget(self) -> None:
         """Keep the token alive no longer. May be repeated."""
