@@ -189,83 +189,69 @@ def cancel_on_signals(
 
 
 class _LoopWakeup:
-    """The pair of sockets, and the loop that reads it. All methods are called in the main thread.
+    """Two connected sockets, and the loop that reads one, from its first wait in a block on.
 
-    A loop gets them as its first coroutine waits for something of this package.
+    All methods are called in the main thread, and may be repeated.
     """
 
     def __init__(self) -> None:
         self._blocks: set[object] = set()
-        self._loop: Callable[[], asyncio.AbstractEventLoop | None] = _no_loop
+        self._loop: ref[asyncio.AbstractEventLoop] | None = None
         self._pair: tuple[socket.socket, socket.socket] | None = None
 
     def begin(self, block: object) -> None:
-        """Note a block that begins."""
         self._blocks.add(block)
         on_loop_wait(self._attach)
 
     def end(self, block: object) -> None:
-        """Note a block that ends. With the last one, undo everything. May be repeated."""
         self._blocks.discard(block)
         if not self._blocks:
             on_loop_wait(None)
-            self.detach()
+            self._detach()
 
     def _attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        if loop is self._loop() or threading.get_ident() != threading.main_thread().ident:
+        known = self._loop is not None and self._loop() is loop
+        if known or threading.get_ident() != threading.main_thread().ident:
             return
         import socket
 
-        self.detach()
+        self._detach()
         try:
             self._pair = reader, writer = socket.socketpair()
             reader.setblocking(False)  # noqa: FBT003
             writer.setblocking(False)  # noqa: FBT003
             self._loop = ref(loop)
-            loop.add_reader(reader, _drain, reader)
+            loop.add_reader(reader, reader.recv, 4096)
         except NotImplementedError:  # Windows: there asyncio itself looks for signals
-            self.detach(ref(loop))
+            self._detach(ref(loop))
         except OSError:  # no free file descriptors: the next wait may find some
-            self.detach()
+            self._detach()
         else:
             former = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
             if former != -1:  # asyncio does the same for loop.add_signal_handler()
                 signal.set_wakeup_fd(former)
-                self.detach(ref(loop))
+                self._detach(ref(loop))
 
-    def detach(self, then: Callable[[], asyncio.AbstractEventLoop | None] | None = None) -> None:
-        """Forget the loop, and close the sockets. May be repeated.
-
-        Args:
-            then: A reference to the loop that is left alone until another comes.
-        """
-        loop = self._loop()
+    def _detach(self, then: ref[asyncio.AbstractEventLoop] | None = None) -> None:
+        """Close the sockets; leave the loop ``then`` alone until another comes."""
         if self._pair is not None:
             reader, writer = self._pair
             former = signal.set_wakeup_fd(-1)
             if former != writer.fileno():
                 signal.set_wakeup_fd(former)
+            loop = None if self._loop is None else self._loop()
             if loop is not None and not loop.is_closed():
                 with contextlib.suppress(NotImplementedError, ValueError):  # Windows; closed
                     loop.remove_reader(reader)
             reader.close()
             writer.close()
             self._pair = None
-        self._loop = then or _no_loop
+        self._loop = then
 
     def forget(self) -> None:
         """In a forked child: leave all to the parent, or signals here would wake its loop."""
-        self._loop = _no_loop  # it shares what it waits for with the parent's
-        self.detach()
-
-
-def _no_loop() -> None:
-    return None
-
-
-def _drain(reader: socket.socket) -> None:
-    with contextlib.suppress(BlockingIOError):
-        reader.recv(4096)
+        self._loop = None  # it shares what it waits for with the parent's
+        self._detach()
 
 
 _loop_wakeup = _LoopWakeup()

@@ -382,10 +382,7 @@ class _DeadlineToken(CancellationToken):
 
 
 def _earliest(
-    clock: Clock,
-    inherited: float | None,
-    timeout: float | timedelta | None,
-    deadline: float | None,
+    clock: Clock, inherited: float | None, timeout: float | timedelta | None, deadline: float | None
 ) -> float | None:
     """Return the earliest of a parent's deadline and those that are given; None: there is none."""
     limits = [] if inherited is None else [inherited]

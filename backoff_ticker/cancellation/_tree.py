@@ -5,11 +5,11 @@ Each token has a dict of *cells*, made with the first that needs them, by one ``
 * ``cause``: a tuple of it; the one that was stored first stays
 * ``waiters``: the ``WaitSet`` of the threads, coroutines and scopes that a cancel wakes
 * ``children``: weak references to the tokens that are cancelled with it, oldest first
-* ``forget``: called with such a reference as the child dies; removes it
-* ``callbacks``: handles of its callbacks that were neither called nor removed, oldest first
-* ``timers``: the one that calls them at the deadline, by process generation
+* ``forget``: what removes such a reference as the child dies
+* ``callbacks``: handles of callbacks that were neither called nor removed, oldest first
+* ``timers``: by process generation, the one that calls them at the deadline
 * ``pins``: handles of descendants, which a root keeps alive
-* ``armed``: whether the end of a ``with token:`` block cancels it; made there
+* ``armed``: whether the end of a ``with token:`` block cancels it
 
 Invariants:
     * A child, a waiter or a callback registers first, then it looks whether the token is cancelled.
@@ -19,9 +19,8 @@ Invariants:
     * A callback runs once: only who deletes its handle from ``callbacks`` calls it, or prevents it.
     * A deadline has one timer while there are callbacks, and none otherwise.
 
-References: a child holds its parents; a parent holds its children weakly. A registered callback
-keeps its token alive for as long as something can cancel it: the roots of the tree pin its handle,
-and the timer keeps the token.
+References: a child holds its parents; they hold it weakly. A registered callback keeps its token
+alive while something can cancel it: the roots of the tree pin its handle, the timer has the token.
 """
 
 from __future__ import annotations
