@@ -84,8 +84,9 @@ class CancellationToken(Source, ProcessBound):
         clock: Clock | None = None,
     ) -> None:
         clock = resolve_clock(clock)
-        when = _earliest(clock, None, timeout, deadline)
-        if when is not None:
+        when = None
+        if timeout is not None or deadline is not None:
+            when = _earliest(clock, None, timeout, deadline)
             if type(self) is not CancellationToken:
                 raise TypeError(
                     f"{type(self).__name__} cannot have a timeout or deadline, as a subclass "

@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from _thread import get_ident
 from contextvars import copy_context
-from functools import partial
 from weakref import ref
 
 from .. import _process
@@ -37,7 +36,7 @@ from ..waiting import FREE, acquire, claim_of, complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Any
 
     from ._token import CancellationToken
@@ -57,8 +56,7 @@ def cancel_tree(token: CancellationToken) -> None:
     """Mark all descendants of a cancelled token, then wake all waiters, then run all callbacks."""
     if not token.cancelled:  # it notes that the deadline has passed
         return
-    tree: list[dict[str, Any]] = []
-    _all_next_to(token, partial(_mark_children, tree))
+    tree = _mark_descendants(token)
     for cells in tree:
         if "waiters" in cells:
             cells["waiters"].close()
@@ -70,34 +68,24 @@ def cancel_tree(token: CancellationToken) -> None:
         raise interrupt
 
 
-def _all_next_to(
-    token: CancellationToken, next_to: Callable[[CancellationToken], Iterable[CancellationToken]]
-) -> list[CancellationToken]:
-    """Return ``token``, those next to it, those next to these, and so on, each once."""
+def _mark_descendants(token: CancellationToken) -> list[dict[str, Any]]:
+    """Mark them with the cause of their parents; return the cells of the token and of each."""
+    tree: list[dict[str, Any]] = []
     seen = {id(token)}
-    found = [token]
-    for each in found:
-        for other in next_to(each):
-            if id(other) not in seen:
-                seen.add(id(other))
-                found.append(other)
-    return found
-
-
-def _mark_children(tree: list[dict[str, Any]], token: CancellationToken) -> list[CancellationToken]:
-    """Append a copy of the cells of a marked token, and mark its children; return these."""
-    # On some processors a load may overtake a store. A copy waits for each ``setdefault`` that has
-    # begun: so who registers after it finds the token marked, as the invariant says.
-    cells = token._cells.copy()
-    tree.append(cells)
-    marked = []
-    for link in cells["children"].copy() if "children" in cells else ():
-        child = link()
-        if child is not None:
-            if not child.cancelled:
-                child._mark(cells["cause"])
-            marked.append(child)
-    return marked
+    todo = [token]
+    for each in todo:
+        # On some processors a load may overtake a store. A copy waits for each ``setdefault`` that
+        # has begun: so who registers after it finds the token marked, as the invariant says.
+        cells = each._cells.copy()
+        tree.append(cells)
+        for link in cells["children"].copy() if "children" in cells else ():
+            child = link()
+            if child is not None and id(child) not in seen:
+                if not child.cancelled:
+                    child._mark(cells["cause"])
+                seen.add(id(child))
+                todo.append(child)
+    return tree
 
 
 def _run_callbacks(callbacks: dict[CallbackHandle, None]) -> BaseException | None:
@@ -142,7 +130,10 @@ def _swap_timer(cells: dict[str, Any], made: Any) -> Any:  # noqa: ANN401 - see 
     timers = cells.setdefault("timers", {})
     generation = _process.generation  # the scheduler of a forked child starts empty
     claim = claim_of(cells)
-    acquire(claim)
+    try:
+        del claim[FREE]
+    except KeyError:
+        acquire(claim)
     try:
         if callbacks and generation not in timers:
             if made is None:
@@ -179,11 +170,16 @@ class CallbackHandle:
         self._context = copy_context()
         self._pins: list[dict[CallbackHandle, None]] = []
         try:
-            for each in _all_next_to(token, lambda each: each._parents):
-                if not each._parents and each is not token:
-                    pins = each._cells.setdefault("pins", {})
-                    self._pins.append(pins)
-                    pins[self] = None
+            seen = set()
+            todo = [*token._parents]
+            for each in todo:
+                if id(each) not in seen:
+                    seen.add(id(each))
+                    todo += each._parents
+                    if not each._parents:
+                        pins = each._cells.setdefault("pins", {})
+                        self._pins.append(pins)
+                        pins[self] = None
             self._callbacks[self] = None
             if not token.cancelled:
                 _set_timer(token)
