@@ -223,3 +223,15 @@ class LoopFace:
     def close(self) -> None:
         self.thread.close()
         assert self.thread.errors == []
+
+
+def waiters_of(wait_set: Any) -> list[Any]:
+    """Return the waiters that are registered with a wait set now, by domain, in their order."""
+    found = []
+    for line in [wait_set, *(wait_set.others or {}).copy().values()]:
+        place = line.first
+        while place is not None:
+            if (waiter := place()) is not None:
+                found.append(waiter)
+            place = place.after
+    return found

@@ -8,7 +8,7 @@ from .._errors import TickerClosed
 from .._sentinels import EMPTY
 from .._unraisable import report
 from .._validation import LONGEST_WAIT, safe_repr, whole_repr
-from ..waiting import Waiter, complete, current_loop
+from ..waiting import FREE, Waiter, acquire, claim_of, complete, current_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,10 +90,12 @@ class _Forwarder(Waiter):
     """The waiter of a forwarding in the ticker's line of readers.
 
     It never parks: a wake-up runs ``fire()`` in the scheduler thread, or in the sink's event loop;
-    that takes what is due and sets the timer.
+    that takes what is due and sets the timer. One thread at a time runs it, and changes what
+    follows; the others only set ``_stopped`` and, under the claim, ``_must_look_again``.
     """
 
     __slots__ = (
+        "_claim",
         "_closes_sink",
         "_is_running",
         "_lost",
@@ -119,6 +121,7 @@ class _Forwarder(Waiter):
         self.ticker = ticker
         self.sink = sink
         self.dropped = 0
+        self._claim = claim_of(self)
         self._put_nowait: Callable[[Tick], object] = _put_of(sink)
         self._timer: TimerHandle | None = None
         self._lost = 0  # ticks dropped since the last one that was sent
@@ -135,15 +138,14 @@ class _Forwarder(Waiter):
         self.wake()
 
     def wake(self) -> bool:
-        """Have ``fire()`` run soon, in its thread."""
-        self._must_look_again = True
-        if self._is_running:
+        """Have ``fire()`` look again: in the run that goes on, or soon, in its thread."""
+        if self._ask_for_look(run=False):
             return True
         if self.loop is not None:
             if super().wake():
                 return True
             self._stopped = True
-            self._leave()
+            self.unregister()
             return False
         try:
             self.start()
@@ -153,60 +155,93 @@ class _Forwarder(Waiter):
 
     def fire(self) -> None:
         """Send the ticks that are due; then set the timer, or end."""
-        if self._is_running:
-            self._must_look_again = True
+        if self._ask_for_look(run=True):
             return
-        self._is_running = True
         try:
-            self._run_once()
-            while self._must_look_again or (self._stopped and self.sources):
+            while self._goes_on():
                 self._run_once()
-        finally:
+        except BaseException:
             self._is_running = False
-        if self._must_look_again:
             self.wake()
+            raise
+
+    def _ask_for_look(self, *, run: bool) -> bool:
+        """Note that there is something to look at, and with ``run`` that a run begins now.
+
+        Returns:
+            Whether a run went on before, which will look again.
+        """
+        claim = self._claim
+        acquire(claim)
+        try:
+            self._must_look_again = True
+            was_running = self._is_running
+            self._is_running = was_running or run
+            return was_running
+        finally:
+            claim[FREE] = True
+
+    def _goes_on(self) -> bool:
+        """Whether the run has to look again; else it has ended."""
+        claim = self._claim
+        acquire(claim)
+        try:
+            self._is_running = self._must_look_again
+            return self._is_running
+        finally:
+            claim[FREE] = True
+
+    def _begin_last_look(self) -> None:
+        """Note that a wake-up from before needs no further look."""
+        claim = self._claim
+        acquire(claim)
+        try:
+            self._must_look_again = False
+        finally:
+            claim[FREE] = True
 
     def _run_once(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._stopped:
-            self._must_look_again = False
-            self._leave()
-            return
-        self._register()
         try:
-            self._set_timer(self._send_due())
+            if not self._stopped:
+                self._register()
+                when = self._send_due()
+            if not self._stopped:
+                # There is a timer even where nothing falls due: it keeps the scheduler thread
+                # alive, so that a wake-up from a signal handler need not start one.
+                when = min(when, self.ticker._clock.monotonic() + LONGEST_WAIT)
+                self._timer = self._call_at(when)
         except TickerClosed:
             self._end()
         except BaseException as error:  # noqa: BLE001 - there is no reader to raise it to
             self.ticker.stop()
             report(error, "Exception in a ticker that is sent to a queue", self.ticker)
             self._end()
+        if self._stopped:
+            self._begin_last_look()
+            self._leave()
 
     def _send_due(self) -> float:
         """Send what is due, at most 64 ticks; return when to look again without a wake-up."""
         ticker = self.ticker
+        pause = 0.0
         for _ in range(_MOST_IN_A_ROW):
-            # ATOMIC: no call between the two: the epoch is that in which the tick was taken.
-            tick, epoch = ticker._poll(first_poll=False), ticker._epoch
+            tick = ticker._poll(first_poll=False)
             if tick is EMPTY:
-                # A poll that changes something wakes the whole line, this waiter included: a
-                # wake-up counts only if it comes after this last look.
-                self._must_look_again = False
+                self._begin_last_look()  # a poll that changes something has waked this waiter, too
                 until = ticker._recheck(self)
                 if until is not None:
                     return until
-                self._must_look_again = True
-                return ticker._clock.monotonic()
-            if self._stopped:
-                ticker._give_back(tick, epoch)
+            elif self._stopped:
+                ticker._give_back(tick)
                 break
-            if not self._put(tick):
-                self._must_look_again = False
-                return ticker._clock.monotonic() + _PAUSE_WHEN_FULL
-        self._must_look_again = False
-        return ticker._clock.monotonic()
+            elif not self._put(tick):
+                pause = _PAUSE_WHEN_FULL
+                break
+        self._begin_last_look()
+        return ticker._clock.monotonic() + pause
 
     def _put(self, tick: Tick) -> bool:
         """Send ``tick``; False if there was no room for it."""
@@ -229,12 +264,6 @@ class _Forwarder(Waiter):
         self._lost = 0
         return True
 
-    def _set_timer(self, when: float) -> None:
-        # There is a timer even where nothing falls due: it keeps the scheduler thread alive, so
-        # that a wake-up from a signal handler need not start one.
-        when = min(when, self.ticker._clock.monotonic() + LONGEST_WAIT)
-        self._timer = self._call_at(when)
-
     def _call_at(self, when: float) -> TimerHandle:
         return self.ticker._clock.call_at(when, self.fire, loop=self.loop)
 
@@ -252,7 +281,6 @@ class _Forwarder(Waiter):
 
     def _end(self) -> None:
         """Leave the line, and shut down or close the sink."""
-        self._must_look_again = False
         self._stopped = True
         self._leave()
         shut_down = getattr(self.sink, "shutdown", None) or getattr(self.sink, "close", None)

@@ -14,24 +14,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..waiting import Claim
     from ._tick import Tick
 
 
 class Kind(enum.Enum):
     """What is known of the next tick."""
 
-    IMMEDIATE = "immediate"
-    """It follows no delay: the first one, or the one after ``reset(immediately=True)``."""
-
-    SCHEDULED = "scheduled"
-    """It comes after a delay."""
-
-    AWAITING_FEEDBACK = "awaiting feedback"
-    """The policy will say the delay once it hears how the work went, or a reader polls."""
-
-    ENDED = "ended"
-    """There is no next tick: the ticker has ended."""
+    IMMEDIATE = "it follows no delay: the first tick, or the one of reset(immediately=True)"
+    SCHEDULED = "it comes after a delay"
+    AWAITING_FEEDBACK = "the policy will say the delay once it hears how the work went"
+    ENDED = "there is none: the policy has ended"
 
 
 # Access to an enum member is slow.
@@ -44,11 +36,11 @@ class PendingTick:
     """The state of a ticker. An instance is never changed once other threads can see it."""
 
     __slots__ = (
-        "claim",
         "delay",
         "due",
         "end",
         "failures",
+        "first",
         "kind",
         "missed",
         "number",
@@ -56,9 +48,9 @@ class PendingTick:
         "returned",
     )
 
-    claim: Claim  # see AtomicState
     kind: Kind
     number: int  # of the next tick, from 1
+    first: int  # the number of the first tick after the last reset
     due: float | None  # None: unknown, or not fixed before a reader polls
     delay: float  # the back-off before it; 0.0 unless it is scheduled
     origin: float | None  # from when the delay counts; None: from the next poll, or no delay
@@ -68,11 +60,10 @@ class PendingTick:
     end: End | None  # how the policy has ended, if it has
 
     def replace(self, **changes: Any) -> PendingTick:  # noqa: ANN401 - the attributes
-        """Return a copy with other values, and a claim of its own."""
+        """Return a copy with other values."""
         copy = PendingTick()
         for name in PendingTick.__slots__:
             setattr(copy, name, changes[name] if name in changes else getattr(self, name))
-        copy.claim = {}
         return copy
 
     @property
@@ -116,37 +107,28 @@ class PendingTick:
         for tick in sorted(self.returned, reverse=True):
             if tick.number == number - 1:
                 number -= 1
-        begun = self.replace(
-            kind=_IMMEDIATE,
-            number=number,
-            due=now,
-            delay=0.0,
-            origin=None,
-            missed=0,
-            failures=0,
-            returned=(),
-        )
+        begun = first_tick(now).replace(number=number, first=number)
         return begun if delay is None else begun.replace(origin=now).with_delay(delay)
 
-    def rolled_back(self, number: int) -> PendingTick:
-        """Return the state as if tick ``number``, if it was the last, had not been taken."""
-        return self.replace(number=number) if self.number == number + 1 else self
+    def given_back(self, tick: Tick) -> PendingTick:
+        """Return the state with a tick that its reader has left for the next one.
+
+        One that was taken before a reset is dropped; its number is used again where possible.
+        """
+        number = tick.number
+        if number >= self.first:
+            return self.replace(returned=(*self.returned, tick))
+        return self.replace(number=number, first=number) if self.number == number + 1 else self
 
 
-def first_tick(pace: Pace, now: float) -> PendingTick:
-    """Return the state of a new ticker: its first tick comes at once.
-
-    With ``Pace.RECEIPT`` it falls due right now, else when a reader first polls.
-    """
+def first_tick(due: float | None) -> PendingTick:
+    """Return the state of a new ticker: its first tick follows no delay."""
     first = PendingTick()
-    first.claim = {}
     first.kind = _IMMEDIATE
-    first.number = 1
-    first.due = now if pace is Pace.RECEIPT else None
+    first.number = first.first = 1
+    first.due = due
     first.delay = 0.0
-    first.origin = None
-    first.missed = 0
-    first.failures = 0
+    first.origin = first.end = None
+    first.missed = first.failures = 0
     first.returned = ()
-    first.end = None
     return first

@@ -27,7 +27,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.tickers._core import TickerCore
 from tests import effort
-from tests.helpers import PATIENCE, Flag, eventually, in_thread
+from tests.helpers import PATIENCE, Flag, eventually, in_thread, waiters_of
 from tests.stress.tools import Gate, Hooked, run_loop, start_threads
 
 if TYPE_CHECKING:
@@ -110,10 +110,10 @@ def test_a_note_worked_off_by_a_reader_leaves_somebody_who_watches_the_time(
     left, working = ClockGate(), ClockGate()
 
     class Paused(Ticker):
-        def _release(self) -> None:
+        def _settle(self) -> None:
             if threading.current_thread() is author:
                 left.stand()
-            super()._release()
+            super()._settle()
 
     def hold() -> None:
         if armed:
@@ -146,7 +146,7 @@ def test_stop_wakes_a_thread_that_waits_behind_a_sender() -> None:
     ticks.get(timeout=PATIENCE)
     eventually(lambda: push._forwarder._timer is not None, "the sender waits")
     readers = [in_thread(list, ticker) for _ in range(3)]
-    eventually(lambda: len(ticker._readers.waiters) == 4, "the readers wait behind it")
+    eventually(lambda: len(waiters_of(ticker._readers)) == 4, "the readers wait behind it")
     ticker.stop()
     assert [reader.result(PATIENCE) for reader in readers] == [[], [], []]
 
@@ -188,15 +188,18 @@ class SlowReset(Ticker):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.before, self.after = Gate(), Gate()
+        self.resetter: threading.Thread | None = None
 
-    def _defer_reset(self, rule: Any) -> None:
-        self.before.stand()
-        super()._defer_reset(rule)
+    def _change(self, rule: Any, *, begins_epoch: bool = False) -> None:
+        if begins_epoch:
+            self.resetter = threading.current_thread()
+            self.before.stand()
+        super()._change(rule, begins_epoch=begins_epoch)
 
-    def _release(self) -> None:
-        if sys._getframe(1).f_code.co_name == "_defer_reset":
+    def _settle(self) -> None:
+        if threading.current_thread() is self.resetter:
             self.after.stand()
-        super()._release()
+        super()._settle()
 
 
 def test_no_tick_is_received_after_a_reset_that_met_a_reader_as_it_began() -> None:
@@ -212,7 +215,7 @@ def test_no_tick_is_received_after_a_reset_that_met_a_reader_as_it_began() -> No
     ticker.before.open()
     resetting.result(PATIENCE)
     asking.open()
-    eventually(lambda: ticker._readers is not None and ticker._readers.waiters, "the reader waits")
+    eventually(lambda: waiters_of(ticker._readers), "the reader waits")
     ticker.stop()
     assert reader.result(PATIENCE) == []
 
@@ -225,7 +228,7 @@ def test_no_tick_is_received_after_a_reset_that_a_reader_overtook() -> None:
     resetting = in_thread(ticker.reset, ConstantBackOff(HOUR))
     ticker.after.wait_until_reached()
     reader = in_thread(list, ticker)
-    eventually(lambda: ticker._readers is not None and ticker._readers.waiters, "the reader waits")
+    eventually(lambda: waiters_of(ticker._readers), "the reader waits")
     ticker.after.open()
     resetting.result(PATIENCE)
     ticker.stop()
@@ -239,9 +242,9 @@ def test_a_tick_from_after_a_reset_is_received_even_if_another_thread_applied_th
     at_the_look = Gate()
 
     def pause(frame: Any, event: str, _: object) -> Any:
-        if frame.f_code is not TickerCore._defer_reset.__code__:
+        if frame.f_code is not TickerCore._change.__code__:
             return None
-        if event == "line" and ticker._state.deferred:
+        if event == "line" and ticker._deferred:
             frame.f_trace = None
             at_the_look.stand()
         return pause
@@ -263,7 +266,7 @@ def test_a_tick_from_after_a_reset_is_received_even_if_another_thread_applied_th
     asking.open()
     tick = reader.result(PATIENCE)
     assert (tick.number, tick.delay) == (2, 0.0)
-    assert ticker._state.current.number == 3  # and none was taken and dropped
+    assert ticker._pending.number == 3  # and none was taken and dropped
 
 
 class EndsOnce:
@@ -417,7 +420,7 @@ def test_nothing_comes_when_a_collection_stops_the_ticker_at_the_last_moment() -
 
         def __del__(self) -> None:
             self.ticker.stop()
-            self.stopped_at.append(self.ticker._state.current.number)
+            self.stopped_at.append(self.ticker._pending.number)
 
     late = 0
     thresholds = gc.get_threshold()
@@ -450,7 +453,7 @@ def test_idle_threads_that_read_one_ticker_stay_idle_after_a_wake_up(readers: in
     ticker = Ticker(ConstantBackOff(HOUR))
     ticker.receive()
     threads = start_threads(readers, lambda _: list(ticker))
-    eventually(lambda: ticker._readers and len(ticker._readers.waiters) == readers, "all wait")
+    eventually(lambda: len(waiters_of(ticker._readers)) == readers, "all wait")
     ticker.success()
     assert _cpu_of_idling(0.5) < 0.1
     ticker.stop()
@@ -483,9 +486,9 @@ def test_threads_whose_leader_gives_up_stay_idle_and_one_watches_the_time() -> N
     ticker = Ticker(ConstantBackOff(1.0))
     ticker.receive()
     leaver = in_thread(ticker.receive, 0.2)
-    eventually(lambda: ticker._readers and len(ticker._readers.waiters) == 1, "it leads")
+    eventually(lambda: len(waiters_of(ticker._readers)) == 1, "it leads")
     others = [in_thread(ticker.receive, 30) for _ in range(4)]
-    eventually(lambda: len(ticker._readers.waiters) == 5, "all wait")
+    eventually(lambda: len(waiters_of(ticker._readers)) == 5, "all wait")
     with pytest.raises(TimeoutError):
         leaver.result(PATIENCE)
     assert _cpu_of_idling(0.4) < 0.1
@@ -536,4 +539,4 @@ def test_a_sender_that_its_own_sink_stops_leaves_the_line_at_once() -> None:
     pushes = [ticker.send_to(Sink())]
     go_on.set()
     eventually(lambda: pushes[0]._forwarder._stopped, "it is stopped")
-    eventually(lambda: pushes[0]._forwarder not in ticker._readers.waiters, "it has left")
+    eventually(lambda: pushes[0]._forwarder not in waiters_of(ticker._readers), "it has left")
