@@ -447,15 +447,8 @@ class TickerCore(Source):
         if self._asking_thread() is not None:
             return
         mark = _process.generation, get_ident()
-        after: PendingTick | None = None
         try:
-            while (rule := self._next_rule(mark, after)) is not None:
-                pending = self._pending  # kept until it is replaced
-                after = rule(pending)
-                if self._timer is not None:
-                    after = self._timer.follow(after, self._monotonic())
-            if after is not None:
-                self._wake()
+            self._apply_rules(mark)
         except BaseException:
             try:
                 self._stop_asking(mark)
@@ -463,6 +456,18 @@ class TickerCore(Source):
                 complete(self._stop_asking, mark)
                 raise
             raise
+
+    def _apply_rules(self, mark: Asker) -> None:
+        # Not in _settle(): CPython 3.13 and later do not count the jump back of a loop as a part of
+        # the "try" around it, so an interrupt there would leave the asker behind.
+        after: PendingTick | None = None
+        while (rule := self._next_rule(mark, after)) is not None:
+            pending = self._pending  # kept until it is replaced
+            after = rule(pending)
+            if self._timer is not None:
+                after = self._timer.follow(after, self._monotonic())
+        if after is not None:
+            self._wake()
 
     def _next_rule(self, mark: Asker, after: PendingTick | None) -> Rule | None:
         """Become the asker, or store what its last rule returned; return the next rule.

@@ -158,12 +158,15 @@ class _Forwarder(Waiter):
         if self._ask_for_look(run=True):
             return
         try:
-            while self._goes_on():
-                self._run_once()
+            self._run()
         except BaseException:
             self._is_running = False
             self.wake()
             raise
+
+    def _run(self) -> None:
+        while self._goes_on():
+            self._run_once()
 
     def _ask_for_look(self, *, run: bool) -> bool:
         """Note that there is something to look at, and with ``run`` that a run begins now.
@@ -186,6 +189,8 @@ class _Forwarder(Waiter):
         claim = self._claim
         acquire(claim)
         try:
+            if self._stopped and self.places:
+                self._must_look_again = True  # to leave the line
             self._is_running = self._must_look_again
             return self._is_running
         finally:
@@ -204,24 +209,22 @@ class _Forwarder(Waiter):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._stopped:
+            self._begin_last_look()
+            self._leave()
+            return
+        self._register()
         try:
-            if not self._stopped:
-                self._register()
-                when = self._send_due()
-            if not self._stopped:
-                # There is a timer even where nothing falls due: it keeps the scheduler thread
-                # alive, so that a wake-up from a signal handler need not start one.
-                when = min(when, self.ticker._clock.monotonic() + LONGEST_WAIT)
-                self._timer = self._call_at(when)
+            # There is a timer even where nothing falls due: it keeps the scheduler thread alive, so
+            # that a wake-up from a signal handler need not start one.
+            latest = self.ticker._clock.monotonic() + LONGEST_WAIT
+            self._timer = self._call_at(min(self._send_due(), latest))
         except TickerClosed:
             self._end()
         except BaseException as error:  # noqa: BLE001 - there is no reader to raise it to
             self.ticker.stop()
             report(error, "Exception in a ticker that is sent to a queue", self.ticker)
             self._end()
-        if self._stopped:
-            self._begin_last_look()
-            self._leave()
 
     def _send_due(self) -> float:
         """Send what is due, at most 64 ticks; return when to look again without a wake-up."""
@@ -281,6 +284,7 @@ class _Forwarder(Waiter):
 
     def _end(self) -> None:
         """Leave the line, and shut down or close the sink."""
+        self._begin_last_look()
         self._stopped = True
         self._leave()
         shut_down = getattr(self.sink, "shutdown", None) or getattr(self.sink, "close", None)

@@ -1,4 +1,7 @@
-"""A tick meets the end of its ticker, many times: none comes once stop() or cancel() returned."""
+"""A tick meets the end of its ticker, many times.
+
+A receive that begins after ``stop()`` or ``cancel()`` has returned gets none.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from backoff_ticker import (
     CancellationToken,
     CloseReason,
     ConstantBackOff,
+    Tick,
     Ticker,
     TickerClosed,
     ZeroBackOff,
@@ -44,27 +48,34 @@ class Round:
         self.late = 0
         self.numbers: list[int] = []
 
+    def note(self, tick: Tick, *, began_late: bool) -> None:
+        self.late += began_late
+        self.numbers.append(tick.number)
+
     def read_by_iteration(self) -> None:
-        for tick in self.ticker:
-            if self.told:
-                self.late += 1
-            self.numbers.append(tick.number)
+        while True:
+            began_late = self.told
+            tick = next(self.ticker, None)
+            if tick is None:
+                return
+            self.note(tick, began_late=began_late)
 
     def read_by_receive(self) -> None:
         while True:
+            began_late = self.told
             try:
                 tick = self.ticker.receive(timeout=5)
             except TickerClosed:
                 return
-            if self.told:
-                self.late += 1
-            self.numbers.append(tick.number)
+            self.note(tick, began_late=began_late)
 
     async def read_in_loop(self) -> None:
-        async for tick in self.ticker:
-            if self.told:
-                self.late += 1
-            self.numbers.append(tick.number)
+        while True:
+            began_late = self.told
+            tick = await anext(self.ticker, None)
+            if tick is None:
+                return
+            self.note(tick, began_late=began_late)
 
 
 def _race(make: Callable[[], Round], end: Callable[[Round], object], readers: int) -> list[Round]:
