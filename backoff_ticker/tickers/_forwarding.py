@@ -29,15 +29,8 @@ _PAUSE_WHEN_FULL = 0.001
 _PACKAGES = frozenset(["queue", "asyncio", "janus", "culsans", "anyio", "trio", "backoff_ticker"])
 _FULL = frozenset(["Full", "QueueFull", "WouldBlock"])
 _SHUT_DOWN = frozenset(
-    [
-        "AsyncQueueShutDown",
-        "BrokenResourceError",
-        "ChannelClosed",
-        "ClosedResourceError",
-        "QueueShutDown",
-        "ShutDown",
-        "SyncQueueShutDown",
-    ]
+    ["AsyncQueueShutDown", "BrokenResourceError", "ChannelClosed", "ClosedResourceError"]
+    + ["QueueShutDown", "ShutDown", "SyncQueueShutDown"]
 )
 
 
@@ -89,9 +82,9 @@ class Forwarding:
 class _Forwarder(Waiter):
     """The waiter of a forwarding in the ticker's line of readers.
 
-    It never parks: a wake-up runs ``fire()`` in the scheduler thread, or in the sink's event loop;
-    that takes what is due and sets the timer. One thread at a time runs it, and changes what
-    follows; the others only set ``_stopped`` and, under the claim, ``_must_look_again``.
+    It never parks: a wake-up runs ``fire()`` in a thread of the clock, or in the sink's event loop;
+    that takes what is due, registers and sets the timer. One run at a time does so. What comes
+    meanwhile has it look again.
     """
 
     __slots__ = (
@@ -99,7 +92,7 @@ class _Forwarder(Waiter):
         "_closes_sink",
         "_is_running",
         "_lost",
-        "_must_look_again",
+        "_must_look",
         "_put_nowait",
         "_stopped",
         "_timer",
@@ -121,14 +114,14 @@ class _Forwarder(Waiter):
         self.ticker = ticker
         self.sink = sink
         self.dropped = 0
-        self._claim = claim_of(self)
-        self._put_nowait: Callable[[Tick], object] = _put_of(sink)
-        self._timer: TimerHandle | None = None
         self._lost = 0  # ticks dropped since the last one that was sent
+        self._put_nowait: Callable[[Tick], object] = _put_of(sink)
         self._closes_sink = closes_sink
+        self._timer: TimerHandle | None = None
         self._stopped = False
-        self._must_look_again = False
+        self._claim = claim_of(self)  # for the two that follow
         self._is_running = False
+        self._must_look = False
 
     def start(self) -> None:
         self._call_at(self.ticker._clock.monotonic())
@@ -138,15 +131,11 @@ class _Forwarder(Waiter):
         self.wake()
 
     def wake(self) -> bool:
-        """Have ``fire()`` look again: in the run that goes on, or soon, in its thread."""
-        if self._ask_for_look(run=False):
+        """Have ``fire()`` look: in the run that goes on, or soon, in its thread."""
+        if self._note_call(begins=False):
             return True
         if self.loop is not None:
-            if super().wake():
-                return True
-            self._stopped = True
-            self.unregister()
-            return False
+            return super().wake()
         try:
             self.start()
         except RuntimeError:
@@ -155,7 +144,7 @@ class _Forwarder(Waiter):
 
     def fire(self) -> None:
         """Send the ticks that are due; then set the timer, or end."""
-        if self._ask_for_look(run=True):
+        if self._note_call(begins=True):
             return
         try:
             self._run()
@@ -164,86 +153,70 @@ class _Forwarder(Waiter):
             self.wake()
             raise
 
-    def _run(self) -> None:
-        while self._goes_on():
-            self._run_once()
-
-    def _ask_for_look(self, *, run: bool) -> bool:
-        """Note that there is something to look at, and with ``run`` that a run begins now.
+    def _note_call(self, *, begins: bool) -> bool:
+        """Note that there is something to look at; a run begins with it, unless one goes on.
 
         Returns:
-            Whether a run went on before, which will look again.
+            Whether a run goes on, which will look at it.
         """
         claim = self._claim
         acquire(claim)
         try:
-            self._must_look_again = True
-            was_running = self._is_running
-            self._is_running = was_running or run
-            return was_running
+            self._must_look = True
+            goes_on = self._is_running
+            self._is_running = goes_on or begins
+            return goes_on
         finally:
             claim[FREE] = True
 
     def _goes_on(self) -> bool:
-        """Whether the run has to look again; else it has ended."""
+        """Whether the run has something to look at; else it has ended."""
         claim = self._claim
         acquire(claim)
         try:
-            if self._stopped and self.places:
-                self._must_look_again = True  # to leave the line
-            self._is_running = self._must_look_again
+            self._is_running = self._must_look
+            self._must_look = False
             return self._is_running
         finally:
             claim[FREE] = True
 
-    def _begin_last_look(self) -> None:
-        """Note that a wake-up from before needs no further look."""
-        claim = self._claim
-        acquire(claim)
-        try:
-            self._must_look_again = False
-        finally:
-            claim[FREE] = True
-
-    def _run_once(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._stopped:
-            self._begin_last_look()
+    def _run(self) -> None:
+        while self._goes_on():
             self._leave()
-            return
-        self._register()
-        try:
-            # There is a timer even where nothing falls due: it keeps the scheduler thread alive, so
-            # that a wake-up from a signal handler need not start one.
-            latest = self.ticker._clock.monotonic() + LONGEST_WAIT
-            self._timer = self._call_at(min(self._send_due(), latest))
-        except TickerClosed:
-            self._end()
-        except BaseException as error:  # noqa: BLE001 - there is no reader to raise it to
-            self.ticker.stop()
-            report(error, "Exception in a ticker that is sent to a queue", self.ticker)
-            self._end()
+            try:
+                when = self._send_due()
+                if not self._stopped:
+                    # There is a timer even where nothing falls due: it keeps the scheduler thread
+                    # alive, so that a wake-up from a signal handler need not start one.
+                    latest = self.ticker._clock.monotonic() + LONGEST_WAIT
+                    self._timer = self._call_at(min(when, latest))
+            except TickerClosed:
+                self._end()
+            except BaseException as error:  # noqa: BLE001 - there is no reader to raise it to
+                self.ticker.stop()
+                report(error, "Exception in a ticker that is sent to a queue", self.ticker)
+                self._end()
 
     def _send_due(self) -> float:
         """Send what is due, at most 64 ticks; return when to look again without a wake-up."""
         ticker = self.ticker
         pause = 0.0
         for _ in range(_MOST_IN_A_ROW):
+            if self._stopped:
+                break
             tick = ticker._poll(first_poll=False)
             if tick is EMPTY:
-                self._begin_last_look()  # a poll that changes something has waked this waiter, too
+                self.sources = ticker._wait_sets()
+                self.register()
                 until = ticker._recheck(self)
                 if until is not None:
                     return until
+                self._leave()  # a poll that changes something would wake it
             elif self._stopped:
                 ticker._give_back(tick)
-                break
             elif not self._put(tick):
                 pause = _PAUSE_WHEN_FULL
                 break
-        self._begin_last_look()
         return ticker._clock.monotonic() + pause
 
     def _put(self, tick: Tick) -> bool:
@@ -270,21 +243,17 @@ class _Forwarder(Waiter):
     def _call_at(self, when: float) -> TimerHandle:
         return self.ticker._clock.call_at(when, self.fire, loop=self.loop)
 
-    def _register(self) -> None:
-        sources = self.ticker._wait_sets()
-        if sources != self.sources:
-            self._leave()
-            self.sources = sources
-        self.register()
-
     def _leave(self) -> None:
+        """Leave the line, and cancel the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         self.unregister()
         self.sources = ()
         self.places = []
 
     def _end(self) -> None:
         """Leave the line, and shut down or close the sink."""
-        self._begin_last_look()
         self._stopped = True
         self._leave()
         shut_down = getattr(self.sink, "shutdown", None) or getattr(self.sink, "close", None)
