@@ -10,7 +10,6 @@ from .._validation import as_count, as_flag, counted, whole_repr
 from ..waiting import complete
 from ._core import TickerCore
 from ._forwarding import Forwarding
-from ._pending_tick import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,9 +45,8 @@ class BaseTicker(TickerCore):
         None after the end, and while it is not known: the policy was not asked yet, or has yet to
         be told how the work went.
         """
-        pending = self._pending
-        known = pending.kind is Kind.SCHEDULED or pending.kind is Kind.IMMEDIATE
-        return pending.delay if known and self.close_reason is None else None
+        delay = self._pending.delay
+        return delay if self.close_reason is None else None
 
     @property
     def closed(self) -> bool:

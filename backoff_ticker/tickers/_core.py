@@ -25,8 +25,8 @@ from .._sentinels import EMPTY, ENDED
 from .._validation import safe_repr
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
-from ..waiting import FREE, NO_DEADLINE, Source, WaitLine, acquire, claim_of, complete
-from ._pending_tick import Kind, PendingTick, first_tick
+from ..waiting import FREE, NO_DEADLINE, Source, WaitLine, acquire, complete
+from ._pending_tick import PendingTick, first_tick
 from ._tick import Pace, Tick
 
 TYPE_CHECKING = False
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..channels import TimerLike
     from ..clock import Clock
     from ..policies import BackOff
-    from ..waiting import Claim, Waiter, WaitSet
+    from ..waiting import Waiter, WaitSet
     from ._timer import TickerTimer
 
     Asker = tuple[int, int]
@@ -51,10 +51,6 @@ _unchanged: Rule = lambda pending: pending
 # These are read at each tick, and access to an enum member is slow.
 _STOPPED = CloseReason.STOPPED
 _CANCELLED = CloseReason.CANCELLED
-_IMMEDIATE = Kind.IMMEDIATE
-_SCHEDULED = Kind.SCHEDULED
-_AWAITING_FEEDBACK = Kind.AWAITING_FEEDBACK
-_ENDED = Kind.ENDED
 _RECEIPT = Pace.RECEIPT
 _SKIP = Pace.SKIP
 
@@ -218,7 +214,7 @@ class TickerCore(Source):
             if self._ending is not None or (
                 token is not None
                 and token.cancelled
-                and not (pending.number == 1 and pending.kind is _IMMEDIATE)  # not ignores_cancel
+                and not (pending.number == 1 and pending.is_immediate)  # not ignores_cancel
             ):
                 if not pending.returned or not self._still_counts(pending.returned[0], self._epoch):
                     self._raise_closed()
@@ -280,7 +276,7 @@ class TickerCore(Source):
 
             number = pending.number
             if number == 1:
-                self._first_ignores_cancel = pending.kind is _IMMEDIATE
+                self._first_ignores_cancel = pending.is_immediate
             run = self._run
             token = run.token
             if token is not None and token.cancelled:
@@ -298,27 +294,23 @@ class TickerCore(Source):
             # Field by field: PendingTick.replace() would take a fifth of the time of a tick.
             after = PendingTick()
             after.number = number + 1
+            after.first = pending.first
+            after.is_immediate = False
+            after.delay = after.due = after.origin = after.end = reason = None
             after.missed = 0
             after.failures = (failures := pending.failures) + 1
             after.returned = ()
-            after.first = pending.first
-            after.end = reason = None
             if wait.__class__ is float:
-                after.kind = _SCHEDULED
                 after.delay = wait
                 if self._pace is _RECEIPT:  # its rule, without the call
                     after.due, after.origin = now + wait, now
                 else:
                     after.due, after.origin, after.missed = self._pace.due_after(due, now, wait)
+            elif wait is None:
+                _, after.origin, _ = self._pace.due_after(due, now, 0.0)
             else:
-                after.delay, after.due, after.origin = 0.0, None, None
-                if wait is None:
-                    after.kind = _AWAITING_FEEDBACK
-                    _, after.origin, _ = self._pace.due_after(due, now, 0.0)
-                else:
-                    after.kind = _ENDED
-                    after.end = wait
-                    reason = wait.reason
+                after.end = wait
+                reason = wait.reason
             lateness = now - due
             wall = self._clock.time() - lateness
             fields = (number, wall, due, pending.delay, lateness, pending.missed, failures)
@@ -357,11 +349,9 @@ class TickerCore(Source):
                 self._wake()
                 return None
         except BaseException:
-            try:
-                self._stop_asking(mark)
-            except BaseException:
-                complete(self._stop_asking, mark)
-                raise
+            if self._asker is mark:
+                self._asker = None
+            complete(self._wake)
             raise
         if is_quiet:
             return tick
@@ -450,11 +440,9 @@ class TickerCore(Source):
         try:
             self._apply_rules(mark)
         except BaseException:
-            try:
-                self._stop_asking(mark)
-            except BaseException:
-                complete(self._stop_asking, mark)
-                raise
+            if self._asker is mark:
+                self._asker = None
+            complete(self._wake)
             raise
 
     def _apply_rules(self, mark: Asker) -> None:
@@ -490,26 +478,22 @@ class TickerCore(Source):
         finally:
             claim[FREE] = True
 
-    def _stop_asking(self, mark: Asker) -> None:
-        """Make way for another asker, where one was interrupted. May be repeated."""
-        claim = self._readers.claim
-        acquire(claim)
-        try:
-            if self._asker is mark:
-                self._asker = None
-        finally:
-            claim[FREE] = True
-        self._wake()
-
     def _asking_thread(self) -> int | None:
         """Return the thread of the asker; None: there is none."""
         asker = self._asker
         if asker is None:
             return None
-        if asker[0] != _process.generation:
-            self._stop_asking(asker)  # a thread of the parent process, which has forked
-            return None
-        return asker[1]
+        generation, thread = asker
+        if generation == _process.generation:
+            return thread
+        claim = self._readers.claim
+        acquire(claim)
+        try:
+            if self._asker is asker:  # a thread of the parent process
+                self._asker = None
+        finally:
+            claim[FREE] = True
+        return None
 
     def _wake(self) -> None:
         """Wake the readers that watch the time, or all of them if the ticker has ended."""
@@ -525,7 +509,7 @@ class TickerCore(Source):
         def fix(pending: PendingTick) -> PendingTick:
             if pending is not asked:
                 return pending  # another reader was faster
-            if pending.kind is _AWAITING_FEEDBACK:
+            if pending.awaits_feedback:
                 epoch = self._epoch
                 delay = self._run.ask()
                 if self._epoch is not epoch:
@@ -536,15 +520,15 @@ class TickerCore(Source):
         self._change(fix)
 
     def _after_success(self, pending: PendingTick) -> PendingTick:
-        if pending.kind is _ENDED:
+        if pending.end is not None:
             return pending
-        if pending.kind is _IMMEDIATE:
+        if pending.is_immediate:
             failed = None if self._run.feedback else self._run.reset()
             return pending if failed is None else pending.with_delay(failed)
         return pending.recovered().with_delay(self._run.success())
 
     def _after_failure(self, pending: PendingTick) -> PendingTick:
-        if pending.kind is not _AWAITING_FEEDBACK:
+        if not pending.awaits_feedback:
             return pending
         return pending.with_delay(self._run.failure())
 
@@ -555,7 +539,7 @@ class TickerCore(Source):
         now: float,
         immediately: bool,  # noqa: FBT001
     ) -> PendingTick:
-        if pending.kind is _ENDED:
+        if pending.end is not None:
             return pending
         if run is not None:
             self._run = run

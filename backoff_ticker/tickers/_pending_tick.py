@@ -5,8 +5,6 @@ The methods are pure: they are given the time and the policy's answer, and retur
 
 from __future__ import annotations
 
-import enum
-
 from ..policies import End
 from ._tick import Pace, catch_up
 
@@ -15,21 +13,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._tick import Tick
-
-
-class Kind(enum.Enum):
-    """What is known of the next tick."""
-
-    IMMEDIATE = "it follows no delay: the first tick, or the one of reset(immediately=True)"
-    SCHEDULED = "it comes after a delay"
-    AWAITING_FEEDBACK = "the policy will say the delay once it hears how the work went"
-    ENDED = "there is none: the policy has ended"
-
-
-# Access to an enum member is slow.
-_IMMEDIATE = Kind.IMMEDIATE
-_SCHEDULED = Kind.SCHEDULED
-_ENDED = Kind.ENDED
 
 
 class PendingTick:
@@ -41,23 +24,23 @@ class PendingTick:
         "end",
         "failures",
         "first",
-        "kind",
+        "is_immediate",
         "missed",
         "number",
         "origin",
         "returned",
     )
 
-    kind: Kind
     number: int  # of the next tick, from 1
     first: int  # the number of the first tick after the last reset
+    is_immediate: bool  # whether no delay is before it: it is the first, or reset() said so
+    delay: float | None  # the back-off before it; None: the policy has to hear of the work first
     due: float | None  # None: unknown, or not fixed before a reader polls
-    delay: float  # the back-off before it; 0.0 unless it is scheduled
     origin: float | None  # from when the delay counts; None: from the next poll, or no delay
     missed: int  # ticks dropped before it
     failures: int  # ticks taken since the start, the last success or the last reset
     returned: tuple[Tick, ...]  # ticks that were taken and given back; they come first
-    end: End | None  # how the policy has ended, if it has
+    end: End | None  # how the policy has ended: then there is no next tick
 
     def replace(self, **changes: Any) -> PendingTick:  # noqa: ANN401 - the attributes
         """Return a copy with other values."""
@@ -67,19 +50,25 @@ class PendingTick:
         return copy
 
     @property
+    def awaits_feedback(self) -> bool:
+        """Whether the policy will say the delay once it hears how the work went."""
+        return self.delay is None and self.end is None
+
+    @property
     def ignores_cancel(self) -> bool:
         """Whether it comes even if the token is cancelled.
 
         True for the first tick, until a ``reset()`` puts a delay before it, even one of 0.
         """
-        return self.number == 1 and self.kind is _IMMEDIATE
+        return self.number == 1 and self.is_immediate
 
     def with_delay(self, delay: float | End) -> PendingTick:
         """Return the next state with another delay, counted from the same origin."""
         if isinstance(delay, End):
-            return self.replace(kind=_ENDED, due=None, delay=0.0, origin=None, missed=0, end=delay)
+            none = dict.fromkeys(["delay", "due", "origin"])
+            return self.replace(is_immediate=False, missed=0, end=delay, **none)
         due = None if self.origin is None else self.origin + delay
-        return self.replace(kind=_SCHEDULED, due=due, delay=delay, missed=0)
+        return self.replace(is_immediate=False, due=due, delay=delay, missed=0)
 
     def recovered(self) -> PendingTick:
         """Return the state after a success: the count of failures begins again."""
@@ -88,9 +77,9 @@ class PendingTick:
 
     def with_due(self, pace: Pace, now: float) -> PendingTick:
         """Return the state for a reader that polls now: with a due time, and past slots dropped."""
-        if self.kind is _IMMEDIATE:
+        if self.is_immediate:
             return self if self.due is not None else self.replace(due=now)
-        if self.kind is not _SCHEDULED:
+        if self.delay is None:
             return self
         origin = now if self.origin is None else self.origin
         due, missed = origin + self.delay, self.missed
@@ -124,7 +113,7 @@ class PendingTick:
 def first_tick(due: float | None) -> PendingTick:
     """Return the state of a new ticker: its first tick follows no delay."""
     first = PendingTick()
-    first.kind = _IMMEDIATE
+    first.is_immediate = True
     first.number = first.first = 1
     first.due = due
     first.delay = 0.0

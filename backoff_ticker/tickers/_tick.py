@@ -71,7 +71,6 @@ class Pace(enum.Enum):
         missed   0                              2         0
     """
 
-
     def due_after(
         self, slot: float, taken: float, delay: float
     ) -> tuple[float | None, float | None, int]:

@@ -16,7 +16,6 @@ from .._validation import as_number
 from ..channels import require_timer
 from ..policies import failed_with
 from ..waiting import Waiter
-from ._pending_tick import Kind
 from ._tick import Pace
 
 TYPE_CHECKING = False
@@ -179,6 +178,6 @@ def _delay_of(pending: PendingTick) -> Delay | None:
 
     In a forked child the key differs, so the timer is started again: it lost its callback.
     """
-    if pending.kind is not Kind.SCHEDULED or pending.origin is None:
+    if pending.is_immediate or pending.delay is None or pending.origin is None:
         return None
     return pending.number, pending.origin, pending.delay, _process.generation

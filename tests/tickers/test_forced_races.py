@@ -29,6 +29,7 @@ from backoff_ticker.tickers._core import TickerCore
 from tests import effort
 from tests.helpers import PATIENCE, Flag, eventually, in_thread, waiters_of
 from tests.stress.tools import Gate, Hooked, run_loop, start_threads
+from tests.tickers.test_forwarding_races import has_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -539,4 +540,4 @@ def test_a_sender_that_its_own_sink_stops_leaves_the_line_at_once() -> None:
     pushes = [ticker.send_to(Sink())]
     go_on.set()
     eventually(lambda: pushes[0]._forwarder._stopped, "it is stopped")
-    eventually(lambda: pushes[0]._forwarder not in waiters_of(ticker._readers), "it has left")
+    eventually(lambda: has_left(pushes[0]), "it has left")

@@ -16,7 +16,7 @@ from backoff_ticker import (
     CloseReason,
     ConstantBackOff,
     ExponentialBackOff,
-    SystemClock,
+    Forwarding,
     Ticker,
     TickerClosed,
     ZeroBackOff,
@@ -63,6 +63,12 @@ EMPTY = (queue.Empty, getattr(queue, "ShutDown", queue.Empty))
 
 def _numbers(ticks: list[Any]) -> list[int]:
     return [tick.number for tick in ticks]
+
+
+def has_left(push: Forwarding) -> bool:
+    """Whether a sending that was stopped has ended, with all that it had taken."""
+    sender = push._forwarder
+    return not sender._is_running and sender not in waiters_of(sender.ticker._readers)
 
 
 def _drain(sink: Any) -> list[Any]:
@@ -130,11 +136,7 @@ def test_a_sender_shares_its_ticks_with_readers_under_a_storm_of_calls() -> None
         over.set()
         join_all(caller)
         push.stop()
-        eventually(lambda: push._forwarder not in waiters_of(ticker._readers), "the sender has left")
-        # It may have left with a tick that it is still about to put: let its thread finish that.
-        put = threading.Event()
-        SystemClock().call_at(0, put.set)
-        assert put.wait(PATIENCE)
+        eventually(lambda: has_left(push), "the sender has left")
         last = in_thread(ticker.receive, 5).result(PATIENCE).number
         ticker.stop()
         join_all(threads)
@@ -153,8 +155,7 @@ def test_senders_that_come_and_go_lose_no_tick() -> None:
             for _ in range(number * 10):
                 pass
             push.stop()
-            left = push._forwarder
-            eventually(lambda left=left: left not in waiters_of(ticker._readers))
+            eventually(lambda push=push: has_left(push), "the sender has left")
     eventually(lambda: not waiters_of(ticker._readers), "all have left")
     numbers = _numbers(_drain(sink))
     last = ticker.receive(5).number
@@ -171,7 +172,7 @@ def test_a_sender_to_a_loop_and_its_stop_from_threads_lose_no_tick() -> None:
             push = ticker.send_to(sink)
             numbers.append((await asyncio.wait_for(sink.get(), 5)).number)
             await asyncio.to_thread(push.stop)
-            while push._forwarder in waiters_of(ticker._readers):  # type: ignore[union-attr]
+            while not has_left(push):
                 await asyncio.sleep(0)
             while not sink.empty():
                 numbers.append(sink.get_nowait().number)
