@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     Rule = Callable[[PendingTick], PendingTick]
 
 _new_tuple = tuple.__new__
-_unchanged: Rule = lambda pending: pending
+_START_TIMER: tuple[Rule, ...] = (lambda pending: pending,)  # for the sake of what follows a rule
 
 # These are read at each tick, and access to an enum member is slow.
 _STOPPED = CloseReason.STOPPED
@@ -316,10 +316,8 @@ class TickerCore(Source):
             fields = (number, wall, due, pending.delay, lateness, pending.missed, failures)
             tick = _new_tuple(Tick, fields)
             timer = self._timer
-            begun: tuple[Rule, ...] = ()
             if timer is not None:
                 tick = timer.with_time_sent(tick)
-                begun = (_unchanged,)  # _settle() then starts the timer
             is_cancelled = (
                 token is not None
                 and token.cancelled
@@ -339,10 +337,16 @@ class TickerCore(Source):
                     if self._ending is None and self._epoch is epoch and not is_cancelled:
                         counts = True
                         self._pending = after
-                        self._ending = reason
-                        self._deferred += begun
-                readers_wait = readers.first is not None or readers.others
-                is_quiet = not (readers_wait or self._deferred or reason is not None)
+                        if reason is not None:
+                            self._ending = reason
+                        if timer is not None:
+                            self._deferred += _START_TIMER
+                has_more_to_do = (
+                    readers.first is not None
+                    or readers.others
+                    or self._deferred
+                    or reason is not None
+                )
             finally:
                 claim[FREE] = True
             if not counts:
@@ -353,7 +357,7 @@ class TickerCore(Source):
                 self._asker = None
             complete(self._wake)
             raise
-        if is_quiet:
+        if not has_more_to_do:
             return tick
         try:
             self._settle()

@@ -115,8 +115,8 @@ class Ticker(BaseTicker):
 class AsyncTicker(BaseTicker):
     """An iterator of ticks for event loops; the same as ``Ticker``, in coroutines.
 
-    Use ``async for tick in ticker:`` or ``await ticker.receive()``. The arguments, all other methods
-    and what wakes a reader are those of ``Ticker``. Any number of coroutines may read it, in several
+    Use ``async for tick in ticker:`` or ``await ticker.receive()``; see ``Ticker`` for the arguments,
+    all other methods and what wakes a reader. Any number of coroutines may read it, in several
     event loops; it belongs to none, and can be made where none runs. A reader that never has to
     wait yields to its event loop at every 64th tick, so a delay of zero does not block other tasks.
 
@@ -139,17 +139,23 @@ class AsyncTicker(BaseTicker):
 
     def receive(self, timeout: float | timedelta | None = None) -> Coroutine[Any, Any, Tick]:
         """Wait for the next tick and take it, as ``Ticker.receive()`` does in a thread."""
-        return self._next(timeout, TickerClosed)
+        return self.__anext__(timeout, TickerClosed)
 
-    async def _next(self, timeout: float | timedelta | None, end: type[Exception]) -> Tick:
-        """Wait for the next tick and take it; raise ``end`` where there is none.
+    def __aiter__(self) -> Self:
+        return self
 
-        This one coroutine does all, and repeats ``park_coroutine()``: a second one would add an
-        eighth to the memory of a reader that waits.
-        """
+    # One coroutine that does all, and repeats park_coroutine(): a second one would add an eighth to
+    # the memory of a reader that waits.
+    async def __anext__(
+        self,
+        timeout: float | timedelta | None = None,
+        end: type[Exception] = StopAsyncIteration,
+    ) -> Tick:
+        seconds = limit = NO_DEADLINE
+        if timeout is not None:
+            seconds = as_seconds("timeout", timeout)
+            limit = self._monotonic() + seconds
         try:
-            seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
-            limit = NO_DEADLINE if timeout is None else self._monotonic() + seconds
             if self._pending.number % CHECKPOINT_EVERY == 0:
                 await checkpoint
             tick: Tick = self._poll()
@@ -175,12 +181,6 @@ class AsyncTicker(BaseTicker):
             if end is TickerClosed:
                 raise
             raise end from None
-
-    def __aiter__(self) -> Self:
-        return self
-
-    def __anext__(self) -> Coroutine[Any, Any, Tick]:
-        return self._next(None, StopAsyncIteration)
 
     async def __aenter__(self) -> Self:
         return self
