@@ -191,13 +191,7 @@ class TickerCore(Source):
     # Taking a tick
 
     def _poll(self, *, first_poll: bool = True) -> Any:  # noqa: ANN401, C901 - one loop
-        """Take the next tick if it is due; never waits.
-
-        Args:
-            first_poll: Whether this is the reader's first poll, before it waits.
-
-        Returns:
-            The tick, or ``EMPTY``.
+        """Take the next tick if it is due, else return ``EMPTY``; never waits.
 
         Raises:
             TickerClosed: The ticker has ended.
@@ -210,20 +204,19 @@ class TickerCore(Source):
             pending = self._pending
             due = pending.due
             token = self._run.token
-            tick = None
+            tick = self._take_returned(pending) if pending.returned else None
+            if tick is not None:
+                return tick
             if self._ending is not None or (
                 token is not None
                 and token.cancelled
                 and not (pending.number == 1 and pending.is_immediate)  # not ignores_cancel
             ):
-                if not pending.returned or not self._still_counts(pending.returned[0], self._epoch):
-                    self._raise_closed()
-                else:
-                    tick = self._take_returned(pending)
+                self._raise_closed()
             elif self._asker is not None and self._is_asked_elsewhere():
                 return EMPTY
             elif pending.returned:
-                tick = self._take_returned(pending)
+                pass  # another reader was faster
             elif due is None:
                 if self._timer is not None and self._timer.awaits(pending):
                     return EMPTY
@@ -255,8 +248,7 @@ class TickerCore(Source):
     def _take(self, pending: PendingTick, due: float, now: float) -> Tick | None:  # noqa: C901, PLR0912, PLR0915 - a call would cost the hot path
         """Take the tick that is due, and ask the policy for the delay after it.
 
-        Returns:
-            The tick; None if another thread was faster, or the ticker has ended or was reset.
+        None: another thread was faster, or the ticker has ended or was reset.
         """
         readers = self._readers
         claim = readers.claim
