@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import janus
 
     from ..policies import BackOff
+    from ._pending_tick import PendingTick
     from ._protocol import SendSink, Sink
     from ._tick import Pace, Tick
 
@@ -137,9 +138,17 @@ class BaseTicker(TickerCore):
         self._check_not_reentrant()
         run = None if backoff is None else self._start_run(backoff)
         now = self._monotonic()
-        self._change(
-            lambda pending: self._after_reset(pending, run, now, immediately), begins_epoch=True
-        )
+
+        def restart(pending: PendingTick) -> PendingTick:
+            if pending.end is not None:
+                return pending
+            if run is not None:
+                self._run = run
+            if self._timer is not None:
+                self._timer.restart_next()
+            return pending.restarted(now, self._run.reset() if immediately else self._run.begin())
+
+        self._change(restart, begins_epoch=True)
 
     def _check_not_reentrant(self) -> None:
         """Raise a RuntimeError if this thread is asking the policy."""

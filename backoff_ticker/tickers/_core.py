@@ -190,7 +190,7 @@ class TickerCore(Source):
 
     # Taking a tick
 
-    def _poll(self, *, first_poll: bool = True) -> Any:  # noqa: ANN401, C901 - one loop
+    def _poll(self, *, first_poll: bool = True) -> Any:  # noqa: ANN401, C901, PLR0912 - one loop
         """Take the next tick if it is due, else return ``EMPTY``; never waits.
 
         Raises:
@@ -527,21 +527,6 @@ class TickerCore(Source):
         if not pending.awaits_feedback:
             return pending
         return pending.with_delay(self._run.failure())
-
-    def _after_reset(
-        self,
-        pending: PendingTick,
-        run: PolicyRun | None,
-        now: float,
-        immediately: bool,  # noqa: FBT001
-    ) -> PendingTick:
-        if pending.end is not None:
-            return pending
-        if run is not None:
-            self._run = run
-        if self._timer is not None:
-            self._timer.restart_next()
-        return pending.restarted(now, self._run.reset() if immediately else self._run.begin())
 
     # Waiting for a tick
 

@@ -28,10 +28,8 @@ _PAUSE_WHEN_FULL = 0.001
 # share no base class, and to import the packages of all of them would cost too much.
 _PACKAGES = frozenset(["queue", "asyncio", "janus", "culsans", "anyio", "trio", "backoff_ticker"])
 _FULL = frozenset(["Full", "QueueFull", "WouldBlock"])
-_SHUT_DOWN = frozenset(
-    ["AsyncQueueShutDown", "BrokenResourceError", "ChannelClosed", "ClosedResourceError"]
-    + ["QueueShutDown", "ShutDown", "SyncQueueShutDown"]
-)
+_SHUT_DOWN = frozenset(["AsyncQueueShutDown", "QueueShutDown", "ShutDown", "SyncQueueShutDown"])
+_CLOSED = frozenset(["BrokenResourceError", "ChannelClosed", "ClosedResourceError"])
 
 
 class Forwarding:
@@ -231,7 +229,7 @@ class _Forwarder(Waiter):
                 self.dropped += 1
                 self._lost = tick.missed + 1
                 return False
-            if names & _SHUT_DOWN:
+            if names & (_SHUT_DOWN | _CLOSED):
                 self._stopped = True
                 return False
             # A janus queue whose loop is closed raises, but has taken the item.

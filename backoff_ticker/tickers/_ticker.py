@@ -115,10 +115,11 @@ class Ticker(BaseTicker):
 class AsyncTicker(BaseTicker):
     """An iterator of ticks for event loops; the same as ``Ticker``, in coroutines.
 
-    Use ``async for tick in ticker:`` or ``await ticker.receive()``; see ``Ticker`` for the arguments,
-    all other methods and what wakes a reader. Any number of coroutines may read it, in several
-    event loops; it belongs to none, and can be made where none runs. A reader that never has to
-    wait yields to its event loop at every 64th tick, so a delay of zero does not block other tasks.
+    Use ``async for tick in ticker:`` or ``await ticker.receive()``. What ``Ticker`` says of the
+    arguments, the other methods and what wakes a reader holds here, too. Any number of coroutines
+    may read it, in several event loops; it belongs to none, and can be made where none runs. A
+    reader that never has to wait yields to its event loop at every 64th tick, so a delay of zero
+    does not block other tasks.
 
     If cancelled: the tick stays for the next reader, and nothing else stays behind.
     Thread safety: ticks are awaited in event loops only; every other method may be called in any
@@ -146,7 +147,7 @@ class AsyncTicker(BaseTicker):
 
     # One coroutine that does all, and repeats park_coroutine(): a second one would add an eighth to
     # the memory of a reader that waits.
-    async def __anext__(
+    async def __anext__(  # noqa: C901
         self,
         timeout: float | timedelta | None = None,
         end: type[Exception] = StopAsyncIteration,

@@ -126,7 +126,7 @@ class TickerTimer(Waiter):
 
     def _start(self, pending: PendingTick, now: float) -> None:
         origin: float = pending.origin  # type: ignore[assignment]  # _delay_of() has looked
-        delay = pending.delay
+        delay: float = pending.delay  # type: ignore[assignment]
         self._measured = self._fired = None
         self._timer.c._drop_items()
         self._slot = origin + delay if pending.due is None else pending.due

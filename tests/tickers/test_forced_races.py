@@ -26,6 +26,7 @@ from backoff_ticker import (
     select_async,
 )
 from backoff_ticker.tickers._core import TickerCore
+from backoff_ticker.waiting import FREE, acquire
 from tests import effort
 from tests.helpers import PATIENCE, Flag, eventually, in_thread, waiters_of
 from tests.stress.tools import Gate, Hooked, run_loop, start_threads
@@ -541,3 +542,112 @@ def test_a_sender_that_its_own_sink_stops_leaves_the_line_at_once() -> None:
     go_on.set()
     eventually(lambda: pushes[0]._forwarder._stopped, "it is stopped")
     eventually(lambda: has_left(pushes[0]), "it has left")
+
+
+def test_the_first_timer_of_a_sender_that_is_stopped_as_it_is_set_is_cancelled() -> None:
+    class Stopping:
+        monotonic = staticmethod(time.monotonic)
+        time = staticmethod(time.time)
+        parker = staticmethod(SystemClock().parker)
+
+        def __init__(self) -> None:
+            self.timers: list[Any] = []
+
+        def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Any:
+            timer = SystemClock().call_at(when, callback, loop=loop)
+            self.timers.append(timer)
+            if when > time.monotonic() + HOUR / 2:
+                pushes[0].stop()
+            return timer
+
+    clock: Any = Stopping()
+    ticker = Ticker(ConstantBackOff(HOUR), clock=clock)
+    go_on = threading.Event()
+
+    class Sink:
+        def put_nowait(self, _: object) -> None:
+            go_on.wait(PATIENCE)
+
+    pushes = [ticker.send_to(Sink())]
+    go_on.set()
+    eventually(lambda: len(clock.timers) > 1, "it has set its timer")
+    eventually(lambda: all(timer.spent for timer in clock.timers), "no timer is left")
+
+
+# Many threads at the same change
+
+
+def _calls_of(function: Any) -> int:
+    """Return how many threads are in a function."""
+    count = 0
+    for innermost in sys._current_frames().values():
+        frame: Any = innermost
+        while frame is not None and frame.f_code is not function.__code__:
+            frame = frame.f_back
+        count += frame is not None
+    return count
+
+
+def at_once(ticker: Ticker, call: Callable[[], object], threads: int = 6) -> list[Any]:
+    """Call in several threads, which all meet where they change the ticker; return the futures."""
+    claim = ticker._readers.claim
+    acquire(claim)
+    try:
+        calls = [in_thread(call) for _ in range(threads)]
+        eventually(lambda: _calls_of(acquire) == threads, "they meet")
+    finally:
+        claim[FREE] = True
+    for each in calls:
+        each.exception(PATIENCE)
+    return calls
+
+
+def test_each_success_is_told_to_a_policy_that_is_just_being_asked() -> None:
+    class Feedback(Hooked):
+        told = 0
+
+        def success(self) -> float:
+            type(self).told += 1
+            return 0.0
+
+        def failure(self) -> float:
+            return self.next_backoff()
+
+    gate = Gate()
+    ticker = Ticker(Feedback(0.0, lambda _: gate.stand()))
+    ticker.receive()
+    reader = in_thread(ticker.receive)
+    gate.wait_until_reached()
+    at_once(ticker, ticker.success)
+    gate.open()
+    reader.result(PATIENCE)
+    assert Feedback.told == 6
+
+
+def test_of_threads_that_find_a_failed_policy_at_once_one_gets_the_error() -> None:
+    class Fails(Hooked):
+        def next_backoff(self) -> float:
+            raise ValueError
+
+    ticker = Ticker(Fails(0.0, lambda _: None))
+    ticker.receive()
+    errors = [call.exception() for call in at_once(ticker, ticker.receive)]
+    assert sorted(type(error).__name__ for error in errors) == ["TickerClosed"] * 5 + ["ValueError"]
+
+
+def test_threads_that_take_ticks_at_once_get_one_each() -> None:
+    ticker = Ticker(ConstantBackOff(0.0))
+    ticks = [call.result() for call in at_once(ticker, ticker.receive)]
+    assert sorted(tick.number for tick in ticks) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_tick_given_back_after_a_reset_is_dropped_even_if_its_reader_saw_the_new_epoch() -> None:
+    ticker = Ticker(ConstantBackOff(HOUR))
+    ticker.reset(immediately=True)
+    old = ticker.receive()
+    ticker.reset(immediately=True)
+    ticker._put_back(old, ticker._epoch)
+    new = ticker.receive()
+    assert (new.number, new.due > old.due) == (1, True)
+    with pytest.raises(WouldBlock):
+        ticker.receive_nowait()
