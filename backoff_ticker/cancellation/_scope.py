@@ -15,15 +15,27 @@ from ..waiting import Waiter, cancelled_error, checkpoint, complete, current_loo
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    from typing import Any, Generic
+    from typing import Any, Generic, Protocol
 
     from typing_extensions import TypeVar
 
     from .._errors import Cancelled
-    from ..clock import TimerHandle
-    from ._token import CancellationToken
+    from ..clock import Clock, TimerHandle
+    from ..waiting import WaitSet
 
-    T_co = TypeVar("T_co", bound=CancellationToken, default=CancellationToken, covariant=True)
+    class CancelSource(Protocol):
+        """What a scope needs of a token."""
+
+        @property
+        def cancelled(self) -> bool: ...
+        @property
+        def deadline(self) -> float | None: ...
+        @property
+        def clock(self) -> Clock: ...
+        def _wait_set(self) -> WaitSet: ...
+        def _error(self) -> Cancelled: ...
+
+    T_co = TypeVar("T_co", bound=CancelSource, default=CancelSource, covariant=True)
 else:
     T_co, Generic = None, {None: object}  # typing is not imported at run time
 
@@ -89,7 +101,7 @@ class CancellableBlock(Waiter):
 
     __slots__ = ("_cancelling", "_fired", "_task", "_timer", "_token", "error")
 
-    def __init__(self, token: CancellationToken) -> None:
+    def __init__(self, token: CancelSource) -> None:
         super().__init__(None, (token._wait_set(),))
         self._token = token
         self._task: asyncio.Task[object] | None = None
