@@ -37,22 +37,38 @@ from ..waiting import FREE, acquire, claim_of, complete
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Protocol
 
-    from ._token import CancellationToken
+    from ..clock import Clock
+
+    class Node(Protocol):
+        """A token, as the tree sees it."""
+
+        @property
+        def cancelled(self) -> bool: ...
+        @property
+        def _parents(self) -> tuple[Node, ...]: ...
+        @property
+        def _deadline(self) -> float | None: ...
+        @property
+        def _clock(self) -> Clock: ...
+        @property
+        def _cells(self) -> dict[str, Any]: ...
+        def _mark(self, cause: tuple[BaseException | str | None]) -> bool: ...
+
 
 _running: dict[tuple[int, int, int], None] = {}
 """Which callbacks run where: the identity of their dict, the thread, the process generation."""
 
 
-def add_child(parent: CancellationToken, child: CancellationToken) -> None:
+def add_child(parent: Node, child: Node) -> None:
     """Link ``child`` so that it is cancelled with ``parent``."""
     # A link is compared as the child: by identity, since no child is of a subclass of the user's.
     children = parent._cells.setdefault("children", {})
     children[ref(child, parent._cells.setdefault("forget", children.pop))] = None
 
 
-def cancel_tree(token: CancellationToken) -> None:
+def cancel_tree(token: Node) -> None:
     """Mark all descendants of a cancelled token, then wake all waiters, then run all callbacks."""
     if not token.cancelled:  # it notes that the deadline has passed
         return
@@ -68,7 +84,7 @@ def cancel_tree(token: CancellationToken) -> None:
         raise interrupt
 
 
-def _mark_descendants(token: CancellationToken) -> list[dict[str, Any]]:
+def _mark_descendants(token: Node) -> list[dict[str, Any]]:
     """Mark them with the cause of their parents; return the cells of the token and of each."""
     tree: list[dict[str, Any]] = []
     seen = {id(token)}
@@ -103,7 +119,7 @@ def _run_callbacks(callbacks: dict[CallbackHandle, None]) -> BaseException | Non
     return interrupt
 
 
-def _set_timer(token: CancellationToken) -> None:
+def _set_timer(token: Node) -> None:
     """Have one timer at the deadline, which keeps the token alive, while there are callbacks."""
     deadline = token._deadline
     if deadline is None:
@@ -163,7 +179,7 @@ class CallbackHandle:
 
     __slots__ = ("_callback", "_callbacks", "_context", "_pins", "_token")
 
-    def __init__(self, token: CancellationToken, callback: Callable[[], object]) -> None:
+    def __init__(self, token: Node, callback: Callable[[], object]) -> None:
         self._token = token
         self._callback = callback
         self._callbacks: dict[CallbackHandle, None] = token._cells.setdefault("callbacks", {})
