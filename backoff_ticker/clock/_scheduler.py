@@ -19,6 +19,7 @@ import heapq
 import sys
 import threading
 from collections import deque
+from contextvars import Context
 
 from .._process import after_fork
 from .._unraisable import report
@@ -157,7 +158,11 @@ class Scheduler:
         if sys.is_finalizing():
             raise RuntimeError("the interpreter is shutting down: no scheduler thread can start")
         # Several callers may start one at once: each thread becomes the runner, or ends.
-        threading.Thread(target=self._run, name="backoff_ticker-scheduler", daemon=True).start()
+        # In an empty context: without the interpreter's lock threads inherit that of their caller,
+        # and what it does for others is none of its caller's business.
+        threading.Thread(
+            target=Context().run, args=(self._run,), name="backoff_ticker-scheduler", daemon=True
+        ).start()
 
     def _run(self) -> None:
         me = threading.current_thread()
