@@ -309,10 +309,14 @@ class CancellationToken(Source, ProcessBound):
         if not callable(callback):
             raise TypeError(f"callback must be callable, not {safe_repr(callback)}")
         handle = CallbackHandle(self, callback)
-        if self.cancelled:
-            interrupt = handle._run()
-            if interrupt is not None:
-                raise interrupt
+        try:
+            handle._register()
+            interrupt = handle._run() if self.cancelled else None
+        except BaseException:
+            handle.remove()
+            raise
+        if interrupt is not None:
+            raise interrupt
         return handle
 
     def scope(self) -> Scope[Self]:
