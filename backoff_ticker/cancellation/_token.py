@@ -341,7 +341,8 @@ class CancellationToken(Source, ProcessBound):
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._cells.get("armed", True):
+        cells = self._cells
+        if "armed" not in cells or cells["armed"]:  # without a call: see complete()
             complete(self.cancel)
 
     def __repr__(self) -> str:
