@@ -185,24 +185,6 @@ class CallbackHandle:
         self._callbacks: dict[CallbackHandle, None] = token._cells.setdefault("callbacks", {})
         self._context = copy_context()
         self._pins: list[dict[CallbackHandle, None]] = []
-        try:
-            seen = set()
-            todo = [*token._parents]
-            for each in todo:
-                if id(each) not in seen:
-                    seen.add(id(each))
-                    todo += each._parents
-                    if not each._parents:
-                        pins = each._cells.setdefault("pins", {})
-                        self._pins.append(pins)
-                        pins[self] = None
-            self._callbacks[self] = None
-            if not token.cancelled:
-                _set_timer(token)
-        except BaseException:
-            self._take()
-            self._forget()
-            raise
 
     def remove(self) -> bool:
         """Remove the callback; True only if this prevented its call.
@@ -212,8 +194,7 @@ class CallbackHandle:
         Thread safety: any thread, signal handler or finalizer.
         """
         removed = self._take()
-        if removed:
-            complete(self._forget)
+        complete(self._forget)  # also if it was not this call: that one may have been interrupted
         return removed
 
     def _take(self) -> bool:
@@ -238,6 +219,22 @@ class CallbackHandle:
             finally:
                 complete(self._forget)
         return None
+
+    def _register(self) -> None:
+        """Have the callback called when the token is cancelled, by its deadline too."""
+        seen = set()
+        todo = [*self._token._parents]
+        for each in todo:
+            if id(each) not in seen:
+                seen.add(id(each))
+                todo += each._parents
+                if not each._parents:
+                    pins = each._cells.setdefault("pins", {})
+                    self._pins.append(pins)
+                    pins[self] = None
+        self._callbacks[self] = None
+        if not self._token.cancelled:
+            _set_timer(self._token)
 
     def _forget(self) -> None:
         """Keep the token alive no longer. May be repeated."""
