@@ -158,13 +158,14 @@ class Scheduler:
         if sys.is_finalizing():
             raise RuntimeError("the interpreter is shutting down: no scheduler thread can start")
         # Several callers may start one at once: each thread becomes the runner, or ends.
-        # In an empty context: without the interpreter's lock threads inherit that of their caller,
-        # and what it does for others is none of its caller's business.
-        threading.Thread(
-            target=Context().run, args=(self._run,), name="backoff_ticker-scheduler", daemon=True
-        ).start()
+        threading.Thread(target=self._run, name="backoff_ticker-scheduler", daemon=True).start()
 
     def _run(self) -> None:
+        # Without the interpreter's lock a thread inherits the context of its caller, and what this
+        # one does for others is none of its caller's business.
+        Context().run(self._serve)
+
+    def _serve(self) -> None:
         me = threading.current_thread()
         try:
             while self._runner.setdefault("thread", me) is me:

@@ -295,10 +295,7 @@ class WaitSet(Line):
         finally:
             claim[FREE] = True
         for domain in self.domains():
-            if domain == THREADS:
-                self._wake_first_of(THREADS)
-                continue
-            while (first := self.first_of(domain)) is not None:
+            while domain != THREADS and (first := self.first_of(domain)) is not None:
                 place, waiter = first
                 loop = waiter.loop
                 if loop is not None and _call_in(loop, self._fire_all_of, domain):
@@ -306,6 +303,7 @@ class WaitSet(Line):
                 if loop is None:
                     waiter.wake()
                 self.remove(place)
+        self._wake_first_of(THREADS)
 
     def domains(self) -> list[int]:
         """Return the domains that have waiters, or had them just now."""
