@@ -1,8 +1,9 @@
 """What a channel holds: accepted items, blocked senders, waiting receivers. Nothing blocks here.
 
-A buffer is the wait set of its receivers. Items are appended to a deque, which is a single step,
-and only receivers take from it, under the claim. ``Unbounded`` always has room; ``Bounded`` counts
-it, and has a line of sends that wait for it; ``Rendezvous`` has as much room as receivers wait.
+A buffer is the wait set of its receivers. Its items stand in a deque, to which an item is appended,
+and from which it is taken, in a single step. ``Unbounded`` needs no more than that; ``Bounded``
+counts the room, and has a line of sends that wait for it; ``Rendezvous`` has as much room as
+receivers wait.
 """
 
 from __future__ import annotations
@@ -20,48 +21,50 @@ if TYPE_CHECKING:
 
     from ..waiting import Claim, LoopWaiter, Place, ThreadWaiter
 
-    Returned = tuple[Any, "Returned"] | None
+
+class _Items(deque):  # type: ignore[type-arg]  # deque[Any] would be made at run time
+    """Items in the order in which they were accepted."""
+
+    __slots__ = ()
+
+    # ATOMIC: a property, because a signal handler may run after a call. If it raised after a call
+    # of popleft(), the item would be gone, and received by nobody.
+    first_out = property(deque.popleft)
+    """Takes out the first item; raises IndexError if there is none."""
 
 
 class Unbounded(WaitQueue):
-    """Any number of items, in the order in which they were sent.
+    """Any number of items.
 
     Invariants:
-        * Only receivers take the claim, so one at a time takes the first item.
-        * ``ended`` is set when the buffer is closed and empty; then nothing is taken any more.
-        * A sender appends first and looks for ``closed`` afterwards. If it finds it closed, and
-          ended, then either its item was received, or it stands among those that came too late.
+        * A receiver that finds nothing in a closed buffer notes that it ``is_ending`` and looks
+          again. If it finds nothing then either, it notes that it ``has_ended``, and after that
+          nothing is taken.
+        * A sender appends first, and looks at ``is_ending`` then. If that is not set, its item
+          stands there before anybody looks for the last time, so it is received.
 
     Attributes:
         closed: Whether nothing more is accepted.
-        ended: Whether a receiver has seen the end.
-        items: Sent and not received yet.
-        returned: What interrupted receivers gave back, which comes first: linked tuples.
-        refused: The numbers of items that came after the end, whose senders have noticed it.
+        items: Accepted and not received yet.
+        is_ending, has_ended: See above.
+        is_plain: Whether to take an item is all that a receiver has to do.
     """
 
-    __slots__ = ("ended", "items", "refused", "returned")
+    __slots__ = ("has_ended", "is_ending", "is_plain", "items")
 
     def __init__(self) -> None:
         super().__init__()
-        self.items: deque[Any] = deque()
-        self.returned: Returned = None
-        self.ended = False
-        self.refused: dict[int, object] = {}
-
-    def __len__(self) -> int:
-        count = 0 if self.ended else len(self.items)
-        returned = self.returned
-        while returned is not None:
-            count += 1
-            returned = returned[1]
-        return count
+        self.items = _Items()
+        self.is_plain = True
+        self.is_ending = False
+        self.has_ended = False
 
     def put(self, item: object) -> bool:
         """Accept ``item``.
 
         Raises:
-            ChannelClosed: The channel is closed.
+            ChannelClosed: The channel is closed. If it was closed at the same moment, in another
+                thread, the item may have been received all the same.
         """
         if self.closed:
             raise ChannelClosed
@@ -72,74 +75,39 @@ class Unbounded(WaitQueue):
         except BaseException:
             self.wake_receiver()
             raise
-        if self.closed and self._is_too_late(item):
+        if self.is_ending:
             raise ChannelClosed
         return True
 
-    def _is_too_late(self, item: object) -> bool:
-        """Whether an item that was sent while the channel was being closed came after its end."""
-        claim = self.claim
-        acquire(claim)
-        try:
-            ended = self.ended
-        finally:
-            claim[FREE] = True
-        # The same object may have been sent by several senders, some of them in time: each that
-        # comes here takes the blame for one place in which it stands.
-        mark = object()
-        return ended and any(
-            each is item and self.refused.setdefault(number, mark) is mark
-            for number, each in enumerate(self.items.copy())
-        )
-
     def take(self) -> Any:  # noqa: ANN401 - any item
         """Receive the first item; ``EMPTY`` if there is none yet, ``ENDED`` if none will come."""
-        claim = self.claim
-        try:
-            del claim[FREE]
-        except KeyError:
-            acquire(claim)
-        try:
-            returned = self.returned
-            if returned is not None:
-                self.returned = returned[1]
-                return returned[0]
-            items = self.items
-            if items and not self.ended:
-                item = items[0]
-                del items[0]
-                return item
-            if not self.closed:
+        while not self.has_ended:
+            closed, ending = self.closed, self.is_ending
+            if self.items:
+                try:
+                    return self.items.first_out
+                except IndexError:
+                    pass  # another receiver was faster
+            if not closed:
                 return EMPTY
-            self.ended = True
-            return ENDED
-        finally:
-            claim[FREE] = True
+            if ending:
+                self.is_plain = False
+                self.has_ended = True
+            self.is_ending = True
+        return ENDED
 
     def put_back(self, item: object) -> None:
-        """Make an item whose receiver was interrupted the first one again."""
-        while not self._put_back((item, self.returned)):
-            pass
+        """Make an item whose receiver was interrupted the first one again; wake another."""
+        self.items.appendleft(item)
         self.wake_receiver()
-
-    def _put_back(self, after: tuple[Any, Returned]) -> bool:
-        claim = self.claim
-        acquire(claim)
-        try:
-            if self.returned is not after[1]:
-                return False
-            self.returned = after
-            return True
-        finally:
-            claim[FREE] = True
 
     def is_ready(self) -> bool:
         """Whether a receiver need not wait: there may be an item, or the end."""
-        return bool(self.items) or self.closed or self.returned is not None
+        return bool(self.items) or self.closed
 
     def wake_receiver(self) -> None:
         """Wake the next receiver, if there is something to receive."""
-        if self.items or self.returned is not None:
+        if self.items:
             self.wake_next()
 
 
@@ -192,6 +160,7 @@ class Bounded(Unbounded):
 
     def __init__(self, capacity: int) -> None:
         super().__init__()
+        self.is_plain = False
         self.limit = self.room = capacity
         self.first_send: PendingSend | None = None
         self.last_send: PendingSend | None = None
@@ -220,7 +189,7 @@ class Bounded(Unbounded):
         if accepted:
             try:
                 # ATOMIC: a signal handler that raises between the acceptance and this step would
-                # lose the item's room for good, in all three places where an item is accepted.
+                # lose the item's room for good.
                 self.items.append(item)
                 if self.first is not None or self.others:
                     self.wake_next()
@@ -252,7 +221,7 @@ class Bounded(Unbounded):
         finally:
             claim[FREE] = True
         if pending.accepted:
-            self.items.append(pending.item)
+            self.items.append(pending.item)  # ATOMIC: as in put()
         self.wake_receiver()
 
     def refuse(self, pending: PendingSend) -> bool:
@@ -279,50 +248,28 @@ class Bounded(Unbounded):
 
     # Receiving
 
-    def take(self) -> Any:  # noqa: ANN401, C901, PLR0912 - any item; one change
+    def take(self) -> Any:  # noqa: ANN401 - any item
         if self.first_send is not None:
             self._refuse_sends_of_parent()
-        claim = self.claim
         try:
-            del claim[FREE]
-        except KeyError:
-            acquire(claim)
-        try:
-            items, returned, sender = self.items, self.returned, self.first_send
-            if returned is not None or items:
-                if returned is not None:
-                    self.returned = returned[1]
-                    item = returned[0]
-                else:
-                    item = items[0]
-                    del items[0]
-                self.room += 1
-                if sender is not None:
-                    if self.room > 0 and self._lets_in:
-                        self.room -= 1
-                    else:
-                        sender = None
-                is_handed_over = False
-            elif self.room != self.limit:
-                return EMPTY  # an accepted item is about to be appended
-            elif sender is not None:
-                item = sender.item
-                is_handed_over = True
-            else:
-                return ENDED if self.closed else EMPTY
+            item = self.items.first_out if self.items else EMPTY
+        except IndexError:  # another receiver was faster
+            item = EMPTY
+        if item is EMPTY:
+            sender = None if self._lets_in else self._next_send(taken=False)
+            if sender is None:
+                return ENDED if self._has_no_more() else EMPTY
+            item = sender.item
+        else:
+            try:
+                sender = self._next_send(taken=True)
+            except BaseException:  # interrupted before the change
+                super().put_back(item)
+                raise
             if sender is not None:
-                sender.accepted = True
-                self.first_send = later = sender.later
-                if later is None:
-                    self.last_send = None
-                else:
-                    later.earlier = sender.later = None
-        finally:
-            claim[FREE] = True
+                self.items.append(sender.item)  # ATOMIC: as in put()
         if sender is not None:
             try:
-                if not is_handed_over:
-                    self.items.append(sender.item)
                 self._wake_sender(sender)
             except BaseException:
                 self.put_back(item)
@@ -330,23 +277,63 @@ class Bounded(Unbounded):
                 raise
         return item
 
-    def _put_back(self, after: tuple[Any, Returned]) -> bool:
+    def _next_send(self, *, taken: bool) -> PendingSend | None:
+        """Accept and return the send whose turn it is; None: there is none, or no room.
+
+        Args:
+            taken: Whether an item was taken, which makes room. Else a send of a rendezvous is
+                handed over without ever being an item here.
+        """
         claim = self.claim
-        acquire(claim)
         try:
-            if self.returned is not after[1]:
-                return False
-            self.returned = after
-            self.room -= 1
-            return True
+            del claim[FREE]
+        except KeyError:
+            acquire(claim)
+        try:
+            if taken:
+                self.room += 1
+            sender = self.first_send
+            if sender is None:
+                return None
+            if self._lets_in:
+                if self.room <= 0:
+                    return None
+                self.room -= 1
+            elif taken or self.room != self.limit:
+                return None
+            sender.accepted = True
+            self.first_send = later = sender.later
+            if later is None:
+                self.last_send = None
+            else:
+                later.earlier = sender.later = None
+            return sender
         finally:
             claim[FREE] = True
 
+    def _has_no_more(self) -> bool:
+        """Whether the buffer is closed, and no item is accepted and not taken."""
+        claim = self.claim
+        acquire(claim)
+        try:
+            return self.closed and self.room == self.limit and self.first_send is None
+        finally:
+            claim[FREE] = True
+
+    def put_back(self, item: object) -> None:
+        claim = self.claim
+        acquire(claim)
+        try:
+            self.room -= 1
+        finally:
+            claim[FREE] = True
+        super().put_back(item)
+
     def is_ready(self) -> bool:
-        return super().is_ready() or self.first_send is not None
+        return bool(self.items) or self.closed or self.first_send is not None
 
     def wake_receiver(self) -> None:
-        if self.items or self.first_send is not None or self.returned is not None:
+        if self.items or (self.first_send is not None and not self.closed):
             self.wake_next()
 
     def _wake_sender(self, sender: PendingSend) -> None:

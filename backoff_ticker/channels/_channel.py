@@ -245,9 +245,13 @@ class Channel(Source, ProcessBound, Generic[T]):
                 ``receive_async()``.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        item: T = self._buffer.take()
-        if item is not EMPTY and item is not ENDED:
-            return item
+        buffer = self._buffer
+        if buffer.is_plain and buffer.items:
+            try:
+                return buffer.items.first_out  # type: ignore[no-any-return]
+            except IndexError:
+                pass  # another receiver was faster
+        item: T
         deadline = self._deadline(seconds)
         try:
             while (item := self._take_in_time(deadline, seconds)) is EMPTY:
@@ -255,7 +259,7 @@ class Channel(Source, ProcessBound, Generic[T]):
                     self._clock,
                     "Channel.receive()",
                     "await channel.receive_async()",
-                    (self._buffer,),
+                    (buffer,),
                     self._recheck,
                     deadline,
                 )
@@ -274,13 +278,17 @@ class Channel(Source, ProcessBound, Generic[T]):
             self._calls_to_checkpoint = CHECKPOINT_EVERY
             await checkpoint
         self._calls_to_checkpoint -= 1
-        item: T = self._buffer.take()
-        if item is not EMPTY and item is not ENDED:
-            return item
+        buffer = self._buffer
+        if buffer.is_plain and buffer.items:
+            try:
+                return buffer.items.first_out  # type: ignore[no-any-return]
+            except IndexError:
+                pass  # another receiver was faster
+        item: T
         deadline = self._deadline(seconds)
         try:
             while (item := self._take_in_time(deadline, seconds)) is EMPTY:
-                await park_coroutine(self._clock, (self._buffer,), self._recheck, deadline)
+                await park_coroutine(self._clock, (buffer,), self._recheck, deadline)
         except BaseException:
             self._buffer.wake_receiver()
             raise
@@ -351,7 +359,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         complete(self._buffer.close)
 
     def __len__(self) -> int:
-        return len(self._buffer)
+        return len(self._buffer.items)
 
     def __bool__(self) -> bool:
         return True

@@ -74,6 +74,7 @@ class _TimerBuffer(Unbounded):
 
     def __init__(self) -> None:
         super().__init__()
+        self.is_plain = False
         self.current: _Start | None = None
 
     def replace(self, start: _Start) -> _Start | None:
@@ -99,16 +100,13 @@ class _TimerBuffer(Unbounded):
             claim[FREE] = True
 
     def end(self, start: _Start) -> bool:
-        """Note that ``start`` is over, and drop its time; True if it will not fire any more."""
+        """Note that ``start`` is over; True if this prevents it from firing."""
         claim = self.claim
         acquire(claim)
         try:
             if start.is_over:
                 return False
             start.is_over = True
-            items = self.items
-            if items and items[0] is start:
-                del items[0]
             return start.time is None
         finally:
             claim[FREE] = True
@@ -204,6 +202,10 @@ class Timer(ProcessBound):
         prevented = self._buffer.end(start)
         if start.handle is not None:
             start.handle.cancel()
+        try:
+            self._buffer.items.remove(start)
+        except ValueError:
+            pass  # it has not fired, or its time was received
         return prevented
 
     def __repr__(self) -> str:

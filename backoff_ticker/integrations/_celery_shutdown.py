@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from functools import cache
 
 from ..cancellation import CancellationToken
 from ..retries import set_default_token
@@ -30,12 +29,20 @@ def shutdown_token() -> CancellationToken:
         >>> shutdown_token().cancelled
         False
     """
-    return _connected_token()
+    token = _tokens.get(0)
+    if token is None:
+        made = CancellationToken()
+        token = _tokens.setdefault(0, made)
+        if token is made:  # and no other thread has been faster
+            _connect(token)
+    return token
 
 
-@cache
-def _connected_token() -> CancellationToken:
-    token = CancellationToken()
+_tokens: dict[int, CancellationToken] = {}
+"""Under 0 the token, once it is made."""
+
+
+def _connect(token: CancellationToken) -> None:
     main_process: list[int] = []
     ends: list[int] = []  # of a pipe: its end in the main process is closed to tell the others
 
@@ -62,4 +69,3 @@ def _connected_token() -> CancellationToken:
     worker_init.connect(start, weak=False)
     worker_shutting_down.connect(stop, weak=False)
     worker_process_init.connect(listen, weak=False)
-    return token

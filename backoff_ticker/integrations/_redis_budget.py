@@ -165,7 +165,7 @@ class RedisRetryBudget:
         self.breaker: CircuitBreaker = _default_breaker() if breaker is None else breaker
         self._fallback: BudgetLike | None = fallback
         self._client = client
-        self._is_reported = False
+        self._reported: dict[int, object] = {}  # not empty while a failure is reported
         self._start()
         _budgets.add(self)
 
@@ -224,8 +224,8 @@ class RedisRetryBudget:
             self.breaker.release(ticket)
             raise
         self.breaker.record(ticket)
-        if self._is_reported:
-            self._report(None)
+        if self._reported and self._reported.pop(0, None) is not None:
+            _logger.info("Retry budget %s: shared again", self.name)
         return is_paid
 
     async def try_acquire_async(self) -> bool:
@@ -259,13 +259,11 @@ class RedisRetryBudget:
         added = _drained(self._successes) + _drained(self._released)
         return (*self._numbers, added, self._keep_for)
 
-    def _report(self, error: Exception | None) -> None:
-        """Log the first failure, and that the budget is shared again."""
-        if error is None:
-            _logger.info("Retry budget %s: shared again", self.name)
-        elif not self._is_reported:
+    def _report(self, error: Exception) -> None:
+        """Log a failure, unless one is reported already."""
+        mine = object()
+        if self._reported.setdefault(0, mine) is mine:
             _logger.warning("Retry budget %s: not shared, as Redis fails: %s", self.name, error)
-        self._is_reported = error is not None
 
 
 def _default_breaker() -> CircuitBreaker:

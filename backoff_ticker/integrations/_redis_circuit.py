@@ -83,6 +83,8 @@ A version is the time of the change on the server's clock, in ms, but greater th
 Redis without data, or with old data, does not give one a second time.
 """
 
+_CHANGE, _BY_HAND = "change", "by hand"
+
 _logger = logging.getLogger("backoff_ticker")
 
 
@@ -107,10 +109,10 @@ class SharedCircuit:
         self._key = f"backoff_ticker:circuit:{name}"
         self._title = f"Circuit {name}"
         self._process = 0
-        # The breaker, if a change of it is not told yet: it must not be collected before that.
-        self._untold: CircuitBreaker | None = None
-        self._is_demanded = False  # by hand, and not told yet
-        self._wanted_lease = 0.0
+        # What is not told yet, each with the breaker, which must not be collected before that.
+        # Calls add to it, and the thread of the link takes from it: each in one step.
+        self._untold: dict[str, CircuitBreaker] = {}
+        self._wanted_leases: list[float] = []  # in seconds; likewise
         self.version = 0
 
     def connect(self, client: Redis, probe_timeout: float | timedelta) -> None:
@@ -133,9 +135,11 @@ class SharedCircuit:
         if self._process != os.getpid():  # at the start, and in a forked child
             self._process = os.getpid()
             self._me = uuid4().hex
-            self._is_demanded = False  # what was done by hand before a fork, the parent tells
+            by_hand = self._untold.pop(_BY_HAND, None)
+            if by_hand is not None:  # before a fork: the parent tells that it was by hand
+                self._untold[_CHANGE] = by_hand
             self._lock = threading.Lock()  # no call takes it
-            self._telling = False, False  # whether a change is being told, and one by hand
+            self._telling: dict[str, CircuitBreaker] = {}  # what is being told
             self._muted: set[int] = set()  # threads whose changes are told in another way, or not
 
     def _forget_lease(self) -> None:
@@ -149,8 +153,8 @@ class SharedCircuit:
         """Note a change of the circuit: a hook of the breaker."""
         if new is not CircuitState.HALF_OPEN and threading.get_ident() not in self._muted:
             self._forget_lease()
-            self._wanted_lease = 0.0
-            self._untold = breaker
+            self._wanted_leases.clear()
+            self._untold[_CHANGE] = breaker
             self.link.tell()
 
     @contextmanager
@@ -160,9 +164,13 @@ class SharedCircuit:
             with self._mute():
                 yield
         finally:
-            self._is_demanded = True
-            self._untold = self._breaker()
+            self._note(_BY_HAND)
             self.link.tell()
+
+    def _note(self, what: str) -> None:
+        breaker = self._breaker()
+        if breaker is not None:
+            self._untold[what] = breaker
 
     @contextmanager
     def _mute(self) -> Iterator[None]:
@@ -197,7 +205,7 @@ class SharedCircuit:
         return is_allowed
 
     def _ask_for_lease(self, seconds: float) -> None:
-        self._wanted_lease = max(seconds, self._wanted_lease)
+        self._wanted_leases.append(seconds)
         self.link.tell()
 
     # In the threads of the link
@@ -205,23 +213,21 @@ class SharedCircuit:
     def exchange(self, execute: Execute) -> None:
         """Tell what is to be told, and learn what holds now."""
         if not self._ask(execute):
-            self._untold = self._breaker()  # Redis does not know any more what this process does
+            self._note(_CHANGE)  # Redis does not know any more what this process does
             self._ask(execute)
 
     def _ask(self, execute: Execute) -> bool:
         with self._lock:
-            # Calls set these at any time, without the lock. Only what was seen is cleared, and that
-            # before the circuit is looked at: what changes from here on is told next time.
-            untold = self._untold
-            is_demanded = untold is not None and self._is_demanded
-            if untold is not None:
-                self._untold = None
-            if is_demanded:
-                self._is_demanded = False
-            self._telling = untold is not None, is_demanded
-            lease, self._wanted_lease = self._wanted_lease, 0.0
+            # Calls add to these at any time, without the lock. They are emptied before the circuit
+            # is looked at: what changes from here on is told next time.
+            telling = self._telling = {}
+            while self._untold:
+                what, breaker = self._untold.popitem()
+                telling[what] = breaker
+            is_demanded = _BY_HAND in telling
+            lease = max(_taken_from(self._wanted_leases), default=0.0)
             asked, base = self.asked, self.version
-            change, open_for = self._look() if self._telling[0] else ("-", 0)
+            change, open_for = self._look() if telling else ("-", 0)
         try:
             answer = execute(
                 *("EVAL", SCRIPT, 1, self._key, self._me, base, change, open_for),
@@ -233,13 +239,11 @@ class SharedCircuit:
                 self.asked = None
             return self.hear(answer) >= base
         except BaseException:
-            if untold is not None:
-                self._untold = untold
-            if is_demanded:
-                self._is_demanded = True
+            for what, breaker in telling.items():
+                self._untold[what] = breaker
             raise
         finally:
-            self._telling = False, False
+            self._telling = {}
 
     def _look(self) -> tuple[str, int]:
         """Return what to tell of the circuit, and for how many ms it is open; -1: until reset()."""
@@ -268,9 +272,9 @@ class SharedCircuit:
         return int(version)
 
     def _apply(self, state: str, left: int) -> None:
-        if self._is_demanded or self._telling[1]:
+        if _BY_HAND in self._untold or _BY_HAND in self._telling:
             return  # the last word is that of this process
-        is_changed, self._untold = self._untold is not None or self._telling[0], None
+        is_changed = self._untold.pop(_CHANGE, None) is not None or _CHANGE in self._telling
         breaker = self._breaker()
         if breaker is None:
             return
@@ -288,3 +292,13 @@ class SharedCircuit:
                     CircuitBreaker.open(breaker, max(1, left) / 1000)
         except Exception:
             _logger.exception("%s: the policy failed as another process had opened it", self._title)
+
+
+def _taken_from(numbers: list[float]) -> list[float]:
+    """Empty a list, to which other threads may add, or which they clear; return what it had."""
+    taken = []
+    try:
+        while True:
+            taken.append(numbers.pop())
+    except IndexError:
+        return taken

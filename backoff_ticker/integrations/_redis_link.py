@@ -101,9 +101,11 @@ class Link:
         self._listening, self._telling = (make_connection(self._client) for _ in range(2))
         self._subscription: object = None  # another one for each time that the listener subscribes
         self._lock = threading.RLock()  # of what the two threads say about the connections
-        self._is_reported = self._is_given_up = False
-        self._closed_at = 0.0
-        self._flush_until: float | None = None
+        self._is_reported = False
+        # Under 0, what the first of several threads has said: when it was closed, and until when to
+        # go on telling; and who has reported that something is untold.
+        self._closed: dict[int, tuple[float, float]] = {}
+        self._reported: dict[int, object] = {}
         self._up = CancellationToken(clock=CLOCK)
         self._tried = CancellationToken(clock=CLOCK)
         self._listener_ended, self._ended = (CancellationToken(clock=CLOCK) for _ in range(2))
@@ -181,10 +183,9 @@ class Link:
     def _end_within(self, timeout: float) -> float:
         """Close it, and return for how many seconds to wait at most, since the first call."""
         now = CLOCK.monotonic()
-        if self._flush_until is None:
-            self._closed_at, self._flush_until = now, now + timeout
+        closed_at, flush_until = self._closed.setdefault(0, (now, now + timeout))
         self.end()
-        until = self._closed_at if self._told is self._untold else self._flush_until
+        until = closed_at if self._told is self._untold else flush_until
         return max(0.0, until + _TIDY - now)
 
     def _run_listener(self) -> None:
@@ -253,7 +254,8 @@ class Link:
 
     def _flush(self) -> None:
         """Tell what is untold, on a new connection, until it has succeeded or the time is over."""
-        until = self._flush_until or CLOCK.monotonic() + FLUSH
+        now = CLOCK.monotonic()
+        _, until = self._closed.get(0, (now, now + FLUSH))
         end = CancellationToken(deadline=until, clock=CLOCK)
         problem: object = None
         # Not a retry: the program's default token may be cancelled, and its hooks need not know.
@@ -270,8 +272,8 @@ class Link:
         self._report_untold(problem)
 
     def _report_untold(self, problem: object) -> None:
-        if self._told is not self._untold and not self._is_given_up:
-            self._is_given_up = True
+        mine = object()
+        if self._told is not self._untold and self._reported.setdefault(0, mine) is mine:
             _logger.warning("%s: closed before Redis was told: %s", self._title, problem)
 
     def _execute(self, *command: bytes | str | float) -> Any:  # noqa: ANN401
@@ -327,7 +329,7 @@ def _drop(connection: Connection) -> None:
 
 def _restart_all() -> None:
     """Give each link of a forked child threads and connections of its own."""
-    for link in list(_links):
+    for link in _links.copy():
         _drop(link._listening)
         _drop(link._telling)
         if link._stop.cancelled:
@@ -337,7 +339,7 @@ def _restart_all() -> None:
 
 
 def _close_all() -> None:
-    links = list(_links)
+    links = _links.copy()
     for link in links:
         link._end_within(FLUSH)
     for link in links:

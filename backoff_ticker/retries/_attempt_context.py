@@ -58,8 +58,9 @@ class CurrentAttempt:
         """
         run = self._run
         limits = [when for when, _ in limits_of(run, run.token)]
-        if run.cut_at is not None and run.attempts == self.number:
-            limits.append(run.cut_at)
+        cut_at = run.cut_at
+        if cut_at is not None and run.attempts == self.number:
+            limits.append(cut_at)
         return max(0.0, min(limits) - run.clock.monotonic()) if limits else None
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..cancellation import CancellableBlock, derive_token
 from ._outcome import StopReason
+from ._run import LATE_TOKEN, TOKEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,12 +73,14 @@ def attempt_scope(run: Run) -> AttemptScope | None:
 
 def token_of_run(run: Run) -> CancellationToken:
     """Return the one token for what all attempts call; it is cancelled when the run ends, too."""
-    if not run.tokens:
-        run.tokens.append(token_of_attempts(run))
-    token = run.tokens[0]  # if two threads have made one
-    if run.is_closed:
-        token.cancel()
-    return token
+    token = run.tokens.get(TOKEN)
+    if token is None:
+        made = token_of_attempts(run)
+        token = run.tokens.setdefault(TOKEN, made)  # two threads may have made one
+        if token is None:  # the run has ended without one
+            token = run.tokens.setdefault(LATE_TOKEN, made)
+            token.cancel()
+    return token  # type: ignore[no-any-return]
 
 
 def token_of_attempts(run: Run) -> CancellationToken:

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from .._process import ProcessBound
 from .._validation import as_factor, as_number, safe_repr
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    Holding = tuple[int, dict[int, Any]]
+from ..waiting import FREE, acquire, claim_of
 
 _UNITS = 10**9
 """How many units make one token: counts are integers, so that ten tenths are exactly one."""
@@ -59,7 +54,16 @@ class RetryBudget(ProcessBound):
         TypeError, ValueError: An argument is not a finite number in its range.
     """
 
-    __slots__ = ("_cost", "_gain", "_most", "_newest", "max_tokens", "retry_cost", "token_ratio")
+    __slots__ = (
+        "_claim",
+        "_cost",
+        "_gain",
+        "_most",
+        "_units",
+        "max_tokens",
+        "retry_cost",
+        "token_ratio",
+    )
 
     _kind = "a RetryBudget"
 
@@ -77,21 +81,13 @@ class RetryBudget(ProcessBound):
         self._most = _units(self.max_tokens)
         self._gain = _units(self.token_ratio)
         self._cost = max(1, _units(self.retry_cost))
-        # A linked list of states: the units in the bucket, and a dict that gets the next state.
-        # The call whose setdefault() stores it makes the change, and all others find it there: no
-        # lock is taken and no change is lost.
-        self._newest: Holding = (self._most, {})
-
-    def _last(self) -> Holding:
-        last = self._newest
-        while last[1]:
-            last = last[1][0]
-        return last
+        self._claim = claim_of(self)
+        self._units = self._most  # in the bucket now; changed by the holder of the claim
 
     @property
     def tokens(self) -> float:
         """The number of tokens in the bucket now."""
-        return self._last()[0] / _UNITS
+        return self._units / _UNITS
 
     def try_acquire(self, cost: float | None = None) -> bool:
         """Take ``cost`` tokens if there are enough; None means ``retry_cost``.
@@ -103,13 +99,18 @@ class RetryBudget(ProcessBound):
             TypeError, ValueError: ``cost`` is not a finite number >= 0.
         """
         wanted = self._cost if cost is None else _units(as_factor("cost", cost, 0))
-        while True:
-            last = self._last()
-            left = last[0] - wanted
-            if left < 0:
-                return False
-            if self._replace(last, left):
-                return True
+        claim = self._claim
+        try:
+            del claim[FREE]
+        except KeyError:
+            acquire(claim)
+        try:
+            left = self._units - wanted
+            if left >= 0:
+                self._units = left
+        finally:
+            claim[FREE] = True
+        return left >= 0
 
     def release(self, cost: float | None = None) -> None:
         """Put back the tokens of ``try_acquire(cost)``, for a retry that was not made.
@@ -127,19 +128,19 @@ class RetryBudget(ProcessBound):
         self._put_back(self._gain)
 
     def _put_back(self, units: int) -> None:
-        while True:
-            last = self._last()
-            if last[0] >= self._most:
-                return
-            if self._replace(last, min(last[0] + units, self._most)):
-                return
-
-    def _replace(self, last: Holding, units: int) -> bool:
-        after: Holding = (units, {})
-        if last[1].setdefault(0, after) is not after:
-            return False
-        self._newest = after  # a slower thread may store an older state: it links here
-        return True
+        most = self._most
+        if self._units >= most:
+            return
+        claim = self._claim
+        try:
+            del claim[FREE]
+        except KeyError:
+            acquire(claim)
+        try:
+            units += self._units
+            self._units = units if units < most else most  # noqa: FURB136 - min() is a call
+        finally:
+            claim[FREE] = True
 
     def __repr__(self) -> str:
         return (

@@ -1,8 +1,8 @@
 """What a circuit breaker decides: states that follow one another, and when failures open it.
 
 Nothing here waits, reads a clock or calls the user's code: each method gets the time, and returns
-the state that follows, which is the same object where nothing changes. So callers may race: one of
-them links its state behind the one that it has looked at, the others look again.
+the state that follows, which is the same object where nothing changes, else a new one. So callers
+may race: one of them replaces the state that it has looked at, the others look again.
 
 .. code-block:: text
 
@@ -259,10 +259,9 @@ class Circuit:
 
     Attributes:
         state: What users call it.
-        next: Empty, or the state that followed, stored by an atomic ``setdefault``.
     """
 
-    __slots__ = ("next",)
+    __slots__ = ()
 
     state: CircuitState
 
@@ -270,9 +269,6 @@ class Circuit:
     def ticket(self) -> CircuitTicket | None:
         """The ticket of each call while the circuit is closed; None in the other states."""
         return None
-
-    def __init__(self) -> None:
-        self.next: dict[int, Circuit] = {}
 
     def admitted(self, rules: Rules, ticket: CircuitTicket, now: float) -> Circuit | None:  # noqa: ARG002
         """Return the state with a probe that holds ``ticket``; None if there is no place for it."""
@@ -308,7 +304,6 @@ class Closed(Circuit):
     state = CircuitState.CLOSED
 
     def __init__(self, ticket: CircuitTicket, history: Any) -> None:
-        self.next = {}
         self.ticket: CircuitTicket = ticket
         self.history = history
 
@@ -342,7 +337,6 @@ class Opening(Circuit):
     state = CircuitState.OPEN
 
     def __init__(self, since: float, *, is_first: bool, seconds: float | None = None) -> None:
-        self.next = {}
         self.since = since
         self.is_first = is_first
         self.seconds = seconds
@@ -366,7 +360,6 @@ class Open(Circuit):
     state = CircuitState.OPEN
 
     def __init__(self, until: float) -> None:
-        self.next = {}
         self.until = until
 
     def admitted(self, rules: Rules, ticket: CircuitTicket, now: float) -> Circuit | None:  # noqa: ARG002
@@ -389,7 +382,6 @@ class HalfOpen(Circuit):
     state = CircuitState.HALF_OPEN
 
     def __init__(self, running: tuple[CircuitTicket, ...], succeeded: int) -> None:
-        self.next = {}
         self.running = running
         self.succeeded = succeeded
 

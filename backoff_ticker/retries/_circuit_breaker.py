@@ -8,13 +8,14 @@ from functools import wraps
 from math import inf
 from types import CoroutineType
 
+from .. import _process
 from .._errors import Cancelled, CircuitOpen, CircuitState, DeadlineExceeded, RetryAfter
 from .._process import ProcessBound
 from .._unraisable import report
 from .._validation import as_count, as_seconds, safe_repr
 from ..clock import resolve_clock
 from ..policies import End, ExponentialBackOff, PolicyRun, start_policy
-from ..waiting import CLAIMED, AtomicState, complete
+from ..waiting import FREE, acquire, claim_of, complete
 from ._circuit import (
     Circuit,
     CircuitTicket,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
     from ..clock import Clock
     from ..policies import BackOff
-    from ..waiting import Claim
 
     F = TypeVar("F", bound=Callable[..., object])
 
@@ -126,12 +126,13 @@ class CircuitBreaker(ProcessBound):
 
     __slots__ = (
         "__weakref__",
-        "_asking",
+        "_asker",
         "_blocks",
+        "_circuit",
+        "_claim",
         "_hooks",
         "_may_probe",
         "_monotonic",
-        "_newest",
         "_options",
         "_policy",
         "_probe_timeout",
@@ -176,10 +177,10 @@ class CircuitBreaker(ProcessBound):
         self._monotonic = time.monotonic
         policy = start_policy("backoff", _DEFAULT_BACKOFF if backoff is None else backoff, time)
         self._policy = PolicyRun(policy, resolve_clock(clock), ())
-        self._asking = AtomicState(_Asking())
-        # A linked list of states: the call whose setdefault() stores the next one makes the change,
-        # and all others find it there: no lock is taken and no change is lost.
-        self._newest: Circuit = self._closed()
+        # Changed by the holder of the claim.
+        self._claim = claim_of(self)
+        self._circuit: Circuit = self._closed()
+        self._asker: list[int] | None = None  # the process of the thread that asks the policy now
         # The ticket of each `with` block, by the frame that it stands in: nothing else is the same
         # as a block is entered and as it is left, since another thread or task may close a
         # generator.
@@ -190,7 +191,7 @@ class CircuitBreaker(ProcessBound):
     @property
     def state(self) -> CircuitState:
         """The state that a call would meet now: a circuit whose delay is over is half-open."""
-        last = self._last()
+        last = self._circuit
         if isinstance(last, Open) and last.until <= self._monotonic():
             return CircuitState.HALF_OPEN
         return last.state
@@ -201,7 +202,7 @@ class CircuitBreaker(ProcessBound):
         It is 0.0, too, while the policy is being asked how long the circuit stays open. None if it
         is open until ``reset()``, or if it is half-open and all its probes are running.
         """
-        return self._last().seconds_left(self._rules, self._monotonic())
+        return self._circuit.seconds_left(self._rules, self._monotonic())
 
     def reset(self) -> None:
         """Close the circuit, whatever its state, and forget all earlier calls."""
@@ -240,10 +241,7 @@ class CircuitBreaker(ProcessBound):
             Exception: The policy failed when it was asked how long the circuit stays open; or
                 ``may_probe`` raised it.
         """
-        last = self._newest
-        while last.next:  # as in _last(), without the call
-            last = last.next[0]
-        return last.ticket or self._probe()
+        return self._circuit.ticket or self._probe()
 
     def record(self, ticket: CircuitTicket, error: BaseException | None = None) -> None:
         """Tell how a call ended that ``allow()`` let through.
@@ -283,9 +281,9 @@ class CircuitBreaker(ProcessBound):
         The place of a probe becomes free, and the call does not count.
         """
         while True:
-            last = self._last()
+            last = self._circuit
             after = last.released(ticket)
-            if after is last or self._follow(last, after):
+            if after is last or self._replace(last, after):
                 return
 
     def __enter__(self) -> Self:
@@ -324,24 +322,26 @@ class CircuitBreaker(ProcessBound):
     def _closed(self) -> Closed:
         return Closed(CircuitTicket(), self._rules.threshold.empty)
 
-    def _last(self) -> Circuit:
-        last = self._newest
-        while last.next:
-            last = last.next[0]
-        return last
-
-    def _follow(self, last: Circuit, after: Circuit) -> bool:
-        """Make ``after`` the current state, unless another has followed ``last``."""
-        if last.next.setdefault(0, after) is not after:
-            return False
-        self._newest = after  # a slower thread may store an older state: it links here
-        return True
+    def _replace(self, seen: Circuit, after: Circuit) -> bool:
+        """Replace the state that was seen; False: another thread has replaced it before."""
+        claim = self._claim
+        try:
+            del claim[FREE]
+        except KeyError:
+            acquire(claim)
+        try:
+            is_seen = self._circuit is seen
+            if is_seen:
+                self._circuit = after
+        finally:
+            claim[FREE] = True
+        return is_seen
 
     def _force(self, following: Callable[[Circuit], Circuit]) -> tuple[Circuit, Circuit]:
         """Make the state that ``following`` returns the current one; return both."""
-        last = self._last()
-        while not self._follow(last, after := following(last)):
-            last = self._last()
+        last = self._circuit
+        while not self._replace(last, after := following(last)):
+            last = self._circuit
         return last, after
 
     def _settle_and_announce(self, before: Circuit, after: Circuit) -> None:
@@ -356,7 +356,7 @@ class CircuitBreaker(ProcessBound):
         try:
             while True:
                 self._settle()
-                last = self._last()
+                last = self._circuit
                 if last.ticket is not None:
                     return last.ticket
                 now = self._monotonic()  # after the look: no time in a state is in the future
@@ -368,7 +368,7 @@ class CircuitBreaker(ProcessBound):
                 if self._may_probe is not None and not _answer_of(self._may_probe):
                     left, state = None, CircuitState.HALF_OPEN
                     break
-                if self._follow(last, after):
+                if self._replace(last, after):
                     self._announce(last, after)
                     return ticket
         except BaseException:
@@ -378,41 +378,54 @@ class CircuitBreaker(ProcessBound):
 
     def _finish(self, ticket: CircuitTicket, *, failed: bool) -> None:
         while True:
-            last = self._newest
-            while last.next:
-                last = last.next[0]
+            last = self._circuit
             after = last.finished(self._rules, ticket, failed, self._monotonic())
             if after is last:
                 return
-            if self._follow(last, after):
+            if self._replace(last, after):
                 break
         if after.state is not last.state:
             self._settle_and_announce(last, after)
 
     def _settle(self) -> None:
         """If it is not known how long the circuit stays open, ask, unless another thread does."""
-        while isinstance(last := self._last(), Opening):
-            asking = self._asking
-            if asking.replace(asking.current, CircuitBreaker._ask, self, last) is CLAIMED:
-                return
+        claim, mine = self._claim, [_process.generation]
+        while isinstance(self._circuit, Opening):
+            try:
+                acquire(claim)
+                try:
+                    asker = self._asker
+                    # One of the process from which this one was forked does not ask here.
+                    if asker is None or asker[0] != mine[0]:
+                        self._asker = mine
+                finally:
+                    claim[FREE] = True
+                if self._asker is not mine:
+                    return  # the other thread looks at the state again when it has asked
+                self._ask()
+            finally:
+                # ATOMIC: no call before this: an exception out of a signal handler would leave the
+                # policy as one that is being asked, and the circuit would never close again.
+                if self._asker is mine:
+                    self._asker = None
 
-    def _ask(self, asking: _Asking, opening: Opening) -> tuple[_Asking, None]:
-        """Rule: ask the policy; one thread at a time does."""
-        if opening.next:
-            return asking, None  # another thread was asking as this one looked, and has finished
+    def _ask(self) -> None:
+        """Ask the policy how long the circuit stays open; one thread at a time does."""
+        opening = self._circuit
+        if not isinstance(opening, Opening):
+            return  # another thread has asked since this one looked
         answer = self._policy.begin() if opening.is_first else self._policy.ask()
         if opening.seconds is not None:
-            self._follow(opening, Open(opening.since + opening.seconds))
+            self._replace(opening, Open(opening.since + opening.seconds))
         elif not isinstance(answer, End):
-            self._follow(opening, Open(opening.since + answer))
+            self._replace(opening, Open(opening.since + answer))
         elif answer.error is None:
-            self._follow(opening, Open(inf))
+            self._replace(opening, Open(inf))
         if isinstance(answer, End) and answer.error is not None:
             try:
                 raise answer.error
             finally:
                 del answer  # the traceback of its error refers to this frame: a reference cycle
-        return asking, None
 
     def _announce(self, before: Circuit, after: Circuit) -> None:
         """Call the hooks if the state has changed for users."""
@@ -437,7 +450,11 @@ class CircuitBreaker(ProcessBound):
             frame = sys._getframe(2)  # of the `with` statement
             if frame.f_globals.get("__name__") == "contextlib":
                 frame = _user_of_stack(frame)
-            self._blocks[frame] = ticket, get_ident(), self._blocks.get(frame)
+            outer = self._blocks.get(frame)
+            while outer is not None and not self._swap(frame, outer, (ticket, get_ident(), outer)):
+                outer = self._blocks.get(frame)  # another thread has left that block
+            if outer is None:  # only the thread in which the frame runs adds to it
+                self._blocks[frame] = ticket, get_ident(), None
         except BaseException:
             complete(self.release, ticket)
             raise
@@ -457,37 +474,57 @@ class CircuitBreaker(ProcessBound):
     def _take_ticket(self, frame: FrameType) -> CircuitTicket:
         """Return the ticket of the block that is left, and forget the block."""
         blocks = self._blocks
-        block = blocks.get(frame)
-        if block is None:
-            frame = _user_of_stack(frame)
+        while True:
             block = blocks.get(frame)
-        while block is None:
-            # Entered in another function than left, as by methods of a class with a stack.
-            latest = self._latest_frame()
-            if latest is None:
-                raise RuntimeError(f"{self!r} was left, but not entered")
-            frame, block = latest, blocks.get(latest)
-        ticket, _, outer = block
-        # ATOMIC: no call from here to the return: the ticket is in the block, or with the caller.
-        if outer is None:
-            del blocks[frame]
-        else:
-            blocks[frame] = outer
-        return ticket
+            if block is None:
+                frame = self._other_frame(frame)
+                continue
+            ticket, _, outer = block
+            # ATOMIC: no call between the change of the dict and the return: an exception out of a
+            # signal handler would lose the ticket, and the probe would keep its place.
+            if outer is not None:
+                if self._swap(frame, block, outer):
+                    return ticket
+                continue
+            try:
+                del blocks[frame]
+            except KeyError:
+                continue  # another thread has taken it
+            return ticket
+
+    def _swap(self, frame: FrameType, seen: Block, after: Block) -> bool:
+        """Replace the block of a frame that was seen; False: another thread has replaced it."""
+        claim, blocks, is_seen = self._claim, self._blocks, False
+        acquire(claim)
+        try:
+            if frame in blocks:
+                is_seen = blocks[frame] is seen
+            if is_seen:
+                blocks[frame] = after
+        finally:
+            claim[FREE] = True
+        return is_seen
+
+    def _other_frame(self, frame: FrameType) -> FrameType:
+        """Return the frame in which the block was entered that is left in another one."""
+        user = _user_of_stack(frame)
+        # Entered in another function than left, as by methods of a class with a stack.
+        found = user if user is not frame else self._latest_frame()
+        if found is None:
+            raise RuntimeError(f"{self!r} was left, but not entered")
+        return found
 
     def _latest_frame(self) -> FrameType | None:
         """Return the frame of the latest block, of this thread if there is one."""
         ident = get_ident()
-        # A copy, which C makes in one step: an iterator of a dict that other threads change may
-        # leave out what was there all the time.
-        blocks = list(self._blocks.items())
+        blocks = list(self._blocks.copy().items())
         for frame, block in reversed(blocks):
             if block[1] == ident:
                 return frame
         return blocks[-1][0] if blocks else None
 
     def __repr__(self) -> str:
-        last, rules = self._last(), self._rules
+        last, rules = self._circuit, self._rules
         try:
             left = last.seconds_left(rules, self._monotonic())
         except Exception:  # noqa: BLE001 - of the clock
@@ -537,15 +574,6 @@ class _CurrentTime:
 
     def time(self) -> float:
         return resolve_clock(None).time()
-
-
-class _Asking:
-    """Claimed by the thread that asks the policy."""
-
-    __slots__ = ("claim",)
-
-    def __init__(self) -> None:
-        self.claim: Claim = {}
 
 
 def _decorated(breaker: CircuitBreaker, function: Any) -> Any:

@@ -19,7 +19,7 @@ def current_attempt() -> CurrentAttempt | None:
 
     The attempt is kept in a context variable. Coroutines, tasks that an attempt starts, and
     ``asyncio.to_thread()`` see it; a thread that an attempt starts sees it only if it runs in a
-    copy of the context.
+    copy of the context (``sys.flags.thread_inherit_context``: then each thread does).
 
     Import it at the top of your module. Runs that began before it was first imported are not
     tracked, because tracking makes each call slower.

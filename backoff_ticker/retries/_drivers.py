@@ -278,7 +278,8 @@ def _call(run: Run, operation: Operation, args: Args, kwargs: Kwargs) -> Excepti
         return REFUSED
     run.is_paid = False
     try:
-        # ATOMIC: no call between the check of the token and this one.
+        # No other call between the check of the token and this one: a signal handler could come
+        # there and cancel the token, and the operation would be called after the cancel.
         run.result = operation(*args, **kwargs)
     except Exception as failure:  # noqa: BLE001 - the run decides about it
         return failure
@@ -304,7 +305,7 @@ async def _call_async(
         refused = run.token is not None and run.is_refused()
         if not refused:
             run.is_paid = False
-            awaitable = operation(*args, **kwargs)  # ATOMIC: as above
+            awaitable = operation(*args, **kwargs)  # right after the check, as above
             plain = not is_awaitable(awaitable)
             run.result = None if plain else await awaitable
     except BaseException as failure:
@@ -352,7 +353,7 @@ def drive_after_failure(  # noqa: PLR0913, PLR0917 - what is known of the first 
     if at_once and not active_no_wait:
         token = options.token
         for number in at_once:
-            # ATOMIC: no call between the check of the token and the operation.
+            # The check of the token comes last, as in _call().
             if (
                 error.__class__ is CircuitOpen  # which may say how long to wait
                 or options.classify(error) is not None

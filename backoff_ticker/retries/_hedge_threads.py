@@ -10,7 +10,7 @@ from .._errors import Cancelled, ChannelClosed, Permanent
 from .._validation import safe_repr
 from ..channels import Channel, select
 from ..clock import start_thread
-from ..waiting import complete, raise_if_loop_runs
+from ..waiting import FREE, acquire, claim_of, complete, raise_if_loop_runs
 from ._attempt_context import show_attempt
 from ._attempt_scope import token_of_attempts
 from ._final_error import result_of
@@ -338,12 +338,12 @@ class _Attempt:
         "_asks_budget",
         "_breaker",
         "_budget",
-        "_claims",
         "_ended",
         "_error",
         "_future",
         "_is_first",
         "_is_paid",
+        "_is_taken",
         "_name",
         "_operation",
         "result",
@@ -360,7 +360,7 @@ class _Attempt:
         self._is_paid: bool = self._budget is not None and not self._asks_budget
         self._breaker: CircuitBreaker | None = run.options.breaker
         self._ended = ended
-        self._claims = [None]  # the thread that pops it makes the attempt, or prevents it
+        self._is_taken = False  # the thread that sets it makes the attempt, or prevents it
         self._future: Future[Any] | None = None
         self._error: Any = None
         self.token: CancellationToken = token_of_attempts(run)
@@ -371,7 +371,7 @@ class _Attempt:
 
     def make(self) -> None:
         """Make the attempt, and tell the caller how it ended."""
-        if not self._claim():
+        if not self._take():
             return
         made = True
         try:
@@ -397,7 +397,7 @@ class _Attempt:
         Then the caller is about to find its token cancelled, too.
         """
         token = None if self._is_first else self.token
-        # ATOMIC: no call between the check of the token and that of the operation.
+        # Right before the call: later than that, nothing can prevent it.
         if token is not None and token.cancelled:
             self._refund()
             return False
@@ -446,7 +446,7 @@ class _Attempt:
 
     def withdraw(self) -> bool:
         """Prevent an attempt that has not begun; True if this is what prevented it."""
-        prevented = self._claim()
+        prevented = self._take()
         if prevented:
             self._refund()
             future = self._future
@@ -461,7 +461,7 @@ class _Attempt:
 
     def _note_done(self, future: Future[Any]) -> None:
         self._future = None  # it refers to this method: a reference cycle
-        if self._claim():
+        if self._take():
             self._refund()
             self.was_dropped = True
             if future.cancelled():
@@ -472,12 +472,16 @@ class _Attempt:
                 self._error = future.exception() or RuntimeError("the pool made no attempt")
             self._tell()
 
-    def _claim(self) -> bool:
+    def _take(self) -> bool:
+        """Whether it is this call that decides whether the attempt is made: the first one."""
+        claim = claim_of(self)
+        acquire(claim)
         try:
-            self._claims.pop()
-        except IndexError:
-            return False
-        return True
+            is_first = not self._is_taken
+            self._is_taken = True
+        finally:
+            claim[FREE] = True
+        return is_first
 
     def _refund(self) -> None:
         if self._is_paid:

@@ -18,7 +18,7 @@ While there is one, retries that begin skip waits.
 
 def fewest_attempts(own: int | None) -> int | None:
     """Return the smallest of a retry's ``max_attempts`` and those of the open blocks."""
-    limits = [limit for limit in (own, *active_no_wait.values()) if limit is not None]
+    limits = [limit for limit in (own, *active_no_wait.copy().values()) if limit is not None]
     return min(limits, default=None)
 
 

@@ -146,7 +146,7 @@ class Options:
     breaker: Any = None  # a CircuitBreaker, whose module imports this one
     clock: Clock | None = None
     timer: TimerLike | None = None
-    _with_defaults: tuple[object, Options] | None = None
+    _with_defaults: tuple[int, Options] | None = None
 
     def __init__(
         self,
@@ -239,23 +239,24 @@ class Options:
 
         None: retries are switched off.
         """
-        if not settings.active:
+        values = settings.values
+        if not values["active"]:
             return None
-        if not settings.has_defaults:
+        if not values["hooks"] and values["token"] is None:
             return self
-        version = settings.version
-        made = self._with_defaults
-        if made is None or made[0] is not version:
-            made = self._with_defaults = version, self._make_with_defaults()
+        number, made = values["number"], self._with_defaults
+        if made is None or made[0] != number:
+            made = number, self._make_with_defaults(values)
+            self._with_defaults = made
         return made[1]
 
-    def _make_with_defaults(self) -> Options:
+    def _make_with_defaults(self, values: Mapping[str, Any]) -> Options:
         made = object.__new__(Options)
         made.__dict__.update(self.__dict__, _with_defaults=None)
-        for name, hooks in settings.hooks.items():
+        for name, hooks in values["hooks"].items():
             setattr(made, name, (*(getattr(self, name) or ()), *hooks))
             made.needs_steps = True
-        made._obey(settings.token)
+        made._obey(values["token"])
         made.can_cut = made.can_cut or made.token is not None
         return made
 

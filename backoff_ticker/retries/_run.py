@@ -55,6 +55,9 @@ class NoResult(BackoffTickerError):
 ASK_BUDGET: Final = Awaiting(None)
 """Follows a failure if ``ask_budget()`` has to be awaited first, then ``Run.after_budget()``."""
 
+TOKEN: Final = 0
+LATE_TOKEN: Final = 1
+
 REFUSED: Final = NoResult("not made: the token was cancelled right before")
 CUT: Final = NoResult("cut by the token or a limit of time")
 
@@ -88,8 +91,8 @@ class Run:
         is_tracked: Whether its attempts are shown to ``current_attempt()``.
         current: The ``CurrentAttempt`` that is shown, if any.
         outer: What was shown before.
-        tokens: The token that attempts passed to what they called, if one was asked for.
-        is_closed: Whether that token is cancelled, because the run has ended.
+        tokens: By ``TOKEN`` the token that attempts passed to what they called, if one was asked
+            for; None: the run has ended before. By ``LATE_TOKEN`` one that was asked for then.
         cut_at: When ``attempt_timeout`` cuts the attempt that runs, if it does.
         cut: The ``asyncio.CancelledError`` that cut the last attempt: it shows where.
         cut_for: Why the run ends after that cut; None: ``attempt_timeout`` cut the attempt.
@@ -106,7 +109,6 @@ class Run:
 
     is_waiting: bool
     is_paid: bool
-    is_closed: bool
     awaits: bool
     waited: float
     delay: float
@@ -134,7 +136,6 @@ class Run:
         "failed_component",
         "failing_component",
         "failure",
-        "is_closed",
         "is_paid",
         "is_tracked",
         "is_waiting",
@@ -193,7 +194,7 @@ class Run:
                 # A limit of 0 means one attempt, even if the clock has not moved since.
                 self.latest_start = min(began + (options.max_elapsed_time or -LARGEST), LARGEST)
         self.is_tracked: bool = settings.tracks_attempts
-        self.awaits = self.is_waiting = self.is_paid = self.is_closed = False
+        self.awaits = self.is_waiting = self.is_paid = False
         self.waited = self.delay = self.ended = 0.0
         self.args: Args = ()
         self.kwargs: Kwargs = NO_KWARGS
@@ -202,7 +203,7 @@ class Run:
         self.ticket: Any = None
         self.current: Any = None
         self.outer: Any = None
-        self.tokens: list[CancellationToken] = []
+        self.tokens: dict[int, Any] = {}
         self.cut: BaseException | None = None
         self.cut_at: float | None = None
         self.cut_for: StopReason | None = None
@@ -599,28 +600,28 @@ class Run:
 
     def cancel_attempts(self) -> None:
         """Cancel the token of the attempts, but keep what is needed to leave the run."""
-        self.is_closed = True
-        for token in self.tokens:
+        token = self.tokens.setdefault(TOKEN, None)
+        if token is not None:
             token.cancel()
 
     def end(self, reason: StopReason) -> None:
         """Store why the run ended, and when."""
         self.refund()
-        self.reason = reason
         if self.began is not None:
             self.ended = self.clock.monotonic()
+        self.reason = reason  # last: another thread may ask for the outcome
 
     def outcome(self) -> Outcome:
         """Return how far the run has come."""
-        ended = self.reason is not None
-        now = self.ended if ended else self.clock.monotonic()
+        reason = self.reason
+        now = self.clock.monotonic() if reason is None else self.ended
         outcome = Outcome(
             self.name,
             self.attempts,
             0.0 if self.began is None else now - self.began,
             self.waited,
-            self.delay if self.is_waiting and not ended else None,
-            self.reason,
+            self.delay if self.is_waiting and reason is None else None,
+            reason,
             self.error,
         )
         if self.args or self.kwargs:

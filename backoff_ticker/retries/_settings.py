@@ -6,15 +6,15 @@ The state is one object, ``settings``. A call of a decorated function reads one 
 
 from __future__ import annotations
 
-from itertools import count
-
 from .._validation import as_flag, safe_repr
 from ..cancellation import require_token
+from ..waiting import FREE, acquire, claim_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
+    from typing import Any
 
     from ..cancellation import CancellationToken
     from ._outcome import Outcome
@@ -27,45 +27,59 @@ HOOKS = ("on_attempt", "on_retry", "on_success", "on_give_up")
 
 
 class Settings:
-    """The settings of the process; each is replaced in one store, by any thread.
+    """The settings of the process.
 
     Attributes:
         in_use: Whether any of them differs from what it is at the start of the process.
-        active: Whether functions are retried at all.
-        hooks: The default hooks, by the name of the option.
-        token: The default token.
         tracks_attempts: Whether runs show their attempts to ``current_attempt()``.
-        version: Replaced by each change, so that values computed from the settings can be checked.
+        values: All of them by name; also the ``number`` of changes, and, by their numbers, the
+            ``blocks`` that are open: each with the setting that it has changed, and the value to
+            restore. Each change replaces the dict, and none changes it.
     """
 
-    __slots__ = ("active", "hooks", "in_use", "token", "tracks_attempts", "version")
+    __slots__ = ("_claim", "in_use", "tracks_attempts", "values")
 
     def __init__(self) -> None:
+        self._claim = claim_of(self)
         self.in_use: bool = False
-        self.active: bool = True
-        self.hooks: Mapping[str, Hooks] = {}
-        self.token: CancellationToken | None = None
         self.tracks_attempts: bool = False
-        self.version: object = None
+        self.values: Mapping[str, Any] = {
+            "active": True,
+            "hooks": {},
+            "token": None,
+            "tracks_attempts": False,
+            "number": 0,
+            "blocks": {},
+        }
+
+    def replace(self, seen: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
+        """Replace the values that were seen; False: another thread has replaced them before."""
+        tracks_attempts = values["tracks_attempts"]
+        has_defaults = bool(values["hooks"]) or values["token"] is not None
+        in_use = not values["active"] or has_defaults or tracks_attempts
+        claim = self._claim
+        acquire(claim)
+        try:
+            is_seen = self.values is seen
+            if is_seen:
+                self.values = values
+                self.in_use = in_use
+                self.tracks_attempts = tracks_attempts
+        finally:
+            claim[FREE] = True
+        return is_seen
 
     def change(self, name: str, value: object) -> None:
         """Change the setting ``name``."""
-        setattr(self, name, value)
-        self.version = version = object()
-        while True:
-            self.in_use = not self.active or self.has_defaults or self.tracks_attempts
-            if self.version is version:
-                return
-            version = self.version  # another thread has changed one meanwhile: that may be old
+        is_changed = False
+        while not is_changed:
+            seen = self.values
+            number = seen["number"] + 1
+            is_changed = self.replace(seen, {**seen, name: value, "number": number})
 
     def track_attempts(self) -> None:
         """Let runs show their attempts from now on."""
         self.change("tracks_attempts", True)  # noqa: FBT003 - a setting and its value
-
-    @property
-    def has_defaults(self) -> bool:
-        """Whether there are default hooks or a default token."""
-        return bool(self.hooks) or self.token is not None
 
 
 settings = Settings()
@@ -75,46 +89,53 @@ class _Change:
     """A change of a setting that was made; used as a block, it restores the previous value.
 
     Blocks may overlap, for example in coroutines. If a block ends inside a later one, the later one
-    restores the value from before both. Threads that do so at exactly the same moment may
-    interfere.
+    restores the value from before both. A change counts as a block from the start, as another one
+    may be made or end before it is entered; if it is dropped instead, it is none.
     """
 
-    __slots__ = ("_before", "_call", "_name", "_number")
+    __slots__ = ("_call", "_is_entered", "_number")
 
     def __init__(self, call: str, name: str, value: object) -> None:
         self._call = call
-        self._name = name
-        self._before = getattr(settings, name)
-        self._number = next(
-            _numbers
-        )  # after the look: a block that sees this change has a greater number
-        settings.change(name, value)
+        self._is_entered = False
+        self._number = 0
+        while not self._number:
+            seen = settings.values
+            number = seen["number"] + 1
+            blocks = {**seen["blocks"], number: (name, seen[name])}
+            after = {**seen, name: value, "number": number, "blocks": blocks}
+            if settings.replace(seen, after):
+                self._number = number
 
     def __repr__(self) -> str:
         return self._call
 
     def __enter__(self) -> None:
-        _blocks[self._number] = self
+        self._is_entered = True
 
     def __exit__(self, *_: object) -> None:
-        _blocks.pop(self._number, None)
-        while (later := self._next_block()) is not None:
-            later._before = self._before
-            if later._number in _blocks:
+        self._end(restores=True)
+
+    def __del__(self) -> None:
+        if not self._is_entered:
+            self._end(restores=False)
+
+    def _end(self, *, restores: bool) -> None:
+        """Count no more as a block."""
+        has_ended = False
+        while not has_ended:
+            seen = settings.values
+            if self._number not in seen["blocks"]:
                 return
-        settings.change(self._name, self._before)
-
-    def _next_block(self) -> _Change | None:
-        """Return the next later block of the same setting that has not ended."""
-        for _, block in sorted(_blocks.copy().items()):
-            if block._number > self._number and block._name == self._name:
-                return block
-        return None
-
-
-_numbers = count()
-_blocks: dict[int, _Change] = {}
-"""The changes that are open as blocks, by number."""
+            blocks = dict(seen["blocks"])
+            name, before = blocks.pop(self._number)
+            after = {**seen, "blocks": blocks, "number": seen["number"] + 1}
+            later = [each for each in blocks if each > self._number and blocks[each][0] == name]
+            if restores and later:
+                blocks[min(later)] = name, before
+            elif restores:
+                after[name] = before
+            has_ended = settings.replace(seen, after)
 
 
 def set_active(active: bool) -> AbstractContextManager[None]:  # noqa: FBT001 - it says which
@@ -161,7 +182,7 @@ def is_active() -> bool:
 
     Thread safety: any thread.
     """
-    return settings.active
+    return bool(settings.values["active"])
 
 
 def set_default_hooks(

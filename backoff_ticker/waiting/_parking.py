@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from sys import modules
 
+from .. import _process
 from .._unraisable import report
 from ..clock import Alarm
 from ._wait_set import NO_DEADLINE, THREADS, Waiter, complete
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Final
 
     from ..clock import Clock, TimerHandle
-    from ._wait_set import WaitSet
+    from ._wait_set import Place, WaitSet
 
 
 class ThreadWaiter(Waiter):
@@ -66,7 +67,13 @@ class LoopWaiter(Waiter, Alarm):
     loop: asyncio.AbstractEventLoop  # type: ignore[mutable-override]  # it always has one
 
     def __init__(self, sources: Collection[WaitSet] = (), limit: float = NO_DEADLINE) -> None:
-        super().__init__(current_loop(), sources, limit)
+        # What super().__init__() does, without the call: the hot path of a coroutine that waits.
+        self.loop = loop = current_loop()
+        self.domain: int = id(loop)
+        self.generation: int = _process.generation
+        self.sources: Collection[WaitSet] = sources
+        self.places: list[Place] = []
+        self.limit: float = limit
         self.future: asyncio.Future[None] | None = None
         self._timer: TimerHandle | None = None
         self._number: int | None = None

@@ -187,7 +187,10 @@ class WaitSet(Line):
     __slots__ = ("claim", "closed", "others")
 
     def __init__(self, claim: Claim | None = None) -> None:
-        super().__init__(THREADS)
+        # What super().__init__() does, without the call: a set is made for each blocked send.
+        self.domain = THREADS
+        self.first = None
+        self.last = None
         self.claim: Claim = claim_of(self) if claim is None else claim
         self.closed: bool = False
         self.others: dict[int, Line] | None = None
@@ -267,31 +270,30 @@ class WaitSet(Line):
         each loop. Of the threads that share wake-ups only the first is woken; each wakes the next
         as it leaves.
         """
-        self.closed = True
+        claim = self.claim
+        # Under the claim, so that a waiter that is not seen below comes later, and then sees this.
+        acquire(claim)
+        try:
+            self.closed = True
+        finally:
+            claim[FREE] = True
         for domain in self.domains():
             if domain == THREADS:
                 self._wake_first_of(THREADS)
                 continue
             while (first := self.first_of(domain)) is not None:
                 place, waiter = first
-                if waiter.loop is not None:
-                    _call_in(waiter.loop, self._fire_all_of, domain)
+                loop = waiter.loop
+                if loop is not None and _call_in(loop, self._fire_all_of, domain):
                     break
-                waiter.wake()
+                if loop is None:
+                    waiter.wake()
                 self.remove(place)
 
     def domains(self) -> list[int]:
         """Return the domains that have waiters, or had them just now."""
-        claim = self.claim
-        # Under the claim, so that a waiter not seen here registers later, and then sees what it is
-        # woken for.
-        acquire(claim)
-        try:
-            domain = self.domain
-            others = self.others
-        finally:
-            claim[FREE] = True
-        return [domain] if not others else [domain, *others.copy()]
+        others = self.others
+        return [self.domain, *others.copy()] if others else [self.domain]
 
     def _fire_all_of(self, domain: int) -> None:
         """Wake the waiters of a loop, and forget them; called in that loop."""
@@ -310,7 +312,10 @@ class WaitSet(Line):
             self.remove(first[0])  # the next one must not wait for it
 
     def first_of(self, domain: int) -> tuple[Place, Waiter] | None:
-        """Return the waiter of a domain that has waited longest; forget those that are stale."""
+        """Return the waiter of a domain that has waited longest, and its place.
+
+        Those of a forked parent, and those that are collected, are forgotten.
+        """
         while True:
             if self.domain == domain and self.first is not None:
                 place = self.first
@@ -321,7 +326,7 @@ class WaitSet(Line):
             if place is None:
                 return None
             waiter = place()
-            if waiter is not None and not waiter.is_stale:
+            if waiter is not None and waiter.generation == _process.generation:
                 return place, waiter
             self.remove(place)
 
@@ -367,6 +372,9 @@ class WaitQueue(WaitSet):
 
     def wake_next(self) -> None:
         """Wake the waiter of each domain that has waited longest, where one can be reached."""
+        if not self.others:
+            self._wake_next_of(self.domain)
+            return
         for domain in self.domains():
             self._wake_next_of(domain)
 

@@ -39,6 +39,7 @@ from celery.signals import worker_init, worker_process_init, worker_shutting_dow
 
 from backoff_ticker.integrations import _celery_shutdown  # noqa: E402
 from backoff_ticker.integrations.celery import retry_task, shutdown_token  # noqa: E402
+from tests.helpers import PATIENCE, in_thread  # noqa: E402
 
 # Celery gives the tasks of one test to the apps of the others, too; from 5.7 on it warns then.
 pytestmark = pytest.mark.filterwarnings("ignore:Task name .* is already registered")
@@ -543,10 +544,10 @@ def test_coroutine_functions_are_refused():
 def worker_token():
     """Return a token that is new, and leave nothing of it connected."""
     signals = worker_init, worker_shutting_down, worker_process_init
-    _celery_shutdown._connected_token.cache_clear()
+    _celery_shutdown._tokens.clear()
     with set_default_token(None):
         yield shutdown_token()
-    _celery_shutdown._connected_token.cache_clear()
+    _celery_shutdown._tokens.clear()
     for signal in signals:
         for _, receiver in list(signal.receivers):
             if receiver.__module__ == _celery_shutdown.__name__:
@@ -559,6 +560,20 @@ def fails():
 
 def test_there_is_one_token(worker_token):
     assert shutdown_token() is worker_token
+
+
+def test_there_is_one_token_for_threads_that_ask_at_once(worker_token, monkeypatch):
+    def make():
+        if coming:
+            others.append(in_thread(coming.pop()).result(PATIENCE))
+        return CancellationToken()
+
+    coming, others = [shutdown_token], []
+    _celery_shutdown._tokens.clear()
+    monkeypatch.setattr(_celery_shutdown, "CancellationToken", make)
+    assert [shutdown_token()] == others
+    worker_shutting_down.send(sender=None, sig="SIGTERM", how="Warm", exitcode=0)
+    assert others[0].cause == "SIGTERM"
 
 
 def test_in_a_worker_it_is_the_default_and_a_shutdown_cancels_it(worker_token):

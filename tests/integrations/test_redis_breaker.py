@@ -202,7 +202,7 @@ def test_those_that_open_it_at_the_same_time_have_opened_it_once(make, redis_ser
         fail(each)
     redis_server.resume()
     for each in breakers:
-        eventually(lambda each=each: each._shared._untold is None and each.connected)
+        eventually(lambda each=each: not each._shared._untold and each.connected)
     eventually(lambda: len({each._shared.version for each in breakers}) == 1)
     assert [each.asked for each in policy] == [1, 1, 1]
     one = breakers[1]
@@ -236,7 +236,7 @@ def test_of_two_changes_the_first_that_redis_hears_of_wins(by_hand):
     assert (one.state, other.state) == (CLOSED, OPEN)
     exchange(other)
     assert other.state is CLOSED
-    assert other._shared._untold is None
+    assert not other._shared._untold
 
 
 def test_a_change_of_a_process_that_redis_has_no_answer_for_is_not_forgotten(by_hand):
@@ -299,25 +299,58 @@ def test_an_answer_that_is_older_than_a_message_is_no_loss_of_data(by_hand, redi
     assert stored(redis_server)["by"] == other._shared._me
 
 
-def test_a_change_as_the_thread_of_the_link_looks_for_one_is_told(by_hand, monkeypatch):
-    one, other = by_hand(), by_hand()
-    coming = [one]
+class Notes(dict):
+    """What is untold; something happens as the thread of the link looks, or takes from it."""
 
-    def look(shared):
-        found = vars(shared)["_untold"]
-        if coming:
-            fail(coming.pop())
+    def __init__(self, *, looking=None, taking=None):
+        self.looking, self.taking = looking, taking
+
+    def __len__(self):
+        found, action, self.looking = super().__len__(), self.looking, None
+        if action is not None:
+            action()
         return found
 
-    def note(shared, breaker):
-        vars(shared)["_untold"] = breaker
+    def popitem(self):
+        taken, action, self.taking = super().popitem(), self.taking, None
+        if action is not None:
+            action()
+        return taken
 
-    monkeypatch.setattr(
-        _redis_circuit.SharedCircuit, "_untold", property(look, note), raising=False
-    )
+
+def test_a_change_as_the_thread_of_the_link_looks_for_one_is_told(by_hand):
+    one, other = by_hand(), by_hand()
+    one._shared._untold = Notes(looking=lambda: fail(one))
     exchange(one)
     exchange(one, other)
     assert other.state is OPEN
+
+
+def test_a_change_by_hand_as_another_one_is_taken_is_told_as_such(by_hand):
+    one, other = by_hand(), by_hand()
+    one._shared._untold = Notes(taking=lambda: one.open(500))
+    fail(other)
+    exchange(other)  # so Redis knows a later change than the first one
+    fail(one)
+    exchange(one)
+    exchange(one, other)
+    assert other.remaining() > 400
+
+
+def test_a_lease_that_a_call_asks_for_as_others_are_taken_is_not_lost():
+    class Leases(list):
+        def pop(self):
+            taken = super().pop()
+            if coming:
+                coming.pop()()
+            return taken
+
+    leases = Leases([5.0])
+    coming = [lambda: leases.append(60.0)]
+    assert _redis_circuit._taken_from(leases) == [5.0, 60.0]
+    leases += [5.0, 60.0]
+    coming.append(leases.clear)  # as a change of the circuit does
+    assert _redis_circuit._taken_from(leases) == [60.0]
 
 
 def test_a_change_is_told_although_the_breaker_is_dropped_at_once(make, redis_server):
@@ -660,7 +693,7 @@ def test_an_opening_whose_time_is_over_is_not_told(make, redis_server):
     redis_server.start()
     assert one.wait_until_connected(PATIENCE)
     assert other.wait_until_connected(PATIENCE)
-    eventually(lambda: one._shared._untold is None)
+    eventually(lambda: not one._shared._untold)
     assert other.state is CLOSED
 
 

@@ -511,6 +511,24 @@ def test_it_needs_few_rights(redis_server, caplog):
     assert not caplog.records
 
 
+def test_of_threads_that_fail_at_once_one_says_so(server):
+    class Handler(logging.Handler):
+        def emit(self, record):
+            messages.append(record.getMessage())
+            if len(messages) < 5:
+                budget._report(OSError("theirs"))  # as another thread would meanwhile
+
+    messages = []
+    budget = RedisRetryBudget(client(server), next(NAMES))
+    logger, handler = logging.getLogger("backoff_ticker"), Handler()
+    logger.addHandler(handler)
+    try:
+        budget._report(OSError("ours"))
+    finally:
+        logger.removeHandler(handler)
+    assert len(messages) == 1
+
+
 def test_an_interrupt_in_a_decision_leaves_the_budget_usable(redis_server, monkeypatch):
     watched = Watched(redis_server, 5)
 

@@ -29,10 +29,12 @@ from backoff_ticker import (
     retry_call,
     retry_call_async,
 )
+from backoff_ticker.waiting import FREE, acquire, claim_of
 from tests.helpers import PATIENCE, in_thread
 from tests.retries.faces import ALL_ASYNC, BOTH, in_loop, on_faces
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, now
+from tests.stress.places import InterruptAt, each_place
 from tests.tickers.made_policies import Scripted
 
 if TYPE_CHECKING:
@@ -258,6 +260,51 @@ def test_threads_never_get_more_than_there_is() -> None:
         taken = sum(taker.result(PATIENCE) for taker in takers)
         assert 1000 <= taken <= 1100
         assert taken + budget.tokens <= 1100
+
+
+@pytest.mark.parametrize(
+    ("action", "expected", "left"),
+    [
+        (lambda budget: budget.try_acquire(3), False, 2),
+        (lambda budget: budget.try_acquire(2), True, 0),
+        (lambda budget: budget.success(), None, 2.5),
+        (lambda budget: budget.release(), None, 3),
+        (lambda budget: budget.release(9), None, 5),
+    ],
+)
+def test_a_thread_waits_for_the_change_of_another_one(
+    action: Any, expected: bool | None, left: float
+) -> None:
+    budget = RetryBudget(5, 0.5)
+    assert budget.try_acquire()
+    claim = claim_of(budget)
+    acquire(claim)
+    try:
+        waiting = in_thread(action, budget)
+        budget._units = 2 * 10**9
+    finally:
+        claim[FREE] = True
+    assert waiting.result(PATIENCE) is expected
+    assert budget.tokens == left
+
+
+def test_a_signal_handler_may_use_it_anywhere() -> None:
+    def run(interrupt: InterruptAt) -> None:
+        budget = RetryBudget(100)
+        assert budget.try_acquire(50)
+
+        def handler() -> None:
+            assert budget.try_acquire(20)
+            budget.release(3)
+            budget.success()
+
+        interrupt.handler = handler
+        with interrupt:
+            taken = [budget.try_acquire(10), budget.release(5), budget.success()]
+        assert taken == [True, None, None]
+        assert budget.tokens == (50 - 5 + 0.1 if interrupt.where is None else 50 - 22 + 0.2)
+
+    assert each_place(run) > 5
 
 
 def test_a_thousand_callers_under_an_outage_stay_within_it(clock: VirtualClock) -> None:

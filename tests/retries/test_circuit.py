@@ -211,7 +211,6 @@ def test_no_state_changes_itself() -> None:
         assert state.released(CircuitTicket()) is state
         state.admitted(rules, CircuitTicket(), 9.0)
         assert shown(state) == before
-        assert state.next == {}
 
 
 def test_a_success_that_changes_nothing_makes_no_state() -> None:

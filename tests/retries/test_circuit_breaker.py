@@ -282,7 +282,7 @@ def test_a_window_of_seconds_takes_the_same_memory_for_any_number_of_calls(now: 
         now.advance(0.3)
         succeed(breaker, 5)
         fail(breaker)
-    last: Any = breaker._last()
+    last: Any = breaker._circuit
     assert len(last.history) == 10
     assert 9 / 0.3 * 6 - 6 <= sum(calls for _, calls, _ in last.history) <= 10 / 0.3 * 6 + 6
 
@@ -756,8 +756,8 @@ def test_a_slow_call_keeps_no_states_alive(now: SetClock) -> None:
         for _ in range(100):
             fail(breaker)
             succeed(breaker)
-        states = [each for each in gc.get_objects() if type(each) is type(breaker._last())]
-        assert sum(each.ticket is breaker._last().ticket for each in states) <= 2
+        states = [each for each in gc.get_objects() if type(each) is type(breaker._circuit)]
+        assert sum(each.ticket is breaker._circuit.ticket for each in states) <= 2
 
 
 def test_stop_is_not_a_number_of_seconds(now: SetClock) -> None:

@@ -124,7 +124,7 @@ def test_a_call_from_before_the_circuit_opened_counts_for_nothing(
     refused(breaker)
     breaker.record(probe)
     breaker.record(early.pop(), error)
-    assert (breaker.state, breaker._last().history) == (CLOSED, 0)  # type: ignore[attr-defined]
+    assert (breaker.state, breaker._circuit.history) == (CLOSED, 0)  # type: ignore[attr-defined]
 
 
 def test_a_result_that_is_told_twice_counts_once(now: SetClock) -> None:
@@ -304,7 +304,7 @@ def test_blocks_may_be_nested(now: SetClock) -> None:
     breaker = CircuitBreaker(failures=4, clock=now)
     with contextlib.suppress(OSError), breaker, breaker, breaker:
         raise OSError
-    assert breaker._last().history == 3  # type: ignore[attr-defined]
+    assert breaker._circuit.history == 3  # type: ignore[attr-defined]
     assert breaker._blocks == {}
 
 
@@ -386,6 +386,82 @@ def test_many_failures_at_once_open_it_once(now: SetClock) -> None:
     assert policy.asked == 1
     assert changes == [(CLOSED, OPEN)]
     assert breaker.remaining() == 10
+
+
+class Overtaken(SetClock):
+    """A clock; while the breaker asks it for the time, another call changes the circuit."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.coming: list[Any] = []
+
+    def monotonic(self) -> float:
+        if self.coming:
+            in_thread(self.coming.pop()).result(PATIENCE)
+        return super().monotonic()
+
+
+def test_a_result_that_another_one_overtakes_counts_as_well() -> None:
+    now = Overtaken()
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=3, clock=now)
+    now.coming.append(lambda: fail(breaker))
+    fail(breaker)
+    assert breaker._circuit.history == 2  # type: ignore[attr-defined]
+    now.coming.append(lambda: fail(breaker))
+    fail(breaker)
+    assert (breaker.state, breaker.remaining()) == (OPEN, 10)
+
+
+def test_a_call_that_another_one_overtakes_gets_no_second_place() -> None:
+    now, tickets = Overtaken(), []
+    breaker = half_open(now)
+    now.coming.append(lambda: tickets.append(breaker.allow()))
+    refused(breaker)
+    breaker.record(*tickets)
+    assert breaker.state is CLOSED
+
+
+class Watched(dict[Any, Any]):
+    """The blocks of a breaker; another one is left between a look and what follows it."""
+
+    def __init__(self) -> None:
+        self.coming: list[Any] = []
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        found = super().get(key, default)
+        if found is not None and self.coming:
+            self.coming.pop()()
+        return found
+
+
+def test_stacks_that_are_left_at_once_in_another_function_leave_a_block_each(
+    now: SetClock,
+) -> None:
+    def enter(*stacks: ExitStack) -> None:
+        for stack in stacks:
+            stack.enter_context(breaker)
+
+    for entered_in in (1, 2):  # one function, or each in its own
+        breaker = half_open(now, probes=2, successes=2)
+        breaker._blocks = blocks = Watched()
+        one, other = ExitStack(), ExitStack()
+        for stacks in [(one, other)] if entered_in == 1 else [(one,), (other,)]:
+            enter(*stacks)
+        assert len(blocks) == entered_in
+        blocks.coming.append(other.close)
+        one.close()
+        assert (blocks, breaker.state) == ({}, CLOSED)
+
+
+def test_a_block_around_another_one_may_be_left_as_that_is_entered(now: SetClock) -> None:
+    breaker = half_open(now, probes=2, successes=2)
+    breaker._blocks = blocks = Watched()
+    outer = ExitStack()
+    outer.enter_context(breaker)
+    blocks.coming.append(lambda: outer.close())
+    with breaker:
+        assert len(blocks) == 1
+    assert (blocks, breaker.state) == ({}, CLOSED)
 
 
 def test_a_reset_while_the_policy_is_asked_takes_effect_at_once(now: SetClock) -> None:

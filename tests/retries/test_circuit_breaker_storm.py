@@ -75,7 +75,7 @@ class Service:
 
     def look(self) -> None:
         """Note if more probes are on their way than there may be."""
-        last = self.breaker._last()
+        last = self.breaker._circuit
         if isinstance(last, HalfOpen) and len(last.running) > PROBES:
             self.wrong.append(last.running)
 

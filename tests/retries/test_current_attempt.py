@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,12 @@ from backoff_ticker import (
     retry_call_async,
     set_active,
 )
+from backoff_ticker.retries import _attempt_scope
+from backoff_ticker.retries._attempt_scope import token_of_attempts, token_of_run
+from backoff_ticker.retries._options import Options
+from backoff_ticker.retries._run import Run
 from backoff_ticker.testing import no_wait
-from tests.helpers import attempts_tracked
+from tests.helpers import PATIENCE, attempts_tracked, in_thread
 from tests.retries.faces import BOTH, FOUR, SYNC, in_loop, on_faces
 from tests.retries.made_hooks import HOOKS, spanning
 from tests.retries.made_policies import at
@@ -223,7 +228,56 @@ def test_threads_see_it_in_a_copy_of_the_context(clock: VirtualClock) -> None:
         return here()
 
     attempt = retry_call(operation)
-    assert seen == [None, attempt]
+    # Threads may begin in a copy of the context: they do so by default without the lock.
+    begins_in_copy = getattr(sys.flags, "thread_inherit_context", False)
+    assert seen == [attempt if begins_in_copy else None, attempt]
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_threads_that_ask_for_its_token_at_once_get_the_same(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    coming: list[Any] = []
+    tokens: list[Any] = []
+
+    def make(run: Any) -> Any:
+        if coming:
+            coming.pop()(run)
+        return token_of_attempts(run)
+
+    def end_run(run: Any) -> None:
+        run.cancel_attempts()
+
+    def ask(run: Any) -> None:
+        tokens.append(in_thread(token_of_run, run).result(PATIENCE))
+
+    def operation() -> None:
+        coming.append(end_run if ends else ask)
+        tokens.extend((here().token, here().token))
+
+    monkeypatch.setattr(_attempt_scope, "token_of_attempts", make)
+    retry_call(operation)
+    assert len(set(map(id, tokens))) == 1
+    assert len(tokens) == 2 + (not ends)
+    assert tokens[0].cancelled
+
+
+def test_a_cut_as_another_thread_asks_for_the_time_left_does_no_harm(clock: VirtualClock) -> None:
+    class Ending(Run):
+        """A run whose attempt ends once it was looked at."""
+
+        @property
+        def cut_at(self) -> float | None:
+            return ends.pop()
+
+        @cut_at.setter
+        def cut_at(self, when: float | None) -> None:
+            pass
+
+    ends: list[float | None] = [None, clock.monotonic() + 5]
+    run = Ending(Options("", None, {}), "fetch", attempts=1)
+    assert CurrentAttempt(run, 1).time_left == 5
+    assert ends == [None]
 
 
 def test_tasks_and_threads_of_a_coroutine_see_it(clock: VirtualClock) -> None:

@@ -16,6 +16,7 @@ import pytest
 from backoff_ticker import (
     CancellationToken,
     Cancelled,
+    Channel,
     ConstantBackOff,
     DeadlineExceeded,
     RetryBudget,
@@ -23,6 +24,9 @@ from backoff_ticker import (
     hedge_call,
     hedge_call_async,
 )
+from backoff_ticker.retries._hedge_threads import _Attempt
+from backoff_ticker.retries._options import Options
+from backoff_ticker.retries._run import Run
 from tests import effort
 from tests.helpers import PATIENCE, SetClock, eventually
 from tests.retries.circuits import half_open
@@ -68,6 +72,24 @@ def test_a_signal_ends_the_call_at_once_and_tells_all_attempts() -> None:
     finally:
         signal.signal(signal.SIGUSR1, before)
     assert told in ([True], [True, True])
+
+
+def test_an_attempt_that_begins_as_it_is_withdrawn_is_made_or_withdrawn_once() -> None:
+    def run(interrupt: InterruptAt) -> None:
+        made: list[None] = []
+        budget = RetryBudget(5)
+        assert budget.try_acquire()
+        state = Run(Options("", None, {"budget": budget}), "fetch", attempts=2)
+        attempt = _Attempt(state, lambda: made.append(None), Channel(9))
+        interrupt.handler = attempt.make
+        with interrupt:
+            is_withdrawn = attempt.withdraw()
+        attempt.make()
+        assert not attempt.withdraw()
+        assert len(made) == (not is_withdrawn)
+        assert budget.tokens == (5 if is_withdrawn else 4)
+
+    assert each_place(run, all_of_them=True) > 3
 
 
 def test_after_an_interrupt_at_any_place_no_attempt_is_left_alone() -> None:

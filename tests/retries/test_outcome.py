@@ -19,7 +19,7 @@ from backoff_ticker import (
     retry,
     retry_call,
 )
-from tests.helpers import SetClock
+from tests.helpers import PATIENCE, SetClock, in_thread
 from tests.retries.faces import BOTH, FOUR, in_loop, on_faces
 from tests.retries.made_hooks import HOOKS
 from tests.retries.made_policies import at
@@ -121,6 +121,28 @@ def test_a_method_is_named_with_its_class(clock: Any) -> None:
     told: list[str] = []
     assert Client().fetch() == 7
     assert "fetch" in told[0]
+
+
+def test_another_thread_that_asks_as_a_run_ends_is_told_how_long_it_took() -> None:
+    class Asking(SetClock):
+        """A clock; each time it is asked, another thread asks for the outcome."""
+
+        is_asking = False
+
+        def monotonic(self) -> float:
+            if not self.is_asking:
+                self.is_asking = True
+                elapsed.append(in_thread(lambda: run.outcome.elapsed).result(PATIENCE))
+                self.is_asking = False
+            return super().monotonic()
+
+    elapsed: list[float] = []
+    run = attempts(ZeroBackOff(), clock=Asking())
+    for attempt in run:
+        with attempt:
+            pass
+    assert elapsed
+    assert set(elapsed) == {0.0}
 
 
 @BOTH

@@ -366,7 +366,7 @@ def test_settings_may_be_nested_in_any_order(clock: VirtualClock) -> None:
 )
 def test_blocks_that_overlap_leave_what_was_before_all_of_them(change: Any) -> None:
     def state() -> list[object]:
-        return [settings.active, settings.hooks, settings.token, settings.in_use]
+        return [*map(settings.values.get, ("active", "hooks", "token")), settings.in_use]
 
     before = state()
     for order in itertools.permutations(range(3)):
@@ -381,6 +381,28 @@ def test_blocks_that_overlap_leave_what_was_before_all_of_them(change: Any) -> N
             blocks[each].__exit__(None, None, None)
             left.remove(each)
             assert state() == (inside[max(left)] if left else before), "the last one counts"
+
+
+def test_a_block_that_ends_before_a_later_change_is_entered_leaves_no_trace() -> None:
+    earlier = set_active(False)
+    later = set_active(False)
+    with earlier:
+        pass
+    assert not is_active()
+    with later:
+        assert not is_active()
+    assert is_active()
+
+
+def test_a_change_that_is_no_block_lasts_until_a_block_around_it_ends() -> None:
+    token = CancellationToken()
+    with set_default_token(None):
+        set_default_token(token)
+        with set_default_token(None):
+            set_default_token(token)
+        assert settings.values["token"] is token
+    assert settings.values["token"] is None
+    assert settings.values["blocks"] == {}
 
 
 def test_a_setting_is_not_lost_if_another_changes_at_any_place() -> None:
@@ -399,14 +421,64 @@ def test_a_setting_is_not_lost_if_another_changes_at_any_place() -> None:
             change()
             with interrupt:
                 back()
-            used = not settings.active or settings.has_defaults or settings.tracks_attempts
-            assert settings.in_use == used, interrupt.where
+            values = settings.values
+            used = not values["active"] or values["hooks"] or values["token"] is not None
+            used = used or values["tracks_attempts"]
+            assert settings.in_use == bool(used), interrupt.where
 
         try:
             assert each_place(run, other, all_of_them=True) > 5
         finally:
             for setting in off:
                 setting()  # type: ignore[operator]
+
+
+def test_blocks_that_overlap_at_any_place_leave_what_was_before() -> None:
+    def run(interrupt: InterruptAt) -> None:
+        token = CancellationToken()
+        inside = None
+
+        def other() -> None:
+            nonlocal inside
+            inside = set_active(False)
+            with inside, set_active(True):
+                set_default_token(token)
+
+        interrupt.handler = other
+        with interrupt, set_active(False):
+            pass
+        assert is_active(), interrupt.where
+        assert settings.values["token"] is (None if inside is None else token)
+        assert settings.values["blocks"] == {}
+        set_default_token(None)
+
+    assert each_place(run) > 5
+
+
+def test_a_call_uses_hooks_and_token_of_one_time() -> None:
+    token = CancellationToken()
+    token.cancel()
+    function = retry(ZeroBackOff())(lambda: script())
+
+    def other() -> None:
+        set_default_hooks()
+        set_default_token(None)
+
+    def run(interrupt: InterruptAt) -> None:
+        nonlocal script
+        script, told = Script(OSError, 7), Recorded()
+        interrupt.handler = other
+        with set_default_token(token), set_default_hooks(on_attempt=told):
+            try:
+                with interrupt:
+                    function()
+            except Cancelled:
+                assert len(told.calls) == 1, interrupt.where
+            else:
+                assert told.calls == [], interrupt.where
+
+    script = Script()
+    assert each_place(run, all_of_them=True) > 50
 
 
 def test_threads_that_change_settings_at_once_leave_them_whole() -> None:
