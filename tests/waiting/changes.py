@@ -176,7 +176,7 @@ class Reading:
         names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
         if name.startswith("STORE_FAST") and held in names[: 1 if "LOAD" in name else 2]:
             self._fault(index, "changes the variable of the claim")
-        if not name.startswith((*QUIET, *ALLOWED)) and name not in ENDS:
+        if not name.startswith((*QUIET, *ALLOWED, "RETURN_")):
             self._fault(index, "may be or begin a call")
         elif name.startswith(("LOAD_ATTR", "STORE_ATTR")) and not self._is_plain(index):
             self._fault(index, f"{step.argval} is no slot")
@@ -186,16 +186,17 @@ class Reading:
         step, before = self.steps[index], self.steps[index - 1]
         if before.opname == "LOAD_GLOBAL":
             return is_plain(inspect.getattr_static(self.names[before.argval], step.argval))
-        is_own = self._loaded(index - 1) == "self"
+        is_own = self._loaded(index - 1 - (before.opname == "COPY")) == "self"
         owner = self.names.get(self.code.co_qualname.partition(".")[0]) if is_own else None
-        classes = package_classes() if owner is None else subclasses(owner)
+        package = self.names["__name__"].partition(".")[0]
+        classes = classes_of(package) if owner is None else subclasses(owner)
         marker = object()
         found = [inspect.getattr_static(each, step.argval, marker) for each in classes]
         known = [is_plain(each) for each in found if each is not marker]
         return bool(known) and (any(known) if owner is None else all(known))
 
 
-def package_classes() -> Iterator[type]:
+def classes_of(package: str) -> Iterator[type]:
     for each in list(subclasses(object)):
-        if each.__module__.startswith(backoff_ticker.__name__):
+        if each.__module__.partition(".")[0] == package:
             yield each
