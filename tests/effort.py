@@ -27,3 +27,8 @@ def choose(*, all: bool) -> None:  # noqa: A002 - the option's name
 def rounds(default: int, everything_: int) -> int:
     """Return how often to repeat: ``default`` times, or ``everything_`` with ``--all``."""
     return everything_ if everything else default
+
+
+def seconds(default: float, everything_: float) -> float:
+    """Return how long to repeat: ``default`` seconds, or ``everything_`` with ``--all``."""
+    return everything_ if everything else default

@@ -34,6 +34,7 @@ def test_there_is_a_script_for_each_matter():
         "share_a_budget",
         "virtual_time",
         "waiters",
+        "without_the_lock",
         "zero_backoff",
     ]
 

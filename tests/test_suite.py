@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import sysconfig
 import tomllib
 from pathlib import Path
 
@@ -49,3 +51,9 @@ def test_effort_is_set_in_one_place():
     own = re.compile(r"\bmax_examples\s*=\s*\d|\bdeadline\s*=\s*None\s*[,)]")
     paths = [path for path in (ROOT / "tests").rglob("*.py") if path.name != "effort.py"]
     assert [path.name for path in paths if own.search(path.read_text())] == []
+
+
+def test_nothing_imported_has_switched_the_lock_on():
+    """An interpreter without the global lock has stayed so; this test runs after all others."""
+    has_lock = not sysconfig.get_config_var("Py_GIL_DISABLED") or sys.flags.gil == 1
+    assert getattr(sys, "_is_gil_enabled", lambda: True)() is has_lock

@@ -37,34 +37,33 @@ class Unbounded(WaitQueue):
     """Any number of items.
 
     Invariants:
-        * A receiver that finds nothing in a closed buffer notes that it ``is_ending`` and looks
-          again. If it finds nothing then either, it notes that it ``has_ended``, and after that
-          nothing is taken.
-        * A sender appends first, and looks at ``is_ending`` then. If that is not set, its item
-          stands there before anybody looks for the last time, so it is received.
+        * A receiver that finds nothing in a closed buffer looks again under the claim. If there is
+          nothing, it notes that the buffer ``has_ended``; after that nothing is taken.
+        * A sender appends first, and looks for ``closed`` then. If the buffer was closed meanwhile,
+          and has ended, its item was received before the end, or it came too late and stays.
 
     Attributes:
         closed: Whether nothing more is accepted.
+        has_ended: Whether a receiver has seen the end.
         items: Accepted and not received yet.
-        is_ending, has_ended: See above.
+        refused: How many senders of an object, by its identity, came too late with it.
         is_plain: Whether to take an item is all that a receiver has to do.
     """
 
-    __slots__ = ("has_ended", "is_ending", "is_plain", "items")
+    __slots__ = ("has_ended", "is_plain", "items", "refused")
 
     def __init__(self) -> None:
         super().__init__()
         self.items = _Items()
         self.is_plain = True
-        self.is_ending = False
         self.has_ended = False
+        self.refused: dict[int, int] | None = None
 
     def put(self, item: object) -> bool:
         """Accept ``item``.
 
         Raises:
-            ChannelClosed: The channel is closed. If it was closed at the same moment, in another
-                thread, the item may have been received all the same.
+            ChannelClosed: The channel is closed.
         """
         if self.closed:
             raise ChannelClosed
@@ -75,25 +74,55 @@ class Unbounded(WaitQueue):
         except BaseException:
             self.wake_receiver()
             raise
-        if self.is_ending:
+        if self.closed and self._came_too_late(item):
             raise ChannelClosed
         return True
+
+    def _came_too_late(self, item: object) -> bool:
+        """Whether an item that was appended while the buffer was closed came after its end."""
+        if not self._end_if_empty():
+            return False
+        key, left = id(item), sum(each is item for each in self.items.copy())
+        made: dict[int, int] = {}
+        claim = self.claim
+        acquire(claim)
+        try:
+            refused = self.refused
+            if refused is None:
+                self.refused = refused = made
+            # Senders of the same object share its places, whoever of them came in time.
+            if key not in refused:
+                refused[key] = 0
+            if refused[key] < left:
+                refused[key] += 1
+                return True
+            return False
+        finally:
+            claim[FREE] = True
+
+    def _end_if_empty(self) -> bool:
+        """Note the end of a closed buffer if it is empty; True if it has ended."""
+        claim = self.claim
+        acquire(claim)
+        try:
+            if not self.items:
+                self.is_plain = False
+                self.has_ended = True
+            return self.has_ended
+        finally:
+            claim[FREE] = True
 
     def take(self) -> Any:  # noqa: ANN401 - any item
         """Receive the first item; ``EMPTY`` if there is none yet, ``ENDED`` if none will come."""
         while not self.has_ended:
-            closed, ending = self.closed, self.is_ending
             if self.items:
                 try:
                     return self.items.first_out
                 except IndexError:
                     pass  # another receiver was faster
-            if not closed:
+            if not self.closed:
                 return EMPTY
-            if ending:
-                self.is_plain = False
-                self.has_ended = True
-            self.is_ending = True
+            self._end_if_empty()
         return ENDED
 
     def put_back(self, item: object) -> None:
@@ -221,9 +250,19 @@ class Bounded(Unbounded):
                     last.later = pending
         finally:
             claim[FREE] = True
+<<<<<<< HEAD
         if accepted:  # not pending.accepted: a receiver may have let it in by now
             self.items.append(pending.item)  # ATOMIC: as in put()
         self.wake_receiver()
+=======
+        try:
+            if pending.accepted:
+                self.items.append(pending.item)  # ATOMIC: as in put()
+            self.wake_receiver()
+        except BaseException:
+            self.wake_receiver()
+            raise
+>>>>>>> main
 
     def refuse(self, pending: PendingSend) -> bool:
         """Refuse a send that waits; False if it was decided before."""
@@ -256,21 +295,21 @@ class Bounded(Unbounded):
             item = self.items.first_out if self.items else EMPTY
         except IndexError:  # another receiver was faster
             item = EMPTY
-        if item is EMPTY:
-            sender = None if self._lets_in else self._next_send(taken=False)
-            if sender is None:
-                return ENDED if self._has_no_more() else EMPTY
-            item = sender.item
-        else:
+        was_taken = item is not EMPTY
+        if was_taken:
             try:
                 sender = self._next_send(taken=True)
             except BaseException:  # interrupted before the change
                 super().put_back(item)
                 raise
-            if sender is not None:
-                self.items.append(sender.item)  # ATOMIC: as in put()
+        elif self._lets_in or (sender := self._next_send(taken=False)) is None:
+            return ENDED if self._has_no_more() else EMPTY
+        else:
+            item = sender.item
         if sender is not None:
             try:
+                if was_taken:
+                    self.items.append(sender.item)  # ATOMIC: as in put()
                 self._wake_sender(sender)
             except BaseException:
                 self.put_back(item)

@@ -359,7 +359,8 @@ class Channel(Source, ProcessBound, Generic[T]):
         complete(self._buffer.close)
 
     def __len__(self) -> int:
-        return len(self._buffer.items)
+        buffer = self._buffer
+        return 0 if buffer.has_ended else len(buffer.items)
 
     def __bool__(self) -> bool:
         return True

@@ -4,8 +4,8 @@ A loop keeps its own timers in a heap too, but compares them in Python and runs 
 tick would cost 20 instead of 13 microseconds.
 
 Invariants:
-    * The heap is touched only where the loop runs. Other threads, signal handlers and finalizers
-      only mark a timer as cancelled.
+    * The heap is touched only where the loop runs; so is an ``Alarm``, which its loop owns. Other
+      threads, signal handlers and finalizers may only cancel a ``LoopTimer``.
     * While a timer is pending, a handle of the loop is armed for the earliest time, or before.
     * An interrupt in the loop's own code can lose a handle as it fires. An overdue handle is
       therefore ignored: no new timer relies on it, and setting a timer replaces it.
@@ -15,6 +15,7 @@ Invariants:
 from __future__ import annotations
 
 from contextvars import Context, copy_context
+from functools import partial
 from heapq import heapify, heappop, heappush
 from weakref import ref
 
@@ -43,6 +44,7 @@ class Alarm:
     """A callback in a loop that is its own timer, and is called in no context of its own.
 
     A coroutine that waits needs no other object. One that is set again forgets the time before.
+    Its loop owns it: it is set, called and cancelled only where the loop runs.
 
     Subclasses have slots for the attributes.
 
@@ -71,8 +73,6 @@ class Alarm:
 
     def cancel(self) -> bool:
         """Prevent the call; True if this is what prevented it."""
-        # ATOMIC: no call between reading the number and the store; run() does the same. A list
-        # to pop from, as in the scheduler, would cost memory for each waiting coroutine.
         if self._number is None:
             return False
         self._number = None
@@ -81,32 +81,39 @@ class Alarm:
 
     def run(self, number: int) -> None:
         """Make the call, unless it was cancelled, or set again, since entry ``number``."""
-        # ATOMIC: no call between reading the number and the store.
         if self._number == number:
             self._number = None
             self.fire()
 
 
 class LoopTimer(Alarm):
-    """A callback in a loop: called once, in the context it was set in, unless cancelled before."""
+    """A callback in a loop: called once, in the context it was set in, unless cancelled before.
 
-    __slots__ = ("_callback", "_context", "_heap", "_number", "when")
+    Any thread, signal handler or finalizer may cancel it. The callback belongs to ``cancel()`` or
+    to the loop, whichever pops it.
+    """
+
+    __slots__ = ("_callbacks", "_heap", "_number", "when")
 
     def __init__(self, callback: Callable[[], object]) -> None:
-        self._callback: Callable[[], object] | None = callback
-        self._context: Context | None = copy_context()
+        self._callbacks: list[Callable[[], object]] = [partial(copy_context().run, callback)]
         self._heap = None
         self._number = None
 
     def fire(self) -> None:
-        callback, context = self._callback, self._context
-        self._callback = self._context = None
-        if callback is not None and context is not None:
-            context.run(callback)
+        try:
+            callback = self._callbacks.pop()
+        except IndexError:
+            return  # it was cancelled meanwhile
+        callback()
 
     def cancel(self) -> bool:
-        self._callback = self._context = None
-        return super().cancel()
+        try:
+            self._callbacks.pop()
+        except IndexError:
+            return False
+        super().cancel()  # so that the heap drops it
+        return True
 
 
 class _TimerHeap:
@@ -116,7 +123,8 @@ class _TimerHeap:
     collected.
 
     Attributes:
-        cancelled: About how many timers in the heap are cancelled; decides when to sweep.
+        cancelled: About how many timers in the heap are cancelled; decides when to sweep. Threads
+            that count at once may count one: then the sweep comes later.
     """
 
     __slots__ = (

@@ -7,8 +7,8 @@ posting another, so calls can be scheduled and cancelled in signal handlers and 
 Invariants:
     * Only the thread that is the runner touches the heap; others read its length.
     * Of several threads started at once, one becomes the runner. A runner that ends resigns first
-      and then checks for posted calls; a caller posts first and then checks for a runner. So one
-      of the two sees the other.
+      and then copies what is posted; a caller posts first and then checks for a runner. A post
+      comes before or after a copy, so one of the two sees the other.
     * A callback belongs to the runner or to ``cancel()``, whichever pops it from its call.
     * The runner stays while the heap holds a call.
 """
@@ -166,14 +166,14 @@ class Scheduler:
                 self._run_due()
                 self._sweep()
                 if not self._wait() and not self._heap:
-                    # A caller that posts from here on starts a thread; one that posted before
-                    # this store may have seen the old runner and started none.
-                    self._runner = {}
-                    if not self._posted:
+                    # A caller that posts after the copy starts a thread; one that posted before
+                    # may have seen the old runner and started none.
+                    self._runner.pop("thread", None)
+                    if not self._posted.copy():
                         return
         finally:
             if self._runner.get("thread") is me:
-                self._runner = {}
+                self._runner.pop("thread", None)
 
     def _run_due(self) -> None:
         heap = self._heap

@@ -16,16 +16,13 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..clock import let_other_threads_run
 from ._errors import ClockUsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
-
-
-def _nothing() -> None:
-    pass
 
 
 class CommandQueue:
@@ -80,8 +77,11 @@ class CommandQueue:
 
         An ``Exception`` of the command is raised here if this thread ran it.
         """
-        here = threading.get_ident()
-        self.commands.append((command, args, here))
+        self.commands.append((command, args, threading.get_ident()))
+        self._run()
+
+    def _run(self) -> None:
+        """Run what is queued, unless another thread does; it finds all that was queued before."""
         commands, callbacks, lock = self.commands, self._callbacks, self._lock
         # The conditions are checked again after each release: a command that was posted while this
         # thread held the lock is left to it.
@@ -92,7 +92,7 @@ class CommandQueue:
                 if self._unfinished:
                     self._repair()
                 self._unfinished = True
-                self._run_commands(here)
+                self._run_commands()
                 for observe in self._observers:
                     observe()
                 self._dispatch()
@@ -105,7 +105,8 @@ class CommandQueue:
             if callbacks:
                 self._fire_callback()
 
-    def _run_commands(self, here: int) -> None:
+    def _run_commands(self) -> None:
+        here = threading.get_ident()
         while self.commands:
             command, args, poster = self.commands[0]
             try:
@@ -136,9 +137,9 @@ class CommandQueue:
         mine = True
         try:
             try:
-                # ATOMIC: no call between the `try` and the pop, so that an interrupt comes before
-                # both or after the pop: then the callback counts as ended, and is fired again
-                # unless it has begun.
+                # ATOMIC: no call between the `try` and the pop. An interrupt there would make a
+                # callback count as ended that nobody has taken. One after the pop is right: the
+                # callback has ended, and is fired again unless it has begun.
                 callback = self._callbacks.pop()
             except IndexError:
                 mine = False  # another thread runs it
@@ -185,7 +186,8 @@ class CommandQueue:
 
         self.post(command)
         while not results and not errors:
-            self.post(_nothing)  # another thread is about to run the command
+            let_other_threads_run()  # one of them is about to run the command
+            self._run()  # unless that one was interrupted
         if errors:
             raise errors[0]
         return results[0]

@@ -134,10 +134,10 @@ def auto_advance(kernel: Kernel) -> Iterator[None]:
 
 def raise_errors(kernel: Kernel) -> None:
     """Raise the errors of callbacks that no step could raise."""
-    errors = kernel.commands.errors
+    errors = kernel.commands.errors.copy()
     if errors:
         first, *others = errors
-        errors.clear()
+        del kernel.commands.errors[: len(errors)]
         for other in others:
             first.add_note(f"another callback raised {other!r}")
         raise first

@@ -271,17 +271,27 @@ class Kernel:
         self.post(self.run_queue.enter, participant)
 
     def snapshot(self) -> Snapshot:
-        """Return the state that reports show."""
+        """Return the state that reports show. For commands."""
         return Snapshot(
             self.parking.now,
-            self.settle_timer.limit(frozen=bool(self._frozen)),
+            self.settle_timer.limit(frozen=self.time_is_frozen),
             self.driver,
             list(self.run_queue.members),
             list(self._expected.values()),
             list(self._frozen.values()),
         )
 
+    @property
+    def time_is_frozen(self) -> bool:
+        """Whether something holds time."""
+        return bool(self._frozen)
+
     # Commands
+
+    def add_loop(self, loop: DrivenLoop) -> None:
+        """Note a loop that runs on the clock's time, and forget those that are closed."""
+        others = [one for one in self.loops if one is not loop and not one.closed]
+        self.loops = [*others, loop]
 
     def freeze_time(self, key: object, what: str) -> None:
         """Stop time until ``unfreeze_time(key)``; ``what`` holds it."""
@@ -511,7 +521,13 @@ class Kernel:
         self.post(self.look, real)
 
     def look(self, real: float) -> None:
-        """End waits that would last for ever; a command of the watchdog, with the real time."""
+        """End waits that would last for ever; a command of the watchdog, with the real time.
+
+        Where another thread runs it, that thread acts, so time does not stand still; and it would
+        not get on if it looked more slowly than the watchdog posts.
+        """
+        if threading.get_ident() != self.watchdog.ident:
+            return
         run_queue = self.run_queue
         running = () if self.commands.firing else run_queue.running
         if self._stall_detector.is_stalled(real, run_queue.turns_given, running):
@@ -531,7 +547,7 @@ class Kernel:
             self.parking.now,
             self.parking.progress,
             run_queue.members,
-            frozen=bool(self._frozen),
+            frozen=self.time_is_frozen,
         ):
             self._give_up()
 

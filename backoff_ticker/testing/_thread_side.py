@@ -93,10 +93,7 @@ def wait_for_turn(
 def run_after_interrupt(kernel: Kernel, participant: Participant) -> None:
     """Let a participant run after an interrupt has ended its wait."""
     kernel.commands.unlock()
-    kernel.post(kernel.parking.run_out_of_turn, participant)
-    while participant.state is not State.RUNNING:
-        # Another thread runs commands and is about to run this one.
-        kernel.post(kernel.parking.run_out_of_turn, participant)
+    kernel.query(lambda: kernel.parking.run_out_of_turn(participant))  # done when this returns
     participant.turn.acquire(blocking=False)  # the turn may have been granted before
 
 

@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from ..waiting import FREE, acquire, claim_of
 from ._errors import SettleTimeout
 from ._thread_side import VirtualParker, wait_for_turn
 from .participants._participant import State
@@ -51,7 +52,13 @@ class Call:
 
     def release(self) -> None:
         """Let the call continue. A second call does nothing."""
-        participant, self._participant = self._participant, None
+        claim = claim_of(self)
+        acquire(claim)
+        try:
+            participant = self._participant
+            self._participant = None
+        finally:
+            claim[FREE] = True
         if participant is not None:
             self._kernel.post(self._kernel.run_queue.resume, participant)
 
@@ -92,7 +99,7 @@ class Trap:
         self._traps = traps
         self._match = match
         self._calls: deque[Call] = deque()
-        self._held: list[Call] = []
+        self._held: dict[Call, None] = {}
         self._on_call: Callable[[], object] | None = None
         traps.append(self)
 
@@ -115,8 +122,8 @@ class Trap:
             return
         run_queue.pause(participant, State.HELD, f"a trap of {self.kind}()")
         if call not in self._held:  # else this is repeated after an interrupt
+            self._held[call] = None
             self._calls.append(call)
-            self._held.append(call)
         if self._on_call is not None:
             self._on_call()
 
@@ -140,14 +147,15 @@ class Trap:
         if not self._calls:
             raise SettleTimeout(f"no call of {self.kind}() came, and every participant waits")
         call = self._calls.popleft()
-        self._held = [one for one in self._held if one.held]
+        for released in [one for one in self._held.copy() if not one.held]:
+            self._held.pop(released, None)
         return call
 
     def close(self) -> None:
         """Hold no more calls, and release those that are held."""
         self._kernel.query(self._stop)
         while self._held:
-            self._held.pop().release()
+            self._held.popitem()[0].release()
 
     def _stop(self) -> None:
         if self in self._traps:

@@ -405,7 +405,7 @@ class VirtualClock:
         """
         _check_callable("function", function)
         self._kernel.check_open("spawn()")
-        self._spawned += 1
+        self._spawned += 1  # only for names: two threads at once may get the same number
         if name is None:
             name = f"{getattr(function, '__name__', 'task')}-{self._spawned}"
         task = Task(self._kernel, lambda: function(*args), name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 from backoff_ticker import CLOSED, ChannelClosed, WouldBlock
@@ -137,17 +136,11 @@ class History:
     def _check_items(self) -> None:
         got = [call.item for call in self.got()]
         assert len(set(got)) == len(got), f"received twice: {got}"
-        unsure = {call.item for call in self.sends if self._is_unsure(call)}
+        unsure = {call.item for call in self.sends if call.error is asyncio.CancelledError}
         lost = {call.item for call in self.accepted()} - set(got)
         assert not lost, f"accepted and lost: {lost}"
         refused = set(got) - {call.item for call in self.accepted()} - unsure
         assert not refused, f"refused and received: {refused}"
-
-    def _is_unsure(self, send: Call) -> bool:
-        """Whether the item of a send that failed may have been received all the same."""
-        if send.error is ChannelClosed and self.channel.capacity == inf:
-            return not any(close.before(send) for close in self.closes)
-        return send.error is asyncio.CancelledError
 
     def check_order(self) -> None:
         received = {call.item: call for call in self.got()}

@@ -184,11 +184,19 @@ class Traffic:
         right = accepted == drained == capacity and not self._waiting()
         return [] if right else [("room", accepted, drained, capacity)]
 
+    def _is_accepted(self, item: Any) -> bool:
+        """Whether there is room for it; a receiver that begins to wait does so in several steps."""
+        try:
+            self.channel.send_nowait(item)
+        except WouldBlock:
+            return False
+        return True
+
     def _waiters_wake(self) -> list[Any]:
         channel = self.channel
         receiver = in_thread(channel.receive, PATIENCE)
         self.wait_for(1)
-        channel.send_nowait("for a receiver")
+        eventually(lambda: self._is_accepted("for a receiver"), "it waits")
         if receiver.result(PATIENCE) != "for a receiver":
             return ["a receiver got something else"]
         if channel.capacity == NO_DEADLINE:

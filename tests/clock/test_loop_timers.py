@@ -19,6 +19,7 @@ from backoff_ticker.testing import VirtualClock
 from backoff_ticker.waiting import current_loop
 from tests.effort import rounds
 from tests.helpers import PATIENCE, LoopThread
+from tests.interleaving import each_interleaving
 
 A_DAY = 86_400.0
 
@@ -269,7 +270,7 @@ def test_cancelled_timers_are_swept_out(rig):
     alive = []
     for _ in range(1000):
         timer = rig.call_at(1000 + A_DAY / 4)
-        alive.append(weakref.ref(timer._context))
+        alive.append(weakref.ref(timer._callbacks[0]))
         timer.cancel()
     del timer
     assert [ref() for ref in alive if ref() is not None] == []
@@ -583,3 +584,18 @@ def test_timers_may_be_cancelled_in_other_threads_while_the_loop_runs():
     thread.close()
     assert thread.errors == []
     assert len(ran) + len(prevented) == 200 * turns
+
+
+@pytest.mark.parametrize("first", ["cancel", "fire"])
+def test_a_callback_runs_or_is_prevented_wherever_another_thread_comes(monkeypatch, first):
+    rigs = []
+
+    def begin():
+        rigs.append(Rig())
+        pair = [rigs[-1].call_at(1000).cancel, rigs[-1].loop.fire]
+        return pair if first == "cancel" else reversed(pair)
+
+    for outcomes in each_interleaving(begin, monkeypatch):
+        prevented = [outcome for outcome in outcomes if outcome]
+        assert (rigs[-1].ran, prevented) in ((["it"], []), ([], [True]))
+    assert len(rigs) > 10

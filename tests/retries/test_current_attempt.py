@@ -214,6 +214,7 @@ def test_an_attempt_that_is_refused_is_seen_by_nobody(face: Any) -> None:
 
 
 def test_threads_see_it_in_a_copy_of_the_context(clock: VirtualClock) -> None:
+    """A new thread has such a copy where Python gives it one: without the global lock."""
     seen: list[Any] = []
 
     def look() -> None:

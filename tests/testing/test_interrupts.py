@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import signal
-import sys
 import threading
 from textwrap import dedent
 
@@ -12,7 +11,7 @@ import pytest
 
 from backoff_ticker.testing import VirtualClock, VirtualTimeError
 from tests import effort
-from tests.helpers import in_thread
+from tests.stress.places import Interrupted, each_place
 from tests.stress.tools import run_script
 
 
@@ -25,47 +24,22 @@ def test_an_interrupt_ends_a_step_and_leaves_the_clock_usable(clock):
     assert clock.monotonic() == 5.0
 
 
-def test_an_interrupt_at_any_line_leaves_a_clock_that_can_be_closed():
-    """A trace function raises at one line of the package after another.
-
-    In a thread of its own: where it raises at the line of an ``except``, CPython may keep the error
-    as the one that the thread handles, and so as the context of all later ones.
-    """
-    in_thread(_interrupt_at_each_line).result(50)
-
-
-def _interrupt_at_each_line():
+def test_an_interrupt_anywhere_leaves_a_clock_that_can_be_closed():
     start = threading.Thread.start
-    interrupted, step = 0, effort.rounds(7, 1)
-    for place in range(1, 400, step):
+
+    def run(interrupt):
         clock = VirtualClock(auto=True, settle_timeout=0.2)
-        count = 0
-
-        def trace(frame, event, argument, place=place):
-            nonlocal count, interrupted
-            if "backoff_ticker" not in frame.f_code.co_filename:
-                return None
-            count += 1
-            if count == place:
-                sys.settrace(None)
-                interrupted += 1
-                raise KeyboardInterrupt
-            return trace
-
         try:
-            with clock:
-                sys.settrace(trace)
-                try:
-                    clock.sleep(1)
-                    clock.spawn(clock.sleep, 1).join()
-                    clock.advance(1)
-                finally:
-                    sys.settrace(None)
-        except (KeyboardInterrupt, VirtualTimeError):
+            with clock, interrupt:
+                clock.sleep(1)
+                clock.spawn(clock.sleep, 1).join()
+                clock.advance(1)
+        except (Interrupted, VirtualTimeError):
             pass
         assert clock._kernel.closed
         assert threading.Thread.start is start
-    assert interrupted > 140 // step
+
+    assert each_place(run) > 140
 
 
 def test_finalizers_may_call_the_clock(auto):

@@ -25,6 +25,7 @@ from backoff_ticker.testing.liveness import _external_waits, _settle_timeout, _s
 from backoff_ticker.testing.liveness._settle_timeout import SettleTimer
 from backoff_ticker.testing.liveness._stall_detector import StallDetector
 from backoff_ticker.testing.participants._participant import Participant, State
+from tests.helpers import eventually
 
 from .real_threads import in_real_thread
 
@@ -424,23 +425,46 @@ ONE = [Participant("one", ident=1)]
     [
         ({5, 6}, {}),  # a twentieth of a second; floats
         ({None}, {"active": True}),
+        ({None}, {"computes": True, "rounds": 1000}),  # however long
         ({None}, {"interval": 2.5 * LOOK}),  # looks that come late judge nobody
         ({None}, {"running": [*ONE, Participant("has no thread yet")]}),
         ({None}, {"turns": lambda number: 1 + number // 4}),  # new turns
         ({None}, {"running": []}),
     ],
-    ids=["stalled", "active", "late", "not begun", "new turns", "nobody"],
+    ids=["stalled", "active", "computes", "late", "not begun", "new turns", "nobody"],
 )
 def test_a_turn_is_shared_once_nobody_has_done_anything_for_a_while(monkeypatch, expected, case):
     monkeypatch.setattr(_stall_detector, "others_are_active", lambda: case.get("active", False))
+    monkeypatch.setattr(_stall_detector, "is_active", lambda _: case.get("computes", False))
     turns, running = case.get("turns", lambda _: 1), case.get("running", ONE)
     detector = StallDetector()
     stalled = [
         number
-        for number in range(40)
+        for number in range(case.get("rounds", 40))
         if detector.is_stalled(100 + number * case.get("interval", LOOK), turns(number), running)
     ]
     assert (stalled[0] if stalled else None) in expected
+
+
+@pytest.mark.parametrize(("state", "active"), [("R", True), ("D", True), ("S", False)])
+def test_a_thread_that_waits_for_the_machine_is_active(monkeypatch, tmp_path, state, active):
+    """For a processor, memory or a disk: in no way for another participant."""
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "stat").write_text(f"7 (a (thread)) {state} 1 1 0")
+    monkeypatch.setattr(_stall_detector, "_THREADS", tmp_path)
+    assert _stall_detector.is_active(7) is active
+    assert _stall_detector.is_active(8) is False
+
+
+def test_only_the_watchdog_judges(auto, monkeypatch):
+    """A participant that finds its command would hold itself for stalled, and get on slowly."""
+    kernel, shared = auto._kernel, []
+    monkeypatch.setattr(kernel, "_share_turn", lambda: shared.append(threading.get_ident()))
+    monkeypatch.setattr(kernel._stall_detector, "is_stalled", lambda *_: True)
+    kernel.post(kernel.look, 0.0)
+    assert threading.get_ident() not in shared
+    eventually(lambda: shared)
+    assert set(shared) == {kernel.watchdog.ident}
 
 
 @pytest.mark.parametrize(("has_acted", "found"), [(True, True), (False, False)])

@@ -24,6 +24,7 @@ from tests import effort
 from tests.helpers import PATIENCE
 
 from .half_an_hour import WORKERS, half_an_hour
+from .one_scene import TRACE, one_scene
 from .real_threads import in_real_thread
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("hostile_switching")]
@@ -116,6 +117,12 @@ def test_many_runs_have_the_same_log():
     assert len(first) == 13 * 21  # the driver, who cancels at 20, is last at its time
     for _ in range(effort.rounds(5, 200)):
         assert mixed_log() == first
+
+
+def test_the_trace_of_a_scene_is_the_same_on_every_interpreter():
+    for run in range(effort.rounds(5, 200)):
+        sys.setswitchinterval(1e-6 if run % 2 else 5e-3)
+        assert "\n".join(one_scene()) == TRACE.strip()
 
 
 def test_half_an_hour_of_retries_under_one_token_is_always_the_same():

@@ -2,7 +2,8 @@
 
 That cannot be known for certain, so it is judged by real time: if check after check finds that no
 thread of the process computes or waits for a processor, the participants that have a turn must be
-waiting for a lock or an item.
+waiting for a lock or an item. One that computes itself keeps its turn, however slow the machine is:
+otherwise the order of events would depend on that.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class StallDetector:
             running: The participants that have a turn.
         """
         elapsed, self._looked_at = real - self._looked_at, real
-        if turns_given != self._turns_given or not running:
+        new = turns_given != self._turns_given or not running
+        if new or any(is_active(one.native) for one in running):
             self._turns_given, self._stalled_for = turns_given, 0.0
             return False
         # The watchdog needs the interpreter as they do: if it is late, no judgement is possible.
@@ -58,12 +60,12 @@ class StallDetector:
 
 
 def is_active(native: int | None) -> bool:
-    """Whether a thread runs or waits for a processor; False where the system does not say."""
+    """Whether a thread runs, or waits for a processor, memory or a disk; False if unknown."""
     try:
         _, _, status = (_THREADS / str(native) / "stat").read_bytes().rpartition(b")")
     except OSError:
         return False
-    return status.split(None, 1)[0] == b"R"
+    return status.split(None, 1)[0] in {b"R", b"D"}
 
 
 def others_are_active() -> bool:

@@ -7,6 +7,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from ...clock import SystemClock
+from ...waiting import FREE, acquire, claim_of
 from ..participants._participant import start_untracked
 
 if TYPE_CHECKING:
@@ -34,8 +35,14 @@ class Watchdog:
 
     def start(self) -> None:
         """Start the thread, unless it was started."""
-        if not self._started:
+        claim = claim_of(self)
+        acquire(claim)
+        try:
+            started = self._started
             self._started = True
+        finally:
+            claim[FREE] = True
+        if not started:
             thread = threading.Thread(
                 target=self._run, name="virtual clock's watchdog", daemon=True
             )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from ...waiting import FREE, acquire, claim_of
 from .._errors import ParticipantAborted
 from ._participant import Participant, State
 from ._run_queue import POLLS_PER_TURN
@@ -28,7 +28,6 @@ class Parking:
         seconds: The time as it is read. At least the exact ``when`` of every timer that has fired,
             which can be a fraction of a nanosecond later than ``now``.
         timers: The pending timers.
-        next_order: Returns the order of the next timer among those that are due with it.
         guests: The participants that wait and are not counted.
         closing: Whether waits are aborted.
         progress: The number of waits begun plus that of participants ended.
@@ -38,12 +37,13 @@ class Parking:
         self.now: int = start
         self.seconds: float = in_seconds(start)
         self.timers: TimerHeap = TimerHeap()
-        self.next_order: Callable[[], int] = count().__next__
         self.guests: dict[Participant, None] = {}
         self.closing: bool = False
         self.progress: int = 0
         self._run_queue = run_queue
         self._driver = driver
+        self._orders_given = 0
+        self._claim = claim_of(self)
 
     def clear(self) -> None:
         """Forget all timers and guests."""
@@ -54,6 +54,16 @@ class Parking:
         """Move the time forward; it never goes back."""
         self.now = max(self.now, now)
         self.seconds = max(self.seconds, seconds)
+
+    def next_order(self) -> int:
+        """Return the order of the next timer among those that are due with it. In any thread."""
+        claim = self._claim
+        acquire(claim)
+        try:
+            self._orders_given = order = self._orders_given + 1
+        finally:
+            claim[FREE] = True
+        return order
 
     # Beginning
 

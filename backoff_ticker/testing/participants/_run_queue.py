@@ -71,8 +71,8 @@ class RunQueue:
 
     def append(self, participant: Participant) -> None:
         """Queue a participant for its next turn, unless it is queued."""
-        if participant.state is not State.QUEUED:
-            # ATOMIC: no call between the two.
+        # Both are checked, since an interrupt may come between the two.
+        if participant.state is not State.QUEUED or participant not in self.queue:
             participant.state = State.QUEUED
             self.queue.append(participant)
 
@@ -122,36 +122,27 @@ class RunQueue:
     def give_turns(self, *, paused: bool) -> None:
         """Let all go on that may; if ``paused``, none of the queue."""
         while self.resuming:
-            self._resume_next()
+            self._let_run(self.resuming, {})  # one that is counted has its turn already
         if not paused:
             while self.queue and not (self.one_at_a_time and self.running):
                 self.run_next()
 
     def run_next(self) -> None:
         """Give a turn to the participant that has been queued longest."""
-        queue, running = self.queue, self.running
-        participant = queue[0]
+        participant = self.queue[0]
         self.turns_given += 1
         participant.last_turn = self.turns_given
+        self._let_run(self.queue, self.running)
+
+    def _let_run(self, queue: deque[Participant], running: dict[Participant, None]) -> None:
+        """Take the first participant off a queue, note it in ``running``, and let it run."""
+        participant = queue[0]
         break_select = participant.break_select
         try:
-            # ATOMIC: no call until the lock is released: it has its turn, or is queued.
+            # ATOMIC: no call until the lock is released. A participant that an interrupt took off
+            # the queue, but did not let run, would wait for ever.
             del queue[0]
             running[participant] = None
-            participant.state = State.RUNNING
-            participant.turn.release()
-        except RuntimeError:
-            pass  # it was interrupted, and runs
-        if break_select is not None:
-            break_select()
-
-    def _resume_next(self) -> None:
-        resuming = self.resuming
-        participant = resuming[0]
-        break_select = participant.break_select
-        try:
-            # ATOMIC: as in run_next().
-            del resuming[0]
             participant.state = State.RUNNING
             participant.turn.release()
         except RuntimeError:

@@ -53,7 +53,7 @@ class VirtualTimer:
         self.due: int = in_nanoseconds(when)
         self.order: int = order
         self.what: str = what
-        self._target = [target]
+        self._target = {0: target}  # empty once it was fired or cancelled
         self._heap = heap
 
     @property
@@ -64,29 +64,24 @@ class VirtualTimer:
     @property
     def sleeper(self) -> Participant | None:
         """The participant whose wait it ends; None for a callback."""
-        try:
-            target = self._target[0]
-        except IndexError:
-            return None
+        target = self._target.get(0)
         return target if isinstance(target, Participant) else None
 
     def cancel(self) -> bool:
         """Prevent the call; True if this call prevented it. From any thread; never blocks."""
-        try:
-            self._target.pop()
-        except IndexError:
+        if self._target.pop(0, None) is None:
             return False
-        self._heap.spent += 1  # a lost update only delays the next sweep
+        self._heap.cancelled += 1
         return True
 
     def fire(self) -> None:
         """Call the callback, unless it was cancelled; if an interrupt comes before, it is kept."""
-        self._heap.spent += 1
+        target: Any = self._target.get(0)
         try:
-            # ATOMIC: no call from the look to the call of the callback.
-            target: Any = self._target[0]
+            # ATOMIC: no call between the removal and the call of the callback. An interrupt there
+            # would lose the callback: the timer is not pending any more.
             del self._target[0]
-        except IndexError:
+        except KeyError:
             return
         target()
 
@@ -95,23 +90,24 @@ class TimerHeap:
     """A heap of timers, the next one first. Commands of the kernel use it, and nothing else does.
 
     Attributes:
-        spent: About how many of the timers were fired or cancelled.
+        cancelled: About how many timers were cancelled since the last sweep. Threads that count at
+            once may count one: then the sweep comes later.
     """
 
-    __slots__ = ("_added", "_entries", "spent")
+    __slots__ = ("_added", "_entries", "cancelled")
 
     def __init__(self) -> None:
-        self.spent: int = 0
+        self.cancelled: int = 0
         self._added = 0  # a tie-breaker, so that timers are never compared
         self._entries: list[tuple[int, int, int, VirtualTimer]] = []
 
     def push(self, timer: VirtualTimer) -> None:
-        """Add a timer; one that is there may be added again. Once most are spent, drop those."""
+        """Add a timer; one that is there may be added again. Sweep out those that are over."""
         entries = self._entries
         self._added += 1
         heappush(entries, (timer.due, timer.order, self._added, timer))
-        if self.spent * 2 > len(entries):
-            self.spent = 0
+        if self.cancelled * 2 > len(entries):
+            self.cancelled = 0
             pending = [entry for entry in entries if entry[3].pending]
             heapify(pending)
             entries[:] = pending
@@ -124,7 +120,6 @@ class TimerHeap:
             if timer.pending:
                 return timer
             heappop(entries)
-            self.spent -= 1
         return None
 
     def pending(self) -> list[VirtualTimer]:

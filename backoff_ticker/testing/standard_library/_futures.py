@@ -40,7 +40,7 @@ class _Event:
 
     def set(self) -> None:
         self._is_set = True
-        for callback in self._callbacks:
+        for callback in self._callbacks.copy():
             callback()
 
     def clear(self) -> None:

@@ -113,34 +113,39 @@ def _is_usual(loop: object, *names: str) -> bool:
 
 def _called(handle: Any) -> Any:  # noqa: ANN401
     timer = getattr(handle._callback, "__self__", None)
-    return timer._callback if isinstance(timer, LoopTimer) else handle._callback
+    return timer._callback.get(0) if isinstance(timer, LoopTimer) else handle._callback
 
 
 class LoopTimer:
-    """The handle of ``clock.call_at(..., loop=loop)`` for a loop that runs on the clock."""
+    """The handle of ``clock.call_at(..., loop=loop)`` for a loop that runs on the clock.
 
-    __slots__ = ("_callback", "_handle", "when")
+    The callback belongs to the loop or to ``cancel()``, whichever pops it; any thread may cancel.
+    """
+
+    __slots__ = ("_callback", "_handle", "_loop", "when")
 
     def __init__(
         self,
-        loop: asyncio.AbstractEventLoop,
+        loop: Any,  # noqa: ANN401 - much of it is private
         ahead: float,
         when: float,
         callback: Callable[[], object],
     ) -> None:
         self.when: float = when
-        self._callback: Callable[[], object] | None = callback
+        self._callback = {0: callback}
+        self._loop = loop
         self._handle = loop.call_at(when + ahead, self._run)
 
     def cancel(self) -> bool:
         """Prevent the call; True if this call prevented it."""
-        if self._callback is None:
+        if self._callback.pop(0, None) is None:
             return False
-        self._callback = None
-        self._handle.cancel()
+        # Not cancel(), which also clears what the loop, in its own thread, may be about to call.
+        self._loop._timer_handle_cancelled(self._handle)
+        self._handle._cancelled = True
         return True
 
     def _run(self) -> None:
-        callback, self._callback = self._callback, None
+        callback = self._callback.pop(0, None)
         if callback is not None:
             callback()

@@ -68,8 +68,7 @@ class LoopDriver:
         loop.call_at = self.timers.recording_call_at()
         loop.time = self._reading()
         self._set_resolution()
-        kernel.loops[:] = [one for one in kernel.loops if not one.closed]
-        kernel.loops.append(self)
+        kernel.post(kernel.add_loop, self)
 
     def detach(self) -> None:
         """Give the loop its own time back, continuing from the clock's."""

@@ -80,7 +80,7 @@ class _Pool:
 
     def drop_cancelled(self) -> None:
         """Forget the cancelled jobs, which no worker will take any more."""
-        for job in list(self._jobs):
+        for job in self._jobs.copy():
             if job.future is not None and job.future.cancelled():
                 job.drop()
 
@@ -161,6 +161,17 @@ class _Job:
 
 
 _pools: WeakKeyDictionary[ThreadPoolExecutor, _Pool] = WeakKeyDictionary()
+_lock = threading.RLock()
+"""Held while a pool is added, so that a pool is not added twice."""
+
+
+def _pool_of(executor: ThreadPoolExecutor, kernel: Kernel) -> _Pool:
+    with _lock:
+        pool = _pools.get(executor)
+        if pool is None or pool.kernel is not kernel:
+            pool = _pools[executor] = _Pool(kernel, executor._max_workers)
+            _wrap_initializer(executor, kernel)
+        return pool
 
 
 def _submitting(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -175,10 +186,7 @@ def _submitting(original: Callable[..., Any]) -> Callable[..., Any]:
         if kernel is None or isinstance(function, _Job):
             future: Future[Any] = original(executor, function, *args, **kwargs)
             return future
-        pool = _pools.get(executor)
-        if pool is None or pool.kernel is not kernel:
-            pool = _pools[executor] = _Pool(kernel, executor._max_workers)
-            _wrap_initializer(executor, kernel)
+        pool = _pool_of(executor, kernel)
         job = _Job(pool, function)
         try:
             pool.add(job)

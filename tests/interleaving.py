@@ -1,0 +1,118 @@
+"""Two threads, the second one at each instruction of the first in turn.
+
+Without the interpreter's lock another thread may come between any two instructions. Here it does,
+at the same place in each run: the first function runs up to an instruction, then the second one
+runs in a thread of its own until it has returned, or waits for the first.
+"""
+
+from __future__ import annotations
+
+import _thread
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+from backoff_ticker.testing import _command_queue
+from backoff_ticker.waiting import _claim
+
+from .helpers import PATIENCE
+from .stress.places import PACKAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    import pytest
+
+    Pair = tuple[Callable[[], object], Callable[[], object]]
+
+
+class _Second:
+    """A function in a thread that no clock tracks."""
+
+    def __init__(self, function: Callable[[], object], patch: pytest.MonkeyPatch) -> None:
+        self._function = function
+        self._returned = threading.Event()
+        self._returned_or_waits = threading.Event()
+        self._ident: int | None = None
+        self._outcome: object = None
+        for module in (_claim, _command_queue):
+            patch.setattr(module, "let_other_threads_run", self._wait)
+
+    def _wait(self) -> None:
+        if threading.get_ident() == self._ident:
+            self._returned_or_waits.set()
+
+    def run(self) -> None:
+        """Let it run until it has returned, or waits for this thread."""
+        _thread.start_new_thread(self._run, ())
+        assert self._returned_or_waits.wait(PATIENCE)
+
+    def _run(self) -> None:
+        self._ident = threading.get_ident()
+        try:
+            self._outcome = self._function()
+        except BaseException as error:
+            self._outcome = error
+        self._returned.set()
+        self._returned_or_waits.set()
+
+    def outcome(self) -> object:
+        """Return what it returned or raised."""
+        assert self._returned.wait(PATIENCE)
+        return self._outcome
+
+
+class _Interruption:
+    """Calls ``action`` once, before the n-th instruction of this package in this thread."""
+
+    def __init__(self, number: int, action: Callable[[], object]) -> None:
+        self.left = number
+        self._action = action
+
+    def __enter__(self) -> None:
+        sys._getframe().f_trace_opcodes = True  # 3.12: needed before the tracing begins
+        sys.settrace(self._called)
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+
+    def _called(self, frame: FrameType, event: str, arg: object) -> Any:
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        frame.f_trace = self._step  # 3.13: needed before opcodes are traced
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        return self._step
+
+    def _step(self, frame: FrameType, event: str, arg: object) -> Any:
+        if event == "opcode":
+            self.left -= 1
+            if self.left == 0:
+                self._action()
+        return self._step
+
+
+def each_interleaving(
+    begin: Callable[[], Pair], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[object, object]]:
+    """Run pairs of functions, and yield what the first and the second one returned.
+
+    Args:
+        begin: Returns the next pair. The second one runs before the first instruction of the first
+            one, then before its second instruction, and so on.
+        monkeypatch: Tells when the second one waits.
+    """
+    number, left = 0, 0
+    while left <= 0:
+        number += 1
+        first, function = begin()
+        with monkeypatch.context() as patch:
+            second = _Second(function, patch)
+            interruption = _Interruption(number, second.run)
+            with interruption:
+                outcome = first()
+            left = interruption.left
+            if left > 0:
+                second.run()  # after the first
+            yield outcome, second.outcome()

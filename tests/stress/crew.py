@@ -1,0 +1,190 @@
+"""Who plays a storm: eight threads and two event loops that set to work at the same moment.
+
+Whoever plays is watched: a round that does not end fails with the stacks of all threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import faulthandler
+import gc
+import inspect
+import queue
+import tempfile
+import threading
+import time
+from collections import Counter
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from tests.helpers import LoopThread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    Act = Callable[[], Any]
+
+THREADS = 8
+LOOPS = 2
+
+PATIENCE = 20.0
+"""Real seconds after which a round, of a few milliseconds, is known to hang."""
+
+SPINS = 200
+"""How often to look for the others before the processor is left to them."""
+
+
+class Hung(AssertionError):
+    """A round did not end; the message has the stacks."""
+
+
+def stacks() -> str:
+    """Return the stacks of all threads."""
+    with tempfile.TemporaryFile("w+") as file:
+        faulthandler.dump_traceback(file, all_threads=True)
+        file.seek(0)
+        return file.read()
+
+
+class InStep:
+    """Lets several threads begin each step at the same moment, as nearly as they can.
+
+    A thread that has failed lets the others go on: nobody waits for it.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._steps = [0] * threads
+
+    def step(self, index: int) -> None:
+        """Wait, as thread number ``index``, until all have come to this step."""
+        steps = self._steps  # each thread writes its own item only
+        mine = steps[index] = steps[index] + 1
+        spins = 0
+        while min(steps) < mine:
+            spins += 1
+            if spins > SPINS:
+                time.sleep(0)
+
+    def leave(self, index: int) -> None:
+        self._steps[index] = 1 << 60
+
+
+class Crew:
+    """Threads and loops that are used for one round after the other.
+
+    Attributes:
+        loops: The event loops, each in a thread of its own.
+    """
+
+    def __init__(self) -> None:
+        self._before = set(threading.enumerate())
+        self._jobs: list[queue.SimpleQueue[Any]] = [queue.SimpleQueue() for _ in range(THREADS)]
+        for number, jobs in enumerate(self._jobs):
+            threading.Thread(target=_work, args=(jobs,), name=f"crew {number}", daemon=True).start()
+        self.loops = [LoopThread(debug=False) for _ in range(LOOPS)]
+        self._next_loop = 0
+
+    def play(self, *acts: Callable[[], Any]) -> list[Any]:
+        """Run all acts at once and return their results.
+
+        Coroutine functions run in the loops, in turn; each of the others in a thread of its own.
+        """
+        futures: list[Future[Any]] = []
+        begin = threading.Event()
+        threads = iter(self._jobs)
+        for act in acts:
+            if inspect.iscoroutinefunction(act):
+                self._next_loop = (self._next_loop + 1) % LOOPS
+                futures.append(self.loops[self._next_loop].submit(act()))
+            else:
+                future: Future[Any] = Future()
+                next(threads).put((begin, act, future))
+                futures.append(future)
+        begin.set()
+        return self.results(futures)
+
+    def results(self, futures: list[Future[Any]]) -> list[Any]:
+        """Return what all have come to; raise the first error, or what they hang in."""
+        ended, running = wait(futures, PATIENCE, FIRST_EXCEPTION)
+        for future in ended:
+            future.result()
+        if running:
+            raise Hung(f"{len(running)} of {len(futures)} do not end\n{stacks()}")
+        return [future.result() for future in futures]
+
+    def in_step(self, count: int, *acts: Callable[[int], object]) -> None:
+        """Run ``act(0)``, ``act(1)`` and so on to ``count - 1``, each at once for all acts.
+
+        Two acts meet most closely where there are two processors.
+        """
+        steps = InStep(len(acts))
+
+        def run(index: int, act: Callable[[int], object]) -> None:
+            try:
+                for number in range(count):
+                    steps.step(index)
+                    for _ in range(number * (2 * index + 3) % 13):
+                        pass  # so that they meet at one place after the other
+                    act(number)
+            finally:
+                steps.leave(index)
+
+        self.play(*(_call(run, index, act) for index, act in enumerate(acts)))
+
+    def close(self) -> None:
+        """End all threads and loops; nothing may be left of them."""
+        for jobs in self._jobs:
+            jobs.put(None)
+        for loop in self.loops:
+            loop.close()
+        assert [loop.errors for loop in self.loops] == [[], []]
+        end = time.monotonic() + PATIENCE
+        for thread in set(threading.enumerate()) - self._before:
+            if thread.name != "backoff_ticker-scheduler":  # ends a few seconds later, when idle
+                thread.join(max(0.0, end - time.monotonic()))
+                assert not thread.is_alive(), stacks()
+
+    def abandon(self) -> None:
+        """End what can be ended, after a fault."""
+        for jobs in self._jobs:
+            jobs.put(None)
+        for loop in self.loops:
+            with suppress(Exception):
+                loop.close()
+
+
+def _call(run: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
+    return lambda: run(*arguments)
+
+
+def _work(jobs: queue.SimpleQueue[Any]) -> None:
+    while (job := jobs.get()) is not None:
+        begin, act, future = job
+        begin.wait()
+        try:
+            future.set_result(act())
+        except BaseException as error:
+            future.set_exception(error)
+        del job, begin, act, future  # the round is to be collected while the thread waits
+
+
+async def cancel_soon(coroutine: Coroutine[Any, Any, Any], turns: int) -> Any:
+    """Await a coroutine in a task that is cancelled after some turns of the loop."""
+    task = asyncio.ensure_future(coroutine)
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    return await task
+
+
+def ours() -> Counter[str]:
+    """Count the living objects of the package's own classes."""
+    for _ in range(2):
+        gc.collect()
+    kinds = (type(each) for each in gc.get_objects())
+    return Counter(
+        f"{kind.__module__}.{kind.__qualname__}"
+        for kind in kinds
+        if kind.__module__.startswith("backoff_ticker")
+    )

@@ -1,0 +1,103 @@
+"""All storms: what they are, and how long they last.
+
+Run as ``python -m tests.stress.storm --minutes 10`` from the project's root: all storms in turn,
+for ten minutes together. It prints what each has done, and ends at the first fault.
+"""
+
+from __future__ import annotations
+
+import argparse
+import faulthandler
+import platform
+import random
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from tests.stress import (
+    channel_storms,
+    retry_storms,
+    select_storms,
+    ticker_storms,
+    timer_storms,
+    token_storms,
+)
+from tests.stress.crew import Crew, ours
+from tests.stress.tools import fast_switching
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Storm = Callable[[Crew, random.Random], int]
+
+STORMS: dict[str, Storm] = {
+    **channel_storms.STORMS,
+    **select_storms.STORMS,
+    **ticker_storms.STORMS,
+    **timer_storms.STORMS,
+    **token_storms.STORMS,
+    **retry_storms.STORMS,
+}
+
+SHARE = 5.0
+"""Seconds of one storm, before the next has its turn, in a run of minutes."""
+
+
+def let_loose(name: str, seconds: float, seed: int | None = None) -> tuple[int, int]:
+    """Play rounds of a storm for so long; return their number, and how many things were done.
+
+    Each round has a seed of its own, which a fault names; whether it comes again is chance.
+    """
+    storm = STORMS[name]
+    first = random.randrange(10**9) if seed is None else seed
+    rounds = done = 0
+    before = ours()
+    crew = Crew()
+    end = time.monotonic() + seconds
+    try:
+        with fast_switching(1e-5):
+            while rounds == 0 or time.monotonic() < end:
+                done += storm(crew, random.Random(first + rounds))
+                rounds += 1
+        crew.close()
+    except BaseException as error:
+        crew.abandon()
+        error.add_note(f"{name}: in round {rounds + 1}, with seed {first + rounds}")
+        raise
+    del crew
+    left = ours() - before
+    assert not left, f"{name}: left behind by {rounds} rounds: {left}"
+    return rounds, done
+
+
+def main() -> None:
+    """Run all storms in turn."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0, help="of all storms together")
+    parser.add_argument("--only", choices=STORMS, action="append", help="this storm; repeatable")
+    parser.add_argument("--seed", type=int, help="of the first round of each storm")
+    chosen = parser.parse_args()
+    names = chosen.only or list(STORMS)
+    faulthandler.enable()
+    end = time.monotonic() + chosen.minutes * 60
+    tally = {name: [0, 0] for name in names}
+    share = min(SHARE, chosen.minutes * 60 / len(names))
+    try:
+        while time.monotonic() < end:
+            for name in names:
+                rounds, done = let_loose(name, min(share, end - time.monotonic()), chosen.seed)
+                tally[name][0] += rounds
+                tally[name][1] += done
+    finally:
+        _show(tally)
+
+
+def _show(tally: dict[str, list[int]]) -> None:
+    lock = "with" if getattr(sys, "_is_gil_enabled", lambda: True)() else "without"
+    sys.stdout.write(f"Python {platform.python_version()}, {lock} the global lock\n")
+    for name, (rounds, done) in tally.items():
+        sys.stdout.write(f"{name:<28}{rounds:>10,} rounds{done:>14,} done\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""Storms through the public API, each for a moment; ``tests.stress.storm`` runs them for minutes.
+
+They hold on every interpreter, and are aimed at one without the global lock, on which threads run
+at the same time.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import effort
+from tests.stress import storm
+
+SECONDS = effort.seconds(0.4, 5)
+
+
+@pytest.mark.parametrize("name", storm.STORMS)
+def test_a_storm_loses_doubles_and_leaves_nothing(name: str) -> None:
+    rounds, done = storm.let_loose(name, SECONDS)
+    assert rounds
+    assert done

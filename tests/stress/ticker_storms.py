@@ -1,0 +1,347 @@
+"""Storms over tickers: every tick once, one end, and nothing after it."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from backoff_ticker import (
+    AsyncTicker,
+    CancellationToken,
+    ConstantBackOff,
+    Pace,
+    Ticker,
+    TickerClosed,
+    ZeroBackOff,
+    with_max_retries,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from backoff_ticker import Tick
+    from tests.stress.crew import Crew
+
+READERS = 4
+TICKS = 60
+DROPPED_BY_THE_END = READERS
+"""How many ticks that readers have in hand, when the ticker ends, are not received."""
+
+OBJECTS = 60
+"""Made anew for each race of a few steps."""
+
+
+class Watched:
+    """A policy that notices when two run it at once, and may fail or feel the outcome."""
+
+    def __init__(self, delay: float, fails_at: int = 0) -> None:
+        self.delay = delay
+        self.asked = 0
+        self.resets = 0
+        self._fails_at = fails_at
+        self._inside: list[None] = []
+
+    def _run(self) -> None:
+        self._inside.append(None)
+        assert len(self._inside) == 1, "the policy is run by two at once"
+        self._inside.pop()
+
+    def next_backoff(self) -> float:
+        self._run()
+        self.asked += 1
+        if self.asked == self._fails_at:
+            raise ZeroDivisionError("the policy fails")
+        return self.delay
+
+    def reset(self) -> None:
+        self._run()
+        self.resets += 1
+
+    def __copy__(self) -> Watched:
+        return self
+
+
+class WatchedFeedback(Watched):
+    """A policy that is told of each outcome."""
+
+    def failure(self, timestamp: float | None = None) -> float:
+        return self.next_backoff()
+
+    def success(self, timestamp: float | None = None) -> float:
+        self._run()
+        return self.delay
+
+
+class Reading:
+    """A ticker with its readers, and what they have got.
+
+    Attributes:
+        ticks: The ticks that came, of all readers.
+        floors: When each ``reset()`` was called that has returned: no tick is due before.
+        stopped: Holds something once ``stop()`` has returned.
+        reasons: Why the ticker has ended, as told to each reader.
+        enough: Set once there are ``until`` ticks.
+    """
+
+    def __init__(self, ticker: Any, until: int) -> None:
+        self.ticker = ticker
+        self.ticks: list[Tick] = []
+        self.floors: list[float] = []
+        self.stopped: list[None] = []
+        self.reasons: list[str] = []
+        self.enough = threading.Event()
+        self._until = until
+        self.readers = [self._read_async if isinstance(ticker, AsyncTicker) else self._read]
+        self.readers *= READERS
+
+    def _read(self) -> None:
+        try:
+            while True:
+                before = self._begin()
+                self._take(self.ticker.receive(), *before)
+        except TickerClosed as error:
+            self._end(error)
+
+    async def _read_async(self) -> None:
+        try:
+            while True:
+                before = self._begin()
+                self._take(await self.ticker.receive(), *before)
+        except TickerClosed as error:
+            self._end(error)
+
+    def _begin(self) -> tuple[bool, float]:
+        return bool(self.stopped), max(self.floors.copy(), default=0.0)
+
+    def _take(self, tick: Tick, was_stopped: bool, floor: float) -> None:
+        assert not was_stopped, "a tick, asked for after stop() had returned"
+        assert tick.due >= floor, "a tick from before a reset() that had returned"
+        self.ticks.append(tick)
+        if len(self.ticks) >= self._until:
+            self.enough.set()
+
+    def _end(self, error: TickerClosed) -> None:
+        assert self.ticker.close_reason == error.reason
+        self.reasons.append(error.reason)
+        try:
+            self.ticker.receive_nowait()
+        except TickerClosed:
+            self.enough.set()
+            return
+        raise AssertionError("a tick after the end")
+
+    def check(self, dropped: float) -> int:
+        """Return the number of ticks: each came once, all but a few that were dropped."""
+        numbers = sorted(tick.number for tick in self.ticks)
+        assert len(set(numbers)) == len(numbers), "a tick came twice"
+        assert max(numbers) - len(numbers) <= dropped, "a tick was lost"
+        assert len(self.reasons) == READERS
+        assert set(self.reasons) == {self.ticker.close_reason}
+        return len(numbers)
+
+
+def _maker(draw: Random) -> Callable[..., Any]:
+    kind, pace = draw.choice([Ticker, AsyncTicker]), draw.choice(list(Pace))
+    return lambda policy, **options: kind(policy, pace=pace, **options)
+
+
+def end_it(crew: Crew, draw: Random) -> int:
+    """Stop it, cancel it and let it run out at the same moment: it ends once, for one reason."""
+    token = CancellationToken()
+    policy = with_max_retries(Watched(draw.choice([0, 0, 2e-5])), draw.choice([TICKS, 10**9]))
+    ticker = _maker(draw)(policy, token=token)
+    reading = Reading(ticker, TICKS)
+    seen: list[str | None] = []
+
+    def watch() -> None:
+        last = None
+        while last is None or len(reading.reasons) < READERS:
+            must_have_ended = bool(seen)
+            last, before = ticker.close_reason, last
+            assert before in (None, last), "close_reason has changed"
+            assert last is not None or not must_have_ended, "stopped, and open"
+            time.sleep(0)
+
+    def stop() -> None:
+        reading.enough.wait()
+        ticker.stop()
+        reading.stopped.append(None)
+        seen.append(ticker.close_reason)
+
+    def cancel() -> None:
+        reading.enough.wait()
+        token.cancel()
+        seen.append(ticker.close_reason)
+
+    crew.play(*reading.readers, stop, draw.choice([stop, cancel]), watch)
+    assert set(seen) == {ticker.close_reason}
+    return reading.check(DROPPED_BY_THE_END)
+
+
+def tell_it(crew: Crew, draw: Random) -> int:
+    """``success()``, ``failure()`` and ``reset()`` in threads, while others read."""
+    policy = draw.choice([Watched, WatchedFeedback])(draw.choice([0, 0, 2e-5]))
+    ticker = _maker(draw)(policy)
+    reading = Reading(ticker, 2 * TICKS)
+
+    def tell() -> None:
+        while not reading.enough.is_set():
+            ticker.success()
+            ticker.failure()
+            time.sleep(0)
+
+    def reset() -> None:
+        while not reading.enough.is_set():
+            began = time.monotonic()
+            with suppress(TickerClosed):
+                ticker.reset(immediately=draw.random() < 0.5)
+                reading.floors.append(began)
+            time.sleep(0)
+
+    def stop() -> None:
+        reading.enough.wait()
+        ticker.stop()
+        reading.stopped.append(None)
+
+    # One reset() at a time: of two, the one that looked at the clock first may come last.
+    others = draw.choice([[tell, reset], [tell, tell], [reset]])
+    crew.play(*reading.readers, *others, stop)
+    return reading.check(math.inf)  # a reset() drops the tick that is due
+
+
+def fail_it(crew: Crew, draw: Random) -> int:
+    """The policy fails: one reader is told."""
+    ticker = _maker(draw)(Watched(0, fails_at=draw.randrange(1, 5)))
+    errors: list[None] = []
+
+    def read() -> int:
+        ticks = 0
+        with suppress(TickerClosed):
+            while True:
+                try:
+                    ticker.receive()
+                    ticks += 1
+                except ZeroDivisionError:
+                    errors.append(None)
+        return ticks
+
+    async def read_async() -> int:
+        ticks = 0
+        with suppress(TickerClosed):
+            while True:
+                try:
+                    await ticker.receive()
+                    ticks += 1
+                except ZeroDivisionError:
+                    errors.append(None)
+        return ticks
+
+    ticks = crew.play(*[read_async if isinstance(ticker, AsyncTicker) else read] * READERS)
+    assert len(errors) == 1, "the error was raised again, or not at all"
+    assert ticker.close_reason == "failed"
+    assert sum(ticks) == ticker.backoff.asked
+    return sum(ticks)
+
+
+def fail_new_ones(crew: Crew, draw: Random) -> int:
+    """As above, for one ticker after the other, with readers in step."""
+    tickers = [Ticker(Watched(0, fails_at=1)) for _ in range(OBJECTS)]
+    found: list[list[object]] = [[] for _ in tickers]
+
+    def read(number: int) -> None:
+        while True:
+            try:
+                found[number].append(tickers[number].receive().number)
+            except ZeroDivisionError:
+                found[number].append("failed")
+            except TickerClosed:
+                return
+
+    crew.in_step(OBJECTS, read, read, read)
+    wrong = [each for each in found if sorted(each, key=str) != [1, "failed"]]
+    assert wrong == [], "not one tick and one error"
+    return OBJECTS
+
+
+def stop_new_ones(crew: Crew, draw: Random) -> int:
+    """Stop and read one ticker after the other, in step: the first end stays, and ends it."""
+    makers: list[Callable[[], Any]] = [lambda: ZeroBackOff(), lambda: ConstantBackOff(60)]
+    policies = [draw.choice(makers)() for _ in range(OBJECTS)]
+    tokens = [CancellationToken() for _ in range(OBJECTS)]
+    tickers = [Ticker(each, token=token) for each, token in zip(policies, tokens, strict=True)]
+    reasons: list[list[str | None]] = [[] for _ in tickers]
+    stopped: list[list[None]] = [[] for _ in tickers]
+    numbers: list[list[int]] = [[] for _ in tickers]
+
+    def read(number: int) -> None:
+        try:
+            while True:
+                was_stopped = bool(stopped[number])
+                numbers[number].append(tickers[number].receive().number)
+                assert not was_stopped, "a tick, asked for after stop() had returned"
+        except TickerClosed as error:
+            reasons[number].append(error.reason)
+
+    def stop(number: int) -> None:
+        tickers[number].stop()
+        reasons[number].append(tickers[number].close_reason)
+        stopped[number].append(None)
+
+    def cancel(number: int) -> None:
+        tokens[number].cancel()
+        if tickers[number].close_reason is not None:  # the first tick comes all the same
+            reasons[number].append(tickers[number].close_reason)
+
+    crew.in_step(OBJECTS, read, stop, cancel, read)
+    for found, ticker in zip(reasons, tickers, strict=True):
+        assert set(found) == {ticker.close_reason}, f"the reason has changed: {found}"
+    for each in numbers:
+        assert len(set(each)) == len(each), "a tick came twice"
+    return sum(map(len, numbers))
+
+
+def tell_new_ones(crew: Crew, draw: Random) -> int:
+    """Tell one ticker after the other of two successes at once: its policy hears of both."""
+    policies = [Watched(60) for _ in range(OBJECTS)]
+    tickers = [Ticker(each) for each in policies]
+    for ticker, policy in zip(tickers, policies, strict=True):
+        ticker.receive()
+        policy.resets = 0
+
+    def tell(number: int) -> None:
+        tickers[number].success()
+
+    crew.in_step(OBJECTS, tell, tell)
+    assert [each.resets for each in policies] == [2] * OBJECTS, "a success was lost"
+    return OBJECTS
+
+
+def wait_for_new_ones(crew: Crew, draw: Random) -> int:
+    """Begin to wait for one ticker after the other in step, and end it: all readers wake."""
+    tickers = [Ticker(ConstantBackOff(60)) for _ in range(OBJECTS)]
+    for ticker in tickers:
+        ticker.receive()
+
+    def read(number: int) -> None:
+        assert [*tickers[number]] == []
+
+    def stop(number: int) -> None:
+        tickers[number].stop()
+
+    crew.in_step(OBJECTS, *draw.choice([[read, read, stop], [read, stop], [read, stop, read]]))
+    return OBJECTS
+
+
+STORMS = {
+    "end tickers": end_it,
+    "tell tickers": tell_it,
+    "failing policies": fail_it,
+    "failing policies in step": fail_new_ones,
+    "stop tickers in step": stop_new_ones,
+    "tell tickers in step": tell_new_ones,
+    "wait for tickers in step": wait_for_new_ones,
+}

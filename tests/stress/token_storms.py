@@ -1,0 +1,244 @@
+"""Storms over tokens: who is cancelled, who wakes, and which callbacks run."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from backoff_ticker import CancellationToken, any_of
+
+if TYPE_CHECKING:
+    from tests.stress.crew import Crew
+
+OBJECTS = 60
+"""Made anew for each race of a few steps."""
+
+TREE = 150
+"""Tokens of a tree."""
+
+WAITING = 60
+"""Threads that wait, and coroutines in each loop."""
+
+EVERLASTING = CancellationToken()
+"""Never cancelled; what is derived from it does not stay with it."""
+
+EVERLASTING.child()  # what it keeps for children is there before the first storm
+
+
+class Callback:
+    """Counts its calls."""
+
+    def __init__(self, token: CancellationToken) -> None:
+        self.calls: list[None] = []
+        self.prevented = 0
+        self.handle = token.on_cancel(lambda: self.calls.append(None))
+
+    def remove(self) -> None:
+        self.prevented += self.handle.remove()
+
+    def check(self) -> None:
+        assert len(self.calls) + self.prevented == 1, "called and prevented, twice, or not at all"
+
+
+def build_while_it_is_cancelled(crew: Crew, draw: Random) -> int:
+    """Grow a tree of tokens in all threads and loops, and cancel its root in two threads."""
+    root = CancellationToken()
+    known: list[CancellationToken] = [root]
+    callbacks: list[Callback] = []
+    big_enough = threading.Event()
+    won: list[bool] = []
+
+    def grow(draw: Random) -> None:
+        parent = known[int(draw.random() * len(known))]
+        was_cancelled = bool(won) or parent.cancelled
+        how = draw.random()
+        if how < 0.5:
+            token = parent.child()
+        elif how < 0.7:
+            token = parent.child(timeout=60)
+        else:
+            token = any_of(EVERLASTING, parent)
+        assert token.cancelled or not was_cancelled, "made too late, and not cancelled"
+        callbacks.append(callback := Callback(token))
+        if how < 0.1:
+            twig = token.child()
+            leaf = any_of(twig, EVERLASTING).child()
+            token.cancel()
+            assert twig.cancelled
+            assert leaf.cancelled, "cancel() has returned, and this is not cancelled"
+        elif draw.random() < 0.3:
+            callback.remove()
+        known.append(token)
+        if len(known) == TREE:
+            big_enough.set()
+
+    def build(draw: Random) -> None:
+        while not root.cancelled:
+            grow(draw)
+        grow(draw)
+
+    async def build_async(draw: Random) -> None:
+        while not root.cancelled:
+            grow(draw)
+            await asyncio.sleep(0)
+        grow(draw)
+
+    def cancel() -> None:
+        big_enough.wait()
+        won.append(root.cancel("enough"))
+        left = [token for token in known.copy() if not token.cancelled]
+        assert left == [], "cancel() has returned, and these are not cancelled"
+
+    def wait() -> None:
+        while not known[int(draw.random() * len(known))].wait(1e-4):
+            pass
+        assert root.wait()
+
+    def draws() -> Random:
+        return Random(draw.random())
+
+    crew.play(
+        *(partial(build, draws()) for _ in range(3)),
+        *(partial(build_async, draws()) for _ in range(2)),
+        cancel,
+        cancel,
+        wait,
+    )
+    assert sorted(won) == [False, True], "exactly one cancel() does it"
+    assert [token for token in known if not token.cancelled] == []
+    for callback in callbacks:
+        callback.check()
+    return len(known)
+
+
+def cancel_in_step(crew: Crew, draw: Random) -> int:
+    """Cancel one token after the other in two threads, while others derive from it and listen."""
+    roots = [CancellationToken() for _ in range(OBJECTS)]
+    middle = [root.child() for root in roots]
+    derived: list[CancellationToken] = []
+    callbacks: list[Callback] = []
+    early = [Callback(token) for token in middle]
+    won: list[list[bool]] = [[] for _ in roots]
+
+    def cancel(number: int) -> None:
+        won[number].append(roots[number].cancel())
+        assert middle[number].cancelled
+
+    def derive(number: int) -> None:
+        derived.append(middle[number].child())
+        derived.append(any_of(EVERLASTING, middle[number]))
+
+    def listen(number: int) -> None:
+        callbacks.append(Callback(middle[number]))
+        early[number].remove()
+        callbacks[-1].remove()
+
+    crew.in_step(OBJECTS, cancel, cancel, derive, listen)
+    assert [each for each in won if sorted(each) != [False, True]] == []
+    assert [token for token in derived if not token.cancelled] == []
+    for callback in (*callbacks, *early):
+        callback.check()
+    return OBJECTS
+
+
+def remove_in_step(crew: Crew, draw: Random) -> int:
+    """Remove one callback after the other in two threads, while it is called."""
+    tokens = [CancellationToken() for _ in range(OBJECTS)]
+    callbacks = [Callback(token) for token in tokens]
+    cancelled = draw.random() < 0.5
+    removed: list[list[bool]] = [[] for _ in tokens]
+
+    def remove(number: int) -> None:
+        removed[number].append(callbacks[number].handle.remove())
+
+    def cancel(number: int) -> None:
+        if cancelled:
+            tokens[number].cancel()
+
+    crew.in_step(OBJECTS, remove, cancel, remove)
+    for each, callback in zip(removed, callbacks, strict=True):
+        callback.prevented = sum(each)
+        callback.check()
+    return OBJECTS
+
+
+def wait_in_step(crew: Crew, draw: Random) -> int:
+    """Wait for one token after the other in several threads: the first waiters of each race."""
+    tokens = [CancellationToken() for _ in range(OBJECTS)]
+    children = [token.child() for token in tokens]
+
+    def wait(number: int) -> None:
+        assert tokens[number].wait()
+
+    def wait_child(number: int) -> None:
+        assert children[number].wait()
+
+    def wait_shortly(number: int) -> None:
+        while not tokens[number].wait(1e-5):
+            pass
+
+    def cancel(number: int) -> None:
+        tokens[number].cancel()
+
+    crew.in_step(OBJECTS, wait, wait, wait_child, draw.choice([wait_shortly, wait]), cancel)
+    return OBJECTS
+
+
+def wake_a_crowd(crew: Crew, draw: Random) -> int:
+    """Hundreds of waits in threads and two loops, with and without a timeout: all wake."""
+    token, woken = CancellationToken(), []
+    child = token.child()
+    waiting: list[None] = []
+    ready = threading.Event()
+
+    def begin() -> None:
+        waiting.append(None)
+        if len(waiting) >= 2 * WAITING:
+            ready.set()
+
+    def wait(number: int) -> None:
+        begin()
+        while not (child if number % 2 else token).wait(draw.choice([None, 1e-4, 60])):
+            pass
+        woken.append(None)
+
+    async def wait_async() -> None:
+        begin()
+        while not await token.wait_async(draw.choice([None, 1e-4, 60])):
+            pass
+        woken.append(None)
+
+    async def wait_together() -> None:
+        await asyncio.gather(*(wait_async() for _ in range(WAITING)))
+
+    def cancel() -> None:
+        ready.wait()
+        token.cancel()
+
+    threads = [threading.Thread(target=wait, args=(n,), daemon=True) for n in range(WAITING)]
+
+    def start() -> None:
+        for thread in threads:
+            thread.start()
+
+    def join() -> Any:
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+
+    crew.play(wait_together, start, wait_together, cancel)
+    crew.play(join)
+    assert len(woken) == 3 * WAITING
+    return len(woken)
+
+
+STORMS = {
+    "token trees": build_while_it_is_cancelled,
+    "tokens in step": cancel_in_step,
+    "callbacks in step": remove_in_step,
+    "waits in step": wait_in_step,
+    "a crowd of waits": wake_a_crowd,
+}
