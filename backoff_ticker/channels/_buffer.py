@@ -231,7 +231,6 @@ class Bounded(Unbounded):
 
     def line_up(self, pending: PendingSend) -> None:
         """Let a send wait for room, unless there is some now, or the channel is closed."""
-        accepted = False
         claim = self.claim
         acquire(claim)
         try:
@@ -240,7 +239,7 @@ class Bounded(Unbounded):
                 pending.accepted = False
             elif self.room > 0 and last is None:
                 self.room -= 1
-                pending.accepted = accepted = True
+                pending.accepted = True
             else:
                 pending.earlier = last
                 self.last_send = pending
@@ -250,11 +249,6 @@ class Bounded(Unbounded):
                     last.later = pending
         finally:
             claim[FREE] = True
-<<<<<<< HEAD
-        if accepted:  # not pending.accepted: a receiver may have let it in by now
-            self.items.append(pending.item)  # ATOMIC: as in put()
-        self.wake_receiver()
-=======
         try:
             if pending.accepted:
                 self.items.append(pending.item)  # ATOMIC: as in put()
@@ -262,7 +256,6 @@ class Bounded(Unbounded):
         except BaseException:
             self.wake_receiver()
             raise
->>>>>>> main
 
     def refuse(self, pending: PendingSend) -> bool:
         """Refuse a send that waits; False if it was decided before."""
