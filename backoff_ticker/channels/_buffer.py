@@ -231,6 +231,7 @@ class Bounded(Unbounded):
 
     def line_up(self, pending: PendingSend) -> None:
         """Let a send wait for room, unless there is some now, or the channel is closed."""
+        accepted = False
         claim = self.claim
         acquire(claim)
         try:
@@ -239,7 +240,7 @@ class Bounded(Unbounded):
                 pending.accepted = False
             elif self.room > 0 and last is None:
                 self.room -= 1
-                pending.accepted = True
+                pending.accepted = accepted = True
             else:
                 pending.earlier = last
                 self.last_send = pending
@@ -250,7 +251,7 @@ class Bounded(Unbounded):
         finally:
             claim[FREE] = True
         try:
-            if pending.accepted:
+            if accepted:  # not pending.accepted: a receiver may have let it in by now
                 self.items.append(pending.item)  # ATOMIC: as in put()
             self.wake_receiver()
         except BaseException:
