@@ -277,7 +277,7 @@ class Machine:
                             frames = (*thread.frames[:-1], run.frame(), called)
                             break
                     else:
-                        getattr(run, f"do_{step.kind}")(step.value)
+                        DO[step.kind](run, step.value)
             except Raised as raised:
                 thread = thread._replace(frames=(*thread.frames[:-1], run.frame()))
                 thread = self._unwind(thread, raised.error, back=1)
@@ -542,3 +542,6 @@ class Run:
 
     def do_match(self, _: None) -> None:
         self.stack.append(issubclass(self.stack[-2], self.stack.pop()))
+
+
+DO = {name.removeprefix("do_"): each for name, each in vars(Run).items() if name[:3] == "do_"}
