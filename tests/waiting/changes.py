@@ -27,8 +27,9 @@ QUIET = (
 
 ALLOWED = (
     *("BINARY_OP", "BINARY_SUBSCR", "CHECK_EXC_MATCH", "COMPARE_OP", "CONTAINS_OP"),
-    *("DELETE_SUBSCR", "JUMP_IF_", "LOAD_ATTR", "POP_JUMP_FORWARD", "POP_JUMP_IF", "RERAISE", "STORE_ATTR"),
-    *("STORE_SUBSCR", "TO_BOOL", "UNARY_NEGATIVE", "UNARY_NOT", "UNPACK_SEQUENCE"),
+    *("DELETE_SUBSCR", "JUMP_IF_", "LOAD_ATTR", "POP_JUMP_FORWARD", "POP_JUMP_IF"),
+    *("RERAISE", "STORE_ATTR", "STORE_SUBSCR", "TO_BOOL"),
+    *("UNARY_NEGATIVE", "UNARY_NOT", "UNPACK_SEQUENCE"),
 )
 """The same for instructions that may raise. Whatever is not in the two lists is refused."""
 
@@ -40,6 +41,8 @@ def package_readings() -> Iterator[Reading]:
     for path in sorted(PACKAGE.rglob("*.py")):
         module = compile(path.read_text("utf-8"), str(path), "exec")
         for code in codes_in(module):
+            if not {"FREE", "acquire"} & {*code.co_names}:
+                continue
             steps = {(each.opname, each.argval) for each in dis.get_instructions(code)}
             if steps & {("LOAD_GLOBAL", "FREE"), ("LOAD_GLOBAL", "acquire")}:
                 name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
@@ -182,7 +185,7 @@ class Reading:
             self._fault(index, f"{step.argval} is no slot")
 
     def _is_plain(self, index: int) -> bool:
-        """Whether an attribute is a slot, or a constant of a class or module."""
+        """Whether an attribute is a slot, or an entry of a ``__dict__`` that hides nothing."""
         step, before = self.steps[index], self.steps[index - 1]
         if before.opname == "LOAD_GLOBAL":
             return is_plain(inspect.getattr_static(self.names[before.argval], step.argval))
@@ -193,7 +196,9 @@ class Reading:
         marker = object()
         found = [inspect.getattr_static(each, step.argval, marker) for each in classes]
         known = [is_plain(each) for each in found if each is not marker]
-        return bool(known) and (any(known) if owner is None else all(known))
+        if owner is None:
+            return any(known)
+        return all(known) and (bool(known) or owner.__dictoffset__ != 0)
 
 
 def classes_of(package: str) -> Iterator[type]:

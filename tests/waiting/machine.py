@@ -1,7 +1,8 @@
 """A machine that runs small programs of several threads, one step at a time, from any state.
 
-Its states are tuples, so they can be compared, kept and gone on from: ``states`` visits all of them.
-The objects that threads share are real ones at first; the machine keeps what is in them as tuples.
+Its states are tuples, so they can be compared, kept and gone on from: ``states`` visits all of
+them. The objects that threads share are real ones at first; the machine keeps what is in them as
+tuples.
 """
 
 from __future__ import annotations
@@ -24,8 +25,14 @@ if TYPE_CHECKING:
 
 UNSET = type("Unset", (), {})()
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    **{"+": operator.add, "-": operator.sub, "<": operator.lt, "<=": operator.le},
-    **{"==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge},
+    "+": operator.add,
+    "-": operator.sub,
+    "<": operator.lt,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
 
 program = cache(Program)
@@ -167,8 +174,8 @@ class Raised(Exception):
 
 
 OPERANDS = {
-    **{"attribute": 1, "store_attribute": 1, "bool": 1, "in": 1},
-    **{"item": 2, "delete_item": 2, "store_item": 2, "binary": 2},
+    **dict.fromkeys(["attribute", "store_attribute", "bool", "in"], 1),
+    **dict.fromkeys(["item", "delete_item", "store_item", "binary"], 2),
 }
 """How deep on the stack a step finds the object that it reads or changes."""
 
@@ -189,6 +196,7 @@ class Machine:
         self.heap = heap
         self.constant = constant
         self.stubs = stubs
+        self._known: dict[Any, tuple[Thread, tuple[Any, ...]]] = {}
 
     def start(
         self, body: FunctionType, arguments: tuple[Any, ...], contents: list[Any], *budgets: int
@@ -220,9 +228,12 @@ class Machine:
 
     def go_on(self, thread: Thread, contents: tuple[Any, ...]) -> tuple[Thread, tuple[Any, ...]]:
         """Let a thread do its next step, and all that concerns nobody else."""
-        changed = [*contents]
-        after = self._go_on(thread, changed, first=True)
-        return after, contents if all(map(operator.is_, changed, contents)) else (*changed,)
+        found = self._known.get((thread, contents))
+        if found is None:
+            changed = [*contents]
+            found = self._go_on(thread, changed, first=True), tuple(changed)
+            self._known[thread, contents] = found
+        return found
 
     def interrupted(self, thread: Thread, handler: Call, contents: tuple[Any, ...]) -> Thread:
         """Return a thread to which a handler has come; that runs before anything else."""
@@ -327,9 +338,7 @@ class Run:
             return False
         if step.kind == "attribute":
             fields = self.heap.fields[self.stack[-1].number]
-            return step.value not in self.machine.constant and (
-                step.value in fields or not fields
-            )
+            return step.value not in self.machine.constant and (step.value in fields or not fields)
         return step.kind != "bool" or not self.heap.fields[self.stack[-1].number]
 
     # Calls

@@ -130,7 +130,7 @@ class Program:
             yield f"jump_if_{name.split('_')[2].lower()}", value
             yield "pop", None
         elif name == "KW_NAMES":
-            yield "constant", value
+            yield "constant", self.function.__code__.co_consts[instruction.arg or 0]
             self._names_given = True
         elif name == "CALL" and self.__dict__.pop("_names_given", False):
             yield "call_kw", instruction.arg

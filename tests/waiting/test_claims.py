@@ -279,7 +279,7 @@ def use_circuits(clock):
     circuit.reset()
 
 
-USES = [use_channels, use_coroutines, use_tokens, use_tickers, use_timers, use_budgets, use_circuits]
+USES = [value for name, value in vars().items() if name.startswith("use_")]
 
 
 @pytest.mark.parametrize("use", USES)
