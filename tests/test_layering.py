@@ -289,7 +289,10 @@ def uses(names):
 
 
 def test_nobody_sleeps():
-    assert uses({"sleep"}) == set()
+    """Who waits for another thread's change gives way to it, which takes no time of its own."""
+    assert uses({"sleep"}) == {"clock"}
+    source = ast.unparse(TREES["clock._time"])
+    assert re.findall(r"sleep\(.*?\)", source) == ["sleep(0)"]
 
 
 def test_only_clocks_arm_timers_of_a_loop_start_a_thread_and_have_raw_locks():

@@ -3,14 +3,14 @@
 * ``_tree``: what is cancelled together, with which cause, which callbacks run; their handles.
 * ``_token``: the token, and ``any_of``.
 * ``_scope``: ``async with token.scope()``, which cancels code through asyncio.
-* ``_signals``: a token that signals cancel; ``_loop_wakeup``: the event loop notices them at once.
+* ``_signals``: a token that signals cancel; the event loop notices them at once.
 
 What always holds:
 
 * The first cause stays.
 * By the time ``cancel()`` returns, True or False, all descendants are cancelled.
 * A callback is called once or was removed, never both.
-* ``cancel()`` takes no lock: signal handlers, finalizers and callbacks may call it.
+* ``cancel()`` waits for nothing: signal handlers, finalizers and callbacks may call it.
 """
 
 from __future__ import annotations

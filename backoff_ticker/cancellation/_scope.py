@@ -15,7 +15,6 @@ from ..waiting import Waiter, cancelled_error, checkpoint, complete, current_loo
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    from types import TracebackType
     from typing import Any, Generic, Protocol
 
     from typing_extensions import TypeVar
@@ -79,12 +78,7 @@ class Scope(Generic[T_co]):
         await self._block.enter_async()
         return self._token
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, _: object, exc: BaseException | None, __: object) -> None:
         """Leave the block: take the cancel back and raise ``Cancelled`` instead."""
         block = self._block
         pending = block.leave(exc)
@@ -108,7 +102,7 @@ class CancellableBlock(Waiter):
     __slots__ = ("_cancelling", "_fired", "_task", "_timer", "_token", "error")
 
     def __init__(self, token: CancelSource) -> None:
-        super().__init__()
+        super().__init__(None, (token._wait_set(),))
         self._token = token
         self._task: asyncio.Task[object] | None = None
         self._timer: TimerHandle | None = None
@@ -134,7 +128,6 @@ class CancellableBlock(Waiter):
         self._cancelling = self._task.cancelling()
         token = self._token
         try:
-            self.sources = (token._wait_set(),)
             self.register()
             self.hold()
             if token.cancelled:
@@ -162,15 +155,13 @@ class CancellableBlock(Waiter):
     def leave(self, exc: BaseException | None) -> bool:
         """Leave the block from code that cannot ``await``; ``exc`` is what ended it.
 
-        Sets ``error`` to what must be raised instead of ``exc``, if that is the cancel of this
-        block and nobody else's.
+        Sets ``error`` if ``exc`` is the cancel of this block and nobody else's.
 
         Returns:
             Whether a cancel of this block is still pending: the body cancelled the token itself
             and did not wait after that. ``settle()`` must then be awaited.
         """
-        task = self._task
-        assert task is not None  # noqa: S101 - entered
+        task: Any = self._task
         try:
             self._detach()
         except BaseException:
@@ -186,10 +177,8 @@ class CancellableBlock(Waiter):
 
     async def settle(self) -> None:
         """Receive and drop the cancel that ``leave()`` found still pending."""
-        task = self._task
-        assert task is not None  # noqa: S101 - entered
         try:
             await checkpoint
         except cancelled_error():
-            if task.cancelling() > self._cancelling:
+            if current_task().cancelling() > self._cancelling:
                 raise

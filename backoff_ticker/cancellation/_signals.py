@@ -1,17 +1,28 @@
-"""``cancel_on_signals``: a token that signals cancel."""
+"""``cancel_on_signals``: a token that signals cancel; they wake the loop of the main thread, too.
+
+CPython notes a signal, and runs its handler when the main thread comes to its next instruction. A
+loop that has just begun to wait for its sockets comes there at its next timer, maybe in an hour. So
+the loop also waits for a socket, into whose other end CPython writes a byte as it notes a signal.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
+from functools import partial
+from weakref import ref
 
+from .. import _process
 from .._validation import as_flag
 from ..clock import SystemClock
-from ._loop_wakeup import loop_wakeup
+from ..waiting import on_loop_wait
 from ._token import CancellationToken, require_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import asyncio
+    import socket
     from collections.abc import Callable
     from types import FrameType
 
@@ -19,6 +30,21 @@ if TYPE_CHECKING:
 
     Handler = Callable[[int, FrameType | None], object]
     Handlers = dict[int, Handler | int | None]
+
+
+class _Exit:
+    """``SignalBlock.__exit__``. For each ``with`` statement it is an object that dies with it.
+
+    A signal handler that raises as ``__exit__`` is entered keeps it from doing anything. But then
+    the statement drops the object, which nobody else has, and that restores the handlers.
+    """
+
+    def __get__(self, block: SignalBlock | None, _: object) -> Callable[..., None]:
+        if block is None:  # ExitStack asks the class
+            return SignalBlock._leave
+        leave = partial(block._leave)
+        block._guard = ref(leave, partial(block._restore, len(block._entered)))
+        return leave
 
 
 class SignalBlock:
@@ -32,7 +58,7 @@ class SignalBlock:
         False
     """
 
-    __slots__ = ("_chain", "_clock", "_entered", "_numbers", "_token")
+    __slots__ = ("_chain", "_clock", "_entered", "_guard", "_numbers", "_token")
 
     def __init__(
         self,
@@ -45,7 +71,8 @@ class SignalBlock:
         self._token = token
         self._chain = chain
         self._clock = clock
-        self._entered: list[tuple[Handler, Handlers, bool]] = []
+        self._guard: object = None
+        self._entered: list[tuple[Handler, Handlers, object]] = []
 
     def __enter__(self) -> CancellationToken:
         if threading.current_thread() is not threading.main_thread():
@@ -62,32 +89,40 @@ class SignalBlock:
                 if chain and callable(before):
                     before(number, frame)
 
-        # A virtual clock moves by itself.
-        in_real_time = isinstance(token.clock, SystemClock)
-        self._entered.append((handle, former, in_real_time))
-        if in_real_time:
-            loop_wakeup.begin()
+        depth = len(self._entered)
         try:
+            self._entered.append((handle, former, self._guard))
+            self._guard = None
+            if isinstance(token.clock, SystemClock):  # a virtual clock moves by itself
+                _loop_wakeup.begin(handle)
             for number in dict.fromkeys(self._numbers):
-                if chain:  # known before the first signal comes
-                    former[number] = signal.getsignal(number)
-                former[number] = signal.signal(number, handle)
+                former[number] = signal.getsignal(number)  # before it can be interrupted
+                signal.signal(number, handle)
         except BaseException:
-            self._restore()
+            self._restore(depth)
             raise
         return token
 
-    def __exit__(self, *_: object) -> None:
-        self._restore()
+    if TYPE_CHECKING:
 
-    def _restore(self) -> None:
-        handle, former, in_real_time = self._entered.pop()
-        for number, handler in former.items():
-            # In a chain, somebody else may have come before this handler, or taken its place.
-            if not self._chain or signal.getsignal(number) is handle:
-                signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        if in_real_time:
-            loop_wakeup.end()
+        def __exit__(self, *_: object) -> None: ...
+    else:
+        __exit__ = _Exit()
+
+    def _leave(self, *_: object) -> None:
+        self._restore(len(self._entered) - 1)
+
+    def _restore(self, depth: int, _: object = None) -> None:
+        """Undo what was entered after the first ``depth`` times. May be repeated."""
+        while len(self._entered) > depth:
+            handle, former, _ = self._entered[-1]
+            for number, handler in former.items():
+                current = signal.getsignal(number)
+                # In a chain, somebody else may have come before this handler, or taken its place.
+                if current is handle or not (self._chain or current is handler):
+                    signal.signal(number, signal.SIG_DFL if handler is None else handler)
+            _loop_wakeup.end(handle)
+            del self._entered[-1]  # with its guard, which therefore does nothing more
 
     def __repr__(self) -> str:
         arguments = [*map(_name_of, self._numbers)]
@@ -151,3 +186,74 @@ def cancel_on_signals(
             raise TypeError("cancel_on_signals() takes a token, which has its clock, or a clock")
     as_flag("chain", chain)
     return SignalBlock(signals or (signal.SIGINT, signal.SIGTERM), token, chain, clock)
+
+
+class _LoopWakeup:
+    """Two connected sockets, and the loop that reads one, from its first wait in a block on.
+
+    All methods are called in the main thread, and may be repeated.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: set[object] = set()
+        self._loop: ref[asyncio.AbstractEventLoop] | None = None
+        self._pair: tuple[socket.socket, socket.socket] | None = None
+
+    def begin(self, block: object) -> None:
+        self._blocks.add(block)
+        on_loop_wait(self._attach)
+
+    def end(self, block: object) -> None:
+        self._blocks.discard(block)
+        if not self._blocks:
+            on_loop_wait(None)
+            self._detach()
+
+    def _attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        known = self._loop is not None and self._loop() is loop
+        if known or threading.get_ident() != threading.main_thread().ident:
+            return
+        import socket
+
+        self._detach()
+        try:
+            self._pair = reader, writer = socket.socketpair()
+            reader.setblocking(False)  # noqa: FBT003
+            writer.setblocking(False)  # noqa: FBT003
+            self._loop = ref(loop)
+            loop.add_reader(reader, reader.recv, 4096)
+        except NotImplementedError:  # Windows: there asyncio itself looks for signals
+            self._detach(ref(loop))
+        except OSError:  # no free file descriptors: the next wait may find some
+            self._detach()
+        else:
+            former = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+            if former != -1:  # asyncio does the same for loop.add_signal_handler()
+                signal.set_wakeup_fd(former)
+                self._detach(ref(loop))
+
+    def _detach(self, then: ref[asyncio.AbstractEventLoop] | None = None) -> None:
+        """Close the sockets; leave the loop ``then`` alone until another comes."""
+        if self._pair is not None:
+            reader, writer = self._pair
+            former = signal.set_wakeup_fd(-1)
+            if former != writer.fileno():
+                signal.set_wakeup_fd(former)
+            loop = None if self._loop is None else self._loop()
+            if loop is not None and not loop.is_closed():
+                with contextlib.suppress(NotImplementedError, ValueError):  # Windows; closed
+                    loop.remove_reader(reader)
+            reader.close()
+            writer.close()
+            self._pair = None
+        self._loop = then
+
+    def forget(self) -> None:
+        """In a forked child: leave all to the parent, or signals here would wake its loop."""
+        self._loop = None  # it shares what it waits for with the parent's
+        self._detach()
+
+
+_loop_wakeup = _LoopWakeup()
+
+_process.after_fork(_loop_wakeup.forget)

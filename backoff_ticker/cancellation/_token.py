@@ -15,12 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
-    from types import TracebackType
-    from typing import Any, ClassVar, Self
+    from typing import Any, Self
 
     from ..clock import Clock
     from ..waiting import Waiter
-    from ._tree import Cause, Cells
 
 
 class CancellationToken(Source, ProcessBound):
@@ -62,9 +60,7 @@ class CancellationToken(Source, ProcessBound):
     """
 
     # Unpacked, as pyright would take the slot for its value, and that for a `property`.
-    __slots__ = (
-        *("__weakref__", "_armed", "_cells", "_clock", "_deadline", "_parents", "cancelled"),
-    )
+    __slots__ = (*("__weakref__", "_cells", "_clock", "_deadline", "_parents", "cancelled"),)
 
     if TYPE_CHECKING:
 
@@ -75,9 +71,7 @@ class CancellationToken(Source, ProcessBound):
     _clock: Clock
     _parents: tuple[CancellationToken, ...]
     _deadline: float | None
-    _armed: bool
-    _cells: Cells
-    _set_cancelled: ClassVar[Any]  # called with the token: it is not bound
+    _cells: dict[str, Any]
 
     _ends_with_value = True
     _kind = "a CancellationToken"
@@ -107,21 +101,19 @@ class CancellationToken(Source, ProcessBound):
         _set_clock(self, clock)
         _set_parents(self, parents)
         _set_deadline(self, deadline)
-        _set_armed(self, True)  # noqa: FBT003
         _set_cells(self, {})
-        self._set_cancelled(self, False)  # noqa: FBT003
-        # Register with the parents before checking them: a cancel after the check finds this token.
+        _set_cancelled(self, False)  # noqa: FBT003
         for parent in parents:
             add_child(parent, self)
-        for parent in parents:
+        for parent in parents:  # after that: see the invariants of the tree
             if parent.cancelled:
                 self._mark(parent._cells["cause"])
                 return
 
-    def _mark(self, cause: Cause) -> bool:
+    def _mark(self, cause: tuple[BaseException | str | None]) -> bool:
         """Mark only this token as cancelled; True if no other cause was stored before."""
         won = self._cells.setdefault("cause", cause) is cause
-        self._set_cancelled(self, True)  # noqa: FBT003
+        _set_cancelled(self, True)  # noqa: FBT003
         return won
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -156,7 +148,7 @@ class CancellationToken(Source, ProcessBound):
             raise TypeError(f"cause must be an exception, a str or None, not {safe_repr(cause)}")
         return complete(self._cancel, (cause,))
 
-    def _cancel(self, cause: Cause) -> bool:
+    def _cancel(self, cause: tuple[BaseException | str | None]) -> bool:
         won = not self.cancelled and self._mark(cause)
         cancel_tree(self)  # also if it did not win: it returns only when all are cancelled
         return won
@@ -261,7 +253,8 @@ class CancellationToken(Source, ProcessBound):
 
     def _wait_set(self) -> WaitSet:
         """Return where waiters of this token register; made with the first of them."""
-        return self._cells.get("waiters") or self._cells.setdefault("waiters", WaitSet())
+        found: WaitSet | None = self._cells.get("waiters")
+        return found or self._cells.setdefault("waiters", WaitSet())
 
     @property
     def _timing_clock(self) -> Clock | None:
@@ -316,7 +309,6 @@ class CancellationToken(Source, ProcessBound):
         if not callable(callback):
             raise TypeError(f"callback must be callable, not {safe_repr(callback)}")
         handle = CallbackHandle(self, callback)
-        handle._register()
         if self.cancelled:
             interrupt = handle._run()
             if interrupt is not None:
@@ -338,19 +330,14 @@ class CancellationToken(Source, ProcessBound):
 
     def disarm(self) -> None:
         """Do not cancel the token at the end of the ``with token:`` block."""
-        _set_armed(self, False)  # noqa: FBT003
+        self._cells["armed"] = False
 
     def __enter__(self) -> Self:
-        _set_armed(self, True)  # noqa: FBT003
+        self._cells["armed"] = True
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._armed:
+    def __exit__(self, *_: object) -> None:
+        if self._cells.get("armed", True):
             complete(self.cancel)
 
     def __repr__(self) -> str:
@@ -358,11 +345,8 @@ class CancellationToken(Source, ProcessBound):
             left = None if self.cancelled else self.remaining()
         except Exception:  # noqa: BLE001 - of the clock that measures the deadline
             left = None
-        found = self._cells.get("cause")
-        if found is None:
-            state = "open" if left is None else f"open, {round(left, 3)} s left"
-        else:
-            (cause,) = found
+        state = "open" if left is None else f"open, {round(left, 3)} s left"
+        for cause in self._cells.get("cause", ()):
             # Only the type of an exception: its text may be secret.
             shown = safe_repr(cause) if isinstance(cause, str) else type(cause).__name__
             state = "cancelled" if cause is None else f"cancelled: {shown}"
@@ -371,11 +355,10 @@ class CancellationToken(Source, ProcessBound):
 
 # The setters of the slots: ``__setattr__``, which keeps ``cancelled`` read-only, is slow, and a
 # property would make ``cancelled`` slow to read.
-_set_clock, _set_parents, _set_deadline, _set_armed, _set_cells, _set_cancelled = (
+_set_clock, _set_parents, _set_deadline, _set_cells, _set_cancelled = (
     CancellationToken.__dict__[name].__set__
-    for name in ("_clock", "_parents", "_deadline", "_armed", "_cells", "cancelled")
+    for name in ("_clock", "_parents", "_deadline", "_cells", "cancelled")
 )
-CancellationToken._set_cancelled = _set_cancelled
 
 
 class _DeadlineToken(CancellationToken):
@@ -400,10 +383,7 @@ class _DeadlineToken(CancellationToken):
 
 
 def _earliest(
-    clock: Clock,
-    inherited: float | None,
-    timeout: float | timedelta | None,
-    deadline: float | None,
+    clock: Clock, inherited: float | None, timeout: float | timedelta | None, deadline: float | None
 ) -> float | None:
     """Return the earliest of a parent's deadline and those that are given; None: there is none."""
     limits = [] if inherited is None else [inherited]

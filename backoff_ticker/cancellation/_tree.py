@@ -1,173 +1,151 @@
 """The tree of tokens: what is cancelled together, with which cause, and which callbacks run.
 
-Invariants:
-    * The first cause stays: it is the one that ``setdefault`` stored.
-    * Mark first, wake later: when ``cancel_tree()`` returns to any caller, every descendant is
-      marked. All its steps may be repeated, by several callers at once.
-    * A callback runs once: a caller that stores its mark in the handle's claim runs the callback,
-      or has removed it. It stays registered until it has run, so that another cancel finds it.
-    * No lock: each step is a single operation of a dict, so a cancel may interrupt another one, in
-      a signal handler or a finalizer.
+Each token has a dict of *cells*, made with the first that needs them, by one ``setdefault``:
 
-References: a child holds its parents; a parent holds its children weakly. A registered callback
-keeps its token alive for as long as something can cancel it: the roots of the tree pin its handle,
-and if there is a deadline, the clock's timer, one for all its callbacks, keeps the token.
+* ``cause``: a tuple of it; the one that was stored first stays
+* ``waiters``: the ``WaitSet`` of the threads, coroutines and scopes that a cancel wakes
+* ``children``: weak references to the tokens that are cancelled with it, oldest first
+* ``forget``: what removes such a reference as the child dies
+* ``callbacks``: handles of callbacks that were neither called nor removed, oldest first
+* ``timers``: by process generation, the one that calls them at the deadline
+* ``pins``: handles of descendants, which a root keeps alive
+* ``armed``: whether the end of a ``with token:`` block cancels it
+
+Invariants:
+    * A child, a waiter or a callback registers first, then it looks whether the token is cancelled.
+      A cancel marks the token first, then it looks who has registered. So one sees the other.
+    * When ``cancel_tree()`` returns to any caller, every descendant is marked. All its steps may be
+      repeated, by several callers at once, and one cancel may interrupt another.
+    * A callback runs once: only who deletes its handle from ``callbacks`` calls it, or prevents it.
+    * A deadline has one timer while there are callbacks, and none otherwise.
+
+References: a child holds its parents; they hold it weakly. A registered callback keeps its token
+alive while something can cancel it: the roots of the tree pin its handle, the timer has the token.
 """
 
 from __future__ import annotations
 
-import weakref
 from _thread import get_ident
 from contextvars import copy_context
+from weakref import ref
 
 from .. import _process
+from .._sentinels import EMPTY
 from .._unraisable import report
+from ..waiting import FREE, acquire, claim_of, complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol, TypedDict
+    from typing import Any
 
-    from ..clock import Clock, TimerHandle
-    from ..waiting import WaitSet
+    from ._token import CancellationToken
 
-    Cause = tuple[BaseException | str | None]
-
-    class Cells(TypedDict, total=False):
-        """The parts of a token that are set once, each by an atomic ``setdefault`` on first use.
-
-        Attributes:
-            cause: Why it is cancelled; once this is set, it is cancelled.
-            waiters: Threads, coroutines and scopes that a cancel wakes.
-            children: Tokens that are cancelled with it.
-            callbacks: Registered callbacks, oldest first, until they have run.
-            running_callbacks: Idents of the threads that are running its callbacks.
-            pins: Callbacks of descendants, which a root keeps alive.
-            timers: The one that calls the callbacks at the deadline, while there are any; by
-                process generation, since the scheduler of a forked child starts empty.
-        """
-
-        cause: Cause
-        waiters: WaitSet
-        children: Children
-        callbacks: dict[CallbackHandle, None]
-        running_callbacks: dict[int, None]
-        pins: dict[CallbackHandle, None]
-        timers: dict[int, TimerHandle]
-
-    class Node(Protocol):
-        """A token, as the tree sees it."""
-
-        @property
-        def cancelled(self) -> bool: ...
-        @property
-        def _parents(self) -> tuple[Node, ...]: ...
-        @property
-        def _deadline(self) -> float | None: ...
-        @property
-        def _clock(self) -> Clock: ...
-        @property
-        def _cells(self) -> Cells: ...
-        def _mark(self, cause: Cause) -> bool: ...
+_running: dict[tuple[int, int, int], None] = {}
+"""Which callbacks run where: the identity of their dict, the thread, the process generation."""
 
 
-class Children:
-    """Weak links to the children of one token, oldest first; a dead one is removed at once."""
-
-    __slots__ = ("forget", "links")
-
-    def __init__(self) -> None:
-        self.links: dict[weakref.ref[Node], None] = {}
-        self.forget: Callable[[weakref.ref[Node]], object] = self.links.pop
-
-
-def add_child(parent: Node, child: Node) -> None:
+def add_child(parent: CancellationToken, child: CancellationToken) -> None:
     """Link ``child`` so that it is cancelled with ``parent``."""
-    children = parent._cells.get("children") or parent._cells.setdefault("children", Children())
-    children.links[weakref.ref(child, children.forget)] = None
+    # A link is compared as the child: by identity, since no child is of a subclass of the user's.
+    children = parent._cells.setdefault("children", {})
+    children[ref(child, parent._cells.setdefault("forget", children.pop))] = None
 
 
-def cancel_tree(token: Node) -> None:
-    """Mark every descendant of a marked token, then wake all waiters, then run all callbacks."""
+def cancel_tree(token: CancellationToken) -> None:
+    """Mark all descendants of a cancelled token, then wake all waiters, then run all callbacks."""
+    if not token.cancelled:  # it notes that the deadline has passed
+        return
     tree = _mark_descendants(token)
-    for each in tree:
-        waiters = each._cells.get("waiters")
-        if waiters is not None:
-            waiters.close()
+    for cells in tree:
+        if "waiters" in cells:
+            cells["waiters"].close()
     interrupt: BaseException | None = None
-    for each in tree:
-        interrupt = _run_callbacks(each) or interrupt
+    for cells in tree:
+        if "callbacks" in cells:
+            interrupt = _run_callbacks(cells["callbacks"]) or interrupt
     if interrupt is not None:
         raise interrupt
 
 
-def _mark_descendants(token: Node) -> list[Node]:
-    """Mark all descendants with the token's cause; return the token and them, each once."""
-    cause = token._cells["cause"]
-    tree = {token: None}
+def _mark_descendants(token: CancellationToken) -> list[dict[str, Any]]:
+    """Mark them with the cause of their parents; return the cells of the token and of each."""
+    tree: list[dict[str, Any]] = []
+    seen = {id(token)}
     todo = [token]
     for each in todo:
-        children = each._cells.get("children")
-        for link in list(children.links) if children is not None else ():
+        # On some processors a load may overtake a store. A copy waits for each ``setdefault`` that
+        # has begun: so who registers after it finds the token marked, as the invariant says.
+        cells = each._cells.copy()
+        tree.append(cells)
+        for link in cells["children"].copy() if "children" in cells else ():
             child = link()
-            if child is not None and child not in tree:
+            if child is not None and id(child) not in seen:
                 if not child.cancelled:
-                    child._mark(cause)
-                tree[child] = None
+                    child._mark(cells["cause"])
+                seen.add(id(child))
                 todo.append(child)
-    return todo
+    return tree
 
 
-def _run_callbacks(token: Node) -> BaseException | None:
-    """Run the token's callbacks, unless this very thread is running them already."""
-    callbacks = token._cells.get("callbacks")
-    if not callbacks:
-        return None
-    running = token._cells.setdefault("running_callbacks", {})
-    ident = get_ident()
-    if ident in running:
+def _run_callbacks(callbacks: dict[CallbackHandle, None]) -> BaseException | None:
+    """Run callbacks of a token, unless this very thread is running them already."""
+    here = id(callbacks), get_ident(), _process.generation
+    if here in _running:
         return None
     interrupt: BaseException | None = None
-    running[ident] = None
+    _running[here] = None
     try:
-        for handle in list(callbacks):
+        for handle in callbacks.copy():
             interrupt = handle._run() or interrupt
     finally:
-        running.pop(ident, None)
+        del _running[here]
     return interrupt
 
 
-def _watch_deadline(token: Node) -> None:
-    """Have a timer at the deadline: one for all callbacks of a token. It keeps the token alive.
-
-    Callbacks are registered before this, and removed before ``_unwatch_deadline()``, so of two
-    threads that do both at the same time the later one sees what the other has done.
-    """
-    if token._deadline is None:
+def _set_timer(token: CancellationToken) -> None:
+    """Have one timer at the deadline, which keeps the token alive, while there are callbacks."""
+    deadline = token._deadline
+    if deadline is None:
         return
-    timers = token._cells.get("timers") or token._cells.setdefault("timers", {})
-    if _process.generation not in timers:
-        timer = token._clock.call_at(token._deadline, lambda: _expire(token))
-        if timers.setdefault(_process.generation, timer) is not timer:
-            timer.cancel()
-    if not token._cells.get("callbacks"):  # a cancel has called them meanwhile
-        _unwatch_deadline(token)
+    made = unused = None
+    try:
+        while (unused := _swap_timer(token._cells, made)) is EMPTY:
+            made = token._clock.call_at(deadline, lambda: cancel_tree(token))
+    except BaseException:
+        unused = made
+        raise
+    finally:
+        if unused is not None:
+            unused.cancel()
 
 
-def _unwatch_deadline(token: Node) -> None:
-    """Cancel the timer at the deadline if there is no callback any more."""
-    timers = token._cells.get("timers")
-    if timers and not token._cells.get("callbacks"):
-        timer = timers.pop(_process.generation, None)
-        if timer is not None:
-            timer.cancel()
-        if token._cells.get("callbacks"):
-            _watch_deadline(token)
+def _swap_timer(cells: dict[str, Any], made: Any) -> Any:  # noqa: ANN401 - see Returns
+    """Keep the timer that was ``made`` if it is needed.
 
-
-def _expire(token: Node) -> None:
-    if token.cancelled:  # reading it notes that the deadline has passed
-        cancel_tree(token)
+    Returns:
+        A timer that is not needed, or None; ``EMPTY`` if one must be made first.
+    """
+    callbacks = cells["callbacks"]
+    timers = cells.setdefault("timers", {})
+    generation = _process.generation  # the scheduler of a forked child starts empty
+    claim = claim_of(cells)
+    try:
+        del claim[FREE]
+    except KeyError:
+        acquire(claim)
+    try:
+        if callbacks and generation not in timers:
+            if made is None:
+                return EMPTY
+            timers[generation] = made
+            return None
+        if not callbacks and generation in timers and made is None:
+            made = timers[generation]
+            del timers[generation]
+        return made
+    finally:
+        claim[FREE] = True
 
 
 class CallbackHandle:
@@ -183,14 +161,32 @@ class CallbackHandle:
         True
     """
 
-    __slots__ = ("_callback", "_claim", "_context", "_pins", "_token")
+    __slots__ = ("_callback", "_callbacks", "_context", "_pins", "_token")
 
-    def __init__(self, token: Node, callback: Callable[[], object]) -> None:
+    def __init__(self, token: CancellationToken, callback: Callable[[], object]) -> None:
         self._token = token
         self._callback = callback
+        self._callbacks: dict[CallbackHandle, None] = token._cells.setdefault("callbacks", {})
         self._context = copy_context()
-        self._claim: dict[int, object] = {}
         self._pins: list[dict[CallbackHandle, None]] = []
+        try:
+            seen = set()
+            todo = [*token._parents]
+            for each in todo:
+                if id(each) not in seen:
+                    seen.add(id(each))
+                    todo += each._parents
+                    if not each._parents:
+                        pins = each._cells.setdefault("pins", {})
+                        self._pins.append(pins)
+                        pins[self] = None
+            self._callbacks[self] = None
+            if not token.cancelled:
+                _set_timer(token)
+        except BaseException:
+            self._take()
+            self._forget()
+            raise
 
     def remove(self) -> bool:
         """Remove the callback; True only if this prevented its call.
@@ -199,69 +195,40 @@ class CallbackHandle:
 
         Thread safety: any thread, signal handler or finalizer.
         """
-        mark = object()
-        removed = self._claim.setdefault(0, mark) is mark
+        removed = self._take()
         if removed:
-            self._forget()
+            complete(self._forget)
         return removed
+
+    def _take(self) -> bool:
+        """Whether this call is the one that decides if the callback runs."""
+        try:
+            del self._callbacks[self]
+        except KeyError:
+            return False
+        return True
 
     def _run(self) -> BaseException | None:
         """Run the callback, unless it ran or was removed; return an interrupt that cut it short."""
-        mark = object()
-        begun = False
-        try:
-            if self._claim.setdefault(0, mark) is mark:
-                # ATOMIC: the callback is the next call after this store. So an interrupt comes
-                # either before the store, and the claim is released, or inside the callback.
-                begun = True
+        # ATOMIC: the callback is the next call. So an interrupt comes before it is taken, and the
+        # next cancel runs it, or inside of it; one in between would lose it.
+        if self._take():
+            try:
                 self._context.run(self._callback)
-        except Exception as error:  # noqa: BLE001 - no callback stops the others
-            report(error, "Exception in a callback of a cancellation token", self._callback)
-        except BaseException as interrupt:  # noqa: BLE001 - raised once everything is done
-            if not begun and self._claim and self._claim[0] is mark:
-                self._claim = {}  # interrupted before the call: the next cancel makes it
+            except Exception as error:  # noqa: BLE001 - no callback stops the others
+                report(error, "Exception in a callback of a cancellation token", self._callback)
+            except BaseException as interrupt:  # noqa: BLE001 - raised once everything is done
                 return interrupt
-            self._forget()
-            return interrupt
-        self._forget()
+            finally:
+                complete(self._forget)
         return None
 
-    def _pin(self) -> None:
-        """Make the roots of the tree keep the token alive."""
-        ancestors = dict.fromkeys(self._token._parents)
-        todo = list(ancestors)
-        for token in todo:
-            if not token._parents:
-                pins = token._cells.setdefault("pins", {})
-                self._pins.append(pins)
-                pins[self] = None
-            for parent in token._parents:
-                if parent not in ancestors:
-                    ancestors[parent] = None
-                    todo.append(parent)
-
-    def _register(self) -> None:
-        """Have the callback called when the token is cancelled, by its deadline too.
-
-        Raises:
-            RuntimeError: The scheduler thread cannot be started.
-        """
-        try:
-            if not self._token.cancelled:
-                self._pin()
-            # A cancel that comes after the caller's check finds the callback.
-            self._token._cells.setdefault("callbacks", {})[self] = None
-            if not self._token.cancelled:
-                _watch_deadline(self._token)
-        except BaseException:
-            self._forget()
-            raise
-
     def _forget(self) -> None:
-        self._token._cells.get("callbacks", {}).pop(self, None)
+        """Keep the token alive no longer. May be repeated."""
         for pins in self._pins:
             pins.pop(self, None)
-        _unwatch_deadline(self._token)
+        if not self._callbacks:
+            _set_timer(self._token)
 
     def __repr__(self) -> str:
         return f"<CallbackHandle of {self._callback!r}>"

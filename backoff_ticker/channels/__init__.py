@@ -12,10 +12,7 @@ What always holds:
   refused is never received. An interrupt at any place changes neither.
 * Once a receiver has seen the end, nothing more is accepted, so nothing can follow.
 * A waiting receiver is woken if there is something for it; one that leaves wakes the next.
-* There are no locks. Whatever does not wait may run in signal handlers and finalizers.
-
-The places that rely on when the interpreter switches threads or runs signal handlers are marked
-``# ATOMIC:``. CPython does so when a function is entered, after a call into C, and at a jump back.
+* Whatever does not wait may run in signal handlers and finalizers.
 """
 
 from __future__ import annotations

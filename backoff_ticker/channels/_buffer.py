@@ -33,6 +33,10 @@ class _Items(deque):  # type: ignore[type-arg]  # deque[Any] would be made at ru
     """Takes out the first item; raises IndexError if there is none."""
 
 
+NONE_REFUSED: dict[int, int] = {}
+"""Stands for the refused items of a buffer that has not ended."""
+
+
 class Unbounded(WaitQueue):
     """Any number of items.
 
@@ -40,13 +44,16 @@ class Unbounded(WaitQueue):
         * A receiver that finds nothing in a closed buffer looks again under the claim. If there is
           nothing, it notes that the buffer ``has_ended``; after that nothing is taken.
         * A sender appends first, and looks for ``closed`` then. If the buffer was closed meanwhile,
-          and has ended, its item was received before the end, or it came too late and stays.
+          and has ended, its item was received before the end, or it came too late. A receiver that
+          began to take an item before the end, and has it after the end, may have found such a one;
+          then the two decide under the claim what it is.
 
     Attributes:
         closed: Whether nothing more is accepted.
         has_ended: Whether a receiver has seen the end.
         items: Accepted and not received yet.
-        refused: How many senders of an object, by its identity, came too late with it.
+        refused: By the identity of an object, how often a sender came too late with it, less how
+            often it was taken after the end.
         is_plain: Whether to take an item is all that a receiver has to do.
     """
 
@@ -57,7 +64,7 @@ class Unbounded(WaitQueue):
         self.items = _Items()
         self.is_plain = True
         self.has_ended = False
-        self.refused: dict[int, int] | None = None
+        self.refused: dict[int, int] = NONE_REFUSED
 
     def put(self, item: object) -> bool:
         """Accept ``item``.
@@ -74,38 +81,57 @@ class Unbounded(WaitQueue):
         except BaseException:
             self.wake_receiver()
             raise
-        if self.closed and self._came_too_late(item):
+        if self.closed and self.came_too_late(item):
             raise ChannelClosed
         return True
 
-    def _came_too_late(self, item: object) -> bool:
+    def came_too_late(self, item: object) -> bool:
         """Whether an item that was appended while the buffer was closed came after its end."""
         if not self._end_if_empty():
             return False
-        key, left = id(item), sum(each is item for each in self.items.copy())
-        made: dict[int, int] = {}
+        key, places, refused = id(item), self._count_of(item), self.refused
         claim = self.claim
         acquire(claim)
         try:
-            refused = self.refused
-            if refused is None:
-                self.refused = refused = made
-            # Senders of the same object share its places, whoever of them came in time.
             if key not in refused:
                 refused[key] = 0
-            if refused[key] < left:
-                refused[key] += 1
-                return True
-            return False
+            before = refused[key]
+            if before >= places:
+                return False
+            refused[key] = before + 1
+            return before >= 0
         finally:
             claim[FREE] = True
 
-    def _end_if_empty(self) -> bool:
-        """Note the end of a closed buffer if it is empty; True if it has ended."""
+    def was_refused(self, item: object) -> bool:
+        """Whether an item that was taken after the end came too late, as its sender was told."""
+        key, refused = id(item), self.refused
         claim = self.claim
         acquire(claim)
         try:
-            if not self.items:
+            if key not in refused:
+                refused[key] = 0
+            before = refused[key]
+            refused[key] = before - 1
+            return before > 0
+        finally:
+            claim[FREE] = True
+
+    def _count_of(self, item: object) -> int:
+        while True:
+            try:
+                return sum(each is item for each in self.items)
+            except RuntimeError:
+                pass  # one more sender came too late, meanwhile
+
+    def _end_if_empty(self) -> bool:
+        """Note the end of a closed buffer if it is empty; True if it has ended."""
+        refused: dict[int, int] = {}
+        claim = self.claim
+        acquire(claim)
+        try:
+            if not self.items and not self.has_ended:
+                self.refused = refused
                 self.is_plain = False
                 self.has_ended = True
             return self.has_ended
@@ -117,9 +143,12 @@ class Unbounded(WaitQueue):
         while not self.has_ended:
             if self.items:
                 try:
-                    return self.items.first_out
+                    item = self.items.first_out
                 except IndexError:
-                    pass  # another receiver was faster
+                    continue  # another receiver was faster
+                if self.has_ended and self.was_refused(item):
+                    break
+                return item
             if not self.closed:
                 return EMPTY
             self._end_if_empty()
@@ -251,8 +280,8 @@ class Bounded(Unbounded):
         finally:
             claim[FREE] = True
         try:
-            if accepted:  # not pending.accepted: a receiver may have let it in by now
-                self.items.append(pending.item)  # ATOMIC: as in put()
+            if accepted:
+                self.items.append(pending.item)  # no call before it: see put()
             self.wake_receiver()
         except BaseException:
             self.wake_receiver()
@@ -292,18 +321,21 @@ class Bounded(Unbounded):
         was_taken = item is not EMPTY
         if was_taken:
             try:
-                sender = self._next_send(taken=True)
+                sender = self._next_send(True)  # noqa: FBT003 - a keyword would cost
             except BaseException:  # interrupted before the change
                 super().put_back(item)
                 raise
-        elif self._lets_in or (sender := self._next_send(taken=False)) is None:
-            return ENDED if self._has_no_more() else EMPTY
         else:
+            sender = None
+            if not self._lets_in and self.first_send is not None:
+                sender = self._next_send(False)  # noqa: FBT003
+            if sender is None:
+                return ENDED if self.closed and self._has_no_more() else EMPTY
             item = sender.item
         if sender is not None:
             try:
                 if was_taken:
-                    self.items.append(sender.item)  # ATOMIC: as in put()
+                    self.items.append(sender.item)  # no call before it: see put()
                 self._wake_sender(sender)
             except BaseException:
                 self.put_back(item)
@@ -311,7 +343,7 @@ class Bounded(Unbounded):
                 raise
         return item
 
-    def _next_send(self, *, taken: bool) -> PendingSend | None:
+    def _next_send(self, taken: bool) -> PendingSend | None:  # noqa: FBT001
         """Accept and return the send whose turn it is; None: there is none, or no room.
 
         Args:
@@ -410,7 +442,7 @@ class Rendezvous(Bounded):
         super().__init__(0)
         self._present: dict[int, Place] = {}  # includes receivers that were woken, until they leave
 
-    def add(self, place: Place, domain: int) -> None:
+    def add(self, place: Place, domain: int, made: Any = None) -> None:  # noqa: ANN401 - as in WaitSet
         present = self._present
         key = id(place)
         claim = self.claim
@@ -422,7 +454,7 @@ class Rendezvous(Bounded):
                 self.room += 1
         finally:
             claim[FREE] = True
-        super().add(place, domain)
+        super().add(place, domain, made)
 
     def leave(self, place: Place, domain: int) -> None:
         self._retract(id(place))

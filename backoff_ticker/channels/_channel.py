@@ -156,6 +156,18 @@ class Channel(Source, ProcessBound, Generic[T]):
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         buffer: Any = self._buffer  # after this a bounded one: the other always has room
+        if buffer.is_plain and not buffer.closed:
+            # What put() does, without the call, which would take a fifth of the time.
+            try:
+                buffer.items.append(item)
+                if buffer.first is not None or buffer.others:
+                    buffer.wake_next()
+            except BaseException:
+                buffer.wake_receiver()
+                raise
+            if buffer.closed and buffer.came_too_late(item):
+                raise ChannelClosed
+            return
         if buffer.put(item):
             return
         deadline = self._deadline(seconds)
@@ -245,13 +257,16 @@ class Channel(Source, ProcessBound, Generic[T]):
                 ``receive_async()``.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
+        item: T
         buffer = self._buffer
         if buffer.is_plain and buffer.items:
             try:
-                return buffer.items.first_out  # type: ignore[no-any-return]
+                item = buffer.items.first_out
             except IndexError:
                 pass  # another receiver was faster
-        item: T
+            else:
+                if buffer.is_plain or not buffer.was_refused(item):
+                    return item
         deadline = self._deadline(seconds)
         try:
             while (item := self._take_in_time(deadline, seconds)) is EMPTY:
@@ -278,13 +293,16 @@ class Channel(Source, ProcessBound, Generic[T]):
             self._calls_to_checkpoint = CHECKPOINT_EVERY
             await checkpoint
         self._calls_to_checkpoint -= 1
+        item: T
         buffer = self._buffer
         if buffer.is_plain and buffer.items:
             try:
-                return buffer.items.first_out  # type: ignore[no-any-return]
+                item = buffer.items.first_out
             except IndexError:
                 pass  # another receiver was faster
-        item: T
+            else:
+                if buffer.is_plain or not buffer.was_refused(item):
+                    return item
         deadline = self._deadline(seconds)
         try:
             while (item := self._take_in_time(deadline, seconds)) is EMPTY:

@@ -39,59 +39,97 @@ class _Selection:
     Attributes:
         cases: The sources in any order: each as it was given, and what is received from.
         clock: Measures the wait.
+        deadline: When the time is over; None: it has not begun to wait.
         chosen: The source that was ready, as it was given.
-        value: The value of that source; ``CLOSED``: it has ended.
-        epoch: The epoch of that source in which the value was taken.
-        has_ended: Whether ``value`` is its end.
+        source: What was received from; None: nothing was taken.
+        value: What was taken; ``CLOSED``: the source has ended.
+        epoch: The epoch of the source in which the value was taken.
+        has_ended: Whether ``value`` is the end of the source.
     """
 
-    __slots__ = ("cases", "chosen", "clock", "epoch", "has_ended", "value")
+    __slots__ = (
+        *("cases", "chosen", "clock", "deadline", "epoch", "has_ended", "seconds", "source"),
+        "value",
+    )
 
-    def __init__(self, caller: str, sources: tuple[AnySource, ...]) -> None:
+    def __init__(
+        self, caller: str, sources: tuple[AnySource, ...], seconds: float = NO_DEADLINE
+    ) -> None:
         if not sources:
             raise TypeError(f"{caller} needs at least one source")
         unique = {id(source): source for source in sources}
         self.cases = [(given, _receiver_of(caller, given)) for given in unique.values()]
         self.clock = _clock_of(caller, [source for _, source in self.cases])
+        self.seconds = seconds
+        self.deadline: float | None = None
+        self.source: Source | None = None
         self.chosen: Any = None
         self.value: Any = EMPTY
         self.epoch: object = None
         self.has_ended = False
 
-    def take(self, *, fresh: bool) -> bool:
+    def is_over(self) -> bool:
+        """Take the value of a ready source; False: none is ready yet, and there is time left.
+
+        Raises:
+            TimeoutError: The time is over.
+        """
+        if self.deadline is None:
+            for _, source in self.cases:
+                source._begin_receive()
+            if self._take(fresh=True):
+                return True
+            self.deadline = NO_DEADLINE
+            if self.seconds != NO_DEADLINE:
+                self.deadline = self.clock.monotonic() + self.seconds
+        elif self._take(fresh=False):
+            for given, source in self.cases:
+                if given is not self.chosen:
+                    source._pass_on_wakeup()
+            # ATOMIC: a signal handler that raises after this look at what was taken would have it
+            # put back, although the sources have passed on their wake-ups. So there is no call from
+            # here to the return of the value; nor in _take(), where the value would be lost.
+            if self.has_ended or self.source._still_counts(self.value, self.epoch):  # type: ignore[union-attr]
+                return True
+            self._put_back()
+        if self.deadline != NO_DEADLINE and self.clock.monotonic() >= self.deadline:
+            raise TimeoutError(f"no source was ready within {self.seconds} s")
+        return False
+
+    def _take(self, *, fresh: bool) -> bool:
         """Take the value of a ready source, each with the same probability; False: none is ready.
 
         Args:
             fresh: Whether this comes before the first wait.
         """
         cases = self.cases
-        if fresh:
-            for _, source in cases:
-                source._begin_receive()
         left = len(cases)
         while left:  # shuffles the cases only as far as it tries them
             at = int(shared_random() * left)
             left -= 1
             cases[at], cases[left] = cases[left], cases[at]
             given, source = cases[left]
-            # ATOMIC: no call from the return of _take_nowait() to that of take(), so that an
-            # interrupt finds what was taken, and give_back() can put it back.
             value = source._take_nowait(fresh=fresh)
             if value is not EMPTY:
                 self.epoch = source._epoch
                 self.chosen = given
                 self.has_ended = source._ends_with_value or value is ENDED
                 self.value = CLOSED if value is ENDED else value
+                self.source = source
                 return True
         return False
 
-    def deadline(self, seconds: float) -> float:
-        return NO_DEADLINE if seconds == NO_DEADLINE else self.clock.monotonic() + seconds
+    def _put_back(self) -> None:
+        """Undo ``_take()``."""
+        source, self.source = self.source, None  # an interrupt must not put it back again
+        if source is not None and not self.has_ended:
+            source._put_back(self.value, self.epoch)
 
-    def check(self, deadline: float, seconds: float) -> None:
-        """Raise TimeoutError if the time is over."""
-        if deadline != NO_DEADLINE and self.clock.monotonic() >= deadline:
-            raise TimeoutError(f"no source was ready within {seconds} s")
+    def give_back(self) -> None:
+        """Put back what was taken, and wake others for all sources."""
+        self._put_back()
+        for _, source in self.cases:
+            source._pass_on_wakeup()
 
     def wait_sets(self) -> dict[WaitSet, None]:
         """Return the wait sets of all sources: a dict, since tickers look up their token in it."""
@@ -106,35 +144,6 @@ class _Selection:
                 return None
             until = min(until, at)
         return until
-
-    def pass_on_wakeups(self) -> None:
-        """Wake others for the sources whose value was not taken."""
-        for given, source in self.cases:
-            if given is not self.chosen:
-                source._pass_on_wakeup()
-
-    def still_counts(self) -> bool:
-        """Whether what was taken has not been withdrawn since, as a tick is by ``reset()``."""
-        for given, source in self.cases:
-            if given is self.chosen and not self.has_ended:
-                # ATOMIC: no call from the last check of _still_counts() to the return of the value.
-                return source._still_counts(self.value, self.epoch)
-        return True
-
-    def drop(self) -> None:
-        """Give back what does not count any more; then nothing was taken."""
-        for given, source in self.cases:
-            if given is self.chosen:
-                self.chosen = None  # first, so that an interrupt does not give it back again
-                source._put_back(self.value, self.epoch)
-                return
-
-    def give_back(self) -> None:
-        """Put back what was taken, and wake others for all sources."""
-        for given, source in self.cases:
-            if given is self.chosen and not self.has_ended:
-                source._put_back(self.value, self.epoch)
-            source._pass_on_wakeup()
 
 
 def _receiver_of(caller: str, given: AnySource) -> Source:
@@ -214,24 +223,20 @@ def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
 
 
 def _wait(caller: str, instead: str, sources: tuple[AnySource, ...], seconds: float) -> _Selection:
-    selection = _Selection(caller, sources)
-    if not selection.take(fresh=True):
-        deadline = selection.deadline(seconds)
-        try:
-            while True:
-                selection.check(deadline, seconds)
-                wait_sets = selection.wait_sets()
-                park_thread(
-                    selection.clock, caller, instead, wait_sets, selection.recheck, deadline
-                )
-                if selection.take(fresh=False):
-                    selection.pass_on_wakeups()
-                    if selection.still_counts():
-                        return selection
-                    selection.drop()
-        except BaseException:
-            selection.give_back()
-            raise
+    selection = _Selection(caller, sources, seconds)
+    try:
+        while not selection.is_over():
+            park_thread(
+                selection.clock,
+                caller,
+                instead,
+                selection.wait_sets(),
+                selection.recheck,
+                selection.deadline,  # type: ignore[arg-type]  # it waits
+            )
+    except BaseException:
+        selection.give_back()
+        raise
     return selection
 
 
@@ -270,23 +275,19 @@ async def select_async(*sources: Any, timeout: float | timedelta | None = None) 
 
 
 async def _wait_async(caller: str, sources: tuple[AnySource, ...], seconds: float) -> _Selection:
-    selection = _Selection(caller, sources)
+    selection = _Selection(caller, sources, seconds)
     await checkpoint
-    if not selection.take(fresh=True):
-        deadline = selection.deadline(seconds)
-        try:
-            while True:
-                selection.check(deadline, seconds)
-                wait_sets = selection.wait_sets()
-                await park_coroutine(selection.clock, wait_sets, selection.recheck, deadline)
-                if selection.take(fresh=False):
-                    selection.pass_on_wakeups()
-                    if selection.still_counts():
-                        return selection
-                    selection.drop()
-        except BaseException:
-            selection.give_back()
-            raise
+    try:
+        while not selection.is_over():
+            await park_coroutine(
+                selection.clock,
+                selection.wait_sets(),
+                selection.recheck,
+                selection.deadline,  # type: ignore[arg-type]  # it waits
+            )
+    except BaseException:
+        selection.give_back()
+        raise
     return selection
 
 
@@ -310,7 +311,6 @@ class Merge(Generic[R_co]):
         """Leave out a source that has ended; False if another thread has done so before."""
         key = id(ended)
         try:
-            # ATOMIC: no call until the end is returned, so that no interrupt loses it.
             del self._open[key]
         except KeyError:
             return False
@@ -320,23 +320,23 @@ class Merge(Generic[R_co]):
         return self
 
     def __next__(self) -> R_co:
-        while self._open:
-            selection = _wait("merge()", "async for", tuple(self._open.values()), NO_DEADLINE)
-            # ATOMIC: no call until a value is returned, so that no interrupt loses it.
+        while sources := tuple(self._open.copy().values()):
+            selection = _wait("merge()", "async for", sources, NO_DEADLINE)
+            # No call before a value is returned, so that no interrupt loses it.
             if not selection.has_ended or self._leave_out(selection.chosen):
                 return selection.chosen, selection.value  # type: ignore[return-value]
         raise StopIteration
 
     def __repr__(self) -> str:
-        return f"merge({', '.join(map(whole_repr, list(self._open.values())))})"
+        return f"merge({', '.join(map(whole_repr, self._open.copy().values()))})"
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> R_co:
-        while self._open:
-            selection = await _wait_async("merge()", tuple(self._open.values()), NO_DEADLINE)
-            # ATOMIC: no call until a value is returned, so that no interrupt loses it.
+        while sources := tuple(self._open.copy().values()):
+            selection = await _wait_async("merge()", sources, NO_DEADLINE)
+            # No call before a value is returned, so that no interrupt loses it.
             if not selection.has_ended or self._leave_out(selection.chosen):
                 return selection.chosen, selection.value  # type: ignore[return-value]
         raise StopAsyncIteration

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from _thread import get_ident
+
 from .._errors import TickerClosed, WouldBlock
 from .._sentinels import EMPTY
 from .._validation import as_count, as_flag, counted, whole_repr
 from ..waiting import complete
 from ._core import TickerCore
 from ._forwarding import Forwarding
-from ._pending_tick import Kind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import janus
 
     from ..policies import BackOff
+    from ._pending_tick import PendingTick
     from ._protocol import SendSink, Sink
     from ._tick import Pace, Tick
 
@@ -44,9 +46,8 @@ class BaseTicker(TickerCore):
         None after the end, and while it is not known: the policy was not asked yet, or has yet to
         be told how the work went.
         """
-        pending = self._state.current
-        known = pending.kind is Kind.SCHEDULED or pending.kind is Kind.IMMEDIATE
-        return pending.delay if known and self.close_reason is None else None
+        delay = self._pending.delay
+        return delay if self.close_reason is None else None
 
     @property
     def closed(self) -> bool:
@@ -94,7 +95,7 @@ class BaseTicker(TickerCore):
             0.001
         """
         self._check_not_reentrant()
-        self._defer(self._after_success)
+        self._change(self._after_success)
 
     def failure(self) -> None:
         """Tell a feedback policy that the work after the last tick failed.
@@ -107,14 +108,15 @@ class BaseTicker(TickerCore):
                 interrupted the policy.
         """
         self._check_not_reentrant()
-        self._defer(self._after_failure)
+        self._change(self._after_failure)
 
     def reset(self, backoff: BackOff | None = None, *, immediately: bool = False) -> None:
         """Start the delays again with the first, and drop the tick that is pending.
 
         The next tick comes after a full first delay from now, for readers that already wait, too.
-        ``number`` of the ticks goes on. No tick that was due before is received after this returns;
-        only one that ``send_to()`` is just sending in another thread may still arrive.
+        ``number`` of the ticks goes on. A ``receive()`` that begins after this has returned gets no
+        tick that was due before; one that had taken its tick by then still returns it, and
+        ``send_to()`` still sends it.
 
         Args:
             backoff: A policy to use from now on; the ticker copies it. None keeps the policy.
@@ -136,11 +138,21 @@ class BaseTicker(TickerCore):
         self._check_not_reentrant()
         run = None if backoff is None else self._start_run(backoff)
         now = self._monotonic()
-        self._defer_reset(lambda pending: self._after_reset(pending, run, now, immediately))
+
+        def restart(pending: PendingTick) -> PendingTick:
+            if pending.end is not None:
+                return pending
+            if run is not None:
+                self._run = run
+            if self._timer is not None:
+                self._timer.restart_next()
+            return pending.restarted(now, self._run.reset() if immediately else self._run.begin())
+
+        self._change(restart, begins_epoch=True)
 
     def _check_not_reentrant(self) -> None:
-        """Raise a RuntimeError if this thread has claimed the state."""
-        if self._is_claimed_here(self._state.current):
+        """Raise a RuntimeError if this thread is asking the policy."""
+        if self._asking_thread() == get_ident():
             raise RuntimeError(
                 f"success(), failure() or reset() of {self!r} called by its own policy, "
                 f"or by a signal handler or finalizer that interrupted it"
@@ -218,5 +230,5 @@ class BaseTicker(TickerCore):
             state = self.close_reason or "open"
         except Exception:  # noqa: BLE001 - of the clock that measures a deadline
             state = self._ending or "open"
-        ticks = counted(self._state.current.number - 1, "tick")
+        ticks = counted(self._pending.number - 1, "tick")
         return f"<{type(self).__name__} {state}, {ticks}, {whole_repr(self.backoff)}>"

@@ -1,38 +1,38 @@
 """How a tick is taken: the state of a ticker, its endings, and what its readers wait for.
 
 Readers in threads, readers in event loops and forwardings all go through ``_poll()``, which never
-waits. The state is a ``PendingTick`` in an ``AtomicState``; only the thread that has claimed it
-asks the policy.
+waits. A policy is code of the user and may take any time, so a tick is taken in three steps: a
+change under the claim makes the thread the *asker*; it asks the policy, without the claim; another
+change takes the tick. Readers that find an asker wait until it wakes them. What is told to the
+ticker meanwhile is deferred, as a rule ``rule(pending) -> pending`` that the asker applies.
 
 Invariants:
-    * Between the last check of the endings and the return of a tick there is no call, so neither an
-      interrupt nor (with an interpreter lock) another thread comes between: a tick is either
-      delivered, or stays for the next reader. The check, the store of the next state and the
-      return are three instructions in three functions, ``_advance()``, ``AtomicState.replace()``
-      and ``_poll()``: CPython runs no handler at the return of a function written in Python.
-    * A thread that releases a claim wakes the readers that lead their wake-up domains: they may
-      have found the state claimed.
-    * The first ending stays. An ending that every thread can see already (the policy has ended, the
-      token is cancelled) takes precedence over one that is being announced.
+    * Only the asker replaces ``_pending``; to take a tick that was given back needs no asker.
+    * No tick is taken while a rule is deferred. So ``reset()`` and ``success()`` hold for each tick
+      taken after they have returned, even if another thread has yet to apply them.
+    * From the change that takes a tick to its return to the user there is no call, unless others
+      have to be told; if that is interrupted, the tick is given back. So no tick is lost.
+    * The first ending stays. If the policy ends, that is stored together with its last tick.
 """
 
 from __future__ import annotations
 
 from _thread import get_ident
 
+from .. import _process
 from .._errors import CloseReason, TickerClosed
 from .._sentinels import EMPTY, ENDED
 from .._validation import safe_repr
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
-from ..waiting import CLAIMED, NO_DEADLINE, AtomicState, Source, WaitLine, complete
-from ._pending_tick import Kind, PendingTick, first_tick
+from ..waiting import FREE, NO_DEADLINE, Source, WaitLine, acquire, complete
+from ._pending_tick import PendingTick, first_tick
 from ._tick import Pace, Tick
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, NoReturn, Self
+    from typing import Any, Self
 
     from .._sentinels import Closed
     from ..cancellation import CancellationToken
@@ -42,16 +42,15 @@ if TYPE_CHECKING:
     from ..waiting import Waiter, WaitSet
     from ._timer import TickerTimer
 
+    Asker = tuple[int, int]
+    Rule = Callable[[PendingTick], PendingTick]
 
 _new_tuple = tuple.__new__
+_START_TIMER: tuple[Rule, ...] = (lambda pending: pending,)  # for the sake of what follows a rule
 
 # These are read at each tick, and access to an enum member is slow.
 _STOPPED = CloseReason.STOPPED
 _CANCELLED = CloseReason.CANCELLED
-_IMMEDIATE = Kind.IMMEDIATE
-_SCHEDULED = Kind.SCHEDULED
-_AWAITING_FEEDBACK = Kind.AWAITING_FEEDBACK
-_ENDED = Kind.ENDED
 _RECEIPT = Pace.RECEIPT
 _SKIP = Pace.SKIP
 
@@ -60,13 +59,16 @@ class TickerCore(Source):
     """A ticker without its public methods.
 
     Attributes:
-        _state: Holds the ``PendingTick``.
-        _token: The token that was given.
-        _ending: Why the ticker has ended; the first reason stays.
+        _readers: The line of readers, with the claim for all that follows.
+        _pending: What is known of the next tick.
+        _asker: The process generation and the thread of the asker; None: there is none.
+        _deferred: The rules that are to be applied, in their order.
+        _epoch: Replaced by each ``reset()``; a tick taken before is not delivered.
+        _ending: Why the ticker has ended.
         _raised_error: Whether a reader was given the error of the policy.
-        _readers: The line of readers, once there is one.
-        _epoch: Replaced by each ``reset()``: see ``_defer_reset()``.
-        _first_ignores_cancel: Whether the first tick was delivered regardless of the token.
+        _run: The policy; replaced by the asker only.
+        _first_ignores_cancel: Whether the first tick comes regardless of the token.
+        _token: The token that was given.
     """
 
     if TYPE_CHECKING:
@@ -75,41 +77,45 @@ class TickerCore(Source):
 
     __slots__ = (
         "__weakref__",
+        "_asker",
         "_clock",
+        "_deferred",
         "_ending",
         "_epoch",
         "_first_ignores_cancel",
         "_monotonic",
         "_pace",
+        "_pending",
         "_raised_error",
         "_readers",
         "_run",
-        "_state",
         "_timer",
         "_token",
     )
 
-    def _begin(
+    def __init__(
         self,
         backoff: BackOff,
-        token: CancellationToken | None,
-        pace: Pace,
-        clock: Clock | None,
-        timer: TimerLike | None,
+        *,
+        token: CancellationToken | None = None,
+        pace: Pace = Pace.RECEIPT,
+        clock: Clock | None = None,
+        timer: TimerLike | None = None,
     ) -> None:
-        """Do what the constructors of the public classes have to do."""
         if not isinstance(pace, Pace):
             raise TypeError(f"pace must be a Pace, not {safe_repr(pace)}")
         self._clock = resolve_clock(clock)
         self._monotonic = self._clock.monotonic
         self._pace = pace
+        self._readers = WaitLine()
+        self._asker: Asker | None = None
+        self._deferred: list[Rule] = []
         self._epoch: object = None
         self._ending: CloseReason | None = None
+        self._raised_error = False
         self._first_ignores_cancel = True
         self._token = token
-        self._raised_error = False
-        self._readers: WaitLine | None = None
-        self._state = AtomicState(first_tick(pace, self._monotonic()))
+        self._pending = first_tick(self._monotonic() if pace is _RECEIPT else None)
         self._timer: TickerTimer | None = None
         if timer is not None:
             from ._timer import TickerTimer
@@ -127,251 +133,244 @@ class TickerCore(Source):
     @property
     def close_reason(self) -> CloseReason | None:
         """Why the ticker has ended; None while it is open. The first ending stays."""
-        if self._ending is None:
-            reason = self._unannounced_ending()
-            if reason is not None:
-                self._end(reason)
+        if self._ending is None and self._is_cancelled():
+            complete(self._end, _CANCELLED)
         return self._ending
 
-    def _unannounced_ending(self) -> CloseReason | None:
-        """Return why the ticker has ended though no thread has announced it yet."""
-        pending: PendingTick = self._state.current
-        if pending.end is not None:
-            return pending.end.reason
+    def _is_cancelled(self) -> bool:
         token = self._run.token
-        if token is not None and not pending.ignores_cancel and token.cancelled:
-            return CloseReason.CANCELLED
-        return None
+        return token is not None and not self._pending.ignores_cancel and token.cancelled
 
     def _end(self, reason: CloseReason) -> None:
-        """Announce the end: wake all readers, stop the timer."""
-        complete(self._announce, reason)
-
-    def _announce(self, reason: CloseReason) -> None:
+        """End the ticker, wake all readers, and stop the timer. May be repeated."""
         if self._ending is None:
-            reason = self._unannounced_ending() or reason
-            # ATOMIC: no call between the look and the store: the first ending stays.
-            self._ending = self._ending or reason  # type: ignore[redundant-expr]
-        readers = self._readers
-        if readers is not None:
-            readers.close()
+            if self._is_cancelled():
+                reason = _CANCELLED
+            claim = self._readers.claim
+            acquire(claim)
+            try:
+                if self._ending is None:
+                    self._ending = reason
+            finally:
+                claim[FREE] = True
+        self._readers.close()
         if self._timer is not None:
             self._timer.stop()
 
     def stop(self) -> None:
-        """End the ticker: its readers wake, and no tick is received after this returns.
+        """End the ticker, and wake its readers.
 
-        May be called from any thread, event loop, signal handler, finalizer or callback, by the
-        policy too, and more than once.
+        A ``receive()`` that begins after this has returned gets no tick; one that had taken its
+        tick by then still returns it. May be called from any thread, event loop, signal handler,
+        finalizer or callback, by the policy too, and more than once.
         """
-        self._end(CloseReason.STOPPED)
+        complete(self._end, _STOPPED)
 
-    def _raise_closed(self) -> NoReturn:
-        """Raise why there is no tick: a failing policy's error once, else ``TickerClosed``."""
+    def _raise_closed(self) -> None:
+        """Raise why there is no tick: a failing policy's error once, else ``TickerClosed``.
+
+        It returns if the ticker is open: a ``reset()`` has replaced a token that was cancelled.
+        """
         reason = self.close_reason
-        end = self._state.current.end
-        if reason is CloseReason.FAILED and end is not None and end.error is not None:
-            # ATOMIC: no call between the look and the store: one reader gets the error.
-            was_raised, self._raised_error = self._raised_error, True
-            if not was_raised:
-                raise end.error
-            raise TickerClosed(reason) from end.error
-        raise TickerClosed(reason)  # type: ignore[arg-type]
+        if reason is None:
+            return
+        end = self._pending.end
+        if reason is not CloseReason.FAILED or end is None or end.error is None:
+            raise TickerClosed(reason)
+        claim = self._readers.claim
+        acquire(claim)
+        try:
+            was_raised = self._raised_error
+            self._raised_error = True
+        finally:
+            claim[FREE] = True
+        if not was_raised:
+            raise end.error
+        raise TickerClosed(reason) from end.error
 
     # Taking a tick
 
-    def _poll(self, *, first_poll: bool = True) -> Any:  # noqa: ANN401, C901, PLR0912, PLR0915 - one loop
-        """Take the next tick if it is due; never waits.
-
-        Args:
-            first_poll: Whether this is the reader's first poll, before it waits.
-
-        Returns:
-            The tick, or ``EMPTY``.
+    def _poll(self, *, first_poll: bool = True) -> Any:  # noqa: ANN401, C901, PLR0912 - one loop
+        """Take the next tick if it is due, else return ``EMPTY``; never waits.
 
         Raises:
             TickerClosed: The ticker has ended.
             RuntimeError: The policy polls its own ticker.
             Exception: The policy failed; once, to one reader.
         """
-        state = self._state
         while True:
-            if state.deferred:
-                self._release()
-            pending: PendingTick = state.current
-            epoch = self._epoch  # after the state: that of a reset is older than its state
+            if self._deferred:
+                self._settle()
+            pending = self._pending
             due = pending.due
             token = self._run.token
-            rule: Callable[..., tuple[PendingTick, Tick | None]]
-            argument: object
-            if pending.returned:
-                if self._is_withdrawn(pending.returned[0], self.close_reason):
-                    self._raise_closed()
-                rule, argument = TickerCore._take_returned, None
-            elif self._ending is not None or (
+            tick = self._take_returned(pending) if pending.returned else None
+            if tick is not None:
+                return tick
+            if self._ending is not None or (
                 token is not None
                 and token.cancelled
-                and not (pending.number == 1 and pending.kind is _IMMEDIATE)  # not ignores_cancel
+                and not (pending.number == 1 and pending.is_immediate)  # not ignores_cancel
             ):
                 self._raise_closed()
+            elif self._asker is not None and self._is_asked_elsewhere():
+                return EMPTY
+            elif pending.returned:
+                pass  # another reader was faster
             elif due is None:
-                if pending.kind is _ENDED:
-                    self._raise_closed()
                 if self._timer is not None and self._timer.awaits(pending):
                     return EMPTY
                 # After a wait for a timer no tick is skipped: the timer fires just after its slot.
                 pace = self._pace if first_poll or self._timer is None else Pace.BURST
-                rule, argument = TickerCore._fix_due, (pace, self._monotonic())
+                self._fix_due(pending, pace)
             else:
                 now = self._monotonic()
                 if due > now:
                     return EMPTY
                 if self._pace is _SKIP and first_poll and due < now:
-                    rule, argument = TickerCore._fix_due, (_SKIP, now)
+                    self._fix_due(pending, _SKIP)
                 else:
-                    rule, argument = TickerCore._advance, now
-            try:
-                tick = state.replace(pending, rule, self, argument)
-            except BaseException:
-                # Not in a helper: an interrupt can hit its entry, and no reader would be woken.
-                try:
-                    self._wake()
-                except BaseException:
-                    self._wake()
-                    raise
-                raise
-            if tick.__class__ is Tick:
-                readers = self._readers
-                # ATOMIC: no call before the return, unless another thread has to be woken.
-                if (
-                    self._ending is None
-                    and self._epoch is epoch
-                    and not state.deferred
-                    and (readers is None or (readers.first is None and not readers.others))
-                ):
-                    return tick
-                try:
-                    if self._deliver(tick, epoch):
-                        return tick
-                except BaseException:
-                    self._give_back(tick, epoch)
-                    raise
-                if self._epoch is not epoch:
-                    self._give_back(tick, epoch)
-            elif tick is CLAIMED:
-                if self._must_wait_for_holder(pending):
-                    return EMPTY
-            else:
-                self._release()
+                    tick = self._take(pending, due, now)
+            if tick is not None:
+                return tick
             first_poll = False
 
-    def _advance(  # noqa: C901, PLR0912, PLR0915 - each call would cost the hot path
-        self, pending: PendingTick, now: float
-    ) -> tuple[PendingTick, Tick | None]:
-        """Rule: take the tick and ask the policy for the next delay.
+    def _is_asked_elsewhere(self) -> bool:
+        """Whether another thread asks the policy; it wakes the readers when it has finished."""
+        thread = self._asking_thread()
+        if thread == get_ident():
+            raise RuntimeError(f"{self!r} is read by its own policy")
+        token = self._run.token
+        if thread is not None and token is not None and token.cancelled:
+            raise TickerClosed(_CANCELLED)  # the first tick goes to the asker
+        return thread is not None
 
-        The result is None if the ticker has ended or was reset meanwhile, or other rules have to be
-        applied first.
+    def _take(self, pending: PendingTick, due: float, now: float) -> Tick | None:  # noqa: C901, PLR0912, PLR0915 - a call would cost the hot path
+        """Take the tick that is due, and ask the policy for the delay after it.
+
+        None: another thread was faster, or the ticker has ended or was reset.
         """
-        if self._state.deferred:  # by a reset(), maybe, which has returned already
-            return pending, None
-        epoch = self._epoch
-        due: Any = pending.due  # _poll() has compared it with now
-        number = pending.number
-        ignores_cancel = False
-        if number == 1:
-            self._first_ignores_cancel = ignores_cancel = pending.kind is _IMMEDIATE
-        run = self._run
-        token = run.token
-        if token is not None and token.cancelled:
-            wait: Any = End(CloseReason.CANCELLED)
-        elif run.fast_path:
+        readers = self._readers
+        claim = readers.claim
+        mark = _process.generation, get_ident()
+        try:
             try:
-                wait = run.backoff.next_backoff()
-            except Exception as error:  # noqa: BLE001 - raised to the next reader
-                wait = run.failed(error)
-            if wait.__class__ is not float or not 0.0 <= wait < NO_DEADLINE:
-                wait = run.parse_answer(wait)
-        else:
-            wait = None if run.feedback else run.ask()
-        # Field by field: PendingTick.replace() would take a fifth of the time of a tick.
-        after = PendingTick()
-        after.claim = {}
-        after.number = number + 1
-        after.missed = 0
-        after.failures = (failures := pending.failures) + 1
-        after.returned = ()
-        after.end = None
-        if wait.__class__ is float:
-            after.kind = _SCHEDULED
-            after.delay = wait
-            if self._pace is _RECEIPT:  # its rule, without the call
-                after.due, after.origin = now + wait, now
+                del claim[FREE]
+            except KeyError:
+                acquire(claim)
+            try:
+                if self._pending is not pending or self._asker is not None or self._deferred:
+                    return None
+                self._asker = mark
+                epoch = self._epoch
+            finally:
+                claim[FREE] = True
+
+            number = pending.number
+            if number == 1:
+                self._first_ignores_cancel = pending.is_immediate
+            run = self._run
+            token = run.token
+            if token is not None and token.cancelled:
+                wait: Any = End(_CANCELLED)
+            elif run.fast_path:
+                try:
+                    wait = run.backoff.next_backoff()
+                except Exception as error:  # noqa: BLE001 - raised to the next reader
+                    wait = run.failed(error)
+                if wait.__class__ is not float or not 0.0 <= wait < NO_DEADLINE:
+                    wait = run.parse_answer(wait)
             else:
-                after.due, after.origin, after.missed = self._pace.due_after(due, now, wait)
-        else:
-            after.delay, after.due, after.origin = 0.0, None, None
-            if wait is None:
-                after.kind = _AWAITING_FEEDBACK
+                wait = None  # until it is told how the work went
+
+            # Field by field: PendingTick.replace() would take a fifth of the time of a tick.
+            after = PendingTick()
+            after.number = number + 1
+            after.first = pending.first
+            after.is_immediate = False
+            after.delay = after.due = after.origin = after.end = reason = None
+            after.missed = 0
+            after.failures = (failures := pending.failures) + 1
+            after.returned = ()
+            if wait.__class__ is float:
+                after.delay = wait
+                if self._pace is _RECEIPT:  # its rule, without the call
+                    after.due, after.origin = now + wait, now
+                else:
+                    after.due, after.origin, after.missed = self._pace.due_after(due, now, wait)
+            elif wait is None:
                 _, after.origin, _ = self._pace.due_after(due, now, 0.0)
             else:
-                after.kind = _ENDED
                 after.end = wait
-        lateness = now - due
-        wall = self._clock.time() - lateness
-        fields = (number, wall, due, pending.delay, lateness, pending.missed, failures)
-        tick = _new_tuple(Tick, fields)
-        timer = self._timer
-        if timer is not None:
-            tick = timer.with_time_sent(tick)
-            after.due, after.missed = None, 0
-            self._state.defer(self._start_timer)
-        step = after, tick
-        cancelled = token is not None and not ignores_cancel and token.cancelled
-        # ATOMIC: no call from this check of the endings to the return of ``_poll``.
-        if cancelled or self._ending is not None or self._epoch is not epoch:
-            return pending, None
-        return step
-
-    def _take_returned(
-        self, pending: PendingTick, _: None
-    ) -> tuple[PendingTick, Tick] | tuple[PendingTick, None]:
-        """Rule: take a tick that was given back.
-
-        The result is None if the ticker has ended, or other rules have to be applied first.
-        """
-        if self._state.deferred:
-            return pending, None
-        tick, *rest = pending.returned
-        step = pending.replace(returned=tuple(rest)), tick
-        ignores_cancel = tick.number == 1 and self._first_ignores_cancel
-        ending = self.close_reason
-        # ATOMIC: as in _advance(). The test is that of _is_withdrawn().
-        if ending is _STOPPED or (ending is _CANCELLED and not ignores_cancel):
-            return pending, None
-        return step
-
-    def _fix_due(self, pending: PendingTick, poll: tuple[Pace, float]) -> tuple[PendingTick, None]:
-        """Rule: fix when the tick falls due, for a reader that polled at a time."""
-        if pending.kind is _AWAITING_FEEDBACK:
-            epoch = self._epoch
-            delay = self._run.ask()
-            if self._epoch is not epoch:
-                return pending, None  # reset meanwhile, by a rule that is applied next
-            pending = pending.with_delay(delay)
-        return self._followed_by_timer(pending.with_due(*poll)), None
-
-    def _deliver(self, tick: Tick, epoch: object) -> bool:
-        """Wake the readers that found the state claimed; then say whether the tick still counts."""
-        self._release()
-        return self._still_counts(tick, epoch)
+                reason = wait.reason
+            lateness = now - due
+            wall = self._clock.time() - lateness
+            fields = (number, wall, due, pending.delay, lateness, pending.missed, failures)
+            tick = _new_tuple(Tick, fields)
+            timer = self._timer
+            if timer is not None:
+                tick = timer.with_time_sent(tick)
+            is_cancelled = (
+                token is not None
+                and token.cancelled
+                and not (number == 1 and self._first_ignores_cancel)
+            )
+            # ATOMIC: a call from here to the return of the tick could be interrupted after the tick
+            # was taken, and nobody would ever get it. CPython runs no signal handler as a function
+            # returns, so _poll() and its callers are safe, too.
+            try:
+                del claim[FREE]
+            except KeyError:
+                acquire(claim)
+            try:
+                counts = False
+                if self._asker is mark:
+                    self._asker = None
+                    if self._ending is None and self._epoch is epoch and not is_cancelled:
+                        counts = True
+                        self._pending = after
+                        if reason is not None:
+                            self._ending = reason
+                        if timer is not None:
+                            self._deferred += _START_TIMER
+                has_more_to_do = (
+                    readers.first is not None
+                    or readers.others
+                    or self._deferred
+                    or reason is not None
+                )
+            finally:
+                claim[FREE] = True
+            if not counts:
+                self._wake()
+                return None
+        except BaseException:
+            if self._asker is mark:
+                self._asker = None
+            complete(self._wake)
+            raise
+        if not has_more_to_do:
+            return tick
+        try:
+            self._settle()
+            self._wake()
+            if self._still_counts(tick, epoch):
+                return tick
+        except BaseException:
+            self._give_back(tick)
+            raise
+        self._give_back(tick)
+        return None
 
     def _still_counts(self, value: Tick, epoch: object) -> bool:
+        """Whether a tick that was taken in ``epoch`` has not been withdrawn since.
+
+        No call follows its last check.
+        """
         ignores_cancel = value.number == 1 and self._first_ignores_cancel
         token = self._run.token
         if token is not None and token.cancelled and not ignores_cancel:
             return False
-        # ATOMIC: no call from here to the return of the tick.
         ending = self._ending
         return (
             self._epoch is epoch
@@ -379,140 +378,157 @@ class TickerCore(Source):
             and (ending is not _CANCELLED or ignores_cancel)
         )
 
-    def _is_withdrawn(self, tick: Tick, ending: CloseReason | None) -> bool:
-        """Whether a tick that was taken is not delivered because the ticker has ended."""
-        ignores_cancel = tick.number == 1 and self._first_ignores_cancel
-        return ending is _STOPPED or (ending is _CANCELLED and not ignores_cancel)
+    # Ticks that were given back
 
-    def _must_wait_for_holder(self, pending: PendingTick) -> bool:
-        """Whether ``pending`` is still claimed by a thread that will wake the readers."""
-        if not self._state.is_claimed(pending):
-            return False
-        if self._is_claimed_here(pending):
-            raise RuntimeError(f"{self!r} is read by its own policy")
-        token = self._run.token
-        if token is not None and token.cancelled:
-            raise TickerClosed(CloseReason.CANCELLED)  # the tick being taken goes to its holder
-        return True
+    def _give_back(self, tick: Tick) -> None:
+        """Keep a tick whose reader was interrupted, or left, for the next reader."""
+        self._defer(lambda pending: pending.given_back(tick))
+        self._wake()
 
-    def _give_back(self, tick: Tick, epoch: object) -> None:
-        """Keep a tick whose reader was interrupted, or left, for the next reader.
-
-        One that was taken before a ``reset()`` is dropped; its number is used again where possible.
-        """
-
-        def put(pending: PendingTick) -> PendingTick:
-            if self._epoch is not epoch:
-                return pending.rolled_back(tick.number)
-            return pending.replace(returned=(*pending.returned, tick))
-
-        self._state.defer(put)
-        if self._readers is not None:
-            self._readers.wake_firsts()
-
-    # Rules that ask the policy, and how they are applied
-
-    def _defer(self, rule: Callable[[PendingTick], PendingTick]) -> None:
-        """Have a rule applied: now, or by the thread that has claimed the state."""
-        self._state.defer(lambda pending: self._followed_by_timer(rule(pending)))
-        self._release()
-
-    def _defer_reset(self, rule: Callable[[PendingTick], PendingTick]) -> None:
-        """Defer the rule of a ``reset()``, and have ticks dropped that were taken before.
-
-        Its rule is deferred and an epoch begins in one step, whoever applies the rule, and when. A
-        tick counts while the epoch lasts in which it was taken; while the rule waits to be applied,
-        no tick is taken.
-        """
-
-        def restart(pending: PendingTick) -> PendingTick:
-            return self._followed_by_timer(rule(pending))
-
-        made: list[Any] = []
-        epoch = object()
-        state = self._state
-        # ATOMIC: as in AtomicState.defer(), and no call between the two stores and the append.
-        state.deferred = deferred = state.deferred or made
-        self._epoch = epoch
-        deferred.append(restart)
-        self._release()
-
-    def _release(self) -> None:
-        """After a claim was released: apply the deferred rules, and wake the leading readers."""
+    def _take_returned(self, pending: PendingTick) -> Tick | None:
+        """Take a tick that was given back; None as in ``_take()``."""
+        tick, *rest = pending.returned
+        after = pending.replace(returned=tuple(rest))
+        if not self._still_counts(tick, self._epoch):
+            return None
+        claim = self._readers.claim
         try:
-            self._state.run_deferred()
-            self._wake()
+            del claim[FREE]  # ATOMIC: as in _take(), from the last look at the token on
+        except KeyError:
+            acquire(claim)
+        try:
+            if (
+                self._pending is not pending
+                or self._asker is not None
+                or self._deferred
+                or self._ending is _STOPPED
+            ):
+                return None
+            self._pending = after
+            return tick
+        finally:
+            claim[FREE] = True
+
+    # Rules, and the asker
+
+    def _change(self, rule: Rule, *, begins_epoch: bool = False) -> None:
+        """Have a rule applied: now, or by the asker."""
+        self._defer(rule, begins_epoch=begins_epoch)
+        self._settle()
+
+    def _defer(self, rule: Rule, *, begins_epoch: bool = False) -> None:
+        rules = [rule]
+        epoch = object()
+        claim = self._readers.claim
+        acquire(claim)
+        try:
+            self._deferred += rules
+            if begins_epoch:
+                self._epoch = epoch
+        finally:
+            claim[FREE] = True
+
+    def _settle(self) -> None:
+        """Apply the deferred rules, unless another thread asks the policy, and so will do it."""
+        if self._asking_thread() is not None:
+            return
+        mark = _process.generation, get_ident()
+        try:
+            self._apply_rules(mark)
         except BaseException:
-            self._wake()
+            if self._asker is mark:
+                self._asker = None
+            complete(self._wake)
             raise
 
+    def _apply_rules(self, mark: Asker) -> None:
+        # Not in _settle(): CPython 3.13 and later do not count the jump back of a loop as a part of
+        # the "try" around it, so an interrupt there would leave the asker behind.
+        after: PendingTick | None = None
+        while (rule := self._next_rule(mark, after)) is not None:
+            pending = self._pending  # kept until it is replaced
+            after = rule(pending)
+            if self._timer is not None:
+                after = self._timer.follow(after, self._monotonic())
+        if after is not None:
+            self._wake()
+
+    def _next_rule(self, mark: Asker, after: PendingTick | None) -> Rule | None:
+        """Become the asker, or store what its last rule returned; return the next rule.
+
+        None: there is no rule left, or another thread asks.
+        """
+        reason = None if after is None or after.end is None else after.end.reason
+        claim = self._readers.claim
+        acquire(claim)
+        try:
+            if self._asker is mark and after is not None:
+                del self._deferred[0]
+                self._pending = after
+                if self._ending is None:
+                    self._ending = reason
+            elif self._asker is not None:
+                return None
+            self._asker = mark if self._deferred else None
+            return self._deferred[0] if self._deferred else None
+        finally:
+            claim[FREE] = True
+
+    def _asking_thread(self) -> int | None:
+        """Return the thread of the asker; None: there is none."""
+        asker = self._asker
+        if asker is None:
+            return None
+        generation, thread = asker
+        if generation == _process.generation:
+            return thread
+        claim = self._readers.claim
+        acquire(claim)
+        try:
+            if self._asker is asker:  # a thread of the parent process
+                self._asker = None
+        finally:
+            claim[FREE] = True
+        return None
+
     def _wake(self) -> None:
-        end = self._state.current.end
-        if end is not None:
-            self._end(end.reason)
-        elif self._readers is not None:
+        """Wake the readers that watch the time, or all of them if the ticker has ended."""
+        if self._ending is not None:
+            self._end(self._ending)
+        else:
             self._readers.wake_firsts()
 
-    def _is_claimed_here(self, pending: PendingTick) -> bool:
-        """Whether this thread has claimed ``pending``."""
-        return self._state.holder(pending) == get_ident()
+    def _fix_due(self, asked: PendingTick, pace: Pace) -> None:
+        """Fix when the tick falls due, for a reader that asks for it now."""
+        now = self._monotonic()
 
-    def _followed_by_timer(self, pending: PendingTick) -> PendingTick:
-        """Return ``pending`` once the timer, if there is one, measures its delay."""
-        timer = self._timer
-        return pending if timer is None else timer.follow(pending, self._monotonic())
+        def fix(pending: PendingTick) -> PendingTick:
+            if pending is not asked:
+                return pending  # another reader was faster
+            if pending.awaits_feedback:
+                epoch = self._epoch
+                delay = self._run.ask()
+                if self._epoch is not epoch:
+                    return pending  # reset meanwhile, by a rule that is applied next
+                pending = pending.with_delay(delay)
+            return pending.with_due(pace, now)
 
-    def _start_timer(self, pending: PendingTick) -> PendingTick:
-        """Rule: start the timer for a state that ``_advance`` has stored."""
-        if self._pace is Pace.SKIP:
-            pending = pending.with_due(Pace.SKIP, self._monotonic())
-        return self._followed_by_timer(pending)
-
-    def _after_ask(self, pending: PendingTick, poll: tuple[Pace, float]) -> PendingTick:
-        if pending.returned or pending.due is not None:
-            return pending
-        if self._timer is not None and self._timer.awaits(pending):
-            return pending
-        return self._fix_due(pending, poll)[0]
+        self._change(fix)
 
     def _after_success(self, pending: PendingTick) -> PendingTick:
-        if pending.kind is _ENDED:
+        if pending.end is not None:
             return pending
-        if pending.kind is _IMMEDIATE:
+        if pending.is_immediate:
             failed = None if self._run.feedback else self._run.reset()
             return pending if failed is None else pending.with_delay(failed)
         return pending.recovered().with_delay(self._run.success())
 
     def _after_failure(self, pending: PendingTick) -> PendingTick:
-        if pending.kind is not _AWAITING_FEEDBACK:
+        if not pending.awaits_feedback:
             return pending
         return pending.with_delay(self._run.failure())
 
-    def _after_reset(
-        self,
-        pending: PendingTick,
-        run: PolicyRun | None,
-        now: float,
-        immediately: bool,  # noqa: FBT001
-    ) -> PendingTick:
-        if pending.kind is _ENDED:
-            return pending
-        if run is not None:
-            self._run = run
-        if self._timer is not None:
-            self._timer.restart_next()
-        return pending.restarted(now, self._run.reset() if immediately else self._run.begin())
-
     # Waiting for a tick
-
-    def _line(self) -> WaitLine:
-        """Return the line of readers; made with the first of them."""
-        line = self._readers
-        if line is None:
-            line = WaitLine()
-            # ATOMIC: no call between the look and the store: there is one line.
-            self._readers = line = line if self._readers is None else self._readers
-        return line
 
     @property
     def _timing_clock(self) -> Clock:
@@ -520,7 +536,7 @@ class TickerCore(Source):
 
     def _wait_sets(self) -> tuple[WaitSet, ...]:
         token = self._run.token
-        line = self._line() if self._readers is None else self._readers
+        line = self._readers
         return (line,) if token is None else (line, token._wait_set())
 
     def _recheck(self, waiter: Waiter) -> float | None:
@@ -528,36 +544,38 @@ class TickerCore(Source):
 
         A waiter that is not registered with the current token (after a ``reset()``) polls again.
         """
-        pending: PendingTick = self._state.current
+        pending = self._pending
         until = waiter.limit
         token = self._run.token
         if self._ending is not None or (
             token is not None and token._wait_set() not in waiter.sources
         ):
             return None
-        if token is not None and (pending.claim or not pending.ignores_cancel):
+        if token is not None and (self._asker is not None or not pending.ignores_cancel):
             if token.cancelled:
                 return None
             if token.deadline is not None:
                 until = min(until, token.deadline)
-        if pending.claim and self._state.is_claimed(pending):
-            return until  # its holder wakes the leading readers
+        if self._asking_thread() is not None:
+            return until  # the asker wakes the readers when it has finished
         due = pending.due
         if due is None and self._timer is not None and self._timer.awaits(pending):
             due = NO_DEADLINE
-        if self._state.deferred or pending.returned or due is None or due <= self._monotonic():
+        if self._deferred or pending.returned or due is None or due <= self._monotonic():
             return None
         if due >= until:
             return until
-        line = self._line() if self._readers is None else self._readers
-        return due if line.leads(waiter) else until
+        return due if self._readers.leads(waiter) else until
 
     # For select()
 
     def _begin_receive(self) -> None:
-        if self._state.current.due is None and self.close_reason is None:
-            poll = self._pace, self._monotonic()
-            self._defer(lambda pending: self._after_ask(pending, poll))
+        pending = self._pending
+        is_known = pending.due is not None or pending.returned
+        if is_known or (self._timer is not None and self._timer.awaits(pending)):
+            return
+        if self.close_reason is None:
+            self._fix_due(pending, self._pace)
 
     def _take_nowait(self, *, fresh: bool) -> object:
         try:
@@ -565,6 +583,6 @@ class TickerCore(Source):
         except TickerClosed:
             return ENDED
 
-    def _put_back(self, value: object, epoch: object) -> None:
+    def _put_back(self, value: object, epoch: object) -> None:  # noqa: ARG002 - its number tells
         if isinstance(value, Tick):
-            self._give_back(value, epoch)
+            self._give_back(value)

@@ -8,7 +8,7 @@ from .._errors import TickerClosed
 from .._sentinels import EMPTY
 from .._unraisable import report
 from .._validation import LONGEST_WAIT, safe_repr, whole_repr
-from ..waiting import Waiter, complete, current_loop
+from ..waiting import FREE, Waiter, acquire, claim_of, complete, current_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,17 +28,8 @@ _PAUSE_WHEN_FULL = 0.001
 # share no base class, and to import the packages of all of them would cost too much.
 _PACKAGES = frozenset(["queue", "asyncio", "janus", "culsans", "anyio", "trio", "backoff_ticker"])
 _FULL = frozenset(["Full", "QueueFull", "WouldBlock"])
-_SHUT_DOWN = frozenset(
-    [
-        "AsyncQueueShutDown",
-        "BrokenResourceError",
-        "ChannelClosed",
-        "ClosedResourceError",
-        "QueueShutDown",
-        "ShutDown",
-        "SyncQueueShutDown",
-    ]
-)
+_SHUT_DOWN = frozenset(["AsyncQueueShutDown", "QueueShutDown", "ShutDown", "SyncQueueShutDown"])
+_CLOSED = frozenset(["BrokenResourceError", "ChannelClosed", "ClosedResourceError"])
 
 
 class Forwarding:
@@ -89,15 +80,17 @@ class Forwarding:
 class _Forwarder(Waiter):
     """The waiter of a forwarding in the ticker's line of readers.
 
-    It never parks: a wake-up runs ``fire()`` in the scheduler thread, or in the sink's event loop;
-    that takes what is due and sets the timer.
+    It never parks: a wake-up runs ``fire()`` in a thread of the clock, or in the sink's event loop;
+    that takes what is due, registers and sets the timer. One run at a time does so. What comes
+    meanwhile has it look again.
     """
 
     __slots__ = (
+        "_claim",
         "_closes_sink",
         "_is_running",
         "_lost",
-        "_must_look_again",
+        "_must_look",
         "_put_nowait",
         "_stopped",
         "_timer",
@@ -119,13 +112,14 @@ class _Forwarder(Waiter):
         self.ticker = ticker
         self.sink = sink
         self.dropped = 0
-        self._put_nowait: Callable[[Tick], object] = _put_of(sink)
-        self._timer: TimerHandle | None = None
         self._lost = 0  # ticks dropped since the last one that was sent
+        self._put_nowait: Callable[[Tick], object] = _put_of(sink)
         self._closes_sink = closes_sink
+        self._timer: TimerHandle | None = None
         self._stopped = False
-        self._must_look_again = False
+        self._claim = claim_of(self)  # for the two that follow
         self._is_running = False
+        self._must_look = False
 
     def start(self) -> None:
         self._call_at(self.ticker._clock.monotonic())
@@ -135,16 +129,11 @@ class _Forwarder(Waiter):
         self.wake()
 
     def wake(self) -> bool:
-        """Have ``fire()`` run soon, in its thread."""
-        self._must_look_again = True
-        if self._is_running:
+        """Have ``fire()`` look: in the run that goes on, or soon, in its thread."""
+        if self._note_call(begins=False):
             return True
         if self.loop is not None:
-            if super().wake():
-                return True
-            self._stopped = True
-            self._leave()
-            return False
+            return super().wake()
         try:
             self.start()
         except RuntimeError:
@@ -153,60 +142,80 @@ class _Forwarder(Waiter):
 
     def fire(self) -> None:
         """Send the ticks that are due; then set the timer, or end."""
-        if self._is_running:
-            self._must_look_again = True
+        if self._note_call(begins=True):
             return
-        self._is_running = True
         try:
-            self._run_once()
-            while self._must_look_again or (self._stopped and self.sources):
-                self._run_once()
-        finally:
+            self._run()
+        except BaseException:
             self._is_running = False
-        if self._must_look_again:
             self.wake()
+            raise
 
-    def _run_once(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._stopped:
-            self._must_look_again = False
-            self._leave()
-            return
-        self._register()
+    def _note_call(self, *, begins: bool) -> bool:
+        """Note that there is something to look at; a run begins with it, unless one goes on.
+
+        Returns:
+            Whether a run goes on, which will look at it.
+        """
+        claim = self._claim
+        acquire(claim)
         try:
-            self._set_timer(self._send_due())
-        except TickerClosed:
-            self._end()
-        except BaseException as error:  # noqa: BLE001 - there is no reader to raise it to
-            self.ticker.stop()
-            report(error, "Exception in a ticker that is sent to a queue", self.ticker)
-            self._end()
+            self._must_look = True
+            goes_on = self._is_running
+            self._is_running = goes_on or begins
+            return goes_on
+        finally:
+            claim[FREE] = True
+
+    def _goes_on(self) -> bool:
+        """Whether the run has something to look at; else it has ended."""
+        claim = self._claim
+        acquire(claim)
+        try:
+            self._is_running = self._must_look
+            self._must_look = False
+            return self._is_running
+        finally:
+            claim[FREE] = True
+
+    def _run(self) -> None:
+        while self._goes_on():
+            self._leave()
+            try:
+                when = self._send_due()
+                if not self._stopped:
+                    # There is a timer even where nothing falls due: it keeps the scheduler thread
+                    # alive, so that a wake-up from a signal handler need not start one.
+                    latest = self.ticker._clock.monotonic() + LONGEST_WAIT
+                    self._timer = self._call_at(min(when, latest))
+            except TickerClosed:
+                self._end()
+            except BaseException as error:  # noqa: BLE001 - there is no reader to raise it to
+                self.ticker.stop()
+                report(error, "Exception in a ticker that is sent to a queue", self.ticker)
+                self._end()
 
     def _send_due(self) -> float:
         """Send what is due, at most 64 ticks; return when to look again without a wake-up."""
         ticker = self.ticker
+        pause = 0.0
         for _ in range(_MOST_IN_A_ROW):
-            # ATOMIC: no call between the two: the epoch is that in which the tick was taken.
-            tick, epoch = ticker._poll(first_poll=False), ticker._epoch
+            if self._stopped:
+                break
+            tick = ticker._poll(first_poll=False)
             if tick is EMPTY:
-                # A poll that changes something wakes the whole line, this waiter included: a
-                # wake-up counts only if it comes after this last look.
-                self._must_look_again = False
+                self.sources = ticker._wait_sets()
+                self.register()
                 until = ticker._recheck(self)
                 if until is not None:
                     return until
-                self._must_look_again = True
-                return ticker._clock.monotonic()
-            if self._stopped:
-                ticker._give_back(tick, epoch)
+                self._leave()  # a poll that changes something would wake it
+            elif self._stopped:
+                ticker._give_back(tick)
+            elif not self._put(tick):
+                pause = _PAUSE_WHEN_FULL
                 break
-            if not self._put(tick):
-                self._must_look_again = False
-                return ticker._clock.monotonic() + _PAUSE_WHEN_FULL
-        self._must_look_again = False
-        return ticker._clock.monotonic()
+        return ticker._clock.monotonic() + pause
 
     def _put(self, tick: Tick) -> bool:
         """Send ``tick``; False if there was no room for it."""
@@ -220,7 +229,7 @@ class _Forwarder(Waiter):
                 self.dropped += 1
                 self._lost = tick.missed + 1
                 return False
-            if names & _SHUT_DOWN:
+            if names & (_SHUT_DOWN | _CLOSED):
                 self._stopped = True
                 return False
             # A janus queue whose loop is closed raises, but has taken the item.
@@ -229,30 +238,20 @@ class _Forwarder(Waiter):
         self._lost = 0
         return True
 
-    def _set_timer(self, when: float) -> None:
-        # There is a timer even where nothing falls due: it keeps the scheduler thread alive, so
-        # that a wake-up from a signal handler need not start one.
-        when = min(when, self.ticker._clock.monotonic() + LONGEST_WAIT)
-        self._timer = self._call_at(when)
-
     def _call_at(self, when: float) -> TimerHandle:
         return self.ticker._clock.call_at(when, self.fire, loop=self.loop)
 
-    def _register(self) -> None:
-        sources = self.ticker._wait_sets()
-        if sources != self.sources:
-            self._leave()
-            self.sources = sources
-        self.register()
-
     def _leave(self) -> None:
+        """Leave the line, and cancel the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         self.unregister()
         self.sources = ()
         self.places = []
 
     def _end(self) -> None:
         """Leave the line, and shut down or close the sink."""
-        self._must_look_again = False
         self._stopped = True
         self._leave()
         shut_down = getattr(self.sink, "shutdown", None) or getattr(self.sink, "close", None)

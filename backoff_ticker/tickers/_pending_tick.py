@@ -5,8 +5,6 @@ The methods are pure: they are given the time and the policy's answer, and retur
 
 from __future__ import annotations
 
-import enum
-
 from ..policies import End
 from ._tick import Pace, catch_up
 
@@ -14,66 +12,47 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ..waiting import Claim
     from ._tick import Tick
-
-
-class Kind(enum.Enum):
-    """What is known of the next tick."""
-
-    IMMEDIATE = "immediate"
-    """It follows no delay: the first one, or the one after ``reset(immediately=True)``."""
-
-    SCHEDULED = "scheduled"
-    """It comes after a delay."""
-
-    AWAITING_FEEDBACK = "awaiting feedback"
-    """The policy will say the delay once it hears how the work went, or a reader polls."""
-
-    ENDED = "ended"
-    """There is no next tick: the ticker has ended."""
-
-
-# Access to an enum member is slow.
-_IMMEDIATE = Kind.IMMEDIATE
-_SCHEDULED = Kind.SCHEDULED
-_ENDED = Kind.ENDED
 
 
 class PendingTick:
     """The state of a ticker. An instance is never changed once other threads can see it."""
 
     __slots__ = (
-        "claim",
         "delay",
         "due",
         "end",
         "failures",
-        "kind",
+        "first",
+        "is_immediate",
         "missed",
         "number",
         "origin",
         "returned",
     )
 
-    claim: Claim  # see AtomicState
-    kind: Kind
     number: int  # of the next tick, from 1
+    first: int  # the number of the first tick after the last reset
+    is_immediate: bool  # whether no delay is before it: it is the first, or reset() said so
+    delay: float | None  # the back-off before it; None: the policy has to hear of the work first
     due: float | None  # None: unknown, or not fixed before a reader polls
-    delay: float  # the back-off before it; 0.0 unless it is scheduled
     origin: float | None  # from when the delay counts; None: from the next poll, or no delay
     missed: int  # ticks dropped before it
     failures: int  # ticks taken since the start, the last success or the last reset
     returned: tuple[Tick, ...]  # ticks that were taken and given back; they come first
-    end: End | None  # how the policy has ended, if it has
+    end: End | None  # how the policy has ended: then there is no next tick
 
     def replace(self, **changes: Any) -> PendingTick:  # noqa: ANN401 - the attributes
-        """Return a copy with other values, and a claim of its own."""
+        """Return a copy with other values."""
         copy = PendingTick()
         for name in PendingTick.__slots__:
             setattr(copy, name, changes[name] if name in changes else getattr(self, name))
-        copy.claim = {}
         return copy
+
+    @property
+    def awaits_feedback(self) -> bool:
+        """Whether the policy will say the delay once it hears how the work went."""
+        return self.delay is None and self.end is None
 
     @property
     def ignores_cancel(self) -> bool:
@@ -81,14 +60,15 @@ class PendingTick:
 
         True for the first tick, until a ``reset()`` puts a delay before it, even one of 0.
         """
-        return self.number == 1 and self.kind is _IMMEDIATE
+        return self.number == 1 and self.is_immediate
 
     def with_delay(self, delay: float | End) -> PendingTick:
         """Return the next state with another delay, counted from the same origin."""
         if isinstance(delay, End):
-            return self.replace(kind=_ENDED, due=None, delay=0.0, origin=None, missed=0, end=delay)
+            none = dict.fromkeys(["delay", "due", "origin"])
+            return self.replace(is_immediate=False, missed=0, end=delay, **none)
         due = None if self.origin is None else self.origin + delay
-        return self.replace(kind=_SCHEDULED, due=due, delay=delay, missed=0)
+        return self.replace(is_immediate=False, due=due, delay=delay, missed=0)
 
     def recovered(self) -> PendingTick:
         """Return the state after a success: the count of failures begins again."""
@@ -97,9 +77,9 @@ class PendingTick:
 
     def with_due(self, pace: Pace, now: float) -> PendingTick:
         """Return the state for a reader that polls now: with a due time, and past slots dropped."""
-        if self.kind is _IMMEDIATE:
+        if self.is_immediate:
             return self if self.due is not None else self.replace(due=now)
-        if self.kind is not _SCHEDULED:
+        if self.delay is None:
             return self
         origin = now if self.origin is None else self.origin
         due, missed = origin + self.delay, self.missed
@@ -116,37 +96,28 @@ class PendingTick:
         for tick in sorted(self.returned, reverse=True):
             if tick.number == number - 1:
                 number -= 1
-        begun = self.replace(
-            kind=_IMMEDIATE,
-            number=number,
-            due=now,
-            delay=0.0,
-            origin=None,
-            missed=0,
-            failures=0,
-            returned=(),
-        )
+        begun = first_tick(now).replace(number=number, first=number)
         return begun if delay is None else begun.replace(origin=now).with_delay(delay)
 
-    def rolled_back(self, number: int) -> PendingTick:
-        """Return the state as if tick ``number``, if it was the last, had not been taken."""
-        return self.replace(number=number) if self.number == number + 1 else self
+    def given_back(self, tick: Tick) -> PendingTick:
+        """Return the state with a tick that its reader has left for the next one.
+
+        One that was taken before a reset is dropped; its number is used again where possible.
+        """
+        number = tick.number
+        if number >= self.first:
+            return self.replace(returned=(*self.returned, tick))
+        return self.replace(number=number, first=number) if self.number == number + 1 else self
 
 
-def first_tick(pace: Pace, now: float) -> PendingTick:
-    """Return the state of a new ticker: its first tick comes at once.
-
-    With ``Pace.RECEIPT`` it falls due right now, else when a reader first polls.
-    """
+def first_tick(due: float | None) -> PendingTick:
+    """Return the state of a new ticker: its first tick follows no delay."""
     first = PendingTick()
-    first.claim = {}
-    first.kind = _IMMEDIATE
-    first.number = 1
-    first.due = now if pace is Pace.RECEIPT else None
+    first.is_immediate = True
+    first.number = first.first = 1
+    first.due = due
     first.delay = 0.0
-    first.origin = None
-    first.missed = 0
-    first.failures = 0
+    first.origin = first.end = None
+    first.missed = first.failures = 0
     first.returned = ()
-    first.end = None
     return first

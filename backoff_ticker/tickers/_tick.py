@@ -11,7 +11,6 @@ from math import ceil, inf
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from datetime import datetime
     from typing import NamedTuple
 
@@ -29,14 +28,6 @@ class Pace(enum.Enum):
         ...     first, second = ticker.receive(), ticker.receive()
         >>> second.due == first.due + 0.001
         True
-    """
-
-    due_after: Callable[[float, float, float], tuple[float | None, float | None, int]]
-    """The rule of a pace: ``(slot, taken, delay) -> (due, origin, missed)``.
-
-    ``slot`` is when the tick just taken was due, ``taken`` when it was taken, ``delay`` what the
-    policy says. The next tick is due at ``due``, counted from ``origin``; both are None if
-    the reader's next poll decides them.
     """
 
     RECEIPT = "receipt"
@@ -79,6 +70,28 @@ class Pace(enum.Enum):
         due      0                              30        40
         missed   0                              2         0
     """
+
+    def due_after(
+        self, slot: float, taken: float, delay: float
+    ) -> tuple[float | None, float | None, int]:
+        """Return when the next tick is due, from when that counts, and how many are dropped.
+
+        Args:
+            slot: When the tick just taken was due.
+            taken: When it was taken.
+            delay: What the policy says.
+
+        Returns:
+            ``(due, origin, missed)``. Both times are None if the reader's next poll decides them.
+        """
+        if self is Pace.RECEIPT:
+            return taken + delay, taken, 0
+        if self is Pace.RETURN:
+            return None, None, 0
+        if self is Pace.BURST:
+            return slot + delay, slot, 0
+        due, missed = catch_up(slot + delay, delay, taken)
+        return due, slot, missed
 
 
 if TYPE_CHECKING:
@@ -136,29 +149,6 @@ class Tick(_TickFields):
         from datetime import UTC, datetime
 
         return datetime.fromtimestamp(self.time, UTC)
-
-
-def _receipt(slot: float, taken: float, delay: float) -> tuple[float, float, int]:  # noqa: ARG001
-    return taken + delay, taken, 0
-
-
-def _return(slot: float, taken: float, delay: float) -> tuple[None, None, int]:  # noqa: ARG001
-    return None, None, 0
-
-
-def _burst(slot: float, taken: float, delay: float) -> tuple[float, float, int]:  # noqa: ARG001
-    return slot + delay, slot, 0
-
-
-def _skip(slot: float, taken: float, delay: float) -> tuple[float, float, int]:
-    due, missed = catch_up(slot + delay, delay, taken)
-    return due, slot, missed
-
-
-Pace.RECEIPT.due_after = _receipt
-Pace.RETURN.due_after = _return
-Pace.BURST.due_after = _burst
-Pace.SKIP.due_after = _skip
 
 
 def catch_up(due: float, delay: float, now: float) -> tuple[float, int]:

@@ -14,18 +14,14 @@ from ..waiting import (
     park_thread,
 )
 from ._base import BaseTicker
-from ._tick import Pace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
     from datetime import timedelta
     from types import TracebackType
-    from typing import Self
+    from typing import Any, Self
 
-    from ..cancellation import CancellationToken
-    from ..channels import TimerLike
-    from ..clock import Clock
-    from ..policies import BackOff
     from ._tick import Tick
 
 
@@ -69,17 +65,6 @@ class Ticker(BaseTicker):
     """
 
     __slots__ = ()
-
-    def __init__(
-        self,
-        backoff: BackOff,
-        *,
-        token: CancellationToken | None = None,
-        pace: Pace = Pace.RECEIPT,
-        clock: Clock | None = None,
-        timer: TimerLike | None = None,
-    ) -> None:
-        self._begin(backoff, token, pace, clock, timer)
 
     def receive(self, timeout: float | timedelta | None = None) -> Tick:
         """Take the next tick; block this thread until it is due.
@@ -130,33 +115,15 @@ class Ticker(BaseTicker):
 class AsyncTicker(BaseTicker):
     """An iterator of ticks for event loops; the same as ``Ticker``, in coroutines.
 
-    Use ``async for tick in ticker:`` or ``await ticker.receive()``; all other methods are those of
-    ``Ticker``. The first tick comes at once, and each later one a delay of the policy after the one
-    before it. It ends when the policy returns ``STOP``, the token is cancelled or ``stop()`` is
-    called. Any number of coroutines may read it, in several event loops; it belongs to none, and
-    can be made where none runs. A reader that never has to wait yields to its event loop at every
-    64th tick, so a delay of zero does not block other tasks.
+    Use ``async for tick in ticker:`` or ``await ticker.receive()``. What ``Ticker`` says of the
+    arguments, the other methods and what wakes a reader holds here, too. Any number of coroutines
+    may read it, in several event loops; it belongs to none, and can be made where none runs. A
+    reader that never has to wait yields to its event loop at every 64th tick, so a delay of zero
+    does not block other tasks.
 
-    Wakes when: the tick is due, the ticker is stopped or reset, ``success()`` brings the tick
-    forward, or a token is cancelled (the ticker's own, or one inside the policy).
     If cancelled: the tick stays for the next reader, and nothing else stays behind.
     Thread safety: ticks are awaited in event loops only; every other method may be called in any
     thread, ``stop()`` also in signal handlers, finalizers and callbacks.
-
-    Args:
-        backoff: The policy. The ticker uses a copy of it, after a ``reset()``.
-        token: A ``CancellationToken`` that ends the ticker and wakes its readers. The first tick
-            comes even if it is already cancelled.
-        pace: How the ticker treats slow readers.
-        clock: Measures the delays. None means the current clock.
-        timer: A ``Timer``, or an object like one, that measures the delays instead of ``clock``. It
-            is started for each delay and stopped at the end. The time that it sends becomes the
-            ``time`` of the tick.
-
-    Raises:
-        TypeError: An argument has the wrong type.
-        ValueError: The token has a deadline on another clock.
-        Exception: The ``reset()`` of the policy raised an error.
 
     Example:
         >>> import asyncio
@@ -171,57 +138,34 @@ class AsyncTicker(BaseTicker):
 
     __slots__ = ()
 
-    def __init__(
-        self,
-        backoff: BackOff,
-        *,
-        token: CancellationToken | None = None,
-        pace: Pace = Pace.RECEIPT,
-        clock: Clock | None = None,
-        timer: TimerLike | None = None,
-    ) -> None:
-        self._begin(backoff, token, pace, clock, timer)
-
-    async def receive(self, timeout: float | timedelta | None = None) -> Tick:
+    def receive(self, timeout: float | timedelta | None = None) -> Coroutine[Any, Any, Tick]:
         """Wait for the next tick and take it, as ``Ticker.receive()`` does in a thread."""
-        seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
-        limit = self._monotonic() + seconds
-        if self._state.current.number % CHECKPOINT_EVERY == 0:
-            await checkpoint
-        tick: Tick = self._poll()
-        if tick is not EMPTY:
-            return tick
-        while True:
-            if limit != NO_DEADLINE and self._monotonic() >= limit:
-                raise TimeoutError(f"no tick within {seconds} s")
-            # What park_coroutine() does, and again in __anext__(): each coroutine more would add an
-            # eighth to the memory of a reader that waits.
-            waiter = LoopWaiter(self._wait_sets(), limit)
-            try:
-                while (future := waiter.await_next(self._clock, self._recheck)) is not None:
-                    await future
-            finally:
-                try:
-                    waiter.end()
-                except BaseException:
-                    complete(waiter.end)
-                    raise
-            tick = self._poll(first_poll=False)
-            if tick is not EMPTY:  # ATOMIC: no jump back between taking a tick and its return
-                return tick
+        return self.__anext__(timeout, TickerClosed)
 
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> Tick:
+    # One coroutine that does all, and repeats park_coroutine(): a second one would add an eighth to
+    # the memory of a reader that waits.
+    async def __anext__(  # noqa: C901
+        self,
+        timeout: float | timedelta | None = None,
+        end: type[Exception] = StopAsyncIteration,
+    ) -> Tick:
+        seconds = limit = NO_DEADLINE
+        if timeout is not None:
+            seconds = as_seconds("timeout", timeout)
+            limit = self._monotonic() + seconds
         try:
-            if self._state.current.number % CHECKPOINT_EVERY == 0:
+            if self._pending.number % CHECKPOINT_EVERY == 0:
                 await checkpoint
             tick: Tick = self._poll()
             if tick is not EMPTY:
                 return tick
             while True:
-                waiter = LoopWaiter(self._wait_sets())
+                if limit != NO_DEADLINE and self._monotonic() >= limit:
+                    raise TimeoutError(f"no tick within {seconds} s")
+                waiter = LoopWaiter(self._wait_sets(), limit)
                 try:
                     while (future := waiter.await_next(self._clock, self._recheck)) is not None:
                         await future
@@ -232,10 +176,12 @@ class AsyncTicker(BaseTicker):
                         complete(waiter.end)
                         raise
                 tick = self._poll(first_poll=False)
-                if tick is not EMPTY:  # ATOMIC: as in receive()
+                if tick is not EMPTY:  # ATOMIC: as in Ticker._wait_for_tick()
                     return tick
         except TickerClosed:
-            raise StopAsyncIteration from None
+            if end is TickerClosed:
+                raise
+            raise end from None
 
     async def __aenter__(self) -> Self:
         return self

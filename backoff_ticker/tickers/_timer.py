@@ -1,15 +1,8 @@
 """A ticker whose delays are measured by a user's ``Timer`` instead of its clock.
 
 While the timer measures the delay of a pending tick, that tick has no due time; it gets one when
-the timer fires.
-
-Invariants:
-    * ``follow()`` is applied with the ticker's claim to each state that a rule returns, so the
-      timer is started exactly once for each delay that begins to run.
-    * What the timer sent is stored as it is taken, without a call between, so an interrupt loses
-      no time it sent.
-    * One waiter in the line of the timer's channel represents all readers of the ticker; it wakes
-      them when it is woken.
+the timer fires. Only the asker changes anything here, but for ``stop()``. ``follow()`` is applied
+to each state that a rule returns, so the timer is started exactly once for each delay that begins.
 """
 
 from __future__ import annotations
@@ -23,101 +16,82 @@ from .._validation import as_number
 from ..channels import require_timer
 from ..policies import failed_with
 from ..waiting import Waiter
-from ._pending_tick import Kind
 from ._tick import Pace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..channels import Channel, TimerLike
+    from ..channels import TimerLike
     from ._pending_tick import PendingTick
     from ._tick import Tick
 
     Delay = tuple[int, float, float, int]
 
 
-class _ReadersWaiter(Waiter):
-    """Wakes the readers of a ticker when the timer's channel wakes it."""
-
-    __slots__ = ("_wake_readers",)
-
-    def __init__(self, wake_readers: weakref.WeakMethod[Callable[[], None]]) -> None:
-        super().__init__()
-        self._wake_readers = wake_readers
-
-    def wake(self) -> bool:
-        wake_readers = self._wake_readers()
-        if wake_readers is not None:
-            wake_readers()
-        return wake_readers is not None
-
-
-class TickerTimer:
-    """The timer of one ticker.
+class TickerTimer(Waiter):
+    """The timer of one ticker: in the line of the timer's channel it stands for all readers.
 
     Args:
         timer: The user's timer.
         pace: When delays start to run.
         wake_readers: Called when the timer has sent something; held weakly.
+
+    Attributes:
+        _measured: The delay for which the timer was started; None: it was not, or must be again.
+        _number: The tick for which it was last started.
+        _slot: When that tick would be due by the clock.
+        _fired: Once it has fired: the tick that this made due, when, and the time that it sent.
+            Stored without a call after the time was taken, so no interrupt loses it.
     """
 
     __slots__ = (
-        "_due",
         "_fired",
-        "_has_fired",
         "_measured",
         "_must_restart",
         "_number",
         "_pace",
-        "_sent",
         "_slot",
         "_stopped",
         "_stopping",
         "_timer",
-        "_waiter",
+        "_wake_readers",
     )
 
     def __init__(self, timer: TimerLike, pace: Pace, wake_readers: Callable[[], None]) -> None:
         require_timer("timer", timer)
-        self._pace = pace
+        super().__init__(sources=timer.c._wait_sets())
         self._timer = timer
-        self._waiter = _ReadersWaiter(weakref.WeakMethod(wake_readers))
+        self._pace = pace
+        self._wake_readers = weakref.WeakMethod(wake_readers)
         self._measured: Delay | None = None
         self._must_restart = False
-        self._number = 0  # of the tick for which it was last started
-        self._slot = 0.0  # when that tick would be due by the clock
-        self._due = 0.0
-        self._sent: object = EMPTY
-        self._has_fired = False
-        self._fired = (0, 0.0)  # the last tick that the timer made due, and the time it sent
+        self._number = 0
+        self._slot = 0.0
+        self._fired: tuple[int, float, object] | None = None
         self._stopping = False  # True from the beginning of stop()
         self._stopped = False
 
+    def wake(self) -> bool:
+        """Wake the readers of the ticker."""
+        wake_readers = self._wake_readers()
+        if wake_readers is not None:
+            wake_readers()
+        return wake_readers is not None
+
     def awaits(self, pending: PendingTick) -> bool:
         """Whether readers have to wait for the timer; it wakes them."""
-        if self._has_fired or self._must_restart or self._sent is not EMPTY:
+        if self._fired is not None or self._must_restart or self._measured is None:
             return False
-        if self._measured is None or _delay_of(pending) != self._measured:
-            return False
-        return not self._watched_channel()._is_ready()
-
-    def _watched_channel(self) -> Channel[float]:
-        """Return the timer's channel, with the waiter in its line, also in a forked child."""
-        waiter = self._waiter
-        waiter.generation = _process.generation
-        channel = self._timer.c
-        if not waiter.sources:
-            waiter.sources = channel._wait_sets()
-        waiter.register()
-        if self._stopping:
-            waiter.unregister()  # stop() may have done so before
-        return channel
+        is_in_line = bool(self.places) and self.places[0].line is not None
+        is_measured = _delay_of(pending) == self._measured
+        return is_in_line and is_measured and not self._timer.c._is_ready()
 
     def restart_next(self) -> None:
         """Start the timer for the next delay even if that equals the last one."""
         self._must_restart = True
-        self._fired = (0, 0.0)  # the number may be used again, for a tick without a delay
+        if self._fired is not None:
+            self._fired = 0, 0.0, 0.0  # the number may be used again, for a tick without a delay
 
     def follow(self, pending: PendingTick, now: float) -> PendingTick:
         """Start or stop the timer as ``pending`` needs it.
@@ -130,69 +104,66 @@ class TickerTimer:
             return pending
         wanted = _delay_of(pending)
         if wanted is None:
-            is_running = self._measured is not None and not self._has_fired
+            is_running = self._measured is not None and self._fired is None
             self._measured = None
             if is_running:
                 self._halt()
             return pending
-        due = pending.due
+        is_later = pending.due is not None and pending.due > self._slot  # chosen by Pace.SKIP
         try:
-            is_later = due is not None and due > self._slot  # chosen by Pace.SKIP
             if self._must_restart or is_later or wanted != self._measured:
                 self._start(pending, now)
                 self._measured = wanted
                 self._must_restart = False
-            if not self._has_fired and not self._stopping:
-                self._receive(now)
+            if self._fired is None and not self._stopping:
+                self._receive(min(self._slot, now))
+            if self._fired is None:
+                return pending.replace(due=None)
+            as_number("what the timer sent", self._fired[2], "a time in Unix seconds")
         except Exception as error:  # noqa: BLE001 - as of a policy: raised to the next reader
             return pending.with_delay(failed_with(error, "the timer", self._timer))
-        return pending.replace(due=self._due if self._has_fired else None)
+        return pending.replace(due=self._fired[1])
 
     def _start(self, pending: PendingTick, now: float) -> None:
-        delay, due = pending.delay, pending.due
         origin: float = pending.origin  # type: ignore[assignment]  # _delay_of() has looked
-        self._measured = None
-        self._has_fired = False
-        self._sent = EMPTY
+        delay: float = pending.delay  # type: ignore[assignment]
+        self._measured = self._fired = None
         self._timer.c._drop_items()
-        if due is None:
-            due = origin + delay
+        self._slot = origin + delay if pending.due is None else pending.due
         if self._pace is Pace.SKIP or self._pace is Pace.BURST:
-            delay = max(0.0, due - now)
+            delay = max(0.0, self._slot - now)
         elif pending.number == self._number:
             delay = max(0.0, delay - (now - origin))
-        self._slot = due
         self._timer.start(delay)
         if self._stopping:  # a stop() elsewhere may have come before the start
             self._halt()
         self._number = pending.number
 
-    def _receive(self, now: float) -> None:
-        channel = self._watched_channel()
-        if self._sent is EMPTY:
-            sent = channel._take_nowait(fresh=False)
-            if sent is ENDED:
-                raise RuntimeError(f"the channel of {self._timer!r} is closed")
-            self._sent = sent  # ATOMIC: no call between the take and this store
-            if sent is EMPTY:
-                return
-        time = as_number("what the timer sent", self._sent, "a time in Unix seconds")
-        self._due = min(self._slot, now)
-        self._fired = (self._number, time)
-        self._has_fired = True
-        self._sent = EMPTY
+    def _receive(self, due: float) -> None:
+        """Note what the timer has sent; else stand in line, also in a forked child."""
+        self.generation = _process.generation
+        self.register()
+        if self._stopping:
+            self.unregister()  # stop() may have done so before
+        sent = self._timer.c._take_nowait(fresh=False)
+        if sent is ENDED:
+            raise RuntimeError(f"the channel of {self._timer!r} is closed")
+        if sent is not EMPTY:
+            self._fired = self._number, due, sent
 
     def with_time_sent(self, tick: Tick) -> Tick:
         """Return ``tick`` with the time that the timer sent, if the timer made it due."""
-        number, time = self._fired
-        return tick if tick.number != number else tick._replace(time=time)
+        fired = self._fired
+        if fired is None or fired[0] != tick.number:
+            return tick
+        return tick._replace(time=as_number("what the timer sent", fired[2]))
 
     def stop(self) -> None:
         """Stop the timer for good; an error is reported, not raised."""
         self._stopping = True
         if not self._stopped:
             self._halt()
-            self._waiter.unregister()
+            self.unregister()
             self._stopped = True
 
     def _halt(self) -> None:
@@ -207,6 +178,6 @@ def _delay_of(pending: PendingTick) -> Delay | None:
 
     In a forked child the key differs, so the timer is started again: it lost its callback.
     """
-    if pending.kind is not Kind.SCHEDULED or pending.origin is None:
+    if pending.is_immediate or pending.delay is None or pending.origin is None:
         return None
     return pending.number, pending.origin, pending.delay, _process.generation

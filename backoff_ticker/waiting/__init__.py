@@ -5,7 +5,6 @@
 * ``_parking``: parking a thread and parking a coroutine; the only file that uses asyncio.
 * ``_selectable``: what ``select`` needs of a ticker, a channel or a token.
 * ``_claim``: the one way to change a state that threads share.
-* ``_atomic_state``: a state that one thread at a time may replace.
 
 What always holds:
 
@@ -22,7 +21,6 @@ What always holds:
 
 from __future__ import annotations
 
-from ._atomic_state import CLAIMED as CLAIMED, AtomicState as AtomicState
 from ._claim import FREE as FREE, acquire as acquire, claim_of as claim_of
 from ._parking import (
     CHECKPOINT_EVERY as CHECKPOINT_EVERY,

@@ -128,7 +128,6 @@ class LoopWaiter(Waiter, Alarm):
 
     def run(self, number: int) -> None:
         # As in the base class, without the call of fire(): the hot path of a coroutine that waits.
-        # ATOMIC: no call between reading the number and the store.
         if self._number == number:
             self._number = None
             future = self.future

@@ -195,47 +195,56 @@ class WaitSet(Line):
         self.closed: bool = False
         self.others: dict[int, Line] | None = None
 
-    def add(self, place: Place, domain: int) -> None:
-        """Put ``place``, which is in no line, at the end of the line of its domain."""
-        if not self._add(place, domain, None):
-            self._add(place, domain, (Line(domain), {}))
+    def add(
+        self, place: Place, domain: int, made: tuple[Line, dict[int, Line]] | None = None
+    ) -> None:
+        """Put ``place``, which is in no line, at the end of the line of its domain.
 
-    def _add(self, place: Place, domain: int, made: tuple[Line, dict[int, Line]] | None) -> bool:
-        """Put ``place`` in its line; False if that does not exist, and none was ``made`` for it."""
+        Args:
+            place: A place of a waiter.
+            domain: The wake domain of that waiter.
+            made: What is needed if there is no line yet; made where it is found to be missing.
+        """
         claim = self.claim
-        acquire(claim)
         try:
-            line: Line
+            del claim[FREE]
+        except KeyError:
+            acquire(claim)
+        try:
+            line: Line | None = None
             others = self.others
             if others and domain in others:
                 line = others[domain]
             elif self.domain == domain or self.first is None:
                 line = self
                 line.domain = domain
-            elif made is None:
-                return False
-            else:
+            elif made is not None:
                 line = made[0]
                 if others is None:
                     self.others = others = made[1]
                 others[domain] = line
-            last = line.last
-            place.line = line
-            place.before = last
-            place.after = None
-            line.last = place
-            if last is None:
-                line.first = place
-            else:
-                last.after = place
-            return True
+            if line is not None:
+                last = line.last
+                place.line = line
+                place.before = last
+                place.after = None
+                line.last = place
+                if last is None:
+                    line.first = place
+                else:
+                    last.after = place
         finally:
             claim[FREE] = True
+        if line is None:
+            WaitSet.add(self, place, domain, (Line(domain), {}))
 
     def remove(self, place: Place) -> bool:
         """Take ``place`` out of its line; False if it is in none."""
         claim = self.claim
-        acquire(claim)
+        try:
+            del claim[FREE]
+        except KeyError:
+            acquire(claim)
         try:
             line = place.line
             if line is None:
@@ -317,10 +326,11 @@ class WaitSet(Line):
         Those of a forked parent, and those that are collected, are forgotten.
         """
         while True:
+            others = self.others
+            place: Place | None
             if self.domain == domain and self.first is not None:
                 place = self.first
             else:
-                others = self.others
                 line = others.get(domain) if others else None
                 place = None if line is None else line.first
             if place is None:
@@ -372,9 +382,6 @@ class WaitQueue(WaitSet):
 
     def wake_next(self) -> None:
         """Wake the waiter of each domain that has waited longest, where one can be reached."""
-        if not self.others:
-            self._wake_next_of(self.domain)
-            return
         for domain in self.domains():
             self._wake_next_of(domain)
 

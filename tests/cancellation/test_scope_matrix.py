@@ -10,6 +10,7 @@ import pytest
 
 from backoff_ticker import CancellationToken, Cancelled
 from tests.cancellation.test_scope import cancelling, forever, run, turns
+from tests.helpers import waiters_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -338,7 +339,7 @@ def test_a_group_that_fails_ends_an_open_scope_inside_and_outside_alike() -> Non
                 await forever()
 
         told = [await leaves_of(inside), await leaves_of(outside)]
-        assert token._wait_set().waiters == {}
+        assert waiters_of(token._wait_set()) == []
         return told
 
     assert run(main) == [(["ValueError"], 0)] * 2

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import os
 import signal
+import socket
 import sys
 import threading
 from pathlib import Path
@@ -23,6 +24,7 @@ from backoff_ticker import (
     cancel_on_signals,
 )
 from tests.helpers import PATIENCE, SetClock, eventually, in_thread
+from tests.stress.places import InterruptAt, Interrupted, each_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -210,6 +212,50 @@ def test_an_error_of_the_body_passes_and_the_handlers_are_restored() -> None:
     with pytest.raises(ValueError, match="body"), cancel_on_signals():
         raise ValueError("body")
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("chain", [False, True])
+@pytest.mark.parametrize("how", ["a with statement", "two of one block", "a loop"])
+def test_the_handlers_come_back_wherever_a_signal_handler_raises(how: str, chain: bool) -> None:
+    numbers = signal.SIGUSR1, signal.SIGUSR2
+    before = [signal.getsignal(number) for number in numbers]
+    files = wakeup_fd(), open_files()
+    left: list[object] = []
+
+    def enter() -> None:
+        block = cancel_on_signals(*numbers, chain=chain)
+        if how == "a with statement":
+            with block:
+                assert [signal.getsignal(number) for number in numbers] != before
+        elif how == "two of one block":
+            with block, block:
+                pass
+        else:
+            with block, asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:
+                runner.get_loop().set_task_factory(None)
+                runner.run(CancellationToken().wait_async(0))
+
+    def run(interrupt: InterruptAt) -> None:
+        with contextlib.suppress(Interrupted), interrupt:
+            enter()
+        interrupt.forget()
+        found = [signal.getsignal(number) for number in numbers]
+        if (found, (wakeup_fd(), open_files())) != (before, files):
+            left.append((interrupt.where, found, wakeup_fd(), open_files()))
+            for number, handler in zip(numbers, before, strict=True):
+                signal.signal(number, handler)
+
+    assert each_place(run, all_of_them=True) > 10
+    assert left == []
+
+
+def test_a_block_may_be_entered_by_an_exit_stack() -> None:
+    before = signal.getsignal(signal.SIGUSR1)
+    with contextlib.ExitStack() as stack:
+        token = stack.enter_context(cancel_on_signals(signal.SIGUSR1))
+        signal.raise_signal(signal.SIGUSR1)
+        assert token.cancelled
+    assert signal.getsignal(signal.SIGUSR1) == before
 
 
 def test_the_same_signal_given_twice_is_restored_too() -> None:
@@ -424,7 +470,7 @@ def test_a_forked_child_does_not_wake_the_loop_of_its_parent() -> None:
         assert asyncio.run(main(token)) == 0
 
 
-def test_a_loop_that_cannot_watch_a_pipe_waits_all_the_same() -> None:
+def test_a_loop_that_cannot_watch_a_socket_waits_all_the_same() -> None:
     class WithoutReaders(asyncio.SelectorEventLoop):
         """As the default one on Windows."""
 
@@ -450,11 +496,11 @@ def test_a_loop_that_cannot_watch_a_pipe_waits_all_the_same() -> None:
     assert (wakeup_fd(), open_files()) == before
 
 
-@pytest.mark.parametrize("missing", ["pipe", "add_reader"])
+@pytest.mark.parametrize("missing", ["socketpair", "add_reader"])
 def test_a_loop_waits_all_the_same_where_no_file_descriptors_are_free(
     monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
-    """The first wait after that, with the same loop, gets a pipe."""
+    """The first wait after that, with the same loop, gets the sockets."""
 
     def fail(*_: object) -> None:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
@@ -462,7 +508,7 @@ def test_a_loop_waits_all_the_same_where_no_file_descriptors_are_free(
     async def main(token: CancellationToken) -> None:
         loop = asyncio.get_running_loop()
         with monkeypatch.context() as patched:
-            patched.setattr(os if missing == "pipe" else loop, missing, fail)
+            patched.setattr(socket if missing == "socketpair" else loop, missing, fail)
             assert await token.child().wait_async(0.001) is False
             assert (wakeup_fd(), open_files()) == before
         sender = in_thread(send_once_asleep, signal.SIGUSR1, "select", signal.pthread_kill)

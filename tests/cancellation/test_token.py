@@ -17,12 +17,12 @@ from backoff_ticker import (
     SystemClock,
 )
 from backoff_ticker.testing import VirtualClock
-from tests.helpers import PATIENCE, LoopThread, in_thread
+from tests.helpers import PATIENCE, LoopThread, in_thread, waiters_of
 
 
 def waiting(token: CancellationToken) -> int:
     """How many wait for ``token``."""
-    return len(token._wait_set().waiters)
+    return len(waiters_of(token._wait_set()))
 
 
 def test_a_new_token_is_open() -> None:
@@ -194,13 +194,13 @@ def test_a_waiter_that_is_woken_for_nothing_waits_on(clock: VirtualClock) -> Non
     token = CancellationToken(clock=clock).child(timeout=60)
     thread = in_thread(token.wait)
     clock.settle()
-    (waiter,) = token._wait_set().waiters
+    (waiter,) = waiters_of(token._wait_set())
     with clock.trap("monotonic") as trap:
         waiter.wake()
         trap.wait()  # it compares the deadline with the time
     clock.settle()
     assert not thread.done()
-    assert list(token._wait_set().waiters) == [waiter]
+    assert waiters_of(token._wait_set()) == [waiter]
     token.cancel()
     assert thread.result(PATIENCE) is True
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import CancellationToken, any_of
-from backoff_ticker.cancellation._tree import CallbackHandle
 from tests.helpers import PATIENCE, in_thread
 
 if TYPE_CHECKING:
@@ -271,26 +270,3 @@ def test_a_tree_with_callbacks_is_collected_when_nothing_can_cancel_it_any_more(
     del root, child
     gc.collect()
     assert [link() for link in links] == [None, None]
-
-
-def test_a_token_cancelled_while_its_callback_is_registered_is_not_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The cancel comes, as from another thread, when the callback is in the table, not pinned."""
-    root = CancellationToken()
-    child = root.child()
-    runs: list[str] = []
-    pin = CallbackHandle._pin
-
-    def cancel_and_pin(handle: CallbackHandle) -> None:
-        child.cancel()  # noqa: F821 - deleted further down
-        pin(handle)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(CallbackHandle, "_pin", cancel_and_pin)
-        child.on_cancel(lambda: runs.append("ran"))
-    assert runs == ["ran"]
-    link = weakref.ref(child)
-    del child
-    gc.collect()
-    assert link() is None

@@ -12,7 +12,7 @@ import pytest
 
 from backoff_ticker import AsyncTicker, CancellationToken, Cancelled, ConstantBackOff, Ticker
 from tests.effort import rounds
-from tests.helpers import PATIENCE, LoopThread, eventually, in_thread
+from tests.helpers import PATIENCE, LoopThread, eventually, in_thread, waiters_of
 from tests.stress.tools import join_all, start_threads
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ HOUR = 3600.0
 
 
 def waiting(token: CancellationToken) -> int:
-    return len(token._wait_set().waiters)
+    return len(waiters_of(token._wait_set()))
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_one_cancel_wakes_100_threads_and_100_coroutines_though_a_loop_was_close
     abandon(tasks[closed])
     tasks.clear()
     gc.collect()
-    assert token._wait_set().waiters == {}
+    assert waiters_of(token._wait_set()) == []
 
 
 def test_a_loop_that_is_stopped_holds_up_nobody_and_wakes_its_own_when_it_runs_again(
@@ -150,7 +150,7 @@ def test_a_token_that_was_cancelled_is_seen_by_loops_that_come_later() -> None:
     token.cancel()
     for _ in range(3):
         assert asyncio.run(token.wait_async()) is True
-    assert token._wait_set().waiters == {}
+    assert waiters_of(token._wait_set()) == []
 
 
 def test_loops_that_come_and_go_leave_nothing_with_the_token() -> None:
@@ -166,7 +166,7 @@ def test_loops_that_come_and_go_leave_nothing_with_the_token() -> None:
         loop = asyncio.new_event_loop()
         loop.run_until_complete(give_up())
         loop.close()
-    assert token._wait_set().waiters == {}
+    assert waiters_of(token._wait_set()) == []
     assert token.cancel() is True
 
 

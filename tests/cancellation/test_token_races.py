@@ -25,7 +25,7 @@ from backoff_ticker import (
 )
 from tests.cancellation.test_scope import cancelling, run, turns
 from tests.effort import rounds
-from tests.helpers import PATIENCE, eventually, in_thread
+from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 from tests.stress.places import InterruptAt, Interrupted, each_place
 from tests.stress.tools import start_threads
 
@@ -84,7 +84,7 @@ def test_a_thread_that_cancels_while_the_body_is_leaving_leaves_no_cancel_behind
             thread.join(PATIENCE)
             assert cancelling() == 0
             await turns(3)
-            assert token._wait_set().waiters == {}
+            assert waiters_of(token._wait_set()) == []
 
     run(main)
 
@@ -192,12 +192,12 @@ def test_a_signal_handler_that_holds_up_the_main_thread_holds_up_no_other_waiter
         ended.append([worker.is_alive() for worker in workers])
 
     def join_the_line() -> None:
-        eventually(lambda: len(token._wait_set().waiters) == 1, "the main thread waits")
+        eventually(lambda: len(waiters_of(token._wait_set())) == 1, "the main thread waits")
         workers.extend(start_threads(3, lambda _: token.wait()))
 
     on_usr1(cancel_and_join)
     threading.Thread(target=join_the_line, daemon=True).start()
-    _signal_when(lambda: len(workers) == 3 and len(token._wait_set().waiters) == 4)
+    _signal_when(lambda: len(workers) == 3 and len(waiters_of(token._wait_set())) == 4)
     assert token.wait(PATIENCE)
     assert ended == [[False, False, False]]
 
@@ -228,9 +228,9 @@ def test_a_handler_in_the_main_thread_holds_up_no_other_reader_and_no_stop(on_us
 
     def join_the_line() -> None:
         for count in (1, 2):
-            eventually(lambda: ticker._readers and len(ticker._readers.waiters) == count)
+            eventually(lambda: ticker._readers and len(waiters_of(ticker._readers)) == count)
             readers.append(in_thread(read))
-        eventually(lambda: len(ticker._readers.waiters) == 3, "all wait")
+        eventually(lambda: len(waiters_of(ticker._readers)) == 3, "all wait")
         os.kill(os.getpid(), signal.SIGUSR1)
 
     on_usr1(wait_for_the_readers)
@@ -251,7 +251,7 @@ def test_a_sender_whose_ticker_changed_its_token_holds_up_nobody() -> None:
     eventually(lambda: push._forwarder._timer is not None, "the sender waits")
     ticker.reset(with_token(ConstantBackOff(HOUR), CancellationToken()))
     waiters = [in_thread(token.wait) for _ in range(3)]
-    eventually(lambda: len(token._wait_set().waiters) >= 3, "they wait")
+    eventually(lambda: len(waiters_of(token._wait_set())) >= 3, "they wait")
     token.cancel()
     assert [waiter.result(PATIENCE) for waiter in waiters] == [True, True, True]
 
@@ -273,4 +273,4 @@ def test_a_sender_that_ended_is_kept_by_no_token_it_ever_waited_for() -> None:
         return link() is None
 
     eventually(collected, "the ticker is collected")
-    assert len(token._wait_set().waiters) == 0
+    assert len(waiters_of(token._wait_set())) == 0

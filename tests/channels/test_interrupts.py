@@ -388,7 +388,11 @@ def interrupted_once_taken(
     In between, ``meanwhile`` is called.
     """
 
-    def interrupt(*_: object) -> None:
+    take = _Selection._take
+
+    def interrupt(self: _Selection, *, fresh: bool) -> bool:
+        if not take(self, fresh=fresh):
+            return False
         patch.undo()
         meanwhile()
         raise KeyboardInterrupt
@@ -397,7 +401,7 @@ def interrupted_once_taken(
         with pytest.raises(KeyboardInterrupt):
             select(*sources)
 
-    patch.setattr(_Selection, "pass_on_wakeups", interrupt)
+    patch.setattr(_Selection, "_take", interrupt)
     selecting = in_thread(run)
     clock.settle()
     news()

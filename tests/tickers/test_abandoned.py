@@ -14,7 +14,7 @@ import pytest
 from backoff_ticker import AsyncTicker, CancellationToken, ConstantBackOff, Ticker, any_of
 from backoff_ticker.clock._system import scheduler
 from tests import effort
-from tests.helpers import eventually
+from tests.helpers import eventually, waiters_of
 from tests.stress.tools import children_of, run_loop
 
 COUNT = effort.rounds(1000, 10_000)
@@ -73,7 +73,7 @@ def test_tickers_dropped_after_a_wait_that_timed_out_leave_nothing() -> None:
             await asyncio.gather(*(use() for _ in range(500)))
         gc.collect()
         await asyncio.sleep(0)
-        assert len(token._wait_set().waiters) == 0
+        assert waiters_of(token._wait_set()) == []
         assert children_of(token) == 0
 
     base = Base()

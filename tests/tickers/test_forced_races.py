@@ -26,9 +26,11 @@ from backoff_ticker import (
     select_async,
 )
 from backoff_ticker.tickers._core import TickerCore
+from backoff_ticker.waiting import FREE, acquire
 from tests import effort
-from tests.helpers import PATIENCE, Flag, eventually, in_thread
+from tests.helpers import PATIENCE, Flag, eventually, in_thread, waiters_of
 from tests.stress.tools import Gate, Hooked, run_loop, start_threads
+from tests.tickers.test_forwarding_races import has_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -110,10 +112,10 @@ def test_a_note_worked_off_by_a_reader_leaves_somebody_who_watches_the_time(
     left, working = ClockGate(), ClockGate()
 
     class Paused(Ticker):
-        def _release(self) -> None:
+        def _settle(self) -> None:
             if threading.current_thread() is author:
                 left.stand()
-            super()._release()
+            super()._settle()
 
     def hold() -> None:
         if armed:
@@ -146,7 +148,7 @@ def test_stop_wakes_a_thread_that_waits_behind_a_sender() -> None:
     ticks.get(timeout=PATIENCE)
     eventually(lambda: push._forwarder._timer is not None, "the sender waits")
     readers = [in_thread(list, ticker) for _ in range(3)]
-    eventually(lambda: len(ticker._readers.waiters) == 4, "the readers wait behind it")
+    eventually(lambda: len(waiters_of(ticker._readers)) == 4, "the readers wait behind it")
     ticker.stop()
     assert [reader.result(PATIENCE) for reader in readers] == [[], [], []]
 
@@ -188,15 +190,18 @@ class SlowReset(Ticker):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.before, self.after = Gate(), Gate()
+        self.resetter: threading.Thread | None = None
 
-    def _defer_reset(self, rule: Any) -> None:
-        self.before.stand()
-        super()._defer_reset(rule)
+    def _change(self, rule: Any, *, begins_epoch: bool = False) -> None:
+        if begins_epoch:
+            self.resetter = threading.current_thread()
+            self.before.stand()
+        super()._change(rule, begins_epoch=begins_epoch)
 
-    def _release(self) -> None:
-        if sys._getframe(1).f_code.co_name == "_defer_reset":
+    def _settle(self) -> None:
+        if threading.current_thread() is self.resetter:
             self.after.stand()
-        super()._release()
+        super()._settle()
 
 
 def test_no_tick_is_received_after_a_reset_that_met_a_reader_as_it_began() -> None:
@@ -212,7 +217,7 @@ def test_no_tick_is_received_after_a_reset_that_met_a_reader_as_it_began() -> No
     ticker.before.open()
     resetting.result(PATIENCE)
     asking.open()
-    eventually(lambda: ticker._readers is not None and ticker._readers.waiters, "the reader waits")
+    eventually(lambda: waiters_of(ticker._readers), "the reader waits")
     ticker.stop()
     assert reader.result(PATIENCE) == []
 
@@ -225,7 +230,7 @@ def test_no_tick_is_received_after_a_reset_that_a_reader_overtook() -> None:
     resetting = in_thread(ticker.reset, ConstantBackOff(HOUR))
     ticker.after.wait_until_reached()
     reader = in_thread(list, ticker)
-    eventually(lambda: ticker._readers is not None and ticker._readers.waiters, "the reader waits")
+    eventually(lambda: waiters_of(ticker._readers), "the reader waits")
     ticker.after.open()
     resetting.result(PATIENCE)
     ticker.stop()
@@ -239,9 +244,9 @@ def test_a_tick_from_after_a_reset_is_received_even_if_another_thread_applied_th
     at_the_look = Gate()
 
     def pause(frame: Any, event: str, _: object) -> Any:
-        if frame.f_code is not TickerCore._defer_reset.__code__:
+        if frame.f_code is not TickerCore._change.__code__:
             return None
-        if event == "line" and ticker._state.deferred:
+        if event == "line" and ticker._deferred:
             frame.f_trace = None
             at_the_look.stand()
         return pause
@@ -263,7 +268,7 @@ def test_a_tick_from_after_a_reset_is_received_even_if_another_thread_applied_th
     asking.open()
     tick = reader.result(PATIENCE)
     assert (tick.number, tick.delay) == (2, 0.0)
-    assert ticker._state.current.number == 3  # and none was taken and dropped
+    assert ticker._pending.number == 3  # and none was taken and dropped
 
 
 class EndsOnce:
@@ -417,7 +422,7 @@ def test_nothing_comes_when_a_collection_stops_the_ticker_at_the_last_moment() -
 
         def __del__(self) -> None:
             self.ticker.stop()
-            self.stopped_at.append(self.ticker._state.current.number)
+            self.stopped_at.append(self.ticker._pending.number)
 
     late = 0
     thresholds = gc.get_threshold()
@@ -450,7 +455,7 @@ def test_idle_threads_that_read_one_ticker_stay_idle_after_a_wake_up(readers: in
     ticker = Ticker(ConstantBackOff(HOUR))
     ticker.receive()
     threads = start_threads(readers, lambda _: list(ticker))
-    eventually(lambda: ticker._readers and len(ticker._readers.waiters) == readers, "all wait")
+    eventually(lambda: len(waiters_of(ticker._readers)) == readers, "all wait")
     ticker.success()
     assert _cpu_of_idling(0.5) < 0.1
     ticker.stop()
@@ -483,9 +488,9 @@ def test_threads_whose_leader_gives_up_stay_idle_and_one_watches_the_time() -> N
     ticker = Ticker(ConstantBackOff(1.0))
     ticker.receive()
     leaver = in_thread(ticker.receive, 0.2)
-    eventually(lambda: ticker._readers and len(ticker._readers.waiters) == 1, "it leads")
+    eventually(lambda: len(waiters_of(ticker._readers)) == 1, "it leads")
     others = [in_thread(ticker.receive, 30) for _ in range(4)]
-    eventually(lambda: len(ticker._readers.waiters) == 5, "all wait")
+    eventually(lambda: len(waiters_of(ticker._readers)) == 5, "all wait")
     with pytest.raises(TimeoutError):
         leaver.result(PATIENCE)
     assert _cpu_of_idling(0.4) < 0.1
@@ -536,4 +541,113 @@ def test_a_sender_that_its_own_sink_stops_leaves_the_line_at_once() -> None:
     pushes = [ticker.send_to(Sink())]
     go_on.set()
     eventually(lambda: pushes[0]._forwarder._stopped, "it is stopped")
-    eventually(lambda: pushes[0]._forwarder not in ticker._readers.waiters, "it has left")
+    eventually(lambda: has_left(pushes[0]), "it has left")
+
+
+def test_the_first_timer_of_a_sender_that_is_stopped_as_it_is_set_is_cancelled() -> None:
+    class Stopping:
+        monotonic = staticmethod(time.monotonic)
+        time = staticmethod(time.time)
+        parker = staticmethod(SystemClock().parker)
+
+        def __init__(self) -> None:
+            self.timers: list[Any] = []
+
+        def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Any:
+            timer = SystemClock().call_at(when, callback, loop=loop)
+            self.timers.append(timer)
+            if when > time.monotonic() + HOUR / 2:
+                pushes[0].stop()
+            return timer
+
+    clock: Any = Stopping()
+    ticker = Ticker(ConstantBackOff(HOUR), clock=clock)
+    go_on = threading.Event()
+
+    class Sink:
+        def put_nowait(self, _: object) -> None:
+            go_on.wait(PATIENCE)
+
+    pushes = [ticker.send_to(Sink())]
+    go_on.set()
+    eventually(lambda: len(clock.timers) > 1, "it has set its timer")
+    eventually(lambda: all(timer.spent for timer in clock.timers), "no timer is left")
+
+
+# Many threads at the same change
+
+
+def _calls_of(function: Any) -> int:
+    """Return how many threads are in a function."""
+    count = 0
+    for innermost in sys._current_frames().values():
+        frame: Any = innermost
+        while frame is not None and frame.f_code is not function.__code__:
+            frame = frame.f_back
+        count += frame is not None
+    return count
+
+
+def at_once(ticker: Ticker, call: Callable[[], object], threads: int = 6) -> list[Any]:
+    """Call in several threads, which all meet where they change the ticker; return the futures."""
+    claim = ticker._readers.claim
+    acquire(claim)
+    try:
+        calls = [in_thread(call) for _ in range(threads)]
+        eventually(lambda: _calls_of(acquire) == threads, "they meet")
+    finally:
+        claim[FREE] = True
+    for each in calls:
+        each.exception(PATIENCE)
+    return calls
+
+
+def test_each_success_is_told_to_a_policy_that_is_just_being_asked() -> None:
+    class Feedback(Hooked):
+        told = 0
+
+        def success(self) -> float:
+            type(self).told += 1
+            return 0.0
+
+        def failure(self) -> float:
+            return self.next_backoff()
+
+    gate = Gate()
+    ticker = Ticker(Feedback(0.0, lambda _: gate.stand()))
+    ticker.receive()
+    reader = in_thread(ticker.receive)
+    gate.wait_until_reached()
+    at_once(ticker, ticker.success)
+    gate.open()
+    reader.result(PATIENCE)
+    assert Feedback.told == 6
+
+
+def test_of_threads_that_find_a_failed_policy_at_once_one_gets_the_error() -> None:
+    class Fails(Hooked):
+        def next_backoff(self) -> float:
+            raise ValueError
+
+    ticker = Ticker(Fails(0.0, lambda _: None))
+    ticker.receive()
+    errors = [call.exception() for call in at_once(ticker, ticker.receive)]
+    assert sorted(type(error).__name__ for error in errors) == ["TickerClosed"] * 5 + ["ValueError"]
+
+
+def test_threads_that_take_ticks_at_once_get_one_each() -> None:
+    ticker = Ticker(ConstantBackOff(0.0))
+    ticks = [call.result() for call in at_once(ticker, ticker.receive)]
+    assert sorted(tick.number for tick in ticks) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_tick_given_back_after_a_reset_is_dropped_even_if_its_reader_saw_the_new_epoch() -> None:
+    ticker = Ticker(ConstantBackOff(HOUR))
+    ticker.reset(immediately=True)
+    old = ticker.receive()
+    ticker.reset(immediately=True)
+    ticker._put_back(old, ticker._epoch)
+    new = ticker.receive()
+    assert (new.number, new.due > old.due) == (1, True)
+    with pytest.raises(WouldBlock):
+        ticker.receive_nowait()

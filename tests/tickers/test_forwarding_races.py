@@ -16,7 +16,7 @@ from backoff_ticker import (
     CloseReason,
     ConstantBackOff,
     ExponentialBackOff,
-    SystemClock,
+    Forwarding,
     Ticker,
     TickerClosed,
     ZeroBackOff,
@@ -24,7 +24,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.waiting._wait_set import WaitLine
 from tests import effort
-from tests.helpers import PATIENCE, eventually, in_thread
+from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 from tests.stress.tools import fast_switching, join_all, run_loop, start_threads
 from tests.tickers.made_policies import Scripted
 from tests.tickers.test_forwarding import ShutdownSink
@@ -63,6 +63,12 @@ EMPTY = (queue.Empty, getattr(queue, "ShutDown", queue.Empty))
 
 def _numbers(ticks: list[Any]) -> list[int]:
     return [tick.number for tick in ticks]
+
+
+def has_left(push: Forwarding) -> bool:
+    """Whether a sending that was stopped has ended, with all that it had taken."""
+    sender = push._forwarder
+    return not sender._is_running and sender not in waiters_of(sender.ticker._readers)
 
 
 def _drain(sink: Any) -> list[Any]:
@@ -130,11 +136,7 @@ def test_a_sender_shares_its_ticks_with_readers_under_a_storm_of_calls() -> None
         over.set()
         join_all(caller)
         push.stop()
-        eventually(lambda: push._forwarder not in ticker._readers.waiters, "the sender has left")
-        # It may have left with a tick that it is still about to put: let its thread finish that.
-        put = threading.Event()
-        SystemClock().call_at(0, put.set)
-        assert put.wait(PATIENCE)
+        eventually(lambda: has_left(push), "the sender has left")
         last = in_thread(ticker.receive, 5).result(PATIENCE).number
         ticker.stop()
         join_all(threads)
@@ -153,9 +155,8 @@ def test_senders_that_come_and_go_lose_no_tick() -> None:
             for _ in range(number * 10):
                 pass
             push.stop()
-            left = push._forwarder
-            eventually(lambda left=left: left not in getattr(ticker._readers, "waiters", ()))
-    eventually(lambda: not getattr(ticker._readers, "waiters", ()), "all have left")
+            eventually(lambda push=push: has_left(push), "the sender has left")
+    eventually(lambda: not waiters_of(ticker._readers), "all have left")
     numbers = _numbers(_drain(sink))
     last = ticker.receive(5).number
     assert numbers == list(range(1, len(numbers) + 1))
@@ -171,7 +172,7 @@ def test_a_sender_to_a_loop_and_its_stop_from_threads_lose_no_tick() -> None:
             push = ticker.send_to(sink)
             numbers.append((await asyncio.wait_for(sink.get(), 5)).number)
             await asyncio.to_thread(push.stop)
-            while push._forwarder in ticker._readers.waiters:  # type: ignore[union-attr]
+            while not has_left(push):
                 await asyncio.sleep(0)
             while not sink.empty():
                 numbers.append(sink.get_nowait().number)

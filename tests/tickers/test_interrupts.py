@@ -13,7 +13,7 @@ import pytest
 import backoff_ticker
 from backoff_ticker import CancellationToken, ConstantBackOff, Ticker, ZeroBackOff, with_max_retries
 from tests import effort
-from tests.helpers import PATIENCE, eventually, in_thread
+from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 from tests.stress.places import InterruptAt, Interrupted, each_place
 from tests.stress.tools import join_all, signal_storm, start_threads
 
@@ -62,7 +62,7 @@ def test_an_interrupt_loses_no_tick_while_another_reader_waits() -> None:
 
         other = threading.Thread(target=collect, daemon=True)
         other.start()
-        eventually(lambda: ticker._readers and ticker._readers.waiters, "the other waits")
+        eventually(lambda: waiters_of(ticker._readers), "the other waits")
         _take(ticker, interrupt, taken)
         seen = len(others)
         eventually(lambda: len(others) > seen or not other.is_alive(), "the other goes on")
@@ -100,7 +100,7 @@ def test_an_interrupt_in_what_is_told_to_a_ticker_leaves_it_usable(action: str) 
         ticker = Ticker(ConstantBackOff(0.002))
         ticker.receive()
         reader = in_thread(ticker.receive, 5)
-        eventually(lambda: reader.done() or ticker._readers, "it waits")
+        eventually(lambda: reader.done() or waiters_of(ticker._readers), "it waits")
         try:
             with interrupt:
                 getattr(ticker, action)()
@@ -128,8 +128,7 @@ def test_an_interrupted_wait_leaves_nobody_behind_in_the_line() -> None:
                 ticker.receive(0.002)
         except (Interrupted, TimeoutError):
             pass
-        readers = ticker._readers
-        if len(token._wait_set().waiters) or (readers is not None and len(readers.waiters)):
+        if waiters_of(token._wait_set()) or waiters_of(ticker._readers):
             left.append(interrupt.where)
 
     assert each_place(run) > 10
@@ -197,8 +196,8 @@ def test_interrupts_of_a_waiting_reader_leave_nobody_in_line() -> None:
     ticker.receive()
     Interrupter().run(lambda: ticker.receive(0.002), effort.rounds(100, 1000))
     Interrupter().run(lambda: token.wait(0.002), effort.rounds(100, 1000))
-    assert len(token._wait_set().waiters) == 0
-    assert len(ticker._readers.waiters) == 0
+    assert waiters_of(token._wait_set()) == []
+    assert waiters_of(ticker._readers) == []
     assert in_thread(ticker.receive, 5).result(PATIENCE).number > 1
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from backoff_ticker import AsyncTicker, ConstantBackOff, Ticker, TickerClosed
 from tests import effort
-from tests.helpers import LoopThread
+from tests.helpers import LoopThread, waiters_of
 from tests.stress.tools import fast_switching, join_all, run_loop, start_threads
 
 ROUNDS = effort.rounds(200, 3000)
@@ -75,7 +75,7 @@ def test_readers_in_a_loop_that_leave_when_the_tick_is_due_lose_none(
             leave = LEAVE[number % len(LEAVE)]
             await leave(ticker, taken, DELAY * (number % 5) / 3)
         taken.append((await ticker.receive(timeout=5)).number)
-        assert len(ticker._readers.waiters) == 0
+        assert waiters_of(ticker._readers) == []
         return taken
 
     taken = run_loop(main(), debug=debug, eager=eager)
@@ -121,7 +121,7 @@ def test_threads_that_leave_when_the_tick_is_due_lose_none() -> None:
             pass
     taken.append(ticker.receive(5).number)
     assert taken == list(range(1, len(taken) + 1))
-    assert ticker._readers is None or len(ticker._readers.waiters) == 0
+    assert waiters_of(ticker._readers) == []
 
 
 @pytest.mark.slow

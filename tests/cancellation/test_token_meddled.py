@@ -1,0 +1,232 @@
+"""Two threads at one token: all of what one does, at each place in the middle of the other's."""
+
+from __future__ import annotations
+
+import gc
+import os
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import CancellationToken, DeadlineExceeded, any_of
+from tests.helpers import PATIENCE, SetClock, in_thread
+from tests.stress.places import InterruptAt, each_place
+from tests.stress.tools import run_silently
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HOUR = 3600.0
+
+
+class Timer:
+    def __init__(self, clock: TimedClock, when: float, callback: Callable[[], object]) -> None:
+        self.when = when
+        self.callback = callback
+        self._pending = clock.pending
+        self._pending.append(self)
+
+    def cancel(self) -> bool:
+        try:
+            self._pending.remove(self)
+        except ValueError:
+            return False
+        return True
+
+
+class TimedClock(SetClock):
+    """A clock that is set, and knows the timers that are pending."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pending: list[Timer] = []
+
+    def call_at(self, when: float, callback: Any, *, loop: Any = None) -> Timer:
+        return Timer(self, when, callback)
+
+    def pass_deadlines(self) -> None:
+        self.advance(HOUR)
+        for timer in self.pending.copy():
+            timer.cancel()
+            timer.callback()
+
+
+class Scene:
+    """A token with a deadline, below another, and what its callbacks have noted."""
+
+    def __init__(self) -> None:
+        self.clock: Any = TimedClock()
+        self.root = CancellationToken(clock=self.clock)
+        self.token = self.root.child(timeout=HOUR)
+        self.runs: list[object] = []
+        self.made: list[Any] = []
+
+    def register(self) -> Any:
+        handle = self.token.on_cancel(lambda: self.runs.append("ran"))
+        self.made.append(handle)
+        return handle
+
+    def grow(self) -> None:
+        for parent in (self.root, self.token):
+            self.made += [parent.child().child(), any_of(CancellationToken(), parent)]
+
+    def leaves_nothing(self) -> bool:
+        """Whether nothing is kept and no timer is pending."""
+        link = weakref.ref(self.token)
+        pending = len(self.clock.pending)
+        self.made.clear()
+        del self.token
+        gc.collect()
+        return (link(), pending) == (None, 0)
+
+
+def meddle(
+    first: Callable[[Scene], object],
+    second: Callable[[Scene], object],
+    check: Callable[[Scene], object],
+    begin: Callable[[Scene], object] = lambda _: None,
+) -> None:
+    """At each place in ``first()`` call ``second()`` in another thread, until it returns."""
+    wrong: list[object] = []
+
+    def run(interrupt: InterruptAt) -> None:
+        scene = Scene()
+        begin(scene)
+        interrupt.handler = lambda: in_thread(second, scene).result(PATIENCE)
+        with interrupt:
+            first(scene)
+        where = interrupt.where
+        if where is None:
+            second(scene)
+        interrupt.forget()
+        interrupt.handler = None
+        found = check(scene)
+        if found is not True:
+            wrong.append((where, found))
+
+    assert each_place(run, all_of_them=True) > 3
+    assert wrong == []
+
+
+def cancel(scene: Scene) -> None:
+    assert scene.root.cancel("why")
+
+
+def ran_once(scene: Scene) -> object:
+    return (scene.runs, scene.leaves_nothing()) == (["ran"], True) or scene.runs
+
+
+def test_a_callback_that_is_registered_during_a_cancel_runs_once_and_keeps_nothing() -> None:
+    meddle(Scene.register, cancel, ran_once)
+
+
+def test_a_cancel_during_which_a_callback_is_registered_has_it_run_once() -> None:
+    meddle(cancel, Scene.register, ran_once)
+
+
+def test_of_two_callbacks_registered_at_once_both_run_by_one_timer() -> None:
+    def check(scene: Scene) -> object:
+        pending = len(scene.clock.pending)
+        scene.clock.pass_deadlines()
+        found = pending, len(scene.runs), type(scene.token.cause), scene.leaves_nothing()
+        return found == (1, 2, DeadlineExceeded, True) or found
+
+    meddle(Scene.register, Scene.register, check)
+
+
+def remove(scene: Scene) -> None:
+    scene.runs += ["removed"] * scene.made[0].remove()
+
+
+@pytest.mark.parametrize("first", ["remove", "cancel"])
+def test_a_callback_is_run_or_removed_and_keeps_nothing(first: str) -> None:
+    def check(scene: Scene) -> object:
+        found = scene.runs, scene.leaves_nothing()
+        return found in ((["ran"], True), (["removed"], True)) or found
+
+    order = (remove, cancel) if first == "remove" else (cancel, remove)
+    meddle(*order, check, Scene.register)
+
+
+def test_a_callback_removed_at_once_in_two_threads_is_removed_by_one() -> None:
+    def check(scene: Scene) -> object:
+        return (scene.runs, scene.leaves_nothing()) == (["removed"], True) or scene.runs
+
+    meddle(remove, remove, check, Scene.register)
+
+
+@pytest.mark.parametrize("first", ["remove", "register"])
+def test_a_callback_that_comes_as_the_last_is_removed_has_a_timer(first: str) -> None:
+    def check(scene: Scene) -> object:
+        pending = len(scene.clock.pending)
+        scene.clock.pass_deadlines()
+        found = pending, scene.runs, scene.leaves_nothing()
+        return found == (1, ["removed", "ran"], True) or found
+
+    order: Any = (remove, Scene.register)
+    meddle(*(order if first == "remove" else reversed(order)), check, Scene.register)
+
+
+def test_a_deadline_that_passes_while_the_last_callback_is_removed_leaves_nothing() -> None:
+    def check(scene: Scene) -> object:
+        found = scene.runs, scene.leaves_nothing()
+        return found in ((["ran"], True), (["removed"], True)) or found
+
+    meddle(remove, lambda scene: scene.clock.pass_deadlines(), check, Scene.register)
+
+
+@pytest.mark.parametrize("first", ["cancel", "grow"])
+def test_no_child_that_is_made_during_a_cancel_is_left_out(first: str) -> None:
+    def check(scene: Scene) -> object:
+        causes = [child.cause for child in scene.made]
+        return causes == ["why"] * 4 or causes
+
+    order: Any = (cancel, Scene.grow)
+    meddle(*(order if first == "cancel" else reversed(order)), check)
+
+
+def test_of_two_cancels_one_wins_and_both_return_when_all_are_cancelled() -> None:
+    def cancel_by(scene: Scene, cause: str) -> None:
+        won = scene.root.cancel(cause)
+        causes = {scene.root.cause, *(child.cause for child in scene.made)}
+        scene.runs.append((won, causes))
+
+    def check(scene: Scene) -> object:
+        outcomes = sorted(scene.runs, key=repr)
+        cause = {scene.root.cause}
+        return outcomes == [(False, cause), (True, cause)] or outcomes
+
+    meddle(
+        lambda scene: cancel_by(scene, "one"),
+        lambda scene: cancel_by(scene, "two"),
+        check,
+        Scene.grow,
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_runs_the_callbacks_that_another_thread_of_its_parent_was_running() -> None:
+    """Its thread may have the identifier of that thread."""
+    run_silently("""
+from backoff_ticker.cancellation import _tree
+token = CancellationToken()
+runs, begun, go_on = [], threading.Event(), threading.Event()
+def hold():
+    begun.set()
+    go_on.wait()
+token.on_cancel(hold)
+token.on_cancel(lambda: runs.append("left"))
+canceller = threading.Thread(target=token.cancel)
+canceller.start()
+begun.wait()
+def body():
+    _tree.get_ident = lambda: canceller.ident
+    token.cancel()
+    assert runs == ["left"], runs
+child = fork(body)
+assert collect(child) == 0
+go_on.set()
+canceller.join()
+assert runs == ["left"], runs
+""")
