@@ -47,10 +47,14 @@ def give_way() -> None:
 
 
 class Ref:
-    """A shared object, by its number."""
+    """A shared object: where its content is, its class, and its attributes in order."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, kind: type) -> None:
         self.number = number
+        self.kind = kind
+        slots = [each.__dict__.get("__slots__", ()) for each in kind.__mro__]
+        names = [name for each in slots for name in each if name != "__weakref__"]
+        self.fields = {name: index for index, name in enumerate(names)}
 
     def __repr__(self) -> str:
         return f"<{self.number}>"
@@ -77,7 +81,7 @@ class Frame(NamedTuple):
     at: int
     variables: tuple[Any, ...]
     stack: tuple[Any, ...]
-    interrupts: bool  # it is a handler: what it returns is dropped
+    called_as: str  # "function", "constructor", or "handler", of which nothing is returned
 
 
 class Thread(NamedTuple):
@@ -97,46 +101,46 @@ class Thread(NamedTuple):
     forks: int
 
 
+def is_shared(kind: type) -> bool:
+    """Whether threads may change objects of a class that was not made to hold others."""
+    ours = kind.__module__.startswith(("tests.", "backoff_ticker."))
+    return ours and (kind is Shared or hasattr(kind, "__slots__"))
+
+
 class Heap:
-    """The kinds of the shared objects, which never change; their contents are in the states."""
+    """What stands for the shared objects; their contents are in the states."""
 
     def __init__(self) -> None:
-        self.kinds: list[type] = []
-        self.refs: list[Ref] = []
-        self.fields: list[dict[str, int]] = []
         self.contents: list[Any] = []
         self._known: dict[int, tuple[Ref, object]] = {}
+        self._made: dict[tuple[int, type], Ref] = {}
 
     def take_in(self, value: Any) -> Any:
         """Return what stands for a value, and note what is in it."""
         if type(value) is tuple:
             return tuple(map(self.take_in, value))
-        if isinstance(value, (dict, deque, list)):
-            return self._ref(value, {})
-        if type(value).__module__.startswith(("tests.", "backoff_ticker.")):
-            slots = [each.__dict__.get("__slots__", ()) for each in type(value).__mro__]
-            names = [name for each in slots for name in each if name != "__weakref__"]
-            if names or isinstance(value, Shared):
-                names = names or list(vars(value))
-                return self._ref(value, {name: index for index, name in enumerate(names)})
-        return value
-
-    def _ref(self, value: Any, fields: dict[str, int]) -> Ref:
+        if not isinstance(value, (dict, deque, list)) and not is_shared(type(value)):
+            return value
         if id(value) not in self._known:
-            ref = Ref(len(self.refs))
+            ref = Ref(len(self.contents), type(value))
             self._known[id(value)] = ref, value
-            self.refs.append(ref)
-            self.kinds.append(type(value))
-            self.fields.append(fields)
             self.contents.append(None)
             if isinstance(value, dict):
                 content: Any = frozenset((key, self.take_in(each)) for key, each in value.items())
-            elif fields:
-                content = tuple(self.take_in(getattr(value, name, UNSET)) for name in fields)
-            else:
+            elif isinstance(value, (deque, list)):
                 content = tuple(map(self.take_in, value))
+            else:
+                if isinstance(value, Shared):
+                    ref.fields = {name: index for index, name in enumerate(vars(value))}
+                content = tuple(self.take_in(getattr(value, name, UNSET)) for name in ref.fields)
             self.contents[ref.number] = content
         return self._known[id(value)][0]
+
+    def make(self, kind: type, contents: list[Any]) -> Ref:
+        """Return what stands for a new object."""
+        ref = self._made.setdefault((len(contents), kind), Ref(len(contents), kind))
+        contents.append(frozenset() if kind is dict else (UNSET,) * len(ref.fields))
+        return ref
 
     def give_out(self, value: Any, contents: tuple[Any, ...], made: dict[Ref, Any]) -> Any:
         """Return a value as a check of the outcome likes it: objects with attributes, and so on."""
@@ -145,12 +149,12 @@ class Heap:
         if not isinstance(value, Ref):
             return value
         if value not in made:
-            content, fields = contents[value.number], self.fields[value.number]
-            if fields:
+            content = contents[value.number]
+            if value.fields:
                 made[value] = thing = Shared()
-                for name, index in fields.items():
+                for name, index in value.fields.items():
                     setattr(thing, name, self.give_out(content[index], contents, made))
-            elif issubclass(self.kinds[value.number], dict):
+            elif issubclass(value.kind, dict):
                 made[value] = thing = {}
                 thing |= {key: self.give_out(each, contents, made) for key, each in content}
             else:
@@ -204,12 +208,12 @@ class Machine:
         return self._go_on(Thread((self.frame(body, arguments),), None, *budgets), contents)
 
     def frame(
-        self, function: FunctionType, arguments: tuple[Any, ...], interrupts: bool = False
+        self, function: FunctionType, arguments: tuple[Any, ...], called_as: str = "function"
     ) -> Frame:
         found = program(function)
         given = [*arguments, *(function.__defaults__ or ())[len(arguments) - found.count :]]
         unset = [UNSET] * (len(found.variables) - len(given))
-        return Frame(found, 0, (*given, *unset), (), interrupts)
+        return Frame(found, 0, (*given, *unset), (), called_as)
 
     # What can happen next
 
@@ -223,7 +227,7 @@ class Machine:
         frame = thread.frames[-1]
         if frame.program.steps[frame.at].kind == "call" and frame.stack[-2:-1] == (park,):
             ref = frame.stack[-1]
-            return contents[ref.number][self.heap.fields[ref.number]["permit"]] is True
+            return contents[ref.number][ref.fields["permit"]] is True
         return True
 
     def go_on(self, thread: Thread, contents: tuple[Any, ...]) -> tuple[Thread, tuple[Any, ...]]:
@@ -237,7 +241,7 @@ class Machine:
 
     def interrupted(self, thread: Thread, handler: Call, contents: tuple[Any, ...]) -> Thread:
         """Return a thread to which a handler has come; that runs before anything else."""
-        frame = self.frame(*handler, interrupts=True)
+        frame = self.frame(*handler, called_as="handler")
         fewer = thread._replace(handlers=thread.handlers - 1, frames=(*thread.frames, frame))
         return self._go_on(fewer, [*contents])
 
@@ -273,11 +277,12 @@ class Machine:
                         value = run.stack.pop()
                         if not return_to:
                             thread = thread._replace(outcome=value)
-                        elif not frame.interrupts:
+                        elif frame.called_as != "handler":
                             caller = return_to[-1]
                             # A place after a call is one only if that was a call of C.
                             skip = caller.program.steps[caller.at].kind == "place"
-                            stack = (*caller.stack, value)
+                            made = frame.called_as == "constructor"
+                            stack = (*caller.stack, frame.variables[0] if made else value)
                             caller = caller._replace(at=caller.at + skip, stack=stack)
                             return_to = (*return_to[:-1], caller)
                         frames = return_to
@@ -306,7 +311,7 @@ class Machine:
                 to, depth, keeps = handler
                 stack = (*frame.stack[:depth], *((frame.at,) if keeps else ()), error)
                 return thread._replace(frames=(*frames, frame._replace(at=to, stack=stack)))
-            back = 0 if frame.interrupts else 1  # what it has interrupted, or what has called it
+            back = 0 if frame.called_as == "handler" else 1  # what it has interrupted, or what has called it
         return thread._replace(frames=(), outcome=error)
 
 
@@ -337,9 +342,9 @@ class Run:
         if depth is None or not isinstance(self.stack[-depth], Ref):
             return False
         if step.kind == "attribute":
-            fields = self.heap.fields[self.stack[-1].number]
+            fields = self.stack[-1].fields
             return step.value not in self.machine.constant and (step.value in fields or not fields)
-        return step.kind != "bool" or not self.heap.fields[self.stack[-1].number]
+        return step.kind != "bool" or not self.stack[-1].fields
 
     # Calls
 
@@ -359,6 +364,11 @@ class Run:
             self.stack.append(function)
         elif function is give_way:
             self.stack.append(None)
+        elif function is id:
+            self.stack.append(arguments[0])
+        elif isinstance(function, type) and is_shared(function):
+            ref = self.heap.make(function, self.contents)
+            return self.machine.frame(function.__init__, (ref, *arguments), "constructor")
         elif function is park:
             self._store(arguments[0], "permit", False)
             self.stack.append(None)
@@ -386,6 +396,8 @@ class Run:
             if not content:
                 raise Raised(IndexError)
             arguments, content = content[:1], content[1:]
+        elif name == "count":
+            return content.count(*arguments)
         elif name == "get":
             return dict(content).get(*arguments)
         else:
@@ -396,7 +408,7 @@ class Run:
     def attribute(self, name: str) -> Frame | None:
         owner = self.stack.pop()
         if isinstance(owner, Super):
-            mro = self.heap.kinds[owner.owner.number].__mro__
+            mro = owner.owner.kind.__mro__
             after = mro[mro.index(owner.after) + 1 :]
             found = next(vars(each)[name] for each in after if name in vars(each))
             self.stack.append(Method(found, owner.owner))
@@ -405,11 +417,11 @@ class Run:
             assert isinstance(owner, (ModuleType, type)), f"{owner!r}.{name}"
             self.stack.append(getattr(owner, name))
             return None
-        index = self.heap.fields[owner.number].get(name)
+        index = owner.fields.get(name)
         if index is not None:
             self.stack.append(self.contents[owner.number][index])
             return None
-        found = inspect.getattr_static(self.heap.kinds[owner.number], name)
+        found = inspect.getattr_static(owner.kind, name)
         if isinstance(found, property):
             if isinstance(found.fget, FunctionType):
                 return self.machine.frame(found.fget, (owner,))
@@ -444,7 +456,7 @@ class Run:
 
     def _store(self, owner: Ref, name: str, value: Any) -> None:
         content = [*self.contents[owner.number]]
-        content[self.heap.fields[owner.number][name]] = value
+        content[owner.fields[name]] = value
         self.contents[owner.number] = tuple(content)
 
     def do_item(self, _: None) -> None:
@@ -473,7 +485,7 @@ class Run:
         self.contents[owner.number] = kept
 
     def _truth(self, value: Any) -> bool:
-        if isinstance(value, Ref) and not self.heap.fields[value.number]:
+        if isinstance(value, Ref) and not value.fields:
             return bool(self.contents[value.number])
         return bool(value)
 
@@ -504,6 +516,9 @@ class Run:
 
     def do_tuple(self, count: int) -> None:
         self.stack.append(tuple([self.stack.pop() for _ in range(count)][::-1]))
+
+    def do_map(self, _: None) -> None:
+        self.stack.append(self.heap.make(dict, self.contents))
 
     def do_unpack(self, _: int) -> None:
         self.stack += reversed(self.stack.pop())

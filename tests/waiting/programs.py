@@ -29,6 +29,7 @@ PLAIN = {
     "UNARY_NOT": "not",
 }
 WITH_ARGUMENT = {
+    "BUILD_MAP": "map",
     "BUILD_TUPLE": "tuple",
     "CALL": "call",
     "CALL_KW": "call_kw",

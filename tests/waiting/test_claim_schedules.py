@@ -14,7 +14,6 @@ import pytest
 from backoff_ticker.channels._buffer import Bounded, PendingSend
 from backoff_ticker.clock import let_other_threads_run
 from backoff_ticker.waiting import FREE, WaitQueue, WaitSet, acquire, complete
-from backoff_ticker.waiting._wait_set import Line
 from tests.waiting.machine import Shared, give_way, park
 from tests.waiting.states import Fault, Gone, Interrupt, Model, Role, visit
 
@@ -296,39 +295,35 @@ def test_a_planted_fault_is_found(fault):
 # Lines of waiters
 
 
-def enter(source, places, made, index, domain):
-    place = places[index]
-    if not source._add(place, domain, None):
-        source._add(place, domain, made[index])
-    return place
+def enter(source, places, index, domain):
+    source.add(places[index], domain)
+    return places[index]
 
 
-def enter_and_leave(source, places, made, index, domain):
-    enter(source, places, made, index, domain)
+def enter_and_leave(source, places, index, domain):
+    source.add(places[index], domain)
     return source.remove(places[index])
 
 
-def remove_first(source, places, made, index, domain):
+def remove_first(source, places, index, domain):
     return source.remove(places[0])
 
 
 def lines(*domains: int) -> Callable[[], tuple[Any, ...]]:
-    """Make a wait set, and a place and a line for each of the domains."""
+    """Make a wait set, and a place for a waiter of each of the domains."""
 
     def make() -> tuple[Any, ...]:
-        places = tuple(
-            Shared(domain=domain, line=None, before=None, after=None, permit=False)
-            for domain in domains
-        )
-        return WaitSet({FREE: True}), places, tuple((Line(domain), {}) for domain in domains)
+        nowhere = {"line": None, "before": None, "after": None, "permit": False}
+        places = tuple(Shared(domain=domain, **nowhere) for domain in domains)
+        return WaitSet({FREE: True}), places
 
     return make
 
 
 def lines_with_one(domain: int) -> tuple[Any, ...]:
-    source, places, made = lines(5, domain)()
-    source._add(places[0], 5, None)
-    return source, places, made
+    source, places = lines(5, domain)()
+    source.add(places[0], 5)
+    return source, places
 
 
 def standing(line: Any) -> list[Any]:
@@ -344,7 +339,7 @@ def standing(line: Any) -> list[Any]:
     return found
 
 
-def judge_lines(outcomes: list[Any], source: Any, places: Any, made: Any) -> None:
+def judge_lines(outcomes: list[Any], source: Any, places: Any) -> None:
     found = standing(source)
     for domain, line in (source.others or {}).items():
         assert line.domain == domain
@@ -384,21 +379,21 @@ def wake_first(source):
         place.permit = True
 
 
-def wait_for_end(source, places, made, index, domain):
+def wait_for_end(source, places, index, domain):
     place = places[index]
-    source._add(place, domain, None)
+    source.add(place, domain)
     while not source.closed:
         park(place)
     source.remove(place)
     wake_first(source)
 
 
-def end(source, places, made):
+def end(source, places):
     source.closed = True
     wake_first(source)
 
 
-def end_too_late(source, places, made):
+def end_too_late(source, places):
     wake_first(source)
     source.closed = True
 
