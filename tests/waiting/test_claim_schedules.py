@@ -6,12 +6,14 @@ interrupts and forks at every place where CPython lets them come. Nothing is lef
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from backoff_ticker.channels._buffer import Bounded, PendingSend
+from backoff_ticker._sentinels import ENDED
+from backoff_ticker.channels._buffer import Bounded, PendingSend, Unbounded
 from backoff_ticker.clock import let_other_threads_run
 from backoff_ticker.waiting import FREE, WaitQueue, WaitSet, acquire, complete
 from tests.waiting.machine import Shared, give_way, park
@@ -524,3 +526,69 @@ def test_an_interrupted_send_loses_no_room(items, gives_up):
 def test_an_interrupted_receive_loses_no_item(items):
     roles = Role(send, (0, False)), Role(send, (1, False)), Role(receive, interrupts=True)
     assert visit(buffer_model(items, *roles)) >= 100
+
+
+# The end of a buffer without a limit
+
+
+def count_of(buffer, item):
+    return buffer.items.count(item)
+
+
+def send_at_once(buffer, sent, got, item):
+    buffer.put(item)
+    sent.append(item)
+
+
+def receive_at_once(buffer, sent, got, item):
+    if buffer.is_plain and buffer.items:
+        try:
+            item = buffer.items.first_out
+            if buffer.is_plain or not buffer.was_refused(item):
+                got.append(item)
+                return
+        except IndexError:
+            pass
+    got.append(buffer.take())
+
+
+def receive_twice(buffer, sent, got, item):
+    receive_at_once(buffer, sent, got, item)
+    receive_at_once(buffer, sent, got, item)
+
+
+def close_and_receive(buffer, sent, got, item):
+    buffer.closed = True
+    receive_at_once(buffer, sent, got, item)
+
+
+def endless(*items: str) -> Callable[[], tuple[Any, ...]]:
+    def make() -> tuple[Any, ...]:
+        buffer = Unbounded()
+        buffer.claim = {FREE: True}
+        for item in items:
+            buffer.put(item)
+        return buffer, [*items], []
+
+    return make
+
+
+def judge_end(outcomes: list[Any], buffer: Any, sent: Any, got: Any) -> None:
+    there = Counter(each for each in got if isinstance(each, str))
+    if not buffer.has_ended:
+        assert ENDED not in got
+        there += Counter(buffer.items)
+    lost, found = Counter(sent) - there, there - Counter(sent)
+    assert not lost, f"accepted and lost: {lost}"
+    assert not found, f"refused and received: {found}"
+
+
+@pytest.mark.parametrize("items", ITEMS)
+@pytest.mark.parametrize("names", ["ab", "aa"])
+@pytest.mark.parametrize("other", [send_at_once, receive_at_once, receive_twice])
+def test_what_meets_the_end_is_received_or_refused(other, names, items):
+    bodies = send_at_once, other, close_and_receive
+    roles = [Role(body, (name,)) for body, name in zip(bodies, f"{names}x", strict=True)]
+    stubs = {**STUBS, WaitQueue.wake_next: give_way, Unbounded._count_of: count_of}
+    constant = {"claim", "first", "others"}
+    assert visit(Model(endless(*items), roles, judge_end, constant, stubs)) >= 1000
