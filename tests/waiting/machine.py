@@ -311,7 +311,9 @@ class Machine:
                 to, depth, keeps = handler
                 stack = (*frame.stack[:depth], *((frame.at,) if keeps else ()), error)
                 return thread._replace(frames=(*frames, frame._replace(at=to, stack=stack)))
-            back = 0 if frame.called_as == "handler" else 1  # what it has interrupted, or what has called it
+            back = (
+                0 if frame.called_as == "handler" else 1
+            )  # what it has interrupted, or what has called it
         return thread._replace(frames=(), outcome=error)
 
 

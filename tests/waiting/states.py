@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FunctionType
 
-MOST = 400_000
+MOST = 1_000_000
 """States after which a model is too large."""
 
 

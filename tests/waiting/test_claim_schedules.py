@@ -585,7 +585,10 @@ def judge_end(outcomes: list[Any], buffer: Any, sent: Any, got: Any) -> None:
 
 @pytest.mark.parametrize("items", ITEMS)
 @pytest.mark.parametrize("names", ["ab", "aa"])
-@pytest.mark.parametrize("other", [send_at_once, receive_at_once, receive_twice])
+@pytest.mark.parametrize(
+    "other",
+    [send_at_once, receive_at_once, pytest.param(receive_twice, marks=pytest.mark.slow)],
+)
 def test_what_meets_the_end_is_received_or_refused(other, names, items):
     bodies = send_at_once, other, close_and_receive
     roles = [Role(body, (name,)) for body, name in zip(bodies, f"{names}x", strict=True)]
