@@ -309,10 +309,14 @@ class CancellationToken(Source, ProcessBound):
         if not callable(callback):
             raise TypeError(f"callback must be callable, not {safe_repr(callback)}")
         handle = CallbackHandle(self, callback)
-        if self.cancelled:
-            interrupt = handle._run()
-            if interrupt is not None:
-                raise interrupt
+        try:
+            handle._register()
+            interrupt = handle._run() if self.cancelled else None
+        except BaseException:
+            handle.remove()
+            raise
+        if interrupt is not None:
+            raise interrupt
         return handle
 
     def scope(self) -> Scope[Self]:
@@ -337,7 +341,8 @@ class CancellationToken(Source, ProcessBound):
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._cells.get("armed", True):
+        cells = self._cells
+        if "armed" not in cells or cells["armed"]:  # without a call: see complete()
             complete(self.cancel)
 
     def __repr__(self) -> str:

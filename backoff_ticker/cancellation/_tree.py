@@ -37,22 +37,38 @@ from ..waiting import FREE, acquire, claim_of, complete
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Protocol
 
-    from ._token import CancellationToken
+    from ..clock import Clock
+
+    class Node(Protocol):
+        """A token, as the tree sees it."""
+
+        @property
+        def cancelled(self) -> bool: ...
+        @property
+        def _parents(self) -> tuple[Node, ...]: ...
+        @property
+        def _deadline(self) -> float | None: ...
+        @property
+        def _clock(self) -> Clock: ...
+        @property
+        def _cells(self) -> dict[str, Any]: ...
+        def _mark(self, cause: tuple[BaseException | str | None]) -> bool: ...
+
 
 _running: dict[tuple[int, int, int], None] = {}
 """Which callbacks run where: the identity of their dict, the thread, the process generation."""
 
 
-def add_child(parent: CancellationToken, child: CancellationToken) -> None:
+def add_child(parent: Node, child: Node) -> None:
     """Link ``child`` so that it is cancelled with ``parent``."""
     # A link is compared as the child: by identity, since no child is of a subclass of the user's.
     children = parent._cells.setdefault("children", {})
     children[ref(child, parent._cells.setdefault("forget", children.pop))] = None
 
 
-def cancel_tree(token: CancellationToken) -> None:
+def cancel_tree(token: Node) -> None:
     """Mark all descendants of a cancelled token, then wake all waiters, then run all callbacks."""
     if not token.cancelled:  # it notes that the deadline has passed
         return
@@ -68,7 +84,7 @@ def cancel_tree(token: CancellationToken) -> None:
         raise interrupt
 
 
-def _mark_descendants(token: CancellationToken) -> list[dict[str, Any]]:
+def _mark_descendants(token: Node) -> list[dict[str, Any]]:
     """Mark them with the cause of their parents; return the cells of the token and of each."""
     tree: list[dict[str, Any]] = []
     seen = {id(token)}
@@ -103,7 +119,7 @@ def _run_callbacks(callbacks: dict[CallbackHandle, None]) -> BaseException | Non
     return interrupt
 
 
-def _set_timer(token: CancellationToken) -> None:
+def _set_timer(token: Node) -> None:
     """Have one timer at the deadline, which keeps the token alive, while there are callbacks."""
     deadline = token._deadline
     if deadline is None:
@@ -163,30 +179,12 @@ class CallbackHandle:
 
     __slots__ = ("_callback", "_callbacks", "_context", "_pins", "_token")
 
-    def __init__(self, token: CancellationToken, callback: Callable[[], object]) -> None:
+    def __init__(self, token: Node, callback: Callable[[], object]) -> None:
         self._token = token
         self._callback = callback
         self._callbacks: dict[CallbackHandle, None] = token._cells.setdefault("callbacks", {})
         self._context = copy_context()
         self._pins: list[dict[CallbackHandle, None]] = []
-        try:
-            seen = set()
-            todo = [*token._parents]
-            for each in todo:
-                if id(each) not in seen:
-                    seen.add(id(each))
-                    todo += each._parents
-                    if not each._parents:
-                        pins = each._cells.setdefault("pins", {})
-                        self._pins.append(pins)
-                        pins[self] = None
-            self._callbacks[self] = None
-            if not token.cancelled:
-                _set_timer(token)
-        except BaseException:
-            self._take()
-            self._forget()
-            raise
 
     def remove(self) -> bool:
         """Remove the callback; True only if this prevented its call.
@@ -196,8 +194,7 @@ class CallbackHandle:
         Thread safety: any thread, signal handler or finalizer.
         """
         removed = self._take()
-        if removed:
-            complete(self._forget)
+        complete(self._forget)  # also if it was not this call: that one may have been interrupted
         return removed
 
     def _take(self) -> bool:
@@ -222,6 +219,22 @@ class CallbackHandle:
             finally:
                 complete(self._forget)
         return None
+
+    def _register(self) -> None:
+        """Have the callback called when the token is cancelled, by its deadline too."""
+        seen = set()
+        todo = [*self._token._parents]
+        for each in todo:
+            if id(each) not in seen:
+                seen.add(id(each))
+                todo += each._parents
+                if not each._parents:
+                    pins = each._cells.setdefault("pins", {})
+                    self._pins.append(pins)
+                    pins[self] = None
+        self._callbacks[self] = None
+        if not self._token.cancelled:
+            _set_timer(self._token)
 
     def _forget(self) -> None:
         """Keep the token alive no longer. May be repeated."""

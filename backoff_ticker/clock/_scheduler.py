@@ -19,6 +19,7 @@ import heapq
 import sys
 import threading
 from collections import deque
+from contextvars import Context
 
 from .._process import after_fork
 from .._unraisable import report
@@ -160,6 +161,11 @@ class Scheduler:
         threading.Thread(target=self._run, name="backoff_ticker-scheduler", daemon=True).start()
 
     def _run(self) -> None:
+        # Without the interpreter's lock a thread inherits the context of its caller, and what this
+        # one does for others is none of its caller's business.
+        Context().run(self._serve)
+
+    def _serve(self) -> None:
         me = threading.current_thread()
         try:
             while self._runner.setdefault("thread", me) is me:

@@ -248,7 +248,7 @@ class _Forwarder(Waiter):
             self._timer = None
         self.unregister()
         self.sources = ()
-        self.places = []
+        self.place = None
 
     def _end(self) -> None:
         """Leave the line, and shut down or close the sink."""

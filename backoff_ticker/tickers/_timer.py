@@ -83,7 +83,7 @@ class TickerTimer(Waiter):
         """Whether readers have to wait for the timer; it wakes them."""
         if self._fired is not None or self._must_restart or self._measured is None:
             return False
-        is_in_line = bool(self.places) and self.places[0].line is not None
+        is_in_line = self.place is not None and self.place.line is not None
         is_measured = _delay_of(pending) == self._measured
         return is_in_line and is_measured and not self._timer.c._is_ready()
 

@@ -72,7 +72,7 @@ class LoopWaiter(Waiter, Alarm):
         self.domain: int = id(loop)
         self.generation: int = _process.generation
         self.sources: Collection[WaitSet] = sources
-        self.places: list[Place] = []
+        self.place: Place | None = None
         self.limit: float = limit
         self.future: asyncio.Future[None] | None = None
         self._timer: TimerHandle | None = None

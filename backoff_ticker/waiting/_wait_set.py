@@ -47,7 +47,7 @@ class Waiter:
 
     Attributes:
         sources: The sets in which it registers.
-        places: Its place in each of them; empty before it has registered.
+        place: Its place in the first of them, which leads to the others; None: not registered yet.
         limit: When it gives up, in monotonic seconds, or ``NO_DEADLINE``.
         generation: The process generation that it belongs to. In a forked child the threads and
             loops of the parent no longer run.
@@ -59,7 +59,7 @@ class Waiter:
             processors.
     """
 
-    __slots__ = (*("__weakref__", "domain", "generation", "limit", "loop", "places", "sources"),)
+    __slots__ = (*("__weakref__", "domain", "generation", "limit", "loop", "place", "sources"),)
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Waiter:
         self.domain: int = id(self) if loop is None else id(loop)
         self.generation: int = _process.generation
         self.sources: Collection[WaitSet] = sources
-        self.places: list[Place] = []
+        self.place: Place | None = None
         self.limit: float = limit
 
     @property
@@ -82,20 +82,26 @@ class Waiter:
 
     def register(self) -> None:
         """Register with every source with which it is not registered; then it must check again."""
-        places = self.places
-        if not places:
+        place = self.place
+        if place is None:
             for _ in self.sources:
-                place = Place(self)
-                place.line = None
-                places.append(place)
-        for source, place in zip(self.sources, places):  # noqa: B905 - shorter only if interrupted
-            if place.line is None:
-                source.add(place, self.domain)
+                made = Place(self)
+                made.line = None
+                made.following = place
+                place = made
+            self.place = place
+        for source in self.sources:
+            if place.line is None:  # type: ignore[union-attr]  # there is one for each source
+                source.add(place, self.domain)  # type: ignore[arg-type]
+            place = place.following  # type: ignore[union-attr]
 
     def unregister(self) -> None:
         """Unregister, and pass on what others need to be woken for. May be repeated."""
-        for source, place in zip(self.sources, self.places):  # noqa: B905 - as in register()
-            source.leave(place, self.domain)
+        place = self.place
+        if place is not None:
+            for source in self.sources:
+                source.leave(place, self.domain)  # type: ignore[arg-type]
+                place = place.following  # type: ignore[union-attr]
 
     def wake(self) -> bool:
         """Make it check again. From any thread, signal handler or finalizer; raises nothing.
@@ -153,13 +159,15 @@ class Place(ref["Waiter"]):
     Attributes:
         line: The line in which it stands; None: in none.
         before, after: Its neighbours there.
+        following: The place of its waiter in the next of its sources.
     """
 
-    __slots__ = ("after", "before", "line")
+    __slots__ = ("after", "before", "following", "line")
 
     line: Line | None
     before: Place | None
     after: Place | None
+    following: Place | None
 
 
 class Line:
@@ -287,10 +295,7 @@ class WaitSet(Line):
         finally:
             claim[FREE] = True
         for domain in self.domains():
-            if domain == THREADS:
-                self._wake_first_of(THREADS)
-                continue
-            while (first := self.first_of(domain)) is not None:
+            while domain != THREADS and (first := self.first_of(domain)) is not None:
                 place, waiter = first
                 loop = waiter.loop
                 if loop is not None and _call_in(loop, self._fire_all_of, domain):
@@ -298,6 +303,7 @@ class WaitSet(Line):
                 if loop is None:
                     waiter.wake()
                 self.remove(place)
+        self._wake_first_of(THREADS)
 
     def domains(self) -> list[int]:
         """Return the domains that have waiters, or had them just now."""

@@ -11,7 +11,7 @@ import pytest
 
 from backoff_ticker import CancellationToken, DeadlineExceeded, any_of
 from tests.helpers import PATIENCE, SetClock, in_thread
-from tests.stress.places import InterruptAt, each_place
+from tests.stress.places import InterruptAt, Interrupted, each_place
 from tests.stress.tools import run_silently
 
 if TYPE_CHECKING:
@@ -203,6 +203,30 @@ def test_of_two_cancels_one_wins_and_both_return_when_all_are_cancelled() -> Non
         check,
         Scene.grow,
     )
+
+
+@pytest.mark.parametrize("what", ["register", "remove"])
+def test_an_interrupt_anywhere_in_a_registration_or_a_removal_leaves_nothing(what: str) -> None:
+    wrong: list[object] = []
+
+    def run(interrupt: InterruptAt) -> None:
+        scene = Scene()
+        handle = scene.register() if what == "remove" else None
+        try:
+            with interrupt:
+                handle = scene.register() if handle is None else remove(scene)
+        except Interrupted:
+            pass
+        interrupt.forget()
+        if what == "remove" or interrupt.where is None:
+            remove(scene)  # no matter whether the one before came to it
+        del handle
+        scene.root.cancel()
+        if "ran" in scene.runs or not scene.leaves_nothing():
+            wrong.append((interrupt.where, scene.runs, scene.clock.pending))
+
+    assert each_place(run, all_of_them=True) > 3
+    assert wrong == []
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

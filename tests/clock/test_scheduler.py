@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import queue
 import random
 import sys
 import threading
 import time
 import weakref
 from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 
 import pytest
 
@@ -40,6 +42,19 @@ def reported(monkeypatch):
     errors = []
     monkeypatch.setattr(sys, "unraisablehook", lambda args: errors.append(args.exc_value))
     return errors
+
+
+def test_callbacks_see_nothing_of_the_context_in_which_the_thread_was_started(scheduler):
+    """Threads inherit it where the interpreter has no lock, and this one serves everybody."""
+    request = ContextVar("request", default=None)
+    seen = queue.SimpleQueue()
+
+    def of_one_request():
+        request.set("the first")
+        scheduler.call_at(soon(), lambda: seen.put(request.get()))
+
+    copy_context().run(of_one_request)
+    assert seen.get(timeout=PATIENCE) is None
 
 
 def flush(scheduler):

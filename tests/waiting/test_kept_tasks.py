@@ -146,7 +146,7 @@ def test_tasks_of_a_loop_that_is_dropped_are_collected_and_leave(
     assert errors == []
     for source in (
         sources.token._wait_set(),
-        sources.ticker._line(),
+        sources.ticker._readers,
         sources.empty._buffer,
     ):
         assert (source.first, source.others or {}) == (None, {})

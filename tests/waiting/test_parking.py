@@ -387,4 +387,4 @@ def test_a_dropped_loop_is_collected_whatever_its_coroutines_wait_for(wait: str)
     del loop
     gc.collect()
     assert link() is None
-    assert (waiters_of(token._wait_set()), waiters_of(ticker._line())) == ([], [])
+    assert (waiters_of(token._wait_set()), waiters_of(ticker._readers)) == ([], [])
