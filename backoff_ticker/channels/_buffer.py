@@ -52,12 +52,12 @@ class Unbounded(WaitQueue):
         closed: Whether nothing more is accepted.
         has_ended: Whether a receiver has seen the end.
         items: Accepted and not received yet.
-        refused: By the identity of an object, how often a sender came too late with it, less how
-            often it was taken after the end.
+        refused: By the identity of an object, how many of its places senders were refused for.
+        decisions: How many were made about ``refused``.
         is_plain: Whether to take an item is all that a receiver has to do.
     """
 
-    __slots__ = ("has_ended", "is_plain", "items", "refused")
+    __slots__ = ("decisions", "has_ended", "is_plain", "items", "refused")
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,6 +65,7 @@ class Unbounded(WaitQueue):
         self.is_plain = True
         self.has_ended = False
         self.refused: dict[int, int] = NONE_REFUSED
+        self.decisions = 0
 
     def put(self, item: object) -> bool:
         """Accept ``item``.
@@ -87,35 +88,41 @@ class Unbounded(WaitQueue):
 
     def came_too_late(self, item: object) -> bool:
         """Whether an item that was appended while the buffer was closed came after its end."""
-        if not self._end_if_empty():
-            return False
-        key, places, refused = id(item), self._count_of(item), self.refused
-        claim = self.claim
-        acquire(claim)
-        try:
-            if key not in refused:
-                refused[key] = 0
-            before = refused[key]
-            if before >= places:
-                return False
-            refused[key] = before + 1
-            return before >= 0
-        finally:
-            claim[FREE] = True
+        return self._end_if_empty() and self._is_refused(item, taken=False)
 
     def was_refused(self, item: object) -> bool:
         """Whether an item that was taken after the end came too late, as its sender was told."""
+        return self._is_refused(item, taken=True)
+
+    def _is_refused(self, item: object, *, taken: bool) -> bool:
+        """Decide after the end whether an item counts as refused.
+
+        Places of the same object are as good as one another. A sender is refused as long as one
+        is left that no other was refused for; who has taken one must drop it if fewer are left
+        than were refused.
+        """
         key, refused = id(item), self.refused
         claim = self.claim
-        acquire(claim)
-        try:
-            if key not in refused:
-                refused[key] = 0
-            before = refused[key]
-            refused[key] = before - 1
-            return before > 0
-        finally:
-            claim[FREE] = True
+        while True:
+            decisions, left = self.decisions, self._count_of(item)
+            acquire(claim)
+            try:
+                if self.decisions == decisions:  # else ``left`` may be out of date
+                    self.decisions = decisions + 1
+                    if key not in refused:
+                        refused[key] = 0
+                    before = refused[key]
+                    if taken:
+                        if before <= left:
+                            return False
+                        refused[key] = before - 1
+                    else:
+                        if before >= left:
+                            return False
+                        refused[key] = before + 1
+                    return True
+            finally:
+                claim[FREE] = True
 
     def _count_of(self, item: object) -> int:
         while True:

@@ -3,6 +3,10 @@
 Exactly one thread of a model runs at a time. Wherever a watched file touches what may be shared,
 another can be switched to; which one is a choice, and a schedule is its choices. All schedules
 with up to so many preemptions are run, fewest first; where those are too many, a sample of them.
+
+All objects of a model have the same claim: which ones share one would otherwise depend on their
+addresses, and a claim that is taken inside another shows as a thread that waits for itself. A
+thread that finds the claim taken gives way, which is no preemption.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from backoff_ticker._random import shared_random
+from backoff_ticker.waiting import _claim
 from tests.channels.explorer_points import switch_points
 from tests.channels.explorer_schedule import Abandoned, Schedule
 from tests.channels.explorer_waits import gate
@@ -128,7 +133,9 @@ class Explorer:
         for worker, member in zip(self.workers, schedule.members, strict=False):
             worker.body, member.go = member.body, worker.go
         schedule.run(PATIENCE)
-        if schedule.failure is None and check is not None:
+        if schedule.failure is not None:
+            _claim._free_all()  # a thread that was abandoned in a change may hold it
+        elif check is not None:
             try:
                 check()
             except Exception as error:
@@ -157,11 +164,15 @@ class Explorer:
 @contextmanager
 def _exploring(watch: Collection[str], grain: Grain) -> Iterator[Explorer]:
     explorer = Explorer(watch, grain)
+    kept = _claim._CLAIMS, _claim.let_other_threads_run
+    _claim._CLAIMS = ({_claim.FREE: True},)
+    _claim.let_other_threads_run = lambda: explorer.schedule.spin()
     gc.collect()
     gc.disable()
     try:
         yield explorer
     finally:
+        _claim._CLAIMS, _claim.let_other_threads_run = kept
         shared_random.__self__.seed()
         gc.enable()
         explorer.close()

@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from backoff_ticker.waiting import _claim
 from tests.channels.explorer_waits import ScheduledClock, gate
 
 if TYPE_CHECKING:
@@ -37,11 +38,12 @@ class Member:
         self.steps = 0
         self.done = False
         self.unwinding = False
+        self.spins = False
         self.parker: ScheduledParker | None = None
         self.deadline: float | None = None
 
     def can_run(self) -> bool:
-        if self.done:
+        if self.done or (self.spins and not _claim._CLAIMS[0]):
             return False
         return self.parker is None or self.parker.permit or self.deadline is not None
 
@@ -139,6 +141,21 @@ class Schedule:
         if chosen is not me:
             self.preemptions += 1
             self._deliver(me, chosen)
+
+    def spin(self) -> None:
+        """Let another thread run, as this one waits for a claim."""
+        me = self.running
+        if self._ended:
+            me.unwinding = True
+            raise Abandoned
+        me.spins = True
+        able = [each for each in self.members if each.can_run()]
+        if not able:
+            self._fail(f"{me.name} waits for a claim that nobody gives back")
+        chosen = self._choose(able)
+        if chosen is not me:
+            self._deliver(me, chosen)
+        me.spins = False
 
     def wait(self, parker: ScheduledParker, deadline: float | None) -> None:
         """Let the others run until this thread is unparked or chosen to be out of time."""

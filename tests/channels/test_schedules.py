@@ -11,7 +11,6 @@ from backoff_ticker import Channel, select
 from tests import effort
 from tests.channels.explorer import explore
 from tests.channels.explorer_points import PACKAGE_FILES
-from tests.channels.history import History
 from tests.channels.models import (
     blocked_senders_and_close,
     cancelled_receiver,
@@ -37,16 +36,13 @@ CAPACITIES = [0, 1, inf]
 BOUNDED = [0, 1]
 CROWDS = [(1, 1), (1, 2), (2, 1), (2, 2)]
 
+SLOW = pytest.mark.slow
 LIMIT = effort.rounds(5, 150)
 """Schedules of one model and grain, and as many random ones where it has more."""
 
 
-@pytest.fixture(params=["call", pytest.param("line", marks=pytest.mark.slow)])
-def hunt(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
-    if request.param == "line":
-        # A receiver looks for items, then for senders that wait: one step for CPython, two lines.
-        monkeypatch.setattr(History, "check_order", lambda self: None)
-
+@pytest.fixture(params=["call", *(pytest.param(grain, marks=SLOW) for grain in ("line", "opcode"))])
+def hunt(request: pytest.FixtureRequest) -> Any:
     def explore_model(model: Model) -> None:
         assert explore(model, PACKAGE_FILES, grain=request.param, limit=LIMIT) >= min(LIMIT, 100)
 

@@ -1,0 +1,207 @@
+"""Reads the byte code of functions, and tells where a change breaks the rule of ``_claim``."""
+
+from __future__ import annotations
+
+import dis
+import importlib
+import inspect
+import types
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import backoff_ticker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import CodeType
+
+PACKAGE = Path(backoff_ticker.__file__).parent
+
+QUIET = (
+    *("CACHE", "COPY", "EXTENDED_ARG", "IS_OP", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP_FORWARD"),
+    *("LOAD_COMMON_CONSTANT", "LOAD_CONST", "LOAD_DEREF", "LOAD_FAST", "LOAD_GLOBAL"),
+    *("LOAD_SMALL_INT", "NOP", "NOT_TAKEN", "POP_EXCEPT", "POP_TOP", "PUSH_EXC_INFO"),
+    *("PUSH_NULL", "STORE_FAST", "SWAP"),
+)
+"""How the names of instructions begin that a change may have, and that never raise."""
+
+ALLOWED = (
+    *("BINARY_OP", "BINARY_SUBSCR", "CHECK_EXC_MATCH", "COMPARE_OP", "CONTAINS_OP"),
+    *("DELETE_SUBSCR", "JUMP_IF_", "LOAD_ATTR", "POP_JUMP_FORWARD", "POP_JUMP_IF"),
+    *("RERAISE", "STORE_ATTR", "STORE_SUBSCR", "TO_BOOL"),
+    *("UNARY_NEGATIVE", "UNARY_NOT", "UNPACK_SEQUENCE"),
+)
+"""The same for instructions that may raise. Whatever is not in the two lists is refused."""
+
+ENDS = ("RAISE_VARARGS", "RERAISE", "RETURN_CONST", "RETURN_VALUE")
+
+
+def package_readings() -> Iterator[Reading]:
+    """Read each function of the package that takes or releases claims."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = compile(path.read_text("utf-8"), str(path), "exec")
+        for code in codes_in(module):
+            if not {"FREE", "acquire"} & {*code.co_names}:
+                continue
+            steps = {(each.opname, each.argval) for each in dis.get_instructions(code)}
+            if steps & {("LOAD_GLOBAL", "FREE"), ("LOAD_GLOBAL", "acquire")}:
+                name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+                yield Reading(code, vars(importlib.import_module(name)))
+
+
+def codes_in(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from codes_in(constant)
+
+
+def subclasses(cls: type) -> Iterator[type]:
+    yield cls
+    for each in type.__subclasses__(cls):
+        yield from subclasses(each)
+
+
+def is_plain(attribute: object) -> bool:
+    """Whether what a class says about an attribute lets it be loaded and stored without a call."""
+    return inspect.ismemberdescriptor(attribute) or not (
+        callable(attribute) or hasattr(type(attribute), "__get__")
+    )
+
+
+class Reading:
+    """One function as its byte code tells it.
+
+    Attributes:
+        faults: Where it breaks the rule, each as a text.
+        changes: How often it takes a claim.
+    """
+
+    def __init__(self, code: CodeType, names: Mapping[str, Any]) -> None:
+        self.code = code
+        self.names = names
+        self.hands_over = code.co_qualname == "acquire"  # which always returns with the claim
+        self.faults: list[str] = []
+        self.changes = 0
+        self.steps = [each for each in dis.get_instructions(code) if each.opname != "EXTENDED_ARG"]
+        self.at = {each.offset: index for index, each in enumerate(self.steps)}
+        table = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]
+        self.handlers = [
+            next((row.target for row in table if row.start <= each.offset < row.end), None)
+            for each in self.steps
+        ]
+        self._mark()
+        self._walk()
+
+    # What the steps mean
+
+    def _mark(self) -> None:
+        """Find the steps that take a claim, and those that release one; note for which local."""
+        self.takes: dict[int, str] = {}
+        self.releases: dict[int, str] = {}
+        for index, step in enumerate(self.steps):
+            if step.opname == "LOAD_GLOBAL" and step.argval == "FREE":
+                then = self.steps[index + 1].opname
+                kind = {"DELETE_SUBSCR": self.takes, "STORE_SUBSCR": self.releases}.get(then)
+                if kind is None:
+                    self._fault(index, "uses FREE for something else than to take or release")
+                else:
+                    kind[index + 1] = self._local(index - 1)
+            elif step.opname == "LOAD_GLOBAL" and step.argval == "acquire":
+                call = index + 2 + (self.steps[index + 2].opname == "PRECALL")  # CPython 3.11
+                if self.steps[call].opname == "CALL":
+                    self.takes[call] = self._local(index + 1)
+                else:
+                    self._fault(index, "uses acquire for something else than a call with a local")
+        self.changes = len(self.takes)
+
+    def _local(self, index: int) -> str:
+        name = self._loaded(index)
+        if not name:
+            self._fault(index, "takes or releases a claim that is not in a local variable")
+        return name
+
+    def _loaded(self, index: int) -> str:
+        """Return the name of the local that a step has loaded last, if any."""
+        step = self.steps[index]
+        names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+        return names[-1] if "LOAD_FAST" in step.opname else ""
+
+    def _fault(self, index: int, text: str) -> None:
+        step = self.steps[index]
+        line = step.positions.lineno if step.positions else None
+        told = f"{self.code.co_qualname}, line {line}, {step.opname}: {text}"
+        if told not in self.faults:
+            self.faults.append(told)
+
+    # The paths
+
+    def _walk(self) -> None:
+        """Follow each path of control, with the name of the local whose claim is held, or None."""
+        seen: set[tuple[int, str | None]] = set()
+        todo: list[tuple[int, str | None]] = [(0, None)]
+        while todo:
+            here = todo.pop()
+            if here not in seen:
+                seen.add(here)
+                todo += self._from(*here)
+
+    def _from(self, index: int, held: str | None) -> Iterator[tuple[int, str | None]]:
+        step = self.steps[index]
+        name = step.opname
+        after = held
+        if index in self.takes:
+            if held is not None:
+                self._fault(index, "takes a claim inside another")
+            after = self.takes[index]
+        elif index in self.releases:
+            if held != self.releases[index]:
+                self._fault(index, "releases a claim that it does not hold")
+            held = after = None
+        elif held is not None:
+            self._check(index, held)
+        if name.startswith("RETURN_") and name in ENDS and (held is not None) != self.hands_over:
+            self._fault(index, f"returns with{'' if held else 'out'} the claim")
+        if step.opcode in dis.hasjrel:
+            yield self.at[step.argval], after
+        if not name.startswith(("JUMP_FORWARD", "JUMP_BACKWARD")) and name not in ENDS:
+            yield index + 1, after
+        if not name.startswith((*QUIET, "RETURN_")):
+            target = self.handlers[index]
+            if target is not None:
+                yield self.at[target], held
+            elif held is not None:
+                self._fault(index, "may raise, and then nothing releases the claim")
+
+    def _check(self, index: int, held: str) -> None:
+        step = self.steps[index]
+        name = step.opname
+        names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+        if name.startswith("STORE_FAST") and held in names[: 1 if "LOAD" in name else 2]:
+            self._fault(index, "changes the variable of the claim")
+        if not name.startswith((*QUIET, *ALLOWED, "RETURN_")):
+            self._fault(index, "may be or begin a call")
+        elif name.startswith(("LOAD_ATTR", "STORE_ATTR")) and not self._is_plain(index):
+            self._fault(index, f"{step.argval} is no slot")
+
+    def _is_plain(self, index: int) -> bool:
+        """Whether an attribute is a slot, or an entry of a ``__dict__`` that hides nothing."""
+        step, before = self.steps[index], self.steps[index - 1]
+        if before.opname == "LOAD_GLOBAL":
+            return is_plain(inspect.getattr_static(self.names[before.argval], step.argval))
+        is_own = self._loaded(index - 1 - (before.opname == "COPY")) == "self"
+        owner = self.names.get(self.code.co_qualname.partition(".")[0]) if is_own else None
+        package = self.names["__name__"].partition(".")[0]
+        classes = classes_of(package) if owner is None else subclasses(owner)
+        marker = object()
+        found = [inspect.getattr_static(each, step.argval, marker) for each in classes]
+        known = [is_plain(each) for each in found if each is not marker]
+        if owner is None:
+            return any(known)
+        return all(known) and (bool(known) or owner.__dictoffset__ != 0)
+
+
+def classes_of(package: str) -> Iterator[type]:
+    for each in list(subclasses(object)):
+        if each.__module__.partition(".")[0] == package:
+            yield each
