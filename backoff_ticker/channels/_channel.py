@@ -174,7 +174,9 @@ class Channel(Source, ProcessBound, Generic[T]):
         pending = PendingSend(buffer.claim, item)
         try:
             buffer.line_up(pending)
-            while not self._is_accepted(pending, deadline, seconds):
+            while True:
+                if self._is_accepted(pending, deadline, seconds):
+                    return
                 park_thread(
                     self._clock,
                     "Channel.send()",
@@ -206,7 +208,9 @@ class Channel(Source, ProcessBound, Generic[T]):
         pending = PendingSend(buffer.claim, item)
         try:
             buffer.line_up(pending)
-            while not self._is_accepted(pending, deadline, seconds):
+            while True:
+                if self._is_accepted(pending, deadline, seconds):
+                    return
                 await park_coroutine(self._clock, (pending,), pending.recheck, deadline)
         except BaseException:
             complete(buffer.refuse, pending)
@@ -269,7 +273,10 @@ class Channel(Source, ProcessBound, Generic[T]):
                     return item
         deadline = self._deadline(seconds)
         try:
-            while (item := self._take_in_time(deadline, seconds)) is EMPTY:
+            while True:
+                item = self._take_in_time(deadline, seconds)
+                if item is not EMPTY:
+                    return item
                 park_thread(
                     self._clock,
                     "Channel.receive()",
@@ -281,7 +288,6 @@ class Channel(Source, ProcessBound, Generic[T]):
         except BaseException:
             self._buffer.wake_receiver()
             raise
-        return item
 
     async def receive_async(self, timeout: float | timedelta | None = None) -> T:
         """Receive an item in a coroutine, as ``receive()`` does in a thread.
@@ -305,12 +311,14 @@ class Channel(Source, ProcessBound, Generic[T]):
                     return item
         deadline = self._deadline(seconds)
         try:
-            while (item := self._take_in_time(deadline, seconds)) is EMPTY:
+            while True:
+                item = self._take_in_time(deadline, seconds)
+                if item is not EMPTY:
+                    return item
                 await park_coroutine(self._clock, (buffer,), self._recheck, deadline)
         except BaseException:
             self._buffer.wake_receiver()
             raise
-        return item
 
     def _take_in_time(self, deadline: float, seconds: float | None) -> T:
         """Receive an item; ``EMPTY`` if there is none yet, an error if none will come."""

@@ -225,7 +225,9 @@ def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
 def _wait(caller: str, instead: str, sources: tuple[AnySource, ...], seconds: float) -> _Selection:
     selection = _Selection(caller, sources, seconds)
     try:
-        while not selection.is_over():
+        while True:
+            if selection.is_over():
+                return selection
             park_thread(
                 selection.clock,
                 caller,
@@ -237,7 +239,6 @@ def _wait(caller: str, instead: str, sources: tuple[AnySource, ...], seconds: fl
     except BaseException:
         selection.give_back()
         raise
-    return selection
 
 
 if TYPE_CHECKING:
@@ -278,7 +279,9 @@ async def _wait_async(caller: str, sources: tuple[AnySource, ...], seconds: floa
     selection = _Selection(caller, sources, seconds)
     await checkpoint
     try:
-        while not selection.is_over():
+        while True:
+            if selection.is_over():
+                return selection
             await park_coroutine(
                 selection.clock,
                 selection.wait_sets(),
@@ -288,7 +291,6 @@ async def _wait_async(caller: str, sources: tuple[AnySource, ...], seconds: floa
     except BaseException:
         selection.give_back()
         raise
-    return selection
 
 
 class Merge(Generic[R_co]):

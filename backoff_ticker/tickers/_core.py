@@ -92,15 +92,15 @@ class TickerCore(Source):
         "_token",
     )
 
-    def __init__(
+    def _begin(
         self,
         backoff: BackOff,
-        *,
-        token: CancellationToken | None = None,
-        pace: Pace = Pace.RECEIPT,
-        clock: Clock | None = None,
-        timer: TimerLike | None = None,
+        token: CancellationToken | None,
+        pace: Pace,
+        clock: Clock | None,
+        timer: TimerLike | None,
     ) -> None:
+        """Do what the constructors of the public classes have to do."""
         if not isinstance(pace, Pace):
             raise TypeError(f"pace must be a Pace, not {safe_repr(pace)}")
         self._clock = resolve_clock(clock)

@@ -14,6 +14,7 @@ from ..waiting import (
     park_thread,
 )
 from ._base import BaseTicker
+from ._tick import Pace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
+    from ..cancellation import CancellationToken
+    from ..channels import TimerLike
+    from ..clock import Clock
+    from ..policies import BackOff
     from ._tick import Tick
 
 
@@ -65,6 +70,17 @@ class Ticker(BaseTicker):
     """
 
     __slots__ = ()
+
+    def __init__(
+        self,
+        backoff: BackOff,
+        *,
+        token: CancellationToken | None = None,
+        pace: Pace = Pace.RECEIPT,
+        clock: Clock | None = None,
+        timer: TimerLike | None = None,
+    ) -> None:
+        self._begin(backoff, token, pace, clock, timer)
 
     def receive(self, timeout: float | timedelta | None = None) -> Tick:
         """Take the next tick; block this thread until it is due.
@@ -116,14 +132,21 @@ class AsyncTicker(BaseTicker):
     """An iterator of ticks for event loops; the same as ``Ticker``, in coroutines.
 
     Use ``async for tick in ticker:`` or ``await ticker.receive()``. What ``Ticker`` says of the
-    arguments, the other methods and what wakes a reader holds here, too. Any number of coroutines
-    may read it, in several event loops; it belongs to none, and can be made where none runs. A
-    reader that never has to wait yields to its event loop at every 64th tick, so a delay of zero
-    does not block other tasks.
+    other methods, and of what wakes a reader, holds here, too. Any number of coroutines may read
+    it, in several event loops; it belongs to none, and can be made where none runs. A reader that
+    never has to wait yields to its event loop at every 64th tick, so a delay of zero does not block
+    other tasks.
 
     If cancelled: the tick stays for the next reader, and nothing else stays behind.
     Thread safety: ticks are awaited in event loops only; every other method may be called in any
     thread, ``stop()`` also in signal handlers, finalizers and callbacks.
+
+    Args:
+        backoff: The policy. The ticker uses a copy of it, after a ``reset()``.
+        token: A ``CancellationToken`` that ends the ticker; the first tick comes all the same.
+        pace: How the ticker treats slow readers.
+        clock: Measures the delays. None means the current clock.
+        timer: A ``Timer``, or an object like one, that measures the delays instead.
 
     Example:
         >>> import asyncio
@@ -138,20 +161,26 @@ class AsyncTicker(BaseTicker):
 
     __slots__ = ()
 
-    def receive(self, timeout: float | timedelta | None = None) -> Coroutine[Any, Any, Tick]:
-        """Wait for the next tick and take it, as ``Ticker.receive()`` does in a thread."""
-        return self.__anext__(timeout, TickerClosed)
-
-    def __aiter__(self) -> Self:
-        return self
+    def __init__(
+        self,
+        backoff: BackOff,
+        *,
+        token: CancellationToken | None = None,
+        pace: Pace = Pace.RECEIPT,
+        clock: Clock | None = None,
+        timer: TimerLike | None = None,
+    ) -> None:
+        self._begin(backoff, token, pace, clock, timer)
 
     # One coroutine that does all, and repeats park_coroutine(): a second one would add an eighth to
     # the memory of a reader that waits.
-    async def __anext__(  # noqa: C901
+    async def receive(  # noqa: C901
         self,
         timeout: float | timedelta | None = None,
-        end: type[Exception] = StopAsyncIteration,
+        *,
+        _end: type[Exception] = TickerClosed,
     ) -> Tick:
+        """Wait for the next tick and take it, as ``Ticker.receive()`` does in a thread."""
         limit = NO_DEADLINE
         if timeout is not None:
             limit = as_seconds("timeout", timeout)
@@ -167,7 +196,10 @@ class AsyncTicker(BaseTicker):
                     raise TimeoutError(f"no tick within {as_seconds('timeout', timeout)} s")
                 waiter = LoopWaiter(self._wait_sets(), limit)
                 try:
-                    while (future := waiter.await_next(self._clock, self._recheck)) is not None:
+                    while True:
+                        future = waiter.await_next(self._clock, self._recheck)
+                        if future is None:
+                            break
                         await future
                 finally:
                     try:
@@ -179,9 +211,15 @@ class AsyncTicker(BaseTicker):
                 if tick is not EMPTY:  # ATOMIC: as in Ticker._wait_for_tick()
                     return tick
         except TickerClosed:
-            if end is TickerClosed:
+            if _end is TickerClosed:
                 raise
-            raise end from None
+            raise _end from None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    def __anext__(self) -> Coroutine[Any, Any, Tick]:
+        return self.receive(_end=StopAsyncIteration)
 
     async def __aenter__(self) -> Self:
         return self

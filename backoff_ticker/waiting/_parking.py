@@ -2,6 +2,10 @@
 
 ``park_thread`` and ``park_coroutine`` take the same four steps: register with every source, check
 whether there is a need to wait, park, and always leave every source.
+
+A signal handler may raise where a loop jumps back. CPython 3.12 to 3.14 take that place out of the
+``try`` around some loops: after a condition at the end of a turn, or at the head of the loop. So
+the waits here and in channels and tickers are all loops ``while True`` that end with a call.
 """
 
 from __future__ import annotations
@@ -188,11 +192,15 @@ def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
     raise_if_loop_runs(what, instead)
     waiter = ThreadWaiter(clock, what, sources, limit)
     try:
+        woken = True
         while True:
+            if not woken:
+                return
             waiter.register()
             deadline = recheck(waiter)
-            if deadline is None or not waiter.park(deadline):
+            if deadline is None:
                 return
+            woken = waiter.park(deadline)
     finally:
         # An interrupt may hit the first call of a finally clause. Only three interrupts within
         # these few instructions could leave the waiter registered.
@@ -212,7 +220,10 @@ async def park_coroutine(
     """Suspend this coroutine as ``park_thread`` blocks a thread."""
     waiter = LoopWaiter(sources, limit)
     try:
-        while (future := waiter.await_next(clock, recheck)) is not None:
+        while True:
+            future = waiter.await_next(clock, recheck)
+            if future is None:
+                return
             await future
     finally:  # as in park_thread
         try:
