@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     Rule = Callable[[PendingTick], PendingTick]
 
 _new_tuple = tuple.__new__
-_START_TIMER: tuple[Rule, ...] = (lambda pending: pending,)  # for the sake of what follows a rule
 
 # These are read at each tick, and access to an enum member is slow.
 _STOPPED = CloseReason.STOPPED
@@ -62,7 +61,7 @@ class TickerCore(Source):
         _readers: The line of readers, with the claim for all that follows.
         _pending: What is known of the next tick.
         _asker: The process generation and the thread of the asker; None: there is none.
-        _deferred: The rules that are to be applied, in their order.
+        _deferred: The rules that are to be applied, in their order; None: there are none.
         _epoch: Replaced by each ``reset()``; a tick taken before is not delivered.
         _ending: Why the ticker has ended.
         _raised_error: Whether a reader was given the error of the policy.
@@ -109,7 +108,7 @@ class TickerCore(Source):
         self._pace = pace
         self._readers = WaitLine()
         self._asker: Asker | None = None
-        self._deferred: list[Rule] = []
+        self._deferred: list[Rule] | None = None
         self._epoch: object = None
         self._ending: CloseReason | None = None
         self._raised_error = False
@@ -307,9 +306,10 @@ class TickerCore(Source):
             wall = self._clock.time() - lateness
             fields = (number, wall, due, pending.delay, lateness, pending.missed, failures)
             tick = _new_tuple(Tick, fields)
-            timer = self._timer
-            if timer is not None:
-                tick = timer.with_time_sent(tick)
+            begun: list[Rule] | None = None
+            if self._timer is not None:
+                tick = self._timer.with_time_sent(tick)
+                begun = [lambda pending: pending]  # _settle() starts the timer after each rule
             is_cancelled = (
                 token is not None
                 and token.cancelled
@@ -331,8 +331,10 @@ class TickerCore(Source):
                         self._pending = after
                         if reason is not None:
                             self._ending = reason
-                        if timer is not None:
-                            self._deferred += _START_TIMER
+                        if self._deferred is None:
+                            self._deferred = begun
+                        elif begun is not None:
+                            self._deferred += begun
                 has_more_to_do = (
                     readers.first is not None
                     or readers.others
@@ -422,7 +424,10 @@ class TickerCore(Source):
         claim = self._readers.claim
         acquire(claim)
         try:
-            self._deferred += rules
+            if self._deferred is None:
+                self._deferred = rules
+            else:
+                self._deferred += rules
             if begins_epoch:
                 self._epoch = epoch
         finally:
@@ -462,15 +467,19 @@ class TickerCore(Source):
         claim = self._readers.claim
         acquire(claim)
         try:
-            if self._asker is mark and after is not None:
-                del self._deferred[0]
+            deferred = self._deferred
+            if self._asker is mark and after is not None and deferred:
+                del deferred[0]
                 self._pending = after
                 if self._ending is None:
                     self._ending = reason
             elif self._asker is not None:
                 return None
-            self._asker = mark if self._deferred else None
-            return self._deferred[0] if self._deferred else None
+            if not deferred:
+                self._deferred = self._asker = None
+                return None
+            self._asker = mark
+            return deferred[0]
         finally:
             claim[FREE] = True
 

@@ -152,10 +152,10 @@ class AsyncTicker(BaseTicker):
         timeout: float | timedelta | None = None,
         end: type[Exception] = StopAsyncIteration,
     ) -> Tick:
-        seconds = limit = NO_DEADLINE
+        limit = NO_DEADLINE
         if timeout is not None:
-            seconds = as_seconds("timeout", timeout)
-            limit = self._monotonic() + seconds
+            limit = as_seconds("timeout", timeout)
+            limit += self._monotonic()
         try:
             if self._pending.number % CHECKPOINT_EVERY == 0:
                 await checkpoint
@@ -163,8 +163,8 @@ class AsyncTicker(BaseTicker):
             if tick is not EMPTY:
                 return tick
             while True:
-                if limit != NO_DEADLINE and self._monotonic() >= limit:
-                    raise TimeoutError(f"no tick within {seconds} s")
+                if timeout is not None and self._monotonic() >= limit:
+                    raise TimeoutError(f"no tick within {as_seconds('timeout', timeout)} s")
                 waiter = LoopWaiter(self._wait_sets(), limit)
                 try:
                     while (future := waiter.await_next(self._clock, self._recheck)) is not None:

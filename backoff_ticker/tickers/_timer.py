@@ -21,6 +21,7 @@ from ._tick import Pace
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from ..channels import TimerLike
     from ._pending_tick import PendingTick
@@ -125,8 +126,8 @@ class TickerTimer(Waiter):
         return pending.replace(due=self._fired[1])
 
     def _start(self, pending: PendingTick, now: float) -> None:
-        origin: float = pending.origin  # type: ignore[assignment]  # _delay_of() has looked
-        delay: float = pending.delay  # type: ignore[assignment]
+        origin: Any = pending.origin  # a number: _delay_of() has looked
+        delay: Any = pending.delay
         self._measured = self._fired = None
         self._timer.c._drop_items()
         self._slot = origin + delay if pending.due is None else pending.due

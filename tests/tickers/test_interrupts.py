@@ -203,11 +203,13 @@ def test_interrupts_of_a_waiting_reader_leave_nobody_in_line() -> None:
 
 def test_interrupts_of_success_and_reset_leave_the_ticker_going() -> None:
     ticker = Ticker(ConstantBackOff(0.0005))
-    seen: list[int] = []
-    threads = start_threads(3, lambda _: seen.extend(tick.number for tick in ticker))
+    # A list for each: without the interpreter's lock, extend() locks the list meanwhile.
+    seen: list[list[int]] = [[], [], []]
+    threads = start_threads(3, lambda index: seen[index].extend(tick.number for tick in ticker))
     Interrupter().run(ticker.success, effort.rounds(50, 300))
     Interrupter().run(ticker.reset, effort.rounds(50, 300))
     assert in_thread(ticker.receive, 5).result(PATIENCE).number >= 1
     ticker.stop()
     join_all(threads)
-    assert len(seen) == len(set(seen))
+    numbers = sum(seen, [])
+    assert len(numbers) == len(set(numbers))
