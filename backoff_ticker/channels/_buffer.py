@@ -403,7 +403,8 @@ class Bounded(Unbounded):
         super().put_back(item)
 
     def is_ready(self) -> bool:
-        return bool(self.items) or self.closed or self.first_send is not None
+        sends = self.first_send is not None and not self._lets_in  # else a taken item lets it in
+        return bool(self.items) or self.closed or sends
 
     def wake_receiver(self) -> None:
         if self.items or (self.first_send is not None and not self.closed):

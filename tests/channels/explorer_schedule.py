@@ -36,6 +36,7 @@ class Member:
         self.body = body
         self.go: Gate
         self.steps = 0
+        self.rested = 0  # the step at which it gave way last
         self.done = False
         self.unwinding = False
         self.spins = False
@@ -127,7 +128,7 @@ class Schedule:
             self.story.append((me.name, frame.f_code.co_filename, line))
 
     def _give_way(self, me: Member) -> None:
-        tired = me.steps % PATIENT == 0
+        tired = me.steps - me.rested >= PATIENT
         # Before its first step it is as if it had not been switched to.
         if (self.preemptions >= self.bound or me.steps == 1) and not tired:
             return
@@ -135,6 +136,7 @@ class Schedule:
         if not others:
             return
         if tired:
+            me.rested = me.steps
             self._deliver(me, self._choose(others))
             return
         chosen = self._choose([me, *others], preempts=True)

@@ -270,7 +270,7 @@ FAULTS: dict[str, tuple[Callable[[], Model], str]] = {
         lambda: pair_model(Role(change_after_a_call, interrupts=True)),
         "a claim is held",
     ),
-    "claims that stay held after a fork": (
+    "claims that stay held in a forked child": (
         lambda: pair_model(Role(change), Role(change, forks=True), frees=False),
         WAITS,
     ),
