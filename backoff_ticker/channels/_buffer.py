@@ -52,20 +52,33 @@ class Unbounded(WaitQueue):
         closed: Whether nothing more is accepted.
         has_ended: Whether a receiver has seen the end.
         items: Accepted and not received yet.
+        returned: What interrupted receivers gave back, in linked tuples; it comes first.
         refused: By the identity of an object, how many of its places senders were refused for.
         decisions: How many were made about ``refused``.
         is_plain: Whether to take an item is all that a receiver has to do.
     """
 
-    __slots__ = ("decisions", "has_ended", "is_plain", "items", "refused")
+    __slots__ = ("decisions", "has_ended", "is_plain", "items", "refused", "returned")
 
     def __init__(self) -> None:
         super().__init__()
         self.items = _Items()
+        self.returned: tuple[Any, Any] | None = None
         self.is_plain = True
         self.has_ended = False
         self.refused: dict[int, int] = NONE_REFUSED
         self.decisions = 0
+
+    def __len__(self) -> int:
+        count = 0 if self.has_ended else len(self.items)
+        returned = self.returned
+        while returned is not None:
+            count += 1
+            returned = returned[1]
+        return count
+
+    def __bool__(self) -> bool:
+        return True
 
     def put(self, item: object) -> bool:
         """Accept ``item``.
@@ -147,6 +160,8 @@ class Unbounded(WaitQueue):
 
     def take(self) -> Any:  # noqa: ANN401 - any item
         """Receive the first item; ``EMPTY`` if there is none yet, ``ENDED`` if none will come."""
+        if self.returned is not None and (item := self._take_returned()) is not EMPTY:
+            return item
         while not self.has_ended:
             if self.items:
                 try:
@@ -163,16 +178,41 @@ class Unbounded(WaitQueue):
 
     def put_back(self, item: object) -> None:
         """Make an item whose receiver was interrupted the first one again; wake another."""
-        self.items.appendleft(item)
+        while not self._add_returned((item, self.returned)):
+            pass
         self.wake_receiver()
+
+    def _add_returned(self, returned: tuple[Any, Any]) -> bool:
+        claim = self.claim
+        acquire(claim)
+        try:
+            if self.returned is not returned[1]:
+                return False
+            self.returned = returned
+            self.is_plain = False
+            return True
+        finally:
+            claim[FREE] = True
+
+    def _take_returned(self) -> Any:  # noqa: ANN401 - any item
+        claim = self.claim
+        acquire(claim)
+        try:
+            returned = self.returned
+            if returned is None:
+                return EMPTY
+            self.returned = returned[1]
+            return returned[0]
+        finally:
+            claim[FREE] = True
 
     def is_ready(self) -> bool:
         """Whether a receiver need not wait: there may be an item, or the end."""
-        return bool(self.items) or self.closed
+        return bool(self.items) or self.closed or self.returned is not None
 
     def wake_receiver(self) -> None:
         """Wake the next receiver, if there is something to receive."""
-        if self.items:
+        if self.items or self.returned is not None:
             self.wake_next()
 
 
@@ -181,16 +221,18 @@ class PendingSend(WaitSet):
 
     Attributes:
         item: What is sent.
-        accepted: Whether it was accepted; None: not decided yet.
+        is_decided: Whether somebody has accepted or refused it, in a change.
+        accepted: Whether it was accepted; None: not decided yet, or not told yet.
         generation: The process of the sender, which does not exist in a forked child.
         earlier, later: Its neighbours in the line.
     """
 
-    __slots__ = ("accepted", "earlier", "generation", "item", "later")
+    __slots__ = ("accepted", "earlier", "generation", "is_decided", "item", "later")
 
     def __init__(self, claim: Claim, item: object) -> None:
         super().__init__(claim)
         self.item = item
+        self.is_decided = False
         self.accepted: bool | None = None
         self.generation: int = _process.generation
         self.earlier: PendingSend | None = None
@@ -206,11 +248,11 @@ class Bounded(Unbounded):
 
     Invariants, whenever the claim is free:
         * room + accepted items = limit. An item counts as soon as it is accepted; right after that
-          it is appended.
-        * A send waits only if there was no room when it came. Whoever decides it takes it out of
-          the line, and then wakes its sender.
-        * After ``closed`` is set nothing is accepted, so a receiver that finds no item, and none
-          accepted, has seen them all.
+          it is appended. It is taken, and its room counted, in one change.
+        * A send waits only if there was no room when it came, or others waited. Whoever decides it
+          takes it out of the line, and then wakes its sender.
+        * After ``closed`` is set only what waits in the line can be accepted, and ``close()``
+          refuses it. So a receiver that finds no item, none accepted and no line has seen all.
 
     Attributes:
         limit: The capacity.
@@ -273,10 +315,11 @@ class Bounded(Unbounded):
         try:
             last = self.last_send
             if self.closed:
+                pending.is_decided = True
                 pending.accepted = False
             elif self.room > 0 and last is None:
                 self.room -= 1
-                pending.accepted = accepted = True
+                pending.is_decided = pending.accepted = accepted = True
             else:
                 pending.earlier = last
                 self.last_send = pending
@@ -299,8 +342,9 @@ class Bounded(Unbounded):
         claim = self.claim
         acquire(claim)
         try:
-            if pending.accepted is not None:
+            if pending.is_decided:
                 return False
+            pending.is_decided = True
             pending.accepted = False
             earlier, later = pending.earlier, pending.later
             if earlier is not None:
@@ -318,80 +362,50 @@ class Bounded(Unbounded):
 
     # Receiving
 
-    def take(self) -> Any:  # noqa: ANN401 - any item
+    def take(self) -> Any:  # noqa: ANN401, C901, PLR0912 - any item; one change
         if self.first_send is not None:
             self._refuse_sends_of_parent()
-        try:
-            item = self.items.first_out if self.items else EMPTY
-        except IndexError:  # another receiver was faster
-            item = EMPTY
-        was_taken = item is not EMPTY
-        if was_taken:
-            try:
-                sender = self._next_send(True)  # noqa: FBT003 - a keyword would cost
-            except BaseException:  # interrupted before the change
-                super().put_back(item)
-                raise
-        else:
-            sender = None
-            if not self._lets_in and self.first_send is not None:
-                sender = self._next_send(False)  # noqa: FBT003
-            if sender is None:
-                return ENDED if self.closed and self._has_no_more() else EMPTY
-            item = sender.item
-        if sender is not None:
-            try:
-                if was_taken:
-                    self.items.append(sender.item)  # no call before it: see put()
-                self._wake_sender(sender)
-            except BaseException:
-                self.put_back(item)
-                complete(self._wake_sender, sender)
-                raise
-        return item
-
-    def _next_send(self, taken: bool) -> PendingSend | None:  # noqa: FBT001
-        """Accept and return the send whose turn it is; None: there is none, or no room.
-
-        Args:
-            taken: Whether an item was taken, which makes room. Else a send of a rendezvous is
-                handed over without ever being an item here.
-        """
         claim = self.claim
         try:
             del claim[FREE]
         except KeyError:
             acquire(claim)
         try:
-            if taken:
-                self.room += 1
             sender = self.first_send
-            if sender is None:
-                return None
-            if self._lets_in:
-                if self.room <= 0:
-                    return None
-                self.room -= 1
-            elif taken or self.room != self.limit:
-                return None
-            sender.accepted = True
-            self.first_send = later = sender.later
-            if later is None:
-                self.last_send = None
+            is_handed_over = False
+            if self.items:
+                item = self.items.first_out
+                self.room += 1
+                if sender is not None and self._lets_in and self.room > 0:
+                    self.room -= 1
+                else:
+                    sender = None
+            elif self.room != self.limit:
+                return EMPTY  # an item is accepted, and just being appended
+            elif sender is not None:
+                item = sender.item
+                is_handed_over = True
             else:
-                later.earlier = sender.later = None
-            return sender
+                return ENDED if self.closed else EMPTY
+            if sender is not None:
+                sender.is_decided = True
+                self.first_send = later = sender.later
+                if later is None:
+                    self.last_send = None
+                else:
+                    later.earlier = sender.later = None
         finally:
             claim[FREE] = True
-
-    def _has_no_more(self) -> bool:
-        """Whether the buffer is closed, and no item is accepted and not taken."""
-        claim = self.claim
-        acquire(claim)
-        try:
-            return self.closed and self.room == self.limit and self.first_send is None
-        finally:
-            claim[FREE] = True
+        if sender is not None:
+            try:
+                if not is_handed_over:
+                    self.items.append(sender.item)  # no call before it: see put()
+                self._accept(sender)
+            except BaseException:
+                self.put_back(item)
+                complete(self._accept, sender)
+                raise
+        return item
 
     def put_back(self, item: object) -> None:
         claim = self.claim
@@ -400,7 +414,8 @@ class Bounded(Unbounded):
             self.room -= 1
         finally:
             claim[FREE] = True
-        super().put_back(item)
+        self.items.appendleft(item)
+        self.wake_receiver()
 
     def is_ready(self) -> bool:
         sends = self.first_send is not None and not self._lets_in  # else a taken item lets it in
@@ -409,6 +424,11 @@ class Bounded(Unbounded):
     def wake_receiver(self) -> None:
         if self.items or (self.first_send is not None and not self.closed):
             self.wake_next()
+
+    def _accept(self, sender: PendingSend) -> None:
+        """Tell a sender whose item was accepted; the caller repeats it if it is interrupted."""
+        sender.accepted = True  # only now: its next item must not come before this one
+        self._wake_sender(sender)
 
     def _wake_sender(self, sender: PendingSend) -> None:
         """Wake a sender after the decision; the caller repeats it if it is interrupted."""
@@ -490,7 +510,8 @@ class Rendezvous(Bounded):
     def _forget_stale(self) -> None:
         """Take back the room of receivers that cannot leave; see ``Waiter.is_stale``."""
         for domain in self.domains():
-            if self.first_of(domain) is not None:
+            first = self.first_of(domain)
+            if first is not None and not first[1].is_stale:
                 return
         for key, place in self._present.copy().items():
             waiter = place()

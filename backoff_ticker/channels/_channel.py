@@ -385,8 +385,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         complete(self._buffer.close)
 
     def __len__(self) -> int:
-        buffer = self._buffer
-        return 0 if buffer.has_ended else len(buffer.items)
+        return len(self._buffer)
 
     def __bool__(self) -> bool:
         return True

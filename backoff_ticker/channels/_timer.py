@@ -204,7 +204,7 @@ class Timer(ProcessBound):
             start.handle.cancel()
         try:
             self._buffer.items.remove(start)
-        except ValueError:
+        except (ValueError, IndexError):  # the latter if another item comes meanwhile
             pass  # it has not fired, or its time was received
         return prevented
 

@@ -202,8 +202,7 @@ def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
                 return
             woken = waiter.park(deadline)
     finally:
-        # An interrupt may hit the first call of a finally clause. Only three interrupts within
-        # these few instructions could leave the waiter registered.
+        # An interrupt may hit the first call of a finally clause, and the next one its repetition.
         try:
             waiter.unregister()
         except BaseException:

@@ -431,6 +431,30 @@ def test_an_item_is_given_back_once_though_its_channel_was_named_twice(
     assert drained(channel) == ["a"]
 
 
+def test_an_item_that_is_given_back_after_the_end_is_received(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another receiver sees the end while the item is with the one that is interrupted."""
+    channel: Channel[str] = Channel(math.inf)
+    seen: list[str] = []
+
+    def end() -> None:
+        channel.close()
+        seen.extend(channel)
+
+    interrupted_once_taken(
+        channel,
+        Channel(),
+        news=lambda: channel.send_nowait("a"),
+        clock=clock,
+        patch=monkeypatch,
+        meanwhile=end,
+    )
+    assert seen == []
+    assert len(channel) == 1
+    assert list(channel) == ["a"]
+
+
 def test_the_time_of_a_timer_is_given_back(
     clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,17 +136,12 @@ def test_a_loop_that_is_dropped_without_being_closed_is_collected(wait: str) -> 
 
 @pytest.mark.parametrize("wait", ["receive", "select"])
 def test_who_waits_in_a_closed_loop_is_nobody_to_meet(clock: VirtualClock, wait: str) -> None:
-    """An item that is accepted all the same stays readable."""
     channel: Channel[str] = Channel()
     waits = channel.receive_async() if wait == "receive" else select_async(channel, Channel())
     gone = LoopThatGoes(waits, "closed")
     for _ in range(2):
-        try:
+        with pytest.raises(WouldBlock):
             channel.send_nowait("a")
-        except WouldBlock:
-            pass
-        else:
-            assert channel.receive_nowait() == "a"
         gone.end()
     with pytest.raises(WouldBlock):
         channel.send_nowait("a")

@@ -63,7 +63,12 @@ def subclasses(cls: type) -> Iterator[type]:
 
 
 def is_plain(attribute: object) -> bool:
-    """Whether what a class says about an attribute lets it be loaded and stored without a call."""
+    """Whether what a class says about an attribute lets it be loaded and stored without a call.
+
+    A property of a function in C runs no Python, and CPython looks for signals after calls only.
+    """
+    if isinstance(attribute, property):
+        return inspect.ismethoddescriptor(attribute.fget)
     return inspect.ismemberdescriptor(attribute) or not (
         callable(attribute) or hasattr(type(attribute), "__get__")
     )
