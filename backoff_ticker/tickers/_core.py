@@ -241,7 +241,8 @@ class TickerCore(Source):
             raise RuntimeError(f"{self!r} is read by its own policy")
         token = self._run.token
         if thread is not None and token is not None and token.cancelled:
-            raise TickerClosed(_CANCELLED)  # the first tick goes to the asker
+            complete(self._end, _CANCELLED)
+            raise TickerClosed(self._ending)  # type: ignore[arg-type]  # the asker gets the first
         return thread is not None
 
     def _take(self, pending: PendingTick, due: float, now: float) -> Tick | None:  # noqa: C901, PLR0912, PLR0915 - a call would cost the hot path
@@ -310,11 +311,8 @@ class TickerCore(Source):
             if self._timer is not None:
                 tick = self._timer.with_time_sent(tick)
                 begun = [lambda pending: pending]  # _settle() starts the timer after each rule
-            is_cancelled = (
-                token is not None
-                and token.cancelled
-                and not (number == 1 and self._first_ignores_cancel)
-            )
+            ignores_cancel = number == 1 and self._first_ignores_cancel
+            is_cancelled = token is not None and not ignores_cancel and token.cancelled
             # ATOMIC: a call from here to the return of the tick could be interrupted after the tick
             # was taken, and nobody would ever get it. CPython runs no signal handler as a function
             # returns, so _poll() and its callers are safe, too.
@@ -326,10 +324,15 @@ class TickerCore(Source):
                 counts = False
                 if self._asker is mark:
                     self._asker = None
-                    if self._ending is None and self._epoch is epoch and not is_cancelled:
+                    ending = self._ending
+                    if (
+                        (ending is None or (ending is _CANCELLED and ignores_cancel))
+                        and self._epoch is epoch
+                        and not is_cancelled
+                    ):
                         counts = True
                         self._pending = after
-                        if reason is not None:
+                        if ending is None:
                             self._ending = reason
                         if self._deferred is None:
                             self._deferred = begun
