@@ -269,7 +269,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             except IndexError:
                 pass  # another receiver was faster
             else:
-                if buffer.is_plain or not buffer.was_refused(item):
+                if not buffer.has_ended or not buffer.was_refused(item):
                     return item
         deadline = self._deadline(seconds)
         try:
@@ -307,7 +307,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             except IndexError:
                 pass  # another receiver was faster
             else:
-                if buffer.is_plain or not buffer.was_refused(item):
+                if not buffer.has_ended or not buffer.was_refused(item):
                     return item
         deadline = self._deadline(seconds)
         try:

@@ -18,8 +18,10 @@ the interpreter's lock no other thread. Whoever waits for a claim waits for a fe
 another thread, never for one that cannot go on.
 
 The rule of a change:
+    * What was looked at before counts only if it is looked at again here.
     * No call and no loop. It loads and stores slots and items of dicts and deques, adds numbers,
-      and compares what is its own. So no property either: that is a call.
+      and compares what is its own. So no property either, save one of a function in C: others are
+      calls.
     * Nothing is made but numbers: CPython 3.11 may collect garbage for each new container.
     * What leaves the object stays in a local variable: its finalizer must run later.
     * One claim at a time. Wake-ups, callbacks, all that is somebody else's, come after the change.
