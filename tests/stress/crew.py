@@ -186,5 +186,5 @@ def ours() -> Counter[str]:
     return Counter(
         f"{kind.__module__}.{kind.__qualname__}"
         for kind in kinds
-        if kind.__module__.startswith("backoff_ticker")
+        if str(kind.__module__).startswith("backoff_ticker")
     )

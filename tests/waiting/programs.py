@@ -7,6 +7,8 @@ import dis
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tests.waiting.changes import instructions_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FunctionType
@@ -86,7 +88,7 @@ class Program:
             self.names[name] = cell.cell_contents
         rows: list[tuple[str, Any, dis.Instruction]] = []
         at: dict[int, int] = {}
-        for instruction in dis.get_instructions(code):
+        for instruction in instructions_of(code):
             at[instruction.offset] = len(rows)
             rows += ((kind, value, instruction) for kind, value in self._simple(instruction))
         table = dis.Bytecode(code).exception_entries  # type: ignore[attr-defined]

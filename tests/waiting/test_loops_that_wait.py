@@ -43,7 +43,8 @@ def unprotected_jumps(function: Callable[..., Any]) -> list[int]:
         for before, each in pairwise(dis.get_instructions(code))
         if each.opname.startswith("JUMP_BACKWARD")
         and "NO_INTERRUPT" not in each.opname
-        and before.opname != "CLEANUP_THROW"  # 3.12: where an await ends, not the loop
+        # 3.12: where an await ends, or an except clause, not the loop
+        and before.opname not in {"CLEANUP_THROW", "POP_EXCEPT"}
         and not any(each.offset in offsets for offsets in protected)
     ]
 
