@@ -62,7 +62,8 @@ def instructions_of(code: CodeType) -> Iterator[dis.Instruction]:
             yield each._replace(opname="JUMP_BACKWARD_NO_INTERRUPT")
         else:
             yield each
-        before = each.opname
+        if each.opname != "EXTENDED_ARG":
+            before = each.opname
 
 
 def codes_in(code: CodeType) -> Iterator[CodeType]:
