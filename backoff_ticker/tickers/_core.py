@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ..waiting import Waiter, WaitSet
     from ._timer import TickerTimer
 
-    Asker = tuple[int, int]
+    Asker = tuple[int, int, bool]  # generation, thread, whether it takes a tick
     Rule = Callable[[PendingTick], PendingTick]
 
 _new_tuple = tuple.__new__
@@ -206,10 +206,9 @@ class TickerCore(Source):
             tick = self._take_returned(pending) if pending.returned else None
             if tick is not None:
                 return tick
-            if self._ending is not None or (
-                token is not None
-                and token.cancelled
-                and not (pending.number == 1 and pending.is_immediate)  # not ignores_cancel
+            ending = self._ending
+            if (ending is not None or (token is not None and token.cancelled)) and not (
+                pending.number == 1 and pending.is_immediate and ending in (None, _CANCELLED)
             ):
                 self._raise_closed()
             elif self._asker is not None and self._is_asked_elsewhere():
@@ -240,7 +239,7 @@ class TickerCore(Source):
         if thread == get_ident():
             raise RuntimeError(f"{self!r} is read by its own policy")
         token = self._run.token
-        if thread is not None and token is not None and token.cancelled:
+        if thread is not None and self._takes_tick() and token is not None and token.cancelled:
             complete(self._end, _CANCELLED)
             raise TickerClosed(self._ending)  # type: ignore[arg-type]  # the asker gets the first
         return thread is not None
@@ -252,7 +251,7 @@ class TickerCore(Source):
         """
         readers = self._readers
         claim = readers.claim
-        mark = _process.generation, get_ident()
+        mark = _process.generation, get_ident(), True
         try:
             try:
                 del claim[FREE]
@@ -440,7 +439,7 @@ class TickerCore(Source):
         """Apply the deferred rules, unless another thread asks the policy, and so will do it."""
         if self._asking_thread() is not None:
             return
-        mark = _process.generation, get_ident()
+        mark = _process.generation, get_ident(), False
         try:
             self._apply_rules(mark)
         except BaseException:
@@ -486,12 +485,17 @@ class TickerCore(Source):
         finally:
             claim[FREE] = True
 
+    def _takes_tick(self) -> bool:
+        """Whether somebody asks the policy as it takes a tick, and not to apply a rule."""
+        asker = self._asker
+        return asker is not None and asker[2]
+
     def _asking_thread(self) -> int | None:
         """Return the thread of the asker; None: there is none."""
         asker = self._asker
         if asker is None:
             return None
-        generation, thread = asker
+        generation, thread, _ = asker
         if generation == _process.generation:
             return thread
         claim = self._readers.claim
@@ -563,7 +567,7 @@ class TickerCore(Source):
             token is not None and token._wait_set() not in waiter.sources
         ):
             return None
-        if token is not None and (self._asker is not None or not pending.ignores_cancel):
+        if token is not None and (self._takes_tick() or not pending.ignores_cancel):
             if token.cancelled:
                 return None
             if token.deadline is not None:

@@ -313,10 +313,12 @@ class WaitSet(Line):
     def _fire_all_of(self, domain: int) -> None:
         """Wake the waiters of a loop, and forget them; called in that loop."""
         try:
-            while (first := self.first_of(domain)) is not None:
-                place, waiter = first
-                waiter.fire()
-                self.remove(place)
+            while True:  # in the shape of the waits in _parking.py
+                first = self.first_of(domain)
+                if first is None:
+                    return
+                first[1].fire()
+                self.remove(first[0])
         except BaseException:
             self.close()  # which calls this again for those that are left
             raise
