@@ -23,8 +23,8 @@ from backoff_ticker import (
     with_token,
 )
 from tests import effort
-from tests.helpers import LoopThread
-from tests.stress.tools import fast_switching, join_all, run_loop, start_threads
+from tests.helpers import PATIENCE, LoopThread, eventually, in_thread, waiters_of
+from tests.stress.tools import Gate, fast_switching, join_all, run_loop, start_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -238,3 +238,33 @@ def test_a_stop_that_meets_another_call_ends_the_ticker(act: str) -> None:
     join_all(threads)
     assert unexpected == []
     _check(rounds, CloseReason.STOPPED)
+
+
+def test_a_cancel_that_is_found_while_a_rule_is_applied_takes_nobody_the_first_tick() -> None:
+    gate = Gate()
+    resets: list[None] = []
+
+    class Slow:
+        def __copy__(self) -> Slow:
+            return self
+
+        def next_backoff(self) -> float:
+            return 60.0
+
+        def reset(self) -> None:
+            resets.append(None)
+            if len(resets) == 2:  # the first was that of the ticker's own run
+                gate.stand()
+
+    token = CancellationToken()
+    token.cancel()
+    ticker = Ticker(Slow(), token=token)
+    telling = in_thread(ticker.success)
+    gate.wait_until_reached()
+    reading = in_thread(ticker.receive)
+    eventually(lambda: waiters_of(ticker._readers) or reading.done(), "it waits")
+    gate.open()
+    telling.result(PATIENCE)
+    assert reading.result(PATIENCE).number == 1
+    with pytest.raises(TickerClosed, match="cancelled"):
+        ticker.receive()
