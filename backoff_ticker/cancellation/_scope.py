@@ -122,8 +122,8 @@ class CancellableBlock(Waiter):
         if self._task is not None:
             raise RuntimeError("a scope can be entered once; call token.scope() again")
         loop = current_loop()
-        self.loop = loop
-        self.domain = id(loop)
+        self.loop: asyncio.AbstractEventLoop | None = loop
+        self.domain: int = id(loop)
         self._task = current_task()
         self._cancelling = self._task.cancelling()
         token = self._token

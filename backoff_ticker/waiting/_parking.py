@@ -46,7 +46,7 @@ class ThreadWaiter(Waiter):
     ) -> None:
         super().__init__(None, sources, limit)
         if threading.get_ident() != threading.main_thread().ident:
-            self.domain = THREADS
+            self.domain: int = THREADS
         self._parker = clock.parker(what)
 
     def park(self, deadline: float) -> bool:

@@ -176,7 +176,7 @@ class Line:
     __slots__ = ("domain", "first", "last")
 
     def __init__(self, domain: int) -> None:
-        self.domain = domain
+        self.domain: int = domain
         self.first: Place | None = None
         self.last: Place | None = None
 
@@ -196,9 +196,9 @@ class WaitSet(Line):
 
     def __init__(self, claim: Claim | None = None) -> None:
         # What super().__init__() does, without the call: a set is made for each blocked send.
-        self.domain = THREADS
-        self.first = None
-        self.last = None
+        self.domain: int = THREADS
+        self.first: Place | None = None
+        self.last: Place | None = None
         self.claim: Claim = claim_of(self) if claim is None else claim
         self.closed: bool = False
         self.others: dict[int, Line] | None = None
