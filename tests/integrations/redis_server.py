@@ -103,7 +103,8 @@ class RedisServer:
     def wait_for_replicas(self, number: int = 1) -> None:
         """Wait until that many replicas have all that was written."""
         end = time.monotonic() + PATIENCE
-        with self.client(socket_timeout=PATIENCE) as client:
+        with self.client(socket_timeout=PATIENCE, single_connection_client=True) as client:
+            client.incr("followed")  # WAIT is for what its own connection wrote, and all before
             while client.wait(number, 1000) < number:
                 assert time.monotonic() < end, "no replica follows"
 

@@ -247,7 +247,7 @@ class Posted(Scene):
 
     def commands(self) -> int:
         kernel = self.clock._kernel
-        return sum(command != kernel.look for command, *_ in list(kernel.commands.commands))
+        return sum(command != kernel.look for command, *_ in kernel.commands.commands.copy())
 
 
 def interrupt() -> None:
