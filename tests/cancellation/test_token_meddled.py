@@ -77,7 +77,8 @@ class Scene:
         pending = len(self.clock.pending)
         self.made.clear()
         del self.token
-        gc.collect()
+        if link() is not None:
+            gc.collect()
         return (link(), pending) == (None, 0)
 
 

@@ -137,9 +137,10 @@ def each_place(
     Without ``--all``, or ``all_of_them``, only some of the places are tried; fewer without the
     interpreter's lock, where each step of a trace function stops all threads.
     """
-    gc.collect()
-    gc.freeze()  # so that a collection in a run does not look at what other tests have left
     has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
+    if has_lock:
+        gc.collect()
+        gc.freeze()  # so that a collection in a run does not look at what other tests have left
     step = 1 if all_of_them else effort.rounds(7 if has_lock else 31, 1)
     place = 1 - step
     try:
