@@ -21,7 +21,6 @@ def steps(work):
         return trace
 
     before = sys.gettrace()
-    gc.collect()
     gc.disable()
     sys.settrace(trace)
     try:

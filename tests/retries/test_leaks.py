@@ -61,7 +61,6 @@ async def fail_async() -> Any:
 @pytest.fixture(autouse=True, params=[False, True], ids=["", "tracked"])
 def _no_collector(clock: VirtualClock, request: pytest.FixtureRequest) -> Iterator[None]:
     Failure.made.clear()
-    gc.collect()
     gc.disable()
     with attempts_tracked() if request.param else nullcontext():
         yield

@@ -33,6 +33,11 @@ def _instruction(frame: FrameType) -> dis.Instruction:
     return _codes[code][frame.f_lasti]
 
 
+def has_lock() -> bool:
+    """Whether the interpreter runs one thread at a time."""
+    return getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
 class Interrupted(BaseException):
     pass
 
@@ -137,11 +142,10 @@ def each_place(
     Without ``--all``, or ``all_of_them``, only some of the places are tried; fewer without the
     interpreter's lock, where each step of a trace function stops all threads.
     """
-    has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
-    if has_lock:
+    if has_lock():
         gc.collect()
         gc.freeze()  # so that a collection in a run does not look at what other tests have left
-    step = 1 if all_of_them else effort.rounds(7 if has_lock else 31, 1)
+    step = 1 if all_of_them else effort.rounds(7 if has_lock() else 31, 1)
     place = 1 - step
     try:
         while True:

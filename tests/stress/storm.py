@@ -23,6 +23,7 @@ from tests.stress import (
     token_storms,
 )
 from tests.stress.crew import Crew, ours
+from tests.stress.places import has_lock
 from tests.stress.tools import fast_switching
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def main() -> None:
 
 
 def _show(tally: dict[str, list[int]]) -> None:
-    lock = "with" if getattr(sys, "_is_gil_enabled", lambda: True)() else "without"
+    lock = "with" if has_lock() else "without"
     sys.stdout.write(f"Python {platform.python_version()}, {lock} the global lock\n")
     for name, (rounds, done) in tally.items():
         sys.stdout.write(f"{name:<28}{rounds:>10,} rounds{done:>14,} done\n")
