@@ -30,6 +30,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+_SPINS = "t" in getattr(sys, "abiflags", "")
+"""Whether the interpreter may run without its lock. It then yields to other threads for a while
+before it blocks on a lock, and a signal that comes meanwhile does not end that wait."""
+
+_MISSED_SIGNAL = 0.25
+"""Seconds after which the main thread, which runs the signal handlers, looks for such a signal."""
+
 _IDLE_SECONDS = 5.0
 _SWEEP_FROM = 64
 
@@ -46,13 +53,16 @@ class SystemParker:
     def park(self, deadline: float | None) -> bool:
         """Wait until unparked (True), or until ``deadline`` has passed (False)."""
         acquire = self._lock.acquire
-        if deadline is None:
+        longest = LONGEST_WAIT
+        if _SPINS and threading.get_ident() == threading.main_thread().ident:
+            longest = _MISSED_SIGNAL
+        elif deadline is None:
             return acquire()  # wakes sooner than an acquire with a time-out
         while True:
-            remaining = deadline - monotonic()
+            remaining = longest if deadline is None else deadline - monotonic()
             if remaining <= 0.0:
                 return acquire(blocking=False)
-            if acquire(timeout=min(remaining, LONGEST_WAIT)):
+            if acquire(timeout=min(remaining, longest)):
                 return True
 
     def unpark(self) -> None:

@@ -17,6 +17,7 @@ from backoff_ticker.clock import _scheduler, _time, resolve_clock
 from backoff_ticker.clock._scheduler import SystemParker
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, LoopThread, in_thread, readable_id
+from tests.stress.tools import run_script
 
 A_DAY = 86_400.0
 
@@ -204,6 +205,11 @@ class FakeLock:
         return len(self.waits) >= self.opens_after
 
 
+@pytest.fixture(autouse=True)
+def main_thread_waits_as_others(monkeypatch):
+    monkeypatch.setattr(_scheduler, "_SPINS", False)
+
+
 def parker_with(lock):
     parker = SystemParker()
     parker._lock = lock
@@ -236,6 +242,40 @@ def test_without_a_deadline_a_lock_is_waited_for_once_and_without_a_limit(now):
     lock.opens_after = 1
     assert parker_with(lock).park(None) is True
     assert lock.waits == [-1]
+
+
+def test_where_a_lock_misses_signals_the_main_thread_looks_for_them(now, monkeypatch):
+    monkeypatch.setattr(_scheduler, "_SPINS", True)
+    waits = []
+    for deadline in (None, 1001.0):
+        lock, of_another = FakeLock(now), FakeLock(now)
+        lock.opens_after = of_another.opens_after = 2
+        assert parker_with(lock).park(deadline)
+        now.value = 1000.0
+        in_thread(parker_with(of_another).park, deadline).result(PATIENCE)
+        now.value = 1000.0
+        waits += [lock.waits, of_another.waits]
+    assert waits == [[0.25] * 2, [-1], [0.25] * 2, [1.0]]
+
+
+def test_a_signal_that_comes_as_the_main_thread_begins_to_wait_is_noticed():
+    script = """
+import os, signal
+from backoff_ticker import CancellationToken
+main, (told, tell) = os.getpid(), os.pipe()
+if not os.fork():
+    os.close(tell)
+    while os.read(told, 1):
+        os.kill(main, signal.SIGUSR1)
+    os._exit(0)
+tokens = []
+signal.signal(signal.SIGUSR1, lambda *_: tokens[-1].cancel())
+for deadline in [None] * 5 + [60] * 5:
+    tokens.append(CancellationToken())
+    os.write(tell, b"!")
+    assert tokens[-1].wait(deadline)
+"""
+    assert run_script(script).returncode == 0
 
 
 def test_no_wait_for_a_deadline_that_has_passed(now):
