@@ -7,8 +7,7 @@ value: it means "check again", and the value stays where it is until a reader ta
 A waiter has a ``Place`` in each set. The places of one *wake domain* (an event loop, or all
 threads) stand in a line, so the first of each domain is found at once, however many wait.
 
-Lines change under the claim of their set. Wake-ups come after that, so they may come from signal
-handlers and finalizers, and raise nothing.
+Lines change under the claim of their set, and wake-ups come after that.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable, Collection
-    from typing import Any, TypeVar, Unpack
+    from typing import TypeVar, Unpack
 
     from typing_extensions import TypeVarTuple
 
@@ -42,21 +41,17 @@ class Waiter:
     """One wait of a thread or a coroutine; any thread or loop may wake it any number of times.
 
     The code that waits keeps it alive; for a task its loop does: see ``hold()``. The sets hold it
-    weakly, so that an event loop that is dropped is collected with its coroutines, whatever they
-    wait for.
+    weakly, so that an event loop that is dropped is collected with its coroutines.
 
     Attributes:
+        loop: The event loop in which ``fire()`` must run; None: ``wake()`` may be called anywhere.
+        domain: Its wake domain: the identity of its loop (a reference would keep the loop alive),
+            ``THREADS``, or its own identity.
+        generation: The process generation that it belongs to. In a forked child the threads and
+            loops of the parent no longer run.
         sources: The sets in which it registers.
         place: Its place in the first of them, which leads to the others; None: not registered yet.
         limit: When it gives up, in monotonic seconds, or ``NO_DEADLINE``.
-        generation: The process generation that it belongs to. In a forked child the threads and
-            loops of the parent no longer run.
-        loop: The event loop in which ``fire()`` must run; None: ``wake()`` may be called anywhere.
-        domain: Its wake domain: the identity of its loop (a reference would keep the loop alive),
-            ``THREADS``, or its own identity. Waiters of one domain share a leader, which alone
-            watches the time. Threads also share wake-ups: a set that is closed wakes the first, and
-            each wakes the next as it leaves. Many threads woken at once would only compete for
-            processors.
     """
 
     __slots__ = (*("__weakref__", "domain", "generation", "limit", "loop", "place", "sources"),)
@@ -104,40 +99,37 @@ class Waiter:
                 place = place.following  # type: ignore[union-attr]
 
     def wake(self) -> bool:
-        """Make it check again. From any thread, signal handler or finalizer; raises nothing.
+        """Make it check again; False if it cannot be reached any more.
 
-        Returns:
-            False if it cannot be reached any more.
+        From any thread, signal handler or finalizer; raises nothing.
         """
-        return self.loop is not None and _call_in(self.loop, self.fire)
+        return self.call_soon(self.fire)
+
+    def call_soon(self, callback: Callable[..., object], *args: object) -> bool:
+        """Have its loop call ``callback(*args)``; False if it has no loop that is open."""
+        if self.loop is None:
+            return False
+        try:
+            self.loop.call_soon_threadsafe(callback, *args)
+        except RuntimeError:
+            return False
+        return True
 
     def fire(self) -> None:
         """Check again; called in the waiter's own loop."""
 
     def hold(self) -> None:
         """Have its loop keep it alive, and with it the task: asyncio holds tasks weakly."""
-        loop: Any = self.loop
         try:
-            loop._backoff_ticker_waiters.add(self)
+            self.loop.__dict__.setdefault("_backoff_ticker_waiters", set()).add(self)
         except AttributeError:
-            try:
-                loop._backoff_ticker_waiters = {self}
-            except AttributeError:
-                pass  # a loop that takes no attributes: the program has to hold its tasks
+            pass  # a loop that takes no attributes: the program has to hold its tasks
 
     def release(self) -> None:
         """Undo ``hold()``. May be repeated."""
         held = getattr(self.loop, "_backoff_ticker_waiters", None)
         if held:
             held.discard(self)
-
-
-def _call_in(loop: AbstractEventLoop, callback: Callable[..., object], *args: object) -> bool:
-    try:
-        loop.call_soon_threadsafe(callback, *args)
-    except RuntimeError:
-        return False  # the loop is closed, with its waiters
-    return True
 
 
 def complete(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
@@ -171,7 +163,7 @@ class Place(ref["Waiter"]):
 
 
 class Line:
-    """Places of one wake domain, in the order in which the waiters came."""
+    """Places of one wake domain, in the order in which they came."""
 
     __slots__ = ("domain", "first", "last")
 
@@ -195,10 +187,7 @@ class WaitSet(Line):
     __slots__ = ("claim", "closed", "others")
 
     def __init__(self, claim: Claim | None = None) -> None:
-        # What super().__init__() does, without the call: a set is made for each blocked send.
-        self.domain: int = THREADS
-        self.first: Place | None = None
-        self.last: Place | None = None
+        super().__init__(THREADS)
         self.claim: Claim = claim_of(self) if claim is None else claim
         self.closed: bool = False
         self.others: dict[int, Line] | None = None
@@ -283,9 +272,9 @@ class WaitSet(Line):
     def close(self) -> None:
         """Wake all waiters; calling it again completes a call that was cut short.
 
-        Waiters that register later find out by their check. Coroutines are woken by one call into
-        each loop. Of the threads that share wake-ups only the first is woken; each wakes the next
-        as it leaves.
+        Waiters that register later find out by their check. The coroutines of a loop are woken by
+        one call into it. Of the threads that share wake-ups only the first is woken, and each wakes
+        the next as it leaves: many at once would only compete for processors.
         """
         claim = self.claim
         # Under the claim, so that a waiter that is not seen below comes later, and then sees this.
@@ -297,11 +286,11 @@ class WaitSet(Line):
         for domain in self.domains():
             while domain != THREADS and (first := self.first_of(domain)) is not None:
                 place, waiter = first
-                loop = waiter.loop
-                if loop is not None and _call_in(loop, self._fire_all_of, domain):
+                # Twice: an interrupt as a loop begins a call loses it, and with it all of them.
+                call = complete, self._fire_all_of, domain
+                if place.after is not None and waiter.call_soon(*call) and waiter.call_soon(*call):
                     break
-                if loop is None:
-                    waiter.wake()
+                waiter.wake()
                 self.remove(place)
         self._wake_first_of(THREADS)
 
@@ -312,16 +301,9 @@ class WaitSet(Line):
 
     def _fire_all_of(self, domain: int) -> None:
         """Wake the waiters of a loop, and forget them; called in that loop."""
-        try:
-            while True:  # in the shape of the waits in _parking.py
-                first = self.first_of(domain)
-                if first is None:
-                    return
-                first[1].fire()
-                self.remove(first[0])
-        except BaseException:
-            self.close()  # which calls this again for those that are left
-            raise
+        while (first := self.first_of(domain)) is not None:
+            first[1].fire()
+            self.remove(first[0])
 
     def _wake_first_of(self, domain: int) -> None:
         """Wake the first waiter of a domain, if there is one; it stays in line."""
@@ -391,18 +373,11 @@ class WaitQueue(WaitSet):
     def wake_next(self) -> None:
         """Wake the waiter of each domain that has waited longest, where one can be reached."""
         for domain in self.domains():
-            self._wake_next_of(domain)
-
-    def _wake_next_of(self, domain: int) -> None:
-        while (first := self.first_of(domain)) is not None:
-            place, waiter = first
-            # ATOMIC: a signal handler that raises between the two would leave a waiter asleep that
-            # no other wake-up finds; there is no call between them.
-            if self.remove(place):
+            while (first := self.first_of(domain)) is not None:
+                place, waiter = first
                 try:
-                    woken = waiter.wake()
+                    if self.remove(place) and waiter.wake():
+                        break
                 except BaseException:
-                    waiter.wake()
+                    waiter.wake()  # which no other wake-up finds, once it is out of the line
                     raise
-                if woken:
-                    return
