@@ -1,7 +1,5 @@
 """How a thread and a coroutine wait until a source wakes them; the only file that uses asyncio.
 
-A wait has four steps: register with every source, check, park, and always leave every source.
-
 A signal handler may raise where a loop jumps back. CPython 3.12 to 3.14 take that place out of the
 ``try`` around some loops: after a condition at the end of a turn, or at the head of the loop. So
 the waits here and in channels and tickers are all loops ``while True`` that end with a call.
@@ -12,6 +10,7 @@ from __future__ import annotations
 import threading
 from sys import modules
 
+from .. import _process
 from .._unraisable import report
 from ..clock import Alarm
 from ._wait_set import NO_DEADLINE, THREADS, Waiter, complete
@@ -23,37 +22,28 @@ if TYPE_CHECKING:
     from typing import Final
 
     from ..clock import Clock, TimerHandle
-    from ._wait_set import WaitSet
+    from ._wait_set import Place, WaitSet
 
 
 class ThreadWaiter(Waiter):
     """A thread in one wait."""
 
-    __slots__ = ("_parker",)
+    __slots__ = ("parker",)
 
-    def __init__(
-        self,
-        clock: Clock,
-        what: str,
-        sources: Collection[WaitSet] = (),
-        limit: float = NO_DEADLINE,
-    ) -> None:
-        super().__init__(None, sources, limit)
+    def __init__(self, clock: Clock, what: str, sources: Collection[WaitSet], limit: float) -> None:
+        super().__init__(None, sources)
+        self.limit: float = limit
         # The main thread has a domain of its own: a signal handler can delay it for any time in the
         # middle of its wait, and no other thread must wait for that.
         if threading.get_ident() != threading.main_thread().ident:
             self.domain: int = THREADS
-        self._parker = clock.parker(what)
-
-    def park(self, deadline: float) -> bool:
-        """Wait until woken (True) or until ``deadline`` (False)."""
-        return self._parker.park(None if deadline == NO_DEADLINE else deadline)
+        self.parker = clock.parker(what)
 
     def wake(self) -> bool:
         try:
-            self._parker.unpark()
+            self.parker.unpark()
         except Exception as error:  # noqa: BLE001 - a clock's error must not leave others waiting
-            report(error, "Exception in unpark() of a clock's parker", self._parker)
+            report(error, "Exception in unpark() of a clock's parker", self.parker)
             return False
         return True
 
@@ -66,17 +56,22 @@ class LoopWaiter(Waiter, Alarm):
     loop: asyncio.AbstractEventLoop  # type: ignore[mutable-override]  # it always has one
 
     def __init__(self, sources: Collection[WaitSet] = (), limit: float = NO_DEADLINE) -> None:
-        super().__init__(current_loop(), sources, limit)
+        # What super().__init__() does, without the call: it would take a fiftieth of a wait.
+        self.loop = loop = current_loop()
+        self.domain: int = id(loop)
+        self.generation: int = _process.generation
+        self.sources: Collection[WaitSet] = sources
+        self.place: Place | None = None
+        self.limit: float = limit
         self.future: asyncio.Future[None] | None = None
         self._timer: TimerHandle | None = None
-        self._number: int | None = None
 
     def await_next(
         self, clock: Clock, recheck: Callable[[LoopWaiter], float | None]
     ) -> asyncio.Future[None] | None:
         """Register everywhere; return what to await before the next call; None: it is over."""
         timer, self._timer = self._timer, None
-        if timer is not None and ((timer is self and self._number is None) or not timer.cancel()):
+        if timer is not None and not timer.cancel():
             return None  # the deadline has passed
         self.register()
         deadline = recheck(self)
@@ -124,10 +119,7 @@ class LoopWaiter(Waiter, Alarm):
 
 
 def raise_if_loop_runs(what: str, instead: str) -> None:
-    """Raise a RuntimeError if an event loop runs in this thread: a wait would block its tasks.
-
-    It names the wait, ``what``, and what a coroutine has to do ``instead``.
-    """
+    """Raise a RuntimeError if an event loop runs in this thread: a wait would block its tasks."""
     # Another thread may be importing asyncio just now: then no loop runs here.
     running_loop = getattr(modules.get("asyncio"), "_get_running_loop", None)
     if running_loop is not None and running_loop() is not None:
@@ -146,8 +138,7 @@ def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
 
     ``recheck`` is called once the waiter is registered with all ``sources``, and after each
     wake-up. It returns None if there is no need to wait, a deadline on ``clock``, or
-    ``NO_DEADLINE``. It finds ``limit``, when the caller gives up, in the waiter. Clocks report
-    ``what``, and so does ``raise_if_loop_runs()``.
+    ``NO_DEADLINE``. It finds ``limit``, when the caller gives up, in the waiter.
     """
     raise_if_loop_runs(what, instead)
     waiter = ThreadWaiter(clock, what, sources, limit)
@@ -160,7 +151,7 @@ def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
             deadline = recheck(waiter)
             if deadline is None:
                 return
-            woken = waiter.park(deadline)
+            woken = waiter.parker.park(None if deadline == NO_DEADLINE else deadline)
     finally:
         # An interrupt may hit the first call of a finally clause, and the next one its repetition.
         try:
@@ -195,8 +186,8 @@ async def park_coroutine(
 def current_loop() -> asyncio.AbstractEventLoop:
     """Return the event loop that runs in this thread; RuntimeError if there is none."""
     try:
-        loop = _running_loop()
-    except RuntimeError:
+        loop: asyncio.AbstractEventLoop = modules["asyncio"].get_running_loop()
+    except (AttributeError, KeyError, RuntimeError):  # nobody has imported asyncio, or not yet all
         raise RuntimeError(
             "this coroutine needs a running asyncio event loop, and there is none in this thread; "
             "under trio or curio, which are not supported, call the function for threads instead, "
@@ -208,15 +199,6 @@ def current_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-def _import_and_find_loop() -> asyncio.AbstractEventLoop:
-    global _running_loop  # noqa: PLW0603 - so that only the first coroutine imports asyncio
-    import asyncio
-
-    _running_loop = asyncio.get_running_loop
-    return _running_loop()
-
-
-_running_loop: Callable[[], asyncio.AbstractEventLoop] = _import_and_find_loop
 _tell_of_wait: Callable[[asyncio.AbstractEventLoop], None] | None = None
 
 

@@ -2,12 +2,11 @@
 
 Whatever can be waited for (a token, the readers of a ticker, a channel) owns a wait set and wakes
 the waiters in it, without knowing whether a thread or a coroutine waits. A wake-up carries no
-value: it means "check again", and the value stays where it is until a reader takes it.
+value: it means "check again".
 
 A waiter has a ``Place`` in each set. The places of one *wake domain* (an event loop, or all
-threads) stand in a line, so the first of each domain is found at once, however many wait.
-
-Lines change under the claim of their set, and wake-ups come after that.
+threads) stand in a line, so the first of each domain is found at once, however many wait. Lines
+change under the claim of their set.
 """
 
 from __future__ import annotations
@@ -21,9 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable, Collection
-    from typing import TypeVar, Unpack
-
-    from typing_extensions import TypeVarTuple
+    from typing import Any, TypeVar, TypeVarTuple, Unpack
 
     from ._claim import Claim
 
@@ -47,8 +44,7 @@ class Waiter:
         loop: The event loop in which ``fire()`` must run; None: ``wake()`` may be called anywhere.
         domain: Its wake domain: the identity of its loop (a reference would keep the loop alive),
             ``THREADS``, or its own identity.
-        generation: The process generation that it belongs to. In a forked child the threads and
-            loops of the parent no longer run.
+        generation: The process generation of its thread or loop; others do not run here.
         sources: The sets in which it registers.
         place: Its place in the first of them, which leads to the others; None: not registered yet.
         limit: When it gives up, in monotonic seconds, or ``NO_DEADLINE``.
@@ -57,17 +53,14 @@ class Waiter:
     __slots__ = (*("__weakref__", "domain", "generation", "limit", "loop", "place", "sources"),)
 
     def __init__(
-        self,
-        loop: AbstractEventLoop | None = None,
-        sources: Collection[WaitSet] = (),
-        limit: float = NO_DEADLINE,
+        self, loop: AbstractEventLoop | None = None, sources: Collection[WaitSet] = ()
     ) -> None:
         self.loop: AbstractEventLoop | None = loop
         self.domain: int = id(self) if loop is None else id(loop)
         self.generation: int = _process.generation
         self.sources: Collection[WaitSet] = sources
         self.place: Place | None = None
-        self.limit: float = limit
+        self.limit: float = NO_DEADLINE
 
     @property
     def is_stale(self) -> bool:
@@ -99,10 +92,7 @@ class Waiter:
                 place = place.following  # type: ignore[union-attr]
 
     def wake(self) -> bool:
-        """Make it check again; False if it cannot be reached any more.
-
-        From any thread, signal handler or finalizer; raises nothing.
-        """
+        """Make it check again; called from anywhere. False if it cannot be reached any more."""
         return self.call_soon(self.fire)
 
     def call_soon(self, callback: Callable[..., object], *args: object) -> bool:
@@ -120,10 +110,11 @@ class Waiter:
 
     def hold(self) -> None:
         """Have its loop keep it alive, and with it the task: asyncio holds tasks weakly."""
+        loop: Any = self.loop
         try:
-            self.loop.__dict__.setdefault("_backoff_ticker_waiters", set()).add(self)
+            loop._backoff_ticker_waiters.add(self)
         except AttributeError:
-            pass  # a loop that takes no attributes: the program has to hold its tasks
+            loop._backoff_ticker_waiters = {self}
 
     def release(self) -> None:
         """Undo ``hold()``. May be repeated."""
@@ -133,10 +124,9 @@ class Waiter:
 
 
 def complete(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-    """Call ``end(*args)``, which marks something as ended and wakes everything that waits for it.
+    """Call ``end(*args)``; if a signal handler raises in it, call it again before that goes on.
 
-    If a signal handler raises in the middle, ``end`` is called again before the exception goes on:
-    nobody is left waiting for something that has ended. So ``end`` must be repeatable.
+    For what marks an end and wakes those who wait for it. So ``end`` must be repeatable.
     """
     try:
         return end(*args)
@@ -146,13 +136,7 @@ def complete(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
 
 
 class Place(ref["Waiter"]):
-    """A weak reference to a waiter, and its place in a line.
-
-    Attributes:
-        line: The line in which it stands; None: in none.
-        before, after: Its neighbours there.
-        following: The place of its waiter in the next of its sources.
-    """
+    """A weak reference to a waiter, and its place between two others in a line."""
 
     __slots__ = ("after", "before", "following", "line")
 
@@ -195,12 +179,9 @@ class WaitSet(Line):
     def add(
         self, place: Place, domain: int, made: tuple[Line, dict[int, Line]] | None = None
     ) -> None:
-        """Put ``place``, which is in no line, at the end of the line of its domain.
+        """Put ``place``, which is in no line, at the end of the line of ``domain``.
 
-        Args:
-            place: A place of a waiter.
-            domain: The wake domain of that waiter.
-            made: What is needed if there is no line yet; made where it is found to be missing.
+        ``made`` is what that needs if there is no such line; without it, the method calls itself.
         """
         claim = self.claim
         try:
@@ -272,7 +253,7 @@ class WaitSet(Line):
     def close(self) -> None:
         """Wake all waiters; calling it again completes a call that was cut short.
 
-        Waiters that register later find out by their check. The coroutines of a loop are woken by
+        Waiters that register later find out by their check. Many coroutines of a loop are woken by
         one call into it. Of the threads that share wake-ups only the first is woken, and each wakes
         the next as it leaves: many at once would only compete for processors.
         """
@@ -286,7 +267,7 @@ class WaitSet(Line):
         for domain in self.domains():
             while domain != THREADS and (first := self.first_of(domain)) is not None:
                 place, waiter = first
-                # Twice: an interrupt as a loop begins a call loses it, and with it all of them.
+                # Twice: an interrupt that comes as the loop begins a call loses that call.
                 call = complete, self._fire_all_of, domain
                 if place.after is not None and waiter.call_soon(*call) and waiter.call_soon(*call):
                     break
@@ -311,19 +292,10 @@ class WaitSet(Line):
             self.remove(first[0])  # the next one must not wait for it
 
     def first_of(self, domain: int) -> tuple[Place, Waiter] | None:
-        """Return the waiter of a domain that has waited longest, and its place.
-
-        Those of a forked parent, and those that are collected, are forgotten.
-        """
+        """Return the waiter of a domain that has waited longest, and its place; forget the gone."""
         while True:
-            others = self.others
-            place: Place | None
-            if self.domain == domain and self.first is not None:
-                place = self.first
-            else:
-                line = others.get(domain) if others else None
-                place = None if line is None else line.first
-            if place is None:
+            line = self if self.domain == domain else (self.others or {}).get(domain)
+            if line is None or (place := line.first) is None:
                 return None
             waiter = place()
             if waiter is not None and waiter.generation == _process.generation:
@@ -334,9 +306,8 @@ class WaitSet(Line):
 class WaitLine(WaitSet):
     """Waiters for values that come one by one at times known beforehand, such as ticks.
 
-    In each wake domain the first waiter leads: it alone watches the time, the others only wait for
-    a wake-up. A waiter that leaves wakes the first of its domain, which may lead now. A loop that
-    is blocked, stopped or closed therefore delays only its own waiters.
+    In each wake domain the first waiter leads: it alone watches the time. So a loop that is
+    blocked, stopped or closed delays only its own waiters.
     """
 
     __slots__ = ()
@@ -347,7 +318,7 @@ class WaitLine(WaitSet):
         return first is None or first[1] is waiter
 
     def leave(self, place: Place, domain: int) -> None:
-        """Unregister a waiter and wake the one that leads its domain now. May be repeated."""
+        """Unregister a waiter and wake the one that may lead its domain now. May be repeated."""
         if place.line is not None:
             self.remove(place)
         if self.first is not None or self.others:
@@ -362,10 +333,9 @@ class WaitLine(WaitSet):
 class WaitQueue(WaitSet):
     """Waiters for values that each go to one waiter, such as the items of a channel.
 
-    A wake-up takes the longest waiting waiter of each domain out of the queue, so a value never
-    waits for a loop that does not run while others wait, and the next value wakes the next
-    waiters. A waiter that was woken and waits on registers again before it checks; one that leaves
-    without a value wakes the next.
+    A wake-up takes one waiter of each domain out of the queue, so a value never waits for a loop
+    that does not run while others wait. A waiter that was woken registers again before it checks;
+    one that leaves without a value wakes the next.
     """
 
     __slots__ = ()

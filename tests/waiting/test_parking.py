@@ -182,10 +182,10 @@ def test_an_interrupt_while_leaving_is_raised_once_all_is_left(clock: VirtualClo
 
 
 def test_a_thread_waiter_may_be_woken_any_number_of_times(clock: VirtualClock) -> None:
-    waiter = ThreadWaiter(clock, "test")
+    waiter = ThreadWaiter(clock, "test", (), NO_DEADLINE)
     waiter.wake()
     waiter.wake()
-    in_thread(waiter.park, NO_DEADLINE).result(PATIENCE)
+    in_thread(waiter.parker.park, None).result(PATIENCE)
 
 
 # Coroutines
