@@ -14,7 +14,7 @@ What always holds:
 * A cancel, a stop or a close first marks the end and then wakes the waiters; a signal handler that
   raises in the middle does not cut it short: see ``complete``.
 * A wake-up raises nothing and waits for nothing: it may come from a signal handler or a finalizer.
-* asyncio is imported by the first coroutine that waits, never by a thread.
+* asyncio is never imported by a thread.
 """
 
 from __future__ import annotations

@@ -100,8 +100,8 @@ class LoopWaiter(Waiter, Alarm):
 
     def wake(self) -> bool:
         future, loop = self.future, self.loop
-        # Outside of a task, this may be a signal handler while the loop sleeps in its selector.
-        # Without a future, it is a signal handler or a finalizer inside of park_coroutine().
+        # Only a task of the loop may do so at once: elsewhere this may be a signal handler, while
+        # the loop sleeps. Without a future, it is one inside of park_coroutine(), or a finalizer.
         if future is not None and not future.done():
             asyncio = modules["asyncio"]
             if asyncio._get_running_loop() is loop and asyncio.current_task(loop) is not None:
@@ -138,7 +138,8 @@ def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
 
     ``recheck`` is called once the waiter is registered with all ``sources``, and after each
     wake-up. It returns None if there is no need to wait, a deadline on ``clock``, or
-    ``NO_DEADLINE``. It finds ``limit``, when the caller gives up, in the waiter.
+    ``NO_DEADLINE``. It finds ``limit``, when the caller gives up, in the waiter. Errors and clocks
+    call the wait ``what``.
     """
     raise_if_loop_runs(what, instead)
     waiter = ThreadWaiter(clock, what, sources, limit)
@@ -187,7 +188,7 @@ def current_loop() -> asyncio.AbstractEventLoop:
     """Return the event loop that runs in this thread; RuntimeError if there is none."""
     try:
         loop: asyncio.AbstractEventLoop = modules["asyncio"].get_running_loop()
-    except (AttributeError, KeyError, RuntimeError):  # nobody has imported asyncio, or not yet all
+    except (AttributeError, KeyError, RuntimeError):  # not imported, or only in part; no loop runs
         raise RuntimeError(
             "this coroutine needs a running asyncio event loop, and there is none in this thread; "
             "under trio or curio, which are not supported, call the function for threads instead, "

@@ -92,7 +92,7 @@ class Waiter:
                 place = place.following  # type: ignore[union-attr]
 
     def wake(self) -> bool:
-        """Make it check again; called from anywhere. False if it cannot be reached any more."""
+        """Make it check again, from anywhere; raises nothing. False if it cannot be reached."""
         return self.call_soon(self.fire)
 
     def call_soon(self, callback: Callable[..., object], *args: object) -> bool:
@@ -124,9 +124,9 @@ class Waiter:
 
 
 def complete(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-    """Call ``end(*args)``; if a signal handler raises in it, call it again before that goes on.
+    """Call ``end(*args)``, which marks an end and wakes all who wait for it; it may be repeated.
 
-    For what marks an end and wakes those who wait for it. So ``end`` must be repeatable.
+    If a signal handler raises in it, it is called again before the exception goes on.
     """
     try:
         return end(*args)
