@@ -9,19 +9,17 @@
 What always holds:
 
 * A waiter registers before its last check, so no wake-up after that check is lost.
-* A waiter always leaves every set that it registered with, whatever interrupts it.
-* A set holds its waiters weakly, and finds the first of each wake domain without a search.
-* While a task waits, its loop holds its waiter, and so the task: see ``Waiter.hold``.
-* A waiter that leaves passes on a wake-up that it may have received: see the ``leave`` methods.
+* A waiter always leaves every set that it registered with, whatever interrupts it, and passes on a
+  wake-up that it may have received: see the ``leave`` methods.
 * A cancel, a stop or a close first marks the end and then wakes the waiters; a signal handler that
   raises in the middle does not cut it short: see ``complete``.
-* A wake-up takes no lock and raises nothing: it may come from a signal handler or a finalizer.
-* asyncio is imported by the first coroutine that waits, never by a thread.
+* A wake-up raises nothing and waits for nothing: it may come from a signal handler or a finalizer.
+* asyncio is never imported by a thread.
 """
 
 from __future__ import annotations
 
-from ._claim import FREE as FREE, acquire as acquire, claim_of as claim_of
+from ._claim import FREE as FREE, Claim as Claim, acquire as acquire, claim_of as claim_of
 from ._parking import (
     CHECKPOINT_EVERY as CHECKPOINT_EVERY,
     LoopWaiter as LoopWaiter,
@@ -45,7 +43,3 @@ from ._wait_set import (
     WaitSet as WaitSet,
     complete as complete,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ._claim import Claim as Claim

@@ -10,29 +10,25 @@ holds the claim, and it alone may change the object; then it puts the entry back
         claim[FREE] = True
 
 That is a lock, but one that no thread can hold for long. A lock of ``threading`` is taken and
-released by calls, and at each call CPython may run a signal handler: in the middle of a change, for
-as long as it likes, and perhaps it raises, or needs the same lock. A claim is taken and released
-without a call, and a change consists of steps that are no calls either. So nothing comes between:
-no signal handler, no interrupt, no collection of garbage with the finalizers that it runs, and with
-the interpreter's lock no other thread. Whoever waits for a claim waits for a few instructions of
-another thread, never for one that cannot go on.
+released by calls, and at each call CPython may run a signal handler, which may raise, or need the
+same lock. Here nothing is a call. So nothing comes between: no signal handler, no interrupt, no
+collection of garbage with its finalizers, and with the interpreter's lock no other thread. Whoever
+waits for a claim waits for a few instructions of another thread.
 
 The rule of a change:
     * What was looked at before counts only if it is looked at again here.
-    * No call and no loop. It loads and stores slots and items of dicts and deques, adds numbers,
-      and compares what is its own. So no property either, save one of a function in C: others are
-      calls.
+    * No call, no loop, and no property, save one of a function in C. It loads and stores slots and
+      items of dicts and deques, adds numbers, and compares what is its own.
     * Nothing is made but numbers: CPython 3.11 may collect garbage for each new container.
     * What leaves the object stays in a local variable: its finalizer must run later.
     * One claim at a time. Wake-ups, callbacks, all that is somebody else's, come after the change.
 
-``tests/waiting/test_claims.py`` reads the byte code of every change in the package, and holds this
-rule. ``acquire()`` itself is a function in Python: CPython runs no handler as one returns. Where
-speed matters, its first step is written out: ``try: del claim[FREE]``, ``except KeyError:
-acquire(claim)``.
+``tests/waiting/test_claims.py`` checks the byte code of every change. ``acquire()`` itself is a
+function in Python: CPython runs no handler as one returns. Where speed matters, its first step is
+written out: ``try: del claim[FREE]``, ``except KeyError: acquire(claim)``.
 
-There is a fixed number of claims, which objects share by their address: an object needs no memory
-for its own, and a forked child, in which the threads of its parent do not go on, frees all of them.
+Objects share 64 claims by their address: none needs memory for its own, and a forked child, in
+which the threads of its parent do not go on, frees all of them.
 """
 
 from __future__ import annotations
@@ -44,7 +40,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-    Claim = dict[int, bool]
+Claim = dict[int, bool]
 
 FREE: Final = 0
 """The key of the one entry of a claim."""

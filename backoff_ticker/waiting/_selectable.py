@@ -59,10 +59,8 @@ class Source:
     def _take_nowait(self, *, fresh: bool) -> object:
         """Take a value; return ``EMPTY`` if there is none yet, ``ENDED`` if none will come.
 
-        No call may follow the step that takes the value: an interrupt there would lose it.
-
-        Args:
-            fresh: Whether the reader has not waited yet.
+        No call may follow the step that takes the value: an interrupt there would lose it. A reader
+        that has not waited yet is ``fresh``.
         """
         raise NotImplementedError
 

@@ -2,13 +2,11 @@
 
 Whatever can be waited for (a token, the readers of a ticker, a channel) owns a wait set and wakes
 the waiters in it, without knowing whether a thread or a coroutine waits. A wake-up carries no
-value: it means "check again", and the value stays where it is until a reader takes it.
+value: it means "check again".
 
 A waiter has a ``Place`` in each set. The places of one *wake domain* (an event loop, or all
-threads) stand in a line, so the first of each domain is found at once, however many wait.
-
-Lines change under the claim of their set. Wake-ups come after that, so they may come from signal
-handlers and finalizers, and raise nothing.
+threads) stand in a line, so the first of each domain is found at once, however many wait. Lines
+change under the claim of their set.
 """
 
 from __future__ import annotations
@@ -22,9 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable, Collection
-    from typing import Any, TypeVar, Unpack
-
-    from typing_extensions import TypeVarTuple
+    from typing import Any, TypeVar, TypeVarTuple, Unpack
 
     from ._claim import Claim
 
@@ -42,37 +38,29 @@ class Waiter:
     """One wait of a thread or a coroutine; any thread or loop may wake it any number of times.
 
     The code that waits keeps it alive; for a task its loop does: see ``hold()``. The sets hold it
-    weakly, so that an event loop that is dropped is collected with its coroutines, whatever they
-    wait for.
+    weakly, so that an event loop that is dropped is collected with its coroutines.
 
     Attributes:
+        loop: The event loop in which ``fire()`` must run; None: ``wake()`` may be called anywhere.
+        domain: Its wake domain: the identity of its loop (a reference would keep the loop alive),
+            ``THREADS``, or its own identity.
+        generation: The process generation of its thread or loop; others do not run here.
         sources: The sets in which it registers.
         place: Its place in the first of them, which leads to the others; None: not registered yet.
         limit: When it gives up, in monotonic seconds, or ``NO_DEADLINE``.
-        generation: The process generation that it belongs to. In a forked child the threads and
-            loops of the parent no longer run.
-        loop: The event loop in which ``fire()`` must run; None: ``wake()`` may be called anywhere.
-        domain: Its wake domain: the identity of its loop (a reference would keep the loop alive),
-            ``THREADS``, or its own identity. Waiters of one domain share a leader, which alone
-            watches the time. Threads also share wake-ups: a set that is closed wakes the first, and
-            each wakes the next as it leaves. Many threads woken at once would only compete for
-            processors.
     """
 
     __slots__ = (*("__weakref__", "domain", "generation", "limit", "loop", "place", "sources"),)
 
     def __init__(
-        self,
-        loop: AbstractEventLoop | None = None,
-        sources: Collection[WaitSet] = (),
-        limit: float = NO_DEADLINE,
+        self, loop: AbstractEventLoop | None = None, sources: Collection[WaitSet] = ()
     ) -> None:
         self.loop: AbstractEventLoop | None = loop
         self.domain: int = id(self) if loop is None else id(loop)
         self.generation: int = _process.generation
         self.sources: Collection[WaitSet] = sources
         self.place: Place | None = None
-        self.limit: float = limit
+        self.limit: float = NO_DEADLINE
 
     @property
     def is_stale(self) -> bool:
@@ -104,12 +92,18 @@ class Waiter:
                 place = place.following  # type: ignore[union-attr]
 
     def wake(self) -> bool:
-        """Make it check again. From any thread, signal handler or finalizer; raises nothing.
+        """Make it check again, from anywhere; raises nothing. False if it cannot be reached."""
+        return self.call_soon(self.fire)
 
-        Returns:
-            False if it cannot be reached any more.
-        """
-        return self.loop is not None and _call_in(self.loop, self.fire)
+    def call_soon(self, callback: Callable[..., object], *args: object) -> bool:
+        """Have its loop call ``callback(*args)``; False if it has no loop that is open."""
+        if self.loop is None:
+            return False
+        try:
+            self.loop.call_soon_threadsafe(callback, *args)
+        except RuntimeError:
+            return False
+        return True
 
     def fire(self) -> None:
         """Check again; called in the waiter's own loop."""
@@ -120,10 +114,7 @@ class Waiter:
         try:
             loop._backoff_ticker_waiters.add(self)
         except AttributeError:
-            try:
-                loop._backoff_ticker_waiters = {self}
-            except AttributeError:
-                pass  # a loop that takes no attributes: the program has to hold its tasks
+            loop._backoff_ticker_waiters = {self}
 
     def release(self) -> None:
         """Undo ``hold()``. May be repeated."""
@@ -132,19 +123,10 @@ class Waiter:
             held.discard(self)
 
 
-def _call_in(loop: AbstractEventLoop, callback: Callable[..., object], *args: object) -> bool:
-    try:
-        loop.call_soon_threadsafe(callback, *args)
-    except RuntimeError:
-        return False  # the loop is closed, with its waiters
-    return True
-
-
 def complete(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-    """Call ``end(*args)``, which marks something as ended and wakes everything that waits for it.
+    """Call ``end(*args)``, which marks an end and wakes all who wait for it; it may be repeated.
 
-    If a signal handler raises in the middle, ``end`` is called again before the exception goes on:
-    nobody is left waiting for something that has ended. So ``end`` must be repeatable.
+    If a signal handler raises in it, it is called again before the exception goes on.
     """
     try:
         return end(*args)
@@ -154,13 +136,7 @@ def complete(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
 
 
 class Place(ref["Waiter"]):
-    """A weak reference to a waiter, and its place in a line.
-
-    Attributes:
-        line: The line in which it stands; None: in none.
-        before, after: Its neighbours there.
-        following: The place of its waiter in the next of its sources.
-    """
+    """A weak reference to a waiter, and its place between two others in a line."""
 
     __slots__ = ("after", "before", "following", "line")
 
@@ -171,7 +147,7 @@ class Place(ref["Waiter"]):
 
 
 class Line:
-    """Places of one wake domain, in the order in which the waiters came."""
+    """Places of one wake domain, in the order in which they came."""
 
     __slots__ = ("domain", "first", "last")
 
@@ -195,10 +171,7 @@ class WaitSet(Line):
     __slots__ = ("claim", "closed", "others")
 
     def __init__(self, claim: Claim | None = None) -> None:
-        # What super().__init__() does, without the call: a set is made for each blocked send.
-        self.domain: int = THREADS
-        self.first: Place | None = None
-        self.last: Place | None = None
+        super().__init__(THREADS)
         self.claim: Claim = claim_of(self) if claim is None else claim
         self.closed: bool = False
         self.others: dict[int, Line] | None = None
@@ -206,12 +179,9 @@ class WaitSet(Line):
     def add(
         self, place: Place, domain: int, made: tuple[Line, dict[int, Line]] | None = None
     ) -> None:
-        """Put ``place``, which is in no line, at the end of the line of its domain.
+        """Put ``place``, which is in no line, at the end of the line of ``domain``.
 
-        Args:
-            place: A place of a waiter.
-            domain: The wake domain of that waiter.
-            made: What is needed if there is no line yet; made where it is found to be missing.
+        ``made`` is what that needs if there is no such line; without it, the method calls itself.
         """
         claim = self.claim
         try:
@@ -283,9 +253,9 @@ class WaitSet(Line):
     def close(self) -> None:
         """Wake all waiters; calling it again completes a call that was cut short.
 
-        Waiters that register later find out by their check. Coroutines are woken by one call into
-        each loop. Of the threads that share wake-ups only the first is woken; each wakes the next
-        as it leaves.
+        Waiters that register later find out by their check. Many coroutines of a loop are woken by
+        one call into it. Of the threads that share wake-ups only the first is woken, and each wakes
+        the next as it leaves: many at once would only compete for processors.
         """
         claim = self.claim
         # Under the claim, so that a waiter that is not seen below comes later, and then sees this.
@@ -297,11 +267,11 @@ class WaitSet(Line):
         for domain in self.domains():
             while domain != THREADS and (first := self.first_of(domain)) is not None:
                 place, waiter = first
-                loop = waiter.loop
-                if loop is not None and _call_in(loop, self._fire_all_of, domain):
+                # Twice: an interrupt that comes as the loop begins a call loses that call.
+                call = complete, self._fire_all_of, domain
+                if place.after is not None and waiter.call_soon(*call) and waiter.call_soon(*call):
                     break
-                if loop is None:
-                    waiter.wake()
+                waiter.wake()
                 self.remove(place)
         self._wake_first_of(THREADS)
 
@@ -312,16 +282,9 @@ class WaitSet(Line):
 
     def _fire_all_of(self, domain: int) -> None:
         """Wake the waiters of a loop, and forget them; called in that loop."""
-        try:
-            while True:  # in the shape of the waits in _parking.py
-                first = self.first_of(domain)
-                if first is None:
-                    return
-                first[1].fire()
-                self.remove(first[0])
-        except BaseException:
-            self.close()  # which calls this again for those that are left
-            raise
+        while (first := self.first_of(domain)) is not None:
+            first[1].fire()
+            self.remove(first[0])
 
     def _wake_first_of(self, domain: int) -> None:
         """Wake the first waiter of a domain, if there is one; it stays in line."""
@@ -329,19 +292,10 @@ class WaitSet(Line):
             self.remove(first[0])  # the next one must not wait for it
 
     def first_of(self, domain: int) -> tuple[Place, Waiter] | None:
-        """Return the waiter of a domain that has waited longest, and its place.
-
-        Those of a forked parent, and those that are collected, are forgotten.
-        """
+        """Return the waiter of a domain that has waited longest, and its place; forget the gone."""
         while True:
-            others = self.others
-            place: Place | None
-            if self.domain == domain and self.first is not None:
-                place = self.first
-            else:
-                line = others.get(domain) if others else None
-                place = None if line is None else line.first
-            if place is None:
+            line = self if self.domain == domain else (self.others or {}).get(domain)
+            if line is None or (place := line.first) is None:
                 return None
             waiter = place()
             if waiter is not None and waiter.generation == _process.generation:
@@ -352,9 +306,8 @@ class WaitSet(Line):
 class WaitLine(WaitSet):
     """Waiters for values that come one by one at times known beforehand, such as ticks.
 
-    In each wake domain the first waiter leads: it alone watches the time, the others only wait for
-    a wake-up. A waiter that leaves wakes the first of its domain, which may lead now. A loop that
-    is blocked, stopped or closed therefore delays only its own waiters.
+    In each wake domain the first waiter leads: it alone watches the time. So a loop that is
+    blocked, stopped or closed delays only its own waiters.
     """
 
     __slots__ = ()
@@ -365,7 +318,7 @@ class WaitLine(WaitSet):
         return first is None or first[1] is waiter
 
     def leave(self, place: Place, domain: int) -> None:
-        """Unregister a waiter and wake the one that leads its domain now. May be repeated."""
+        """Unregister a waiter and wake the one that may lead its domain now. May be repeated."""
         if place.line is not None:
             self.remove(place)
         if self.first is not None or self.others:
@@ -380,10 +333,9 @@ class WaitLine(WaitSet):
 class WaitQueue(WaitSet):
     """Waiters for values that each go to one waiter, such as the items of a channel.
 
-    A wake-up takes the longest waiting waiter of each domain out of the queue, so a value never
-    waits for a loop that does not run while others wait, and the next value wakes the next
-    waiters. A waiter that was woken and waits on registers again before it checks; one that leaves
-    without a value wakes the next.
+    A wake-up takes one waiter of each domain out of the queue, so a value never waits for a loop
+    that does not run while others wait. A waiter that was woken registers again before it checks;
+    one that leaves without a value wakes the next.
     """
 
     __slots__ = ()
@@ -391,18 +343,11 @@ class WaitQueue(WaitSet):
     def wake_next(self) -> None:
         """Wake the waiter of each domain that has waited longest, where one can be reached."""
         for domain in self.domains():
-            self._wake_next_of(domain)
-
-    def _wake_next_of(self, domain: int) -> None:
-        while (first := self.first_of(domain)) is not None:
-            place, waiter = first
-            # ATOMIC: a signal handler that raises between the two would leave a waiter asleep that
-            # no other wake-up finds; there is no call between them.
-            if self.remove(place):
+            while (first := self.first_of(domain)) is not None:
+                place, waiter = first
                 try:
-                    woken = waiter.wake()
+                    if self.remove(place) and waiter.wake():
+                        break
                 except BaseException:
-                    waiter.wake()
+                    waiter.wake()  # which no other wake-up finds, once it is out of the line
                     raise
-                if woken:
-                    return

@@ -14,7 +14,7 @@ import pytest
 
 from backoff_ticker import AsyncTicker, Channel
 from backoff_ticker.channels._select import _wait, _wait_async
-from backoff_ticker.waiting import WaitSet, park_coroutine, park_thread
+from backoff_ticker.waiting import park_coroutine, park_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,6 @@ WAITS = [
     Channel.receive_async,
     _wait,
     _wait_async,
-    WaitSet._fire_all_of,
 ]
 
 

@@ -23,10 +23,12 @@ from backoff_ticker.waiting import (
     checkpoint,
     current_loop,
     current_task,
+    on_loop_wait,
     park_coroutine,
     park_thread,
 )
 from tests.helpers import PATIENCE, LoopThread, in_thread, waiters_of
+from tests.interleaving import each_interleaving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -180,10 +182,10 @@ def test_an_interrupt_while_leaving_is_raised_once_all_is_left(clock: VirtualClo
 
 
 def test_a_thread_waiter_may_be_woken_any_number_of_times(clock: VirtualClock) -> None:
-    waiter = ThreadWaiter(clock, "test")
+    waiter = ThreadWaiter(clock, "test", (), NO_DEADLINE)
     waiter.wake()
     waiter.wake()
-    in_thread(waiter.park, NO_DEADLINE).result(PATIENCE)
+    in_thread(waiter.parker.park, None).result(PATIENCE)
 
 
 # Coroutines
@@ -345,6 +347,29 @@ def test_in_a_callback_of_a_loop_there_is_a_loop_but_no_task() -> None:
     made, text = asyncio.run(main())
     assert isinstance(made, asyncio.AbstractEventLoop)
     assert text == "no task is running"
+
+
+def test_whoever_asks_to_be_told_of_waits_is_told_whatever_another_thread_does_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[object] = []
+
+    async def wait() -> None:
+        await checkpoint
+
+    def begin() -> tuple[Callable[[], object], Callable[[], object]]:
+        on_loop_wait(None)
+        told.clear()
+        return lambda: asyncio.run(wait()), lambda: on_loop_wait(told.append)
+
+    try:
+        for outcomes in each_interleaving(begin, monkeypatch):
+            assert outcomes == (None, None)
+            told.clear()
+            asyncio.run(wait())
+            assert len(told) == 1
+    finally:
+        on_loop_wait(None)
 
 
 def test_a_checkpoint_lets_everything_else_that_is_ready_run_once() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from backoff_ticker import _process
 from backoff_ticker.waiting import Waiter, WaitLine, WaitQueue, WaitSet
 from backoff_ticker.waiting._wait_set import THREADS
 from tests.helpers import waiters_of
+from tests.stress.places import InterruptAt, Interrupted, each_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,7 +36,8 @@ class FakeLoop:
     def run(self) -> None:
         calls, self.calls = self.calls, []
         for callback, args in calls:
-            callback(*args)
+            with suppress(Interrupted):
+                callback(*args)
 
 
 kept: list[Waiter] = []
@@ -125,7 +128,7 @@ def test_waiters_that_do_not_chain_wake_ups_are_all_woken_at_once() -> None:
     assert sorted(log) == ["a", "x", "y", "z"]
 
 
-def test_a_loop_is_woken_by_one_call_for_all_its_waiters() -> None:
+def test_a_loop_is_woken_by_as_few_calls_for_five_waiters_as_for_one() -> None:
     log: list[str] = []
     source = WaitSet()
     one, two = FakeLoop(), FakeLoop()
@@ -133,12 +136,40 @@ def test_a_loop_is_woken_by_one_call_for_all_its_waiters() -> None:
         register(Probe(f"one{number}", log, one), source)
         register(Probe(f"two{number}", log, two), source)
     source.close()
-    assert (len(one.calls), len(two.calls), log) == (1, 1, [])
+    assert (len(one.calls), len(two.calls), log) == (2, 2, [])  # the second, if the first is lost
     one.run()
     assert log == [f"one{number}" for number in range(5)]
     two.run()
     assert log[5:] == [f"two{number}" for number in range(5)]
     assert waiters_of(source) == []
+
+
+def test_a_loop_that_loses_a_call_still_wakes_all_its_waiters() -> None:
+    log: list[str] = []
+    source, loop = WaitSet(), FakeLoop()
+    probes("abc", log, source, loop=loop)
+    source.close()
+    del loop.calls[0]
+    loop.run()
+    assert (log, waiters_of(source)) == (["a", "b", "c"], [])
+
+
+def test_an_interrupt_anywhere_as_a_loop_wakes_its_waiters_leaves_nobody_asleep() -> None:
+    asleep: list[object] = []
+
+    def run(interrupt: InterruptAt) -> None:
+        log: list[str] = []
+        source, loop = WaitSet(), FakeLoop()
+        probes("abc", log, source, loop=loop)
+        source.close()
+        with interrupt:
+            while loop.calls:
+                loop.run()
+        if {*log} != {*"abc"} or waiters_of(source):
+            asleep.append((interrupt.where, log))
+
+    assert each_place(run, all_of_them=True) >= 10
+    assert asleep == []
 
 
 def test_a_closed_loop_stops_nobody_from_waking() -> None:
@@ -293,8 +324,28 @@ def test_a_queue_passes_over_waiters_that_cannot_be_reached(
     assert log == ["a"]
 
 
+def test_an_interrupt_anywhere_in_a_wake_up_of_a_queue_leaves_nobody_asleep() -> None:
+    """Who is out of the line was woken, and the next wake-up finds all others."""
+    asleep: list[object] = []
+
+    def run(interrupt: InterruptAt) -> None:
+        log: list[str] = []
+        queue, closed = WaitQueue(), FakeLoop()
+        closed.closed = True
+        probes("x", log, queue, loop=closed)
+        waiters = probes("ab", log, queue) + probes("m", log, queue, alone=True)
+        with suppress(Interrupted), interrupt:
+            queue.wake_next()
+        in_line = waiters_of(queue)
+        if any(each not in in_line and each.name not in log for each in waiters):
+            asleep.append((interrupt.where, log))
+
+    assert each_place(run, all_of_them=True) >= 10
+    assert asleep == []
+
+
 def test_an_interrupted_wake_up_of_a_queue_still_wakes() -> None:
-    class Interrupted(Probe):
+    class Interrupts(Probe):
         interrupts = 1
 
         def wake(self) -> bool:
@@ -305,7 +356,7 @@ def test_an_interrupted_wake_up_of_a_queue_still_wakes() -> None:
 
     log: list[str] = []
     queue = WaitQueue()
-    register(Interrupted("a", log), queue)
+    register(Interrupts("a", log), queue)
     with pytest.raises(KeyboardInterrupt):
         queue.wake_next()
     assert log == ["a"]
