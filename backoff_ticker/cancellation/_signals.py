@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from functools import partial
 from weakref import ref
 
 from .. import _process
 from .._validation import as_flag
 from ..clock import SystemClock
 from ..waiting import on_loop_wait
+from ._exit import Exit
 from ._token import CancellationToken, require_token
 
 TYPE_CHECKING = False
@@ -32,21 +32,6 @@ if TYPE_CHECKING:
     Handlers = dict[int, Handler | int | None]
 
 
-class _Exit:
-    """``SignalBlock.__exit__``. For each ``with`` statement it is an object that dies with it.
-
-    A signal handler that raises as ``__exit__`` is entered keeps it from doing anything. But then
-    the statement drops the object, which nobody else has, and that restores the handlers.
-    """
-
-    def __get__(self, block: SignalBlock | None, _: object) -> Callable[..., None]:
-        if block is None:  # ExitStack asks the class
-            return SignalBlock._leave
-        leave = partial(block._leave)
-        block._guard = ref(leave, partial(block._restore, len(block._entered)))
-        return leave
-
-
 class SignalBlock:
     """The ``with`` block that ``cancel_on_signals()`` returns; it can be entered more than once.
 
@@ -58,7 +43,7 @@ class SignalBlock:
         False
     """
 
-    __slots__ = ("_chain", "_clock", "_entered", "_guard", "_numbers", "_token")
+    __slots__ = ("_cells", "_chain", "_clock", "_entered", "_numbers", "_token")
 
     def __init__(
         self,
@@ -71,7 +56,7 @@ class SignalBlock:
         self._token = token
         self._chain = chain
         self._clock = clock
-        self._guard: object = None
+        self._cells: dict[str, object] = {}
         self._entered: list[tuple[Handler, Handlers, object]] = []
 
     def __enter__(self) -> CancellationToken:
@@ -89,40 +74,34 @@ class SignalBlock:
                 if chain and callable(before):
                     before(number, frame)
 
-        depth = len(self._entered)
+        guard = self._cells.pop("guard", None)
         try:
-            self._entered.append((handle, former, self._guard))
-            self._guard = None
+            self._entered.append((handle, former, guard))
             if isinstance(token.clock, SystemClock):  # a virtual clock moves by itself
                 _loop_wakeup.begin(handle)
             for number in dict.fromkeys(self._numbers):
                 former[number] = signal.getsignal(number)  # before it can be interrupted
                 signal.signal(number, handle)
         except BaseException:
-            self._restore(depth)
+            self._leave()
             raise
         return token
 
-    if TYPE_CHECKING:
-
-        def __exit__(self, *_: object) -> None: ...
-    else:
-        __exit__ = _Exit()
+    __exit__ = Exit()
 
     def _leave(self, *_: object) -> None:
-        self._restore(len(self._entered) - 1)
+        handle, former = self._entered[-1][:2]
+        for number, handler in former.items():
+            current = signal.getsignal(number)
+            # In a chain, somebody else may have come before this handler, or taken its place.
+            if current is handle or not (self._chain or current is handler):
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        _loop_wakeup.end(handle)
+        del self._entered[-1]  # with the guard
 
-    def _restore(self, depth: int, _: object = None) -> None:
-        """Undo what was entered after the first ``depth`` times. May be repeated."""
-        while len(self._entered) > depth:
-            handle, former, _ = self._entered[-1]
-            for number, handler in former.items():
-                current = signal.getsignal(number)
-                # In a chain, somebody else may have come before this handler, or taken its place.
-                if current is handle or not (self._chain or current is handler):
-                    signal.signal(number, signal.SIG_DFL if handler is None else handler)
-            _loop_wakeup.end(handle)
-            del self._entered[-1]  # with its guard, which therefore does nothing more
+    def _leave_statement(self, guard: object) -> None:
+        if self._entered and self._entered[-1][-1] is guard:
+            self._leave()
 
     def __repr__(self) -> str:
         arguments = [*map(_name_of, self._numbers)]

@@ -8,6 +8,7 @@ from .._sentinels import EMPTY
 from .._validation import as_number, as_seconds, safe_repr
 from ..clock import resolve_clock
 from ..waiting import NO_DEADLINE, Source, WaitSet, complete, park_coroutine, park_thread
+from ._exit import Exit
 from ._scope import Scope
 from ._tree import CallbackHandle, add_child, cancel_tree
 
@@ -337,13 +338,19 @@ class CancellationToken(Source, ProcessBound):
         self._cells["armed"] = False
 
     def __enter__(self) -> Self:
-        self._cells["armed"] = True
+        self._cells["armed"] = self._cells.pop("guard", True)
         return self
 
-    def __exit__(self, *_: object) -> None:
-        cells = self._cells
-        if "armed" not in cells or cells["armed"]:  # without a call: see complete()
+    __exit__ = Exit()
+
+    def _leave(self, *_: object) -> None:
+        if self._cells.get("armed", True):
             complete(self.cancel)
+            self._cells["armed"] = True  # without the guard
+
+    def _leave_statement(self, guard: object) -> None:
+        if self._cells.get("armed") is guard:
+            self._leave()
 
     def __repr__(self) -> str:
         try:
