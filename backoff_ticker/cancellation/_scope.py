@@ -13,6 +13,7 @@ from ..waiting import Waiter, cancelled_error, checkpoint, complete, current_tas
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import asyncio
     from typing import Any, Generic
 
     from typing_extensions import TypeVar
@@ -96,8 +97,9 @@ class CancellableBlock(Waiter):
             raise RuntimeError("a scope can be entered once; call token.scope() again")
         self._task = task = current_task()
         self._cancelling = task.cancelling()
-        self.loop = loop = task.get_loop()
-        self.domain = id(loop)
+        loop = task.get_loop()
+        self.loop: asyncio.AbstractEventLoop | None = loop
+        self.domain: int = id(loop)
         token = self._token
         try:
             self.register()

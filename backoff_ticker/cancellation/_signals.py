@@ -79,7 +79,7 @@ class SignalBlock:
             raise
         return token
 
-    __exit__ = Exit()
+    __exit__: Exit = Exit()
 
     def _leave(self, *_: object) -> None:
         entry = next(each for each in reversed(_entered) if each[0] is self)

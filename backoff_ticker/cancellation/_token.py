@@ -157,7 +157,7 @@ class CancellationToken(Node, Source, ProcessBound):
         """
         limit = self._limit(timeout)
         what, instead = "CancellationToken.wait()", "await token.wait_async()"
-        while not self._is_over(limit):
+        while not (self.cancelled or self._is_late(limit)):
             park_thread(self._clock, what, instead, self._wait_sets(), self._recheck, limit)
         return self.cancelled
 
@@ -167,7 +167,7 @@ class CancellationToken(Node, Source, ProcessBound):
         If cancelled: ``asyncio.CancelledError`` is raised, and nothing stays behind.
         """
         limit = self._limit(timeout)
-        while not self._is_over(limit):
+        while not (self.cancelled or self._is_late(limit)):
             await park_coroutine(self._clock, self._wait_sets(), self._recheck, limit)
         return self.cancelled
 
@@ -176,8 +176,8 @@ class CancellationToken(Node, Source, ProcessBound):
             return NO_DEADLINE
         return self._clock.monotonic() + as_seconds("timeout", timeout)
 
-    def _is_over(self, limit: float) -> bool:
-        return self.cancelled or (limit != NO_DEADLINE and self._clock.monotonic() >= limit)
+    def _is_late(self, limit: float) -> bool:
+        return limit != NO_DEADLINE and self._clock.monotonic() >= limit
 
     @property
     def _timing_clock(self) -> Clock | None:
@@ -248,7 +248,7 @@ class CancellationToken(Node, Source, ProcessBound):
         self._cells["armed"] = self._cells.pop("guard", True)
         return self
 
-    __exit__ = Exit()
+    __exit__: Exit = Exit()
 
     def _leave(self, *_: object) -> None:
         if self._cells.get("armed", True):
@@ -287,12 +287,14 @@ class _DeadlineToken(CancellationToken):
 def _earliest(
     clock: Clock, inherited: float | None, timeout: float | timedelta | None, deadline: float | None
 ) -> float | None:
+    if timeout is None and deadline is None:
+        return inherited
     limits = [] if inherited is None else [inherited]
     if timeout is not None:
         limits.append(clock.monotonic() + as_seconds("timeout", timeout))
     if deadline is not None:
         limits.append(as_number("deadline", deadline, "a finite number of monotonic seconds"))
-    return min(limits, default=None)
+    return min(limits)
 
 
 def derive_token(

@@ -63,12 +63,11 @@ class Node:
         def cancelled(self) -> bool: ...
 
     def _begin(self, clock: Clock, parents: tuple[Node, ...], deadline: float | None) -> None:
-        # A token has a ``__setattr__`` of its own, which is slower.
-        object.__setattr__(self, "_clock", clock)
-        object.__setattr__(self, "_parents", parents)
-        object.__setattr__(self, "_deadline", deadline)
-        object.__setattr__(self, "_cells", {})
-        object.__setattr__(self, "_marked", False)
+        _set_clock(self, clock)
+        _set_parents(self, parents)
+        _set_deadline(self, deadline)
+        _set_cells(self, {})
+        _set_marked(self, False)  # noqa: FBT003
         for parent in parents:
             # A link is compared as the child: by identity, as no child is of a user's subclass.
             children = parent._cells.setdefault("children", {})
@@ -79,7 +78,7 @@ class Node:
     def _mark(self, cause: Cause) -> bool:
         """Mark only this token as cancelled; True if no other cause was stored before."""
         won = self._cells.setdefault("cause", cause) is cause
-        object.__setattr__(self, "_marked", True)
+        _set_marked(self, True)  # noqa: FBT003
         return won
 
     def _cancel(self, cause: Cause) -> bool:
@@ -108,6 +107,11 @@ class Node:
 
 
 Node.cancelled = Node._marked  # type: ignore[assignment, misc]  # a name of the same slot
+
+# A token refuses to set ``cancelled``, by a ``__setattr__`` that is slow for the other slots, too.
+_set_cells, _set_clock, _set_deadline, _set_marked, _set_parents = (
+    Node.__dict__[name].__set__ for name in Node.__slots__[1:]
+)
 
 
 def _mark_descendants(token: Node) -> Collection[dict[str, Any]]:
@@ -201,28 +205,24 @@ class CallbackHandle:
 
         Thread safety: any thread, signal handler or finalizer.
         """
-        removed = self._take()
+        removed = self._callbacks.pop(self, self) is None
         complete(self._forget)  # also if it was not this call: that one may have been interrupted
         return removed
 
-    def _take(self) -> bool:
+    def _run(self) -> None:
+        """Run the callback, unless it ran or was removed."""
         try:
             del self._callbacks[self]
         except KeyError:
-            return False
-        return True
-
-    def _run(self) -> None:
-        """Run the callback, unless it ran or was removed."""
+            return
         # ATOMIC: the callback is the next call. So an interrupt comes before it is taken, and the
         # next cancel runs it, or inside of it; one in between would lose it.
-        if self._take():
-            try:
-                self._context.run(self._callback)
-            except Exception as error:  # noqa: BLE001 - no callback stops the others
-                report(error, "Exception in a callback of a cancellation token", self._callback)
-            finally:
-                complete(self._forget)
+        try:
+            self._context.run(self._callback)
+        except Exception as error:  # noqa: BLE001 - no callback stops the others
+            report(error, "Exception in a callback of a cancellation token", self._callback)
+        finally:
+            complete(self._forget)
 
     def _register(self) -> None:
         """Have the callback run when the token is cancelled, by its deadline too."""

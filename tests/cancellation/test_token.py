@@ -314,6 +314,13 @@ def test_a_block_that_a_signal_handler_keeps_from_being_entered_cancels_nothing(
     assert wrong == []
 
 
+def test_a_block_may_be_entered_by_an_exit_stack() -> None:
+    with contextlib.ExitStack() as stack:
+        token = stack.enter_context(CancellationToken())
+        assert token.cancelled is False
+    assert token.cancelled is True
+
+
 def test_a_look_at_the_methods_of_a_token_cancels_nothing() -> None:
     token = CancellationToken()
     assert hasattr(token, "__exit__")
