@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from types import GenericAlias
 
-from ..waiting import Waiter, cancelled_error, checkpoint, complete, current_task
+from ..waiting import NO_DEADLINE, Waiter, cancelled_error, checkpoint, complete, current_task
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class CancellableBlock(Waiter):
             self.hold()
             if token.cancelled:
                 loop.call_soon(self.fire)
-            elif token._deadline is not None:
+            elif token._deadline != NO_DEADLINE:
                 self._timer = token._clock.call_at(token._deadline, self.fire, loop=loop)
         except BaseException:
             self.leave(None)

@@ -74,8 +74,8 @@ class CancellationToken(Node, Source, ProcessBound):
         clock: Clock | None = None,
     ) -> None:
         clock = resolve_clock(clock)
-        when = _earliest(clock, None, timeout, deadline)
-        if when is not None:
+        when = _earliest(clock, NO_DEADLINE, timeout, deadline)
+        if when != NO_DEADLINE:
             kind = type(self)
             if kind is not CancellationToken:  # its class cannot be replaced
                 raise TypeError(f"{kind.__name__} cannot have a timeout or deadline: use child()")
@@ -123,11 +123,11 @@ class CancellationToken(Node, Source, ProcessBound):
     @property
     def deadline(self) -> float | None:
         """When the token cancels itself, in the clock's monotonic seconds; None if never."""
-        return self._deadline
+        return None if self._deadline == NO_DEADLINE else self._deadline
 
     def remaining(self) -> float | None:
         """Return the seconds until the deadline, at least 0.0; None without a deadline."""
-        if self._deadline is None:
+        if self._deadline == NO_DEADLINE:
             return None
         return max(0.0, self._deadline - self._clock.monotonic())
 
@@ -155,7 +155,7 @@ class CancellationToken(Node, Source, ProcessBound):
             TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
             RuntimeError: It would block an event loop in this thread: use ``wait_async()``.
         """
-        limit = self._limit(timeout)
+        limit = _earliest(self._clock, NO_DEADLINE, timeout, None)
         what, instead = "CancellationToken.wait()", "await token.wait_async()"
         while not (self.cancelled or self._is_late(limit)):
             park_thread(self._clock, what, instead, self._wait_sets(), self._recheck, limit)
@@ -166,22 +166,17 @@ class CancellationToken(Node, Source, ProcessBound):
 
         If cancelled: ``asyncio.CancelledError`` is raised, and nothing stays behind.
         """
-        limit = self._limit(timeout)
+        limit = _earliest(self._clock, NO_DEADLINE, timeout, None)
         while not (self.cancelled or self._is_late(limit)):
             await park_coroutine(self._clock, self._wait_sets(), self._recheck, limit)
         return self.cancelled
-
-    def _limit(self, timeout: float | timedelta | None) -> float:
-        if timeout is None:
-            return NO_DEADLINE
-        return self._clock.monotonic() + as_seconds("timeout", timeout)
 
     def _is_late(self, limit: float) -> bool:
         return limit != NO_DEADLINE and self._clock.monotonic() >= limit
 
     @property
     def _timing_clock(self) -> Clock | None:
-        return None if self._deadline is None else self._clock
+        return None if self._deadline == NO_DEADLINE else self._clock
 
     def _wait_sets(self) -> tuple[WaitSet, ...]:
         return (self._wait_set(),)
@@ -190,9 +185,7 @@ class CancellationToken(Node, Source, ProcessBound):
         return self.cause if self.cancelled else EMPTY
 
     def _recheck(self, waiter: Waiter) -> float | None:
-        if self.cancelled:
-            return None
-        return waiter.limit if self._deadline is None else min(waiter.limit, self._deadline)
+        return None if self.cancelled else min(waiter.limit, self._deadline)
 
     def child(
         self, timeout: float | timedelta | None = None, deadline: float | None = None
@@ -279,22 +272,19 @@ class _DeadlineToken(CancellationToken):
 
     @property
     def cancelled(self) -> bool:
-        if not self._marked and self._clock.monotonic() >= self._deadline:  # type: ignore[operator]
+        if not self._marked and self._clock.monotonic() >= self._deadline:
             self._mark((DeadlineExceeded(),))
         return self._marked
 
 
 def _earliest(
-    clock: Clock, inherited: float | None, timeout: float | timedelta | None, deadline: float | None
-) -> float | None:
-    if timeout is None and deadline is None:
-        return inherited
-    limits = [] if inherited is None else [inherited]
+    clock: Clock, when: float, timeout: float | timedelta | None, deadline: float | None
+) -> float:
     if timeout is not None:
-        limits.append(clock.monotonic() + as_seconds("timeout", timeout))
+        when = min(when, clock.monotonic() + as_seconds("timeout", timeout))
     if deadline is not None:
-        limits.append(as_number("deadline", deadline, "a finite number of monotonic seconds"))
-    return min(limits)
+        when = min(when, as_number("deadline", deadline, "a finite number of monotonic seconds"))
+    return when
 
 
 def derive_token(
@@ -304,9 +294,10 @@ def derive_token(
 
     The parents have no earlier deadline.
     """
-    cls = CancellationToken if deadline is None else _DeadlineToken
+    when = NO_DEADLINE if deadline is None else deadline
+    cls = CancellationToken if when == NO_DEADLINE else _DeadlineToken
     token = cls.__new__(cls)
-    token._begin(clock, parents, deadline)
+    token._begin(clock, parents, when)
     return token
 
 
@@ -332,12 +323,13 @@ def any_of(*tokens: CancellationToken) -> CancellationToken:
         raise TypeError("any_of() needs at least one token")
     for token in tokens:
         require_token("any_of()'s argument", token)
-    timed = [(each._deadline, each._clock) for each in tokens if each._deadline is not None]
-    clock = timed[0][1] if timed else tokens[0]._clock
-    for _, other in timed:
-        if other is not clock:
-            raise ValueError(f"any_of() needs deadlines on one clock, not {clock!r}, {other!r}")
-    return derive_token(clock, tokens, min((when for when, _ in timed), default=None))
+    timed = [token for token in tokens if token._deadline != NO_DEADLINE]
+    clock = (timed or tokens)[0]._clock
+    for token in timed:
+        if token._clock is not clock:
+            clocks = f"{clock!r}, {token._clock!r}"
+            raise ValueError(f"any_of() needs deadlines on one clock, not on {clocks}")
+    return derive_token(clock, tokens, min(token._deadline for token in tokens))
 
 
 def require_token(name: str, value: object) -> None:

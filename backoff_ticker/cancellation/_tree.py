@@ -31,7 +31,7 @@ from weakref import ref
 from .. import _process
 from .._errors import Cancelled, DeadlineExceeded
 from .._unraisable import report
-from ..waiting import FREE, WaitSet, acquire, claim_of, complete
+from ..waiting import FREE, NO_DEADLINE, WaitSet, acquire, claim_of, complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Node:
 
     _clock: Clock
     _parents: tuple[Node, ...]
-    _deadline: float | None
+    _deadline: float
     _cells: dict[str, Any]
     _marked: bool
 
@@ -62,7 +62,7 @@ class Node:
         @property
         def cancelled(self) -> bool: ...
 
-    def _begin(self, clock: Clock, parents: tuple[Node, ...], deadline: float | None) -> None:
+    def _begin(self, clock: Clock, parents: tuple[Node, ...], deadline: float) -> None:
         _set_clock(self, clock)
         _set_parents(self, parents)
         _set_deadline(self, deadline)
@@ -153,7 +153,7 @@ def _run_callbacks(tree: list[dict[CallbackHandle, None]]) -> None:
 def _set_timer(token: Node) -> None:
     """Have one timer at the deadline, which keeps the token alive, while there are callbacks."""
     deadline = token._deadline
-    if deadline is None:
+    if deadline == NO_DEADLINE:
         return
     callbacks = token._cells["callbacks"]
     timers = token._cells.setdefault("timers", {})
