@@ -35,7 +35,7 @@ from ..waiting import FREE, NO_DEADLINE, WaitSet, acquire, claim_of, complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable
     from typing import Any
 
     from ..clock import Clock
@@ -84,11 +84,24 @@ class Node:
     def _cancel(self, cause: Cause) -> bool:
         """Mark this token and its descendants, then wake all waiters, then run all callbacks."""
         won = not self.cancelled and self._mark(cause)
-        tree = _mark_descendants(self)
-        for cells in tree:
+        tree: dict[int, dict[str, Any]] = {}
+        todo = [self]
+        for each in todo:
+            if id(each) in tree:
+                continue
+            # On some processors a load may overtake a store. A copy waits for each ``setdefault``
+            # that has begun: so who registers after it finds the token marked: see the invariants.
+            tree[id(each)] = cells = each._cells.copy()
+            for link in cells["children"].copy() if "children" in cells else ():
+                child = link()
+                if child is not None:
+                    if not child.cancelled:
+                        child._mark(cells["cause"])
+                    todo.append(child)
+        for cells in tree.values():
             if "waiters" in cells:
                 cells["waiters"].close()
-        _run_callbacks([cells["callbacks"] for cells in tree if "callbacks" in cells])
+        _run_callbacks([cells["callbacks"] for cells in tree.values() if "callbacks" in cells])
         return won
 
     def _error(self) -> Cancelled:
@@ -112,25 +125,6 @@ Node.cancelled = Node._marked  # type: ignore[assignment, misc]  # a name of the
 _set_cells, _set_clock, _set_deadline, _set_marked, _set_parents = (
     Node.__dict__[name].__set__ for name in Node.__slots__[1:]
 )
-
-
-def _mark_descendants(token: Node) -> Collection[dict[str, Any]]:
-    """Mark them with the cause of their parents; return the cells of the token and of each."""
-    tree: dict[int, dict[str, Any]] = {}
-    todo = [token]
-    for each in todo:
-        if id(each) in tree:
-            continue
-        # On some processors a load may overtake a store. A copy waits for each ``setdefault`` that
-        # has begun: so who registers after it finds the token marked, as the invariant says.
-        tree[id(each)] = cells = each._cells.copy()
-        for link in cells["children"].copy() if "children" in cells else ():
-            child = link()
-            if child is not None:
-                if not child.cancelled:
-                    child._mark(cells["cause"])
-                todo.append(child)
-    return tree.values()
 
 
 def _run_callbacks(tree: list[dict[CallbackHandle, None]]) -> None:
