@@ -1,14 +1,14 @@
 """Cancellation tokens, shared by threads and event loops.
 
-* ``_tree``: what is cancelled together, with which cause, which callbacks run; their handles.
+* ``_tree``: what is cancelled together, with which cause, and which callbacks run.
 * ``_token``: the token, and ``any_of``.
+* ``_exit``: the end of a ``with`` block, which no signal handler prevents.
 * ``_scope``: ``async with token.scope()``, which cancels code through asyncio.
 * ``_signals``: a token that signals cancel; the event loop notices them at once.
 
 What always holds:
 
-* The first cause stays.
-* By the time ``cancel()`` returns, True or False, all descendants are cancelled.
+* The first cause stays. When ``cancel()`` returns, True or False, all descendants are cancelled.
 * A callback is called once or was removed, never both.
 * ``cancel()`` waits for nothing: signal handlers, finalizers and callbacks may call it.
 """

@@ -1,8 +1,8 @@
 """``cancel_on_signals``: a token that signals cancel; they wake the loop of the main thread, too.
 
-CPython notes a signal, and runs its handler when the main thread comes to its next instruction. A
-loop that has just begun to wait for its sockets comes there at its next timer, maybe in an hour. So
-the loop also waits for a socket, into whose other end CPython writes a byte as it notes a signal.
+CPython runs a signal handler when the main thread comes to its next instruction. A loop that has
+just begun to wait for its sockets comes there at its next timer, maybe in an hour. So the loop also
+waits for a socket, into whose other end CPython writes a byte at each signal.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from functools import partial
 from weakref import ref
 
 from .. import _process
 from .._validation import as_flag
 from ..clock import SystemClock
 from ..waiting import on_loop_wait
+from ._exit import Exit
 from ._token import CancellationToken, require_token
 
 TYPE_CHECKING = False
@@ -24,27 +24,9 @@ if TYPE_CHECKING:
     import asyncio
     import socket
     from collections.abc import Callable
-    from types import FrameType
+    from typing import Any
 
     from ..clock import Clock
-
-    Handler = Callable[[int, FrameType | None], object]
-    Handlers = dict[int, Handler | int | None]
-
-
-class _Exit:
-    """``SignalBlock.__exit__``. For each ``with`` statement it is an object that dies with it.
-
-    A signal handler that raises as ``__exit__`` is entered keeps it from doing anything. But then
-    the statement drops the object, which nobody else has, and that restores the handlers.
-    """
-
-    def __get__(self, block: SignalBlock | None, _: object) -> Callable[..., None]:
-        if block is None:  # ExitStack asks the class
-            return SignalBlock._leave
-        leave = partial(block._leave)
-        block._guard = ref(leave, partial(block._restore, len(block._entered)))
-        return leave
 
 
 class SignalBlock:
@@ -52,82 +34,77 @@ class SignalBlock:
 
     Example:
         >>> from backoff_ticker import cancel_on_signals
-        >>> block = cancel_on_signals()
-        >>> with block as token:
+        >>> with cancel_on_signals() as token:
         ...     token.cancelled
         False
     """
 
-    __slots__ = ("_chain", "_clock", "_entered", "_guard", "_numbers", "_token")
+    __slots__ = ("_cells", "_chain", "_new_token", "_numbers")
 
     def __init__(
         self,
         numbers: tuple[int, ...],
-        token: CancellationToken | None,
+        new_token: Callable[[], CancellationToken],
         chain: bool,  # noqa: FBT001 - as cancel_on_signals() has it
-        clock: Clock | None,
     ) -> None:
         self._numbers = numbers
-        self._token = token
+        self._new_token = new_token
         self._chain = chain
-        self._clock = clock
-        self._guard: object = None
-        self._entered: list[tuple[Handler, Handlers, object]] = []
+        self._cells: dict[str, object] = {}
 
     def __enter__(self) -> CancellationToken:
         if threading.current_thread() is not threading.main_thread():
             raise RuntimeError("cancel_on_signals() must be entered in the main thread")
-        token = CancellationToken(clock=self._clock) if self._token is None else self._token
+        token = self._new_token()
         chain = self._chain
-        former: Handlers = {}
+        former: dict[int, Any] = {}
 
-        def handle(number: int, frame: FrameType | None) -> None:
+        def handle(number: int, frame: object) -> None:
             try:
                 token.cancel(_name_of(number))
             finally:
-                before = former.get(number)
-                if chain and callable(before):
-                    before(number, frame)
+                if chain and callable(former.get(number)):
+                    former[number](number, frame)
 
-        depth = len(self._entered)
+        entry = self, handle, former, self._cells.pop("guard", None)
         try:
-            self._entered.append((handle, former, self._guard))
-            self._guard = None
+            _entered.append(entry)
             if isinstance(token.clock, SystemClock):  # a virtual clock moves by itself
-                _loop_wakeup.begin(handle)
-            for number in dict.fromkeys(self._numbers):
-                former[number] = signal.getsignal(number)  # before it can be interrupted
+                on_loop_wait(_loop_wakeup.attach)
+            for number in self._numbers:
+                former.setdefault(number, signal.getsignal(number))  # before an interrupt
                 signal.signal(number, handle)
         except BaseException:
-            self._restore(depth)
+            self._leave()
             raise
         return token
 
-    if TYPE_CHECKING:
-
-        def __exit__(self, *_: object) -> None: ...
-    else:
-        __exit__ = _Exit()
+    __exit__: Exit = Exit()
 
     def _leave(self, *_: object) -> None:
-        self._restore(len(self._entered) - 1)
+        entry = next(each for each in reversed(_entered) if each[0] is self)
+        handle, former = entry[1:3]
+        for number, handler in former.items():
+            current = signal.getsignal(number)
+            # In a chain, somebody else may have come before this handler, or taken its place.
+            if current is handle or not (self._chain or current is handler):
+                signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        if len(_entered) == 1:
+            on_loop_wait(None)
+            _loop_wakeup.detach()
+        _entered.remove(entry)
 
-    def _restore(self, depth: int, _: object = None) -> None:
-        """Undo what was entered after the first ``depth`` times. May be repeated."""
-        while len(self._entered) > depth:
-            handle, former, _ = self._entered[-1]
-            for number, handler in former.items():
-                current = signal.getsignal(number)
-                # In a chain, somebody else may have come before this handler, or taken its place.
-                if current is handle or not (self._chain or current is handler):
-                    signal.signal(number, signal.SIG_DFL if handler is None else handler)
-            _loop_wakeup.end(handle)
-            del self._entered[-1]  # with its guard, which therefore does nothing more
+    def _leave_statement(self, guard: object) -> None:
+        if any(each[-1] is guard for each in _entered):
+            self._leave()
 
     def __repr__(self) -> str:
-        arguments = [*map(_name_of, self._numbers)]
-        arguments += ["chain=True"] if self._chain else []
-        return f"cancel_on_signals({', '.join(arguments)})"
+        numbers = ", ".join(map(_name_of, self._numbers))
+        return f"cancel_on_signals({numbers}{', chain=True' if self._chain else ''})"
+
+
+_entered: list[tuple[SignalBlock, Any, dict[int, Any], object]] = []
+"""Blocks, their handler, the handlers before, and the guard of the ``with`` statement."""
 
 
 def _name_of(number: int) -> str:
@@ -145,32 +122,29 @@ def cancel_on_signals(
 ) -> SignalBlock:
     """Return a ``with`` block that yields a token, which Ctrl-C or a SIGTERM cancels.
 
-    The cause of the token is the name of the signal. In the block the signals do nothing else,
-    unless you chain them: a second Ctrl-C is ignored, as with Go's ``signal.NotifyContext``. The
-    end of the block restores the previous handlers and does not cancel the token, which may be
-    shared with any threads and event loops.
+    The cause is the name of the signal. In the block the signals do nothing else, unless you chain
+    them: a second Ctrl-C is ignored, as with Go's ``signal.NotifyContext``. At the end of the block
+    the previous handlers come back, and the token stays as it is. Any threads and event loops may
+    share it.
 
-    CPython runs signal handlers in the main thread. An event loop that runs there notices a signal
-    at once, if a coroutine in it waits for the token, or for anything else of this package. Where
-    the main thread waits for a lock, such as in ``join()``, a signal that arrives in the few
-    instructions before, or in another thread, is noticed when that wait ends.
+    An event loop in the main thread notices a signal at once, if a coroutine in it waits for
+    anything of this package. Where the main thread waits for a lock, such as in ``join()``, a
+    signal that arrives in the few instructions before, or in another thread, is noticed when that
+    wait ends.
 
     Args:
         *signals: Signal numbers. If none is given: SIGINT and SIGTERM.
-        token: The token to cancel and to yield. None means a new one for each time the block is
-            entered.
-        chain: Whether the previous handler of a signal is called, too, right after the cancel: that
-            of a server, which shuts down, or Python's own for Ctrl-C, which raises
-            ``KeyboardInterrupt``. A signal that had no handler in Python only cancels the token. At
-            the end of the block a handler that somebody else has set meanwhile is left alone.
+        token: The token to cancel and to yield. None means a new one each time.
+        chain: Whether the previous handler of a signal is called right after the cancel: that of a
+            server, which shuts down, or Python's own for Ctrl-C, which raises
+            ``KeyboardInterrupt``. Then the end of the block leaves a handler alone that somebody
+            else has set meanwhile.
         clock: The clock of a new token. None means the current clock.
 
     Raises:
-        TypeError: ``token`` is not a token, ``chain`` is not a bool, or there are both a ``token``
-            and a ``clock``.
+        TypeError: ``token`` is not a token, or there is a ``clock``, too; ``chain`` is not a bool.
         RuntimeError: On entering the block: this is not the main thread.
-        TypeError, ValueError, OSError: On entering the block: an argument is not a signal that
-            can be handled.
+        TypeError, ValueError, OSError: On entering the block: a signal that cannot be handled.
 
     Example:
         >>> import signal
@@ -185,73 +159,59 @@ def cancel_on_signals(
         if clock is not None:
             raise TypeError("cancel_on_signals() takes a token, which has its clock, or a clock")
     as_flag("chain", chain)
-    return SignalBlock(signals or (signal.SIGINT, signal.SIGTERM), token, chain, clock)
+    numbers = signals or (signal.SIGINT, signal.SIGTERM)
+    return SignalBlock(numbers, lambda: token or CancellationToken(clock=clock), chain)
 
 
 class _LoopWakeup:
-    """Two connected sockets, and the loop that reads one, from its first wait in a block on.
-
-    All methods are called in the main thread, and may be repeated.
-    """
+    """Two connected sockets, and the loop that reads one. Used in the main thread only."""
 
     def __init__(self) -> None:
-        self._blocks: set[object] = set()
-        self._loop: ref[asyncio.AbstractEventLoop] | None = None
+        self._loop: Callable[[], asyncio.AbstractEventLoop | None] = lambda: None
         self._pair: tuple[socket.socket, socket.socket] | None = None
 
-    def begin(self, block: object) -> None:
-        self._blocks.add(block)
-        on_loop_wait(self._attach)
-
-    def end(self, block: object) -> None:
-        self._blocks.discard(block)
-        if not self._blocks:
-            on_loop_wait(None)
-            self._detach()
-
-    def _attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        known = self._loop is not None and self._loop() is loop
-        if known or threading.get_ident() != threading.main_thread().ident:
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._loop() is loop or threading.get_ident() != threading.main_thread().ident:
             return
         import socket
 
-        self._detach()
+        self.detach()
+        self._loop = ref(loop)
+        former = signal.set_wakeup_fd(-1)
+        if former != -1:  # asyncio does the same for loop.add_signal_handler()
+            signal.set_wakeup_fd(former)
+            return
         try:
             self._pair = reader, writer = socket.socketpair()
             reader.setblocking(False)  # noqa: FBT003
             writer.setblocking(False)  # noqa: FBT003
-            self._loop = ref(loop)
             loop.add_reader(reader, reader.recv, 4096)
-        except NotImplementedError:  # Windows: there asyncio itself looks for signals
-            self._detach(ref(loop))
-        except OSError:  # no free file descriptors: the next wait may find some
-            self._detach()
-        else:
-            former = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-            if former != -1:  # asyncio does the same for loop.add_signal_handler()
-                signal.set_wakeup_fd(former)
-                self._detach(ref(loop))
+            signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+        except NotImplementedError:
+            pass  # Windows: there asyncio itself looks for signals
+        except OSError:
+            self.detach()  # no free file descriptors: the next wait may find some
 
-    def _detach(self, then: ref[asyncio.AbstractEventLoop] | None = None) -> None:
-        """Close the sockets; leave the loop ``then`` alone until another comes."""
+    def detach(self) -> None:
+        """Close the sockets. May be repeated."""
         if self._pair is not None:
             reader, writer = self._pair
             former = signal.set_wakeup_fd(-1)
             if former != writer.fileno():
                 signal.set_wakeup_fd(former)
-            loop = None if self._loop is None else self._loop()
+            loop = self._loop()
             if loop is not None and not loop.is_closed():
                 with contextlib.suppress(NotImplementedError, ValueError):  # Windows; closed
                     loop.remove_reader(reader)
             reader.close()
             writer.close()
             self._pair = None
-        self._loop = then
+        self._loop = lambda: None
 
     def forget(self) -> None:
         """In a forked child: leave all to the parent, or signals here would wake its loop."""
-        self._loop = None  # it shares what it waits for with the parent's
-        self._detach()
+        self._loop = lambda: None  # it shares what it waits for with the parent's
+        self.detach()
 
 
 _loop_wakeup = _LoopWakeup()

@@ -2,19 +2,18 @@
 
 Each token has a dict of *cells*, made with the first that needs them, by one ``setdefault``:
 
-* ``cause``: a tuple of it; the one that was stored first stays
+* ``cause``: a tuple of it; the first one stays
 * ``waiters``: the ``WaitSet`` of the threads, coroutines and scopes that a cancel wakes
-* ``children``: weak references to the tokens that are cancelled with it, oldest first
-* ``forget``: what removes such a reference as the child dies
+* ``children``: weak references to them, oldest first; ``forget``: what removes a dead one
 * ``callbacks``: handles of callbacks that were neither called nor removed, oldest first
 * ``timers``: by process generation, the one that calls them at the deadline
 * ``pins``: handles of descendants, which a root keeps alive
-* ``armed``: whether the end of a ``with token:`` block cancels it
+* ``armed``: whether, and with which ``guard``, the end of a ``with`` block cancels the token
 
 Invariants:
     * A child, a waiter or a callback registers first, then it looks whether the token is cancelled.
       A cancel marks the token first, then it looks who has registered. So one sees the other.
-    * When ``cancel_tree()`` returns to any caller, every descendant is marked. All its steps may be
+    * When a cancel returns to any caller, every descendant is marked. All its steps may be
       repeated, by several callers at once, and one cancel may interrupt another.
     * A callback runs once: only who deletes its handle from ``callbacks`` calls it, or prevents it.
     * A deadline has one timer while there are callbacks, and none otherwise.
@@ -30,138 +29,150 @@ from contextvars import copy_context
 from weakref import ref
 
 from .. import _process
-from .._sentinels import EMPTY
+from .._errors import Cancelled, DeadlineExceeded
 from .._unraisable import report
-from ..waiting import FREE, acquire, claim_of, complete
+from ..waiting import FREE, NO_DEADLINE, WaitSet, acquire, claim_of, complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Protocol
+    from typing import Any
 
     from ..clock import Clock
 
-    class Node(Protocol):
-        """A token, as the tree sees it."""
+    Cause = tuple[BaseException | str | None]
 
-        @property
-        def cancelled(self) -> bool: ...
-        @property
-        def _parents(self) -> tuple[Node, ...]: ...
-        @property
-        def _deadline(self) -> float | None: ...
-        @property
-        def _clock(self) -> Clock: ...
-        @property
-        def _cells(self) -> dict[str, Any]: ...
-        def _mark(self, cause: tuple[BaseException | str | None]) -> bool: ...
-
-
-_running: dict[tuple[int, int, int], None] = {}
+_running: set[tuple[int, int, int]] = set()
 """Which callbacks run where: the identity of their dict, the thread, the process generation."""
 
 
-def add_child(parent: Node, child: Node) -> None:
-    """Link ``child`` so that it is cancelled with ``parent``."""
-    # A link is compared as the child: by identity, since no child is of a subclass of the user's.
-    children = parent._cells.setdefault("children", {})
-    children[ref(child, parent._cells.setdefault("forget", children.pop))] = None
+class Node:
+    """What the tree knows of a token."""
+
+    __slots__ = ("__weakref__", "_cells", "_clock", "_deadline", "_marked", "_parents")
+
+    _clock: Clock
+    _parents: tuple[Node, ...]
+    _deadline: float
+    _cells: dict[str, Any]
+    _marked: bool
+
+    if TYPE_CHECKING:
+
+        @property
+        def cancelled(self) -> bool: ...
+
+    def _begin(self, clock: Clock, parents: tuple[Node, ...], deadline: float) -> None:
+        _set_clock(self, clock)
+        _set_parents(self, parents)
+        _set_deadline(self, deadline)
+        _set_cells(self, {})
+        _set_marked(self, False)  # noqa: FBT003
+        for parent in parents:
+            # A link is compared as the child: by identity, as no child is of a user's subclass.
+            children = parent._cells.setdefault("children", {})
+            children[ref(self, parent._cells.setdefault("forget", children.pop))] = None
+            if parent.cancelled:  # after that: see the invariants
+                self._mark(parent._cells["cause"])
+
+    def _mark(self, cause: Cause) -> bool:
+        """Mark only this token as cancelled; True if no other cause was stored before."""
+        won = self._cells.setdefault("cause", cause) is cause
+        _set_marked(self, True)  # noqa: FBT003
+        return won
+
+    def _cancel(self, cause: Cause) -> bool:
+        """Mark this token and its descendants, then wake all waiters, then run all callbacks."""
+        won = not self.cancelled and self._mark(cause)
+        tree: dict[int, dict[str, Any]] = {}
+        todo = [self]
+        for each in todo:
+            if id(each) in tree:
+                continue
+            # On some processors a load may overtake a store. A copy waits for each ``setdefault``
+            # that has begun: so who registers after it finds the token marked: see the invariants.
+            tree[id(each)] = cells = each._cells.copy()
+            for link in cells["children"].copy() if "children" in cells else ():
+                child = link()
+                if child is not None:
+                    if not child.cancelled:
+                        child._mark(cells["cause"])
+                    todo.append(child)
+        for cells in tree.values():
+            if "waiters" in cells:
+                cells["waiters"].close()
+        _run_callbacks([cells["callbacks"] for cells in tree.values() if "callbacks" in cells])
+        return won
+
+    def _error(self) -> Cancelled:
+        """Return what ``raise_if_cancelled()`` raises if the token is cancelled."""
+        (cause,) = self._cells["cause"]
+        if isinstance(cause, DeadlineExceeded):
+            return DeadlineExceeded(cause)
+        error = Cancelled(cause)
+        if isinstance(cause, BaseException):
+            error.__cause__ = cause
+        return error
+
+    def _wait_set(self) -> WaitSet:
+        found: WaitSet | None = self._cells.get("waiters")
+        return found or self._cells.setdefault("waiters", WaitSet())
 
 
-def cancel_tree(token: Node) -> None:
-    """Mark all descendants of a cancelled token, then wake all waiters, then run all callbacks."""
-    if not token.cancelled:  # it notes that the deadline has passed
-        return
-    tree = _mark_descendants(token)
-    for cells in tree:
-        if "waiters" in cells:
-            cells["waiters"].close()
-    interrupt: BaseException | None = None
-    for cells in tree:
-        if "callbacks" in cells:
-            interrupt = _run_callbacks(cells["callbacks"]) or interrupt
-    if interrupt is not None:
-        raise interrupt
+Node.cancelled = Node._marked  # type: ignore[assignment, misc]  # a name of the same slot
+
+# A token refuses to set ``cancelled``, by a ``__setattr__`` that is slow for the other slots, too.
+_set_cells, _set_clock, _set_deadline, _set_marked, _set_parents = (
+    Node.__dict__[name].__set__ for name in Node.__slots__[1:]
+)
 
 
-def _mark_descendants(token: Node) -> list[dict[str, Any]]:
-    """Mark them with the cause of their parents; return the cells of the token and of each."""
-    tree: list[dict[str, Any]] = []
-    seen = {id(token)}
-    todo = [token]
-    for each in todo:
-        # On some processors a load may overtake a store. A copy waits for each ``setdefault`` that
-        # has begun: so who registers after it finds the token marked, as the invariant says.
-        cells = each._cells.copy()
-        tree.append(cells)
-        for link in cells["children"].copy() if "children" in cells else ():
-            child = link()
-            if child is not None and id(child) not in seen:
-                if not child.cancelled:
-                    child._mark(cells["cause"])
-                seen.add(id(child))
-                todo.append(child)
-    return tree
-
-
-def _run_callbacks(callbacks: dict[CallbackHandle, None]) -> BaseException | None:
-    """Run callbacks of a token, unless this very thread is running them already."""
-    here = id(callbacks), get_ident(), _process.generation
-    if here in _running:
-        return None
-    interrupt: BaseException | None = None
-    _running[here] = None
+def _run_callbacks(tree: list[dict[CallbackHandle, None]]) -> None:
+    """Run the callbacks of tokens, except of those whose callbacks this thread is running."""
     try:
-        for handle in callbacks.copy():
-            interrupt = handle._run() or interrupt
-    finally:
-        del _running[here]
-    return interrupt
+        for callbacks in tree:
+            here = id(callbacks), get_ident(), _process.generation
+            if here not in _running:
+                try:
+                    _running.add(here)
+                    for handle in callbacks.copy():
+                        handle._run()
+                finally:
+                    _running.discard(here)
+    except BaseException:
+        _run_callbacks(tree)  # those that are left
+        raise
 
 
 def _set_timer(token: Node) -> None:
     """Have one timer at the deadline, which keeps the token alive, while there are callbacks."""
     deadline = token._deadline
-    if deadline is None:
+    if deadline == NO_DEADLINE:
         return
-    made = unused = None
-    try:
-        while (unused := _swap_timer(token._cells, made)) is EMPTY:
-            made = token._clock.call_at(deadline, lambda: cancel_tree(token))
-    except BaseException:
-        unused = made
-        raise
-    finally:
-        if unused is not None:
-            unused.cancel()
-
-
-def _swap_timer(cells: dict[str, Any], made: Any) -> Any:  # noqa: ANN401 - see Returns
-    """Keep the timer that was ``made`` if it is needed.
-
-    Returns:
-        A timer that is not needed, or None; ``EMPTY`` if one must be made first.
-    """
-    callbacks = cells["callbacks"]
-    timers = cells.setdefault("timers", {})
+    callbacks = token._cells["callbacks"]
+    timers = token._cells.setdefault("timers", {})
     generation = _process.generation  # the scheduler of a forked child starts empty
-    claim = claim_of(cells)
+    claim = claim_of(timers)
+    spare = None
     try:
-        del claim[FREE]
-    except KeyError:
-        acquire(claim)
-    try:
-        if callbacks and generation not in timers:
-            if made is None:
-                return EMPTY
-            timers[generation] = made
-            return None
-        if not callbacks and generation in timers and made is None:
-            made = timers[generation]
-            del timers[generation]
-        return made
+        while True:
+            acquire(claim)
+            try:
+                if callbacks and generation not in timers and spare is not None:
+                    timers[generation] = spare
+                    spare = None
+                elif not callbacks and generation in timers and spare is None:
+                    spare = timers[generation]
+                    del timers[generation]
+                is_missing = callbacks and generation not in timers
+            finally:
+                claim[FREE] = True
+            if not is_missing:
+                return
+            spare = token._clock.call_at(deadline, lambda: token._cancel((DeadlineExceeded(),)))
     finally:
-        claim[FREE] = True
+        if spare is not None:
+            spare.cancel()
 
 
 class CallbackHandle:
@@ -169,11 +180,8 @@ class CallbackHandle:
 
     Example:
         >>> from backoff_ticker import CancellationToken
-        >>> token = CancellationToken()
-        >>> handle = token.on_cancel(lambda: print("cancelled"))
+        >>> handle = CancellationToken().on_cancel(print)
         >>> handle.remove()
-        True
-        >>> token.cancel()
         True
     """
 
@@ -187,41 +195,31 @@ class CallbackHandle:
         self._pins: list[dict[CallbackHandle, None]] = []
 
     def remove(self) -> bool:
-        """Remove the callback; True only if this prevented its call.
-
-        False if it was called, is running or was removed before.
+        """Prevent the call; False if it has begun, or was prevented before.
 
         Thread safety: any thread, signal handler or finalizer.
         """
-        removed = self._take()
+        removed = self._callbacks.pop(self, self) is None
         complete(self._forget)  # also if it was not this call: that one may have been interrupted
         return removed
 
-    def _take(self) -> bool:
-        """Whether this call is the one that decides if the callback runs."""
+    def _run(self) -> None:
+        """Run the callback, unless it ran or was removed."""
         try:
             del self._callbacks[self]
         except KeyError:
-            return False
-        return True
-
-    def _run(self) -> BaseException | None:
-        """Run the callback, unless it ran or was removed; return an interrupt that cut it short."""
+            return
         # ATOMIC: the callback is the next call. So an interrupt comes before it is taken, and the
         # next cancel runs it, or inside of it; one in between would lose it.
-        if self._take():
-            try:
-                self._context.run(self._callback)
-            except Exception as error:  # noqa: BLE001 - no callback stops the others
-                report(error, "Exception in a callback of a cancellation token", self._callback)
-            except BaseException as interrupt:  # noqa: BLE001 - raised once everything is done
-                return interrupt
-            finally:
-                complete(self._forget)
-        return None
+        try:
+            self._context.run(self._callback)
+        except Exception as error:  # noqa: BLE001 - no callback stops the others
+            report(error, "Exception in a callback of a cancellation token", self._callback)
+        finally:
+            complete(self._forget)
 
     def _register(self) -> None:
-        """Have the callback called when the token is cancelled, by its deadline too."""
+        """Have the callback run when the token is cancelled, by its deadline too."""
         seen = set()
         todo = [*self._token._parents]
         for each in todo:
@@ -233,7 +231,9 @@ class CallbackHandle:
                     self._pins.append(pins)
                     pins[self] = None
         self._callbacks[self] = None
-        if not self._token.cancelled:
+        if self._token.cancelled:
+            self._run()
+        else:
             _set_timer(self._token)
 
     def _forget(self) -> None:

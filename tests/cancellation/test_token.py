@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
 import pickle
 from datetime import timedelta
@@ -18,6 +19,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.testing import VirtualClock
 from tests.helpers import PATIENCE, LoopThread, in_thread, waiters_of
+from tests.stress.places import InterruptAt, Interrupted, each_place
 
 
 def waiting(token: CancellationToken) -> int:
@@ -271,6 +273,61 @@ def test_a_block_keeps_the_cause_of_a_cancel_inside() -> None:
     with CancellationToken() as token:
         token.cancel("inside")
     assert token.cause == "inside"
+
+
+@pytest.mark.parametrize("armed", [True, False])
+def test_the_end_of_a_block_cancels_wherever_a_signal_handler_raises(armed: bool) -> None:
+    wrong: list[object] = []
+
+    def run(interrupt: InterruptAt) -> None:
+        token = CancellationToken()
+        child = token.child()
+        with contextlib.suppress(Interrupted), token:
+            if not armed:
+                token.disarm()
+            interrupt.__enter__()
+        interrupt.__exit__()
+        interrupt.forget()
+        if (token.cancelled, child.cancelled) != (armed, armed):
+            wrong.append(interrupt.where)
+
+    assert each_place(run, all_of_them=True) > 0
+    assert wrong == []
+
+
+def test_a_block_that_a_signal_handler_keeps_from_being_entered_cancels_nothing() -> None:
+    wrong: list[object] = []
+
+    def run(interrupt: InterruptAt) -> None:
+        token = CancellationToken()
+        with contextlib.suppress(Interrupted):
+            interrupt.__enter__()
+            with token:
+                interrupt.__exit__()
+                token.disarm()
+        interrupt.__exit__()
+        interrupt.forget()
+        if token.cancelled:
+            wrong.append(interrupt.where)
+
+    assert each_place(run, all_of_them=True) > 0
+    assert wrong == []
+
+
+def test_a_block_may_be_entered_by_an_exit_stack() -> None:
+    with contextlib.ExitStack() as stack:
+        token = stack.enter_context(CancellationToken())
+        assert token.cancelled is False
+    assert token.cancelled is True
+
+
+def test_a_look_at_the_methods_of_a_token_cancels_nothing() -> None:
+    token = CancellationToken()
+    assert hasattr(token, "__exit__")
+    with token:
+        assert hasattr(token, "__exit__")
+        assert token.cancelled is False
+    assert token.cancelled is True
 
 
 def test_a_copy_of_a_token_is_the_token_and_none_can_be_pickled() -> None:
