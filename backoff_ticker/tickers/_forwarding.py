@@ -35,8 +35,7 @@ _CLOSED = frozenset(["BrokenResourceError", "ChannelClosed", "ClosedResourceErro
 class Forwarding:
     """What ``send_to()`` of a ticker returns: it sends the ticks to a sink until ``stop()``.
 
-    Thread safety: ``stop()`` may be called in any thread, event loop, signal handler, finalizer
-    or callback.
+    Thread safety: ``stop()`` may be called anywhere, also in signal handlers and finalizers.
 
     Example:
         >>> import queue
@@ -58,7 +57,7 @@ class Forwarding:
                 f"sink must have a method put_nowait(tick) or send_nowait(tick), "
                 f"not {safe_repr(sink)}"
             )
-        self._forwarder = _Forwarder(ticker, sink, _loop_of(sink), closes_sink=close)
+        self._forwarder = _Forwarder(ticker, sink, closes_sink=close)
         self._forwarder.start()
 
     @property
@@ -86,28 +85,12 @@ class _Forwarder(Waiter):
     """
 
     __slots__ = (
-        "_claim",
-        "_closes_sink",
-        "_is_running",
-        "_lost",
-        "_must_look",
-        "_put_nowait",
-        "_stopped",
-        "_timer",
-        "dropped",
-        "sink",
-        "ticker",
+        *("_claim", "_closes_sink", "_is_running", "_lost", "_must_look", "_put_nowait"),
+        *("_stopped", "_timer", "dropped", "sink", "ticker"),
     )
 
-    def __init__(
-        self,
-        ticker: TickerCore,
-        sink: Sink | SendSink,
-        loop: AbstractEventLoop | None,
-        *,
-        closes_sink: bool,
-    ) -> None:
-        super().__init__(loop)
+    def __init__(self, ticker: TickerCore, sink: Sink | SendSink, *, closes_sink: bool) -> None:
+        super().__init__(_loop_of(sink))
         self.domain = id(self)  # it watches the time alone, for no other waiter
         self.ticker = ticker
         self.sink = sink
@@ -148,15 +131,11 @@ class _Forwarder(Waiter):
             self._run()
         except BaseException:
             self._is_running = False
-            self.wake()
+            complete(self.wake)
             raise
 
     def _note_call(self, *, begins: bool) -> bool:
-        """Note that there is something to look at; a run begins with it, unless one goes on.
-
-        Returns:
-            Whether a run goes on, which will look at it.
-        """
+        """Note that there is something to look at; return whether a run goes on, which will."""
         claim = self._claim
         acquire(claim)
         try:
@@ -190,7 +169,10 @@ class _Forwarder(Waiter):
                     self._timer = self._call_at(min(when, latest))
             except TickerClosed:
                 self._end()
-            except BaseException as error:  # noqa: BLE001 - there is no reader to raise it to
+            except BaseException as error:
+                if self.loop is not None and not isinstance(error, Exception):
+                    raise  # as by Ctrl-C, in the thread of the loop: fire() has it look again
+                # There is no reader to raise it to, and the scheduler thread must not end.
                 self.ticker.stop()
                 report(error, "Exception in a ticker that is sent to a queue", self.ticker)
                 self._end()
