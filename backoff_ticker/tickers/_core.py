@@ -26,12 +26,11 @@ from .._validation import safe_repr
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
 from ..waiting import FREE, NO_DEADLINE, Source, WaitLine, acquire, complete
-from ._pending_tick import PendingTick, first_tick
+from ._pending_tick import PendingTick, first_tick, unchanged
 from ._tick import Pace, Tick
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any, Self
 
     from .._sentinels import Closed
@@ -40,10 +39,10 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..policies import BackOff
     from ..waiting import Waiter, WaitSet
+    from ._pending_tick import Rule
     from ._timer import TickerTimer
 
     Asker = tuple[int, int, bool]  # generation, thread, whether it takes a tick
-    Rule = Callable[[PendingTick], PendingTick]
 
 _new_tuple = tuple.__new__
 
@@ -54,8 +53,8 @@ _RECEIPT = Pace.RECEIPT
 _SKIP = Pace.SKIP
 
 
-def unchanged(pending: PendingTick) -> PendingTick:
-    """Change nothing: a rule that has the timer looked at, as after each rule."""
+def _applied(pending: PendingTick) -> PendingTick:
+    """Change nothing: stands in ``_deferred`` for a rule that was applied."""
     return pending
 
 
@@ -109,7 +108,7 @@ class TickerCore(Source):
         if timer is not None:
             from ._timer import TickerTimer
 
-            self._timer = TickerTimer(timer, pace, self)
+            self._timer = TickerTimer(timer, pace, self._tell)
         self._run = self._start_run(backoff)
 
     def _start_run(self, backoff: BackOff) -> PolicyRun:
@@ -352,9 +351,6 @@ class TickerCore(Source):
         self._defer(rules)
         self._wake()
 
-    def _look_at_timer(self) -> None:
-        self._tell([unchanged])
-
     def _take_returned(self, pending: PendingTick) -> Tick | None:
         """Take a tick that was given back; None as in ``_take()``."""
         tick, *rest = pending.returned
@@ -363,10 +359,7 @@ class TickerCore(Source):
         if token is not None and token.cancelled and not pending.ignores_cancel:
             return None
         claim = self._readers.claim
-        try:
-            del claim[FREE]  # ATOMIC: as in _take()
-        except KeyError:
-            acquire(claim)
+        acquire(claim)  # ATOMIC: as in _take()
         try:
             if (
                 self._pending is not pending
@@ -409,27 +402,28 @@ class TickerCore(Source):
             return
         mark = _process.generation, get_ident(), False
         try:
-            self._apply_rules(mark)
+            at = 0
+            rule = self._next_rule(mark, at, None)
+            if rule is None:
+                return
+            while True:  # in the shape of the waits in waiting/_parking.py
+                if rule is None:
+                    break
+                pending = self._pending  # kept until it is replaced
+                after = rule(pending)
+                if self._timer is not None:
+                    after = self._timer.follow(after, self._monotonic())
+                at += 1
+                rule = self._next_rule(mark, at, after)
+            self._wake()
         except BaseException:
             if self._asker is mark:
                 self._asker = None
             complete(self._wake)
             raise
 
-    def _apply_rules(self, mark: Asker) -> None:
-        # Not in _settle(): CPython 3.13 and later do not count the jump back of a loop as a part of
-        # the "try" around it, so an interrupt there would leave the asker behind.
-        after: PendingTick | None = None
-        while (rule := self._next_rule(mark, after)) is not None:
-            pending = self._pending  # kept until it is replaced
-            after = rule(pending)
-            if self._timer is not None:
-                after = self._timer.follow(after, self._monotonic())
-        if after is not None:
-            self._wake()
-
-    def _next_rule(self, mark: Asker, after: PendingTick | None) -> Rule | None:
-        """Become the asker, or store what its last rule returned; return the next rule.
+    def _next_rule(self, mark: Asker, at: int, after: PendingTick | None) -> Rule | None:
+        """Become the asker, or store what the rule before ``at`` has returned; return the next.
 
         None: there is no rule left, or another thread asks.
         """
@@ -439,17 +433,17 @@ class TickerCore(Source):
         try:
             deferred = self._deferred
             if self._asker is mark and after is not None and deferred:
-                del deferred[0]
                 self._pending = after
                 if self._ending is None:
                     self._ending = reason
+                deferred[at - 1] = _applied  # del deferred[0] would take long if there are many
             elif self._asker is not None:
                 return None
-            if not deferred:
+            if not deferred or deferred[-1] is _applied:
                 self._deferred = self._asker = None
                 return None
             self._asker = mark
-            return deferred[0]
+            return deferred[at]
         finally:
             claim[FREE] = True
 

@@ -10,25 +10,20 @@ from ._tick import Pace, catch_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from ._tick import Tick
+
+    Rule = Callable[["PendingTick"], "PendingTick"]
 
 
 class PendingTick:
     """The state of a ticker. An instance is never changed once other threads can see it."""
 
     __slots__ = (
-        "delay",
-        "due",
-        "end",
-        "failures",
-        "first",
-        "is_immediate",
-        "missed",
-        "number",
-        "origin",
-        "returned",
+        *("delay", "due", "end", "failures", "first", "is_immediate", "missed", "number"),
+        *("origin", "returned"),
     )
 
     number: int  # of the next tick, from 1
@@ -124,3 +119,8 @@ def first_tick(due: float | None) -> PendingTick:
     first.missed = first.failures = 0
     first.returned = ()
     return first
+
+
+def unchanged(pending: PendingTick) -> PendingTick:
+    """Change nothing: a rule that has the timer looked at, as each rule does."""
+    return pending
