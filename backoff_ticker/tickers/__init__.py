@@ -3,7 +3,7 @@
 * ``_tick``: the tick and the paces, pure rules of when the next tick is due.
 * ``_pending_tick``: the state of a ticker, that is, what is known of the next tick.
 * ``_core``: taking a tick; endings; the thread that asks the policy.
-* ``_base``: what ``Ticker`` and ``AsyncTicker`` share. ``_ticker``: how their readers wait.
+* ``_ticker``: ``Ticker`` and ``AsyncTicker``: what users call, and how readers wait.
 * ``_timer``: delays that a user's ``Timer`` measures.
 * ``_forwarding``: ticks that are sent to a user's queue or channel, the *sink*.
 

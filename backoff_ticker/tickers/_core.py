@@ -1,10 +1,10 @@
 """How a tick is taken: the state of a ticker, its endings, and what its readers wait for.
 
-Readers in threads, readers in event loops and forwardings all go through ``_poll()``, which never
-waits. A policy is code of the user and may take any time, so a tick is taken in three steps: a
-change under the claim makes the thread the *asker*; it asks the policy, without the claim; another
-change takes the tick. Readers that find an asker wait until it wakes them. What is told to the
-ticker meanwhile is deferred, as a rule ``rule(pending) -> pending`` that the asker applies.
+All who read ticks go through ``_poll()``, which never waits. A policy is code of the user and may
+take any time, so a tick is taken in three steps: a change under the claim makes the thread the
+*asker*; it asks the policy, without the claim; another change takes the tick. Readers that find an
+asker wait until it wakes them. What is told to the ticker meanwhile is deferred, as a rule
+``rule(pending) -> pending`` that the asker applies.
 
 Invariants:
     * Only the asker replaces ``_pending``; to take a tick that was given back needs no asker.
@@ -142,7 +142,8 @@ class TickerCore(Source):
         if reason is _CANCELLED:
             return not self._spares_first()
         # The policy has ended: its last tick may have been given back, or is just given back.
-        return not (self._asker is not None or self._deferred or self._pending.returned)
+        is_asked = self._asking_thread() is not None
+        return not (is_asked or self._deferred or self._pending.returned)
 
     def _end(self, reason: CloseReason) -> None:
         """End the ticker, wake all readers, and stop the timer. May be repeated."""
@@ -170,10 +171,9 @@ class TickerCore(Source):
 
     def _raise_closed(self) -> None:
         """Raise why there is no tick: a failing policy's error once, else ``TickerClosed``."""
+        reason = self._ending
         end = self._pending.end
-        failure = TickerClosed(self._ending)  # type: ignore[arg-type]  # it has ended
-        if self._ending is not CloseReason.FAILED or end is None or end.error is None:
-            raise failure
+        error = end.error if end is not None and reason is CloseReason.FAILED else None
         claim = self._readers.claim
         acquire(claim)
         try:
@@ -181,9 +181,9 @@ class TickerCore(Source):
             self._raised_error = True
         finally:
             claim[FREE] = True
-        if not was_raised:
-            raise end.error
-        raise failure from end.error
+        if error is not None and not was_raised:
+            raise error
+        raise TickerClosed(reason) from error  # type: ignore[arg-type]  # it has ended
 
     # Taking a tick
 
@@ -202,9 +202,8 @@ class TickerCore(Source):
             due = pending.due
             token = self._run.token
             tick: Tick | None = None
-            if (
-                self._ending is not None or (token is not None and token.cancelled)
-            ) and self._has_ended():
+            may_have_ended = self._ending is not None or (token is not None and token.cancelled)
+            if may_have_ended and self._has_ended():
                 self._raise_closed()
             elif self._asker is not None and (thread := self._asking_thread()) is not None:
                 if thread == get_ident():
@@ -243,7 +242,9 @@ class TickerCore(Source):
             except KeyError:
                 acquire(claim)
             try:
-                if self._pending is not pending or self._asker is not None or self._deferred:
+                asker = self._asker
+                is_asked = asker is not None and asker[0] == mark[0]
+                if self._pending is not pending or is_asked or self._deferred:
                     return None
                 self._asker = mark
                 resets = self._resets
@@ -304,13 +305,15 @@ class TickerCore(Source):
                 acquire(claim)
             try:
                 ending = self._ending
-                if (
+                is_taken = (
                     self._asker is mark
                     and self._resets == resets
                     and (ending is None or (ending is _CANCELLED and ignores_cancel))
                     and not is_cancelled
-                ):
-                    is_taken = True
+                )
+                if self._asker is mark:
+                    self._asker = None
+                if is_taken:
                     self._pending = after
                     if ending is None:
                         self._ending = reason
@@ -318,16 +321,9 @@ class TickerCore(Source):
                         self._deferred = begun
                     elif begun is not None:
                         self._deferred += begun
-                    if (
-                        readers.first is None
-                        and not readers.others
-                        and not self._deferred
-                        and reason is None
-                    ):
-                        self._asker = None
+                    is_alone = readers.first is None and not readers.others
+                    if is_alone and reason is None and not self._deferred:
                         return tick
-                if self._asker is mark:
-                    self._asker = None
             finally:
                 claim[FREE] = True
             self._settle()
@@ -358,12 +354,14 @@ class TickerCore(Source):
         token = self._run.token
         if token is not None and token.cancelled and not pending.ignores_cancel:
             return None
+        generation = _process.generation
         claim = self._readers.claim
         acquire(claim)  # ATOMIC: as in _take()
         try:
+            asker = self._asker
             if (
                 self._pending is not pending
-                or self._asker is not None
+                or (asker is not None and asker[0] == generation)
                 or self._deferred
                 or self._ending is _STOPPED
                 or (self._ending is _CANCELLED and tick.number != 1)
@@ -402,8 +400,7 @@ class TickerCore(Source):
             return
         mark = _process.generation, get_ident(), False
         try:
-            at = 0
-            rule = self._next_rule(mark, at, None)
+            at, rule = 0, self._next_rule(mark, 0, None)
             if rule is None:
                 return
             while True:  # in the shape of the waits in waiting/_parking.py
@@ -437,7 +434,7 @@ class TickerCore(Source):
                 if self._ending is None:
                     self._ending = reason
                 deferred[at - 1] = _applied  # del deferred[0] would take long if there are many
-            elif self._asker is not None:
+            elif self._asker is not None and self._asker[0] == mark[0]:
                 return None
             if not deferred or deferred[-1] is _applied:
                 self._deferred = self._asker = None
@@ -448,21 +445,9 @@ class TickerCore(Source):
             claim[FREE] = True
 
     def _asking_thread(self) -> int | None:
-        """Return the thread of the asker; None: there is none."""
+        """Return the thread of the asker; None: there is none, or it was left behind by a fork."""
         asker = self._asker
-        if asker is None:
-            return None
-        generation, thread, _ = asker
-        if generation == _process.generation:
-            return thread
-        claim = self._readers.claim
-        acquire(claim)
-        try:
-            if self._asker is asker:  # a thread of the parent process
-                self._asker = None
-        finally:
-            claim[FREE] = True
-        return None
+        return None if asker is None or asker[0] != _process.generation else asker[1]
 
     def _wake(self) -> None:
         """Wake the readers that watch the time, or all of them if the ticker has ended."""
@@ -549,6 +534,5 @@ class TickerCore(Source):
         except TickerClosed:
             return ENDED
 
-    def _put_back(self, value: object) -> None:
-        if isinstance(value, Tick):
-            self._tell([lambda pending: pending.given_back(value)])
+    def _put_back(self, value: Any) -> None:  # noqa: ANN401 - a tick
+        self._tell([lambda pending: pending.given_back(value)])

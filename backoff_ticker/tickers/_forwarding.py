@@ -62,7 +62,7 @@ class Forwarding:
 
     @property
     def dropped(self) -> int:
-        """The number of ticks that found the sink full."""
+        """How many ticks found the sink full."""
         return self._forwarder.dropped
 
     def stop(self) -> None:
@@ -79,9 +79,8 @@ class Forwarding:
 class _Forwarder(Waiter):
     """The waiter of a forwarding in the ticker's line of readers.
 
-    It never parks: a wake-up runs ``fire()`` in a thread of the clock, or in the sink's event loop;
-    that takes what is due, registers and sets the timer. One run at a time does so. What comes
-    meanwhile has it look again.
+    It never parks: a wake-up runs ``fire()`` in a thread of the clock, or in the sink's event loop,
+    one at a time. That takes what is due, registers and sets the timer.
     """
 
     __slots__ = (
@@ -112,7 +111,6 @@ class _Forwarder(Waiter):
         self.wake()
 
     def wake(self) -> bool:
-        """Have ``fire()`` look: in the run that goes on, or soon, in its thread."""
         if self._note_call(begins=False):
             return True
         if self.loop is not None:
@@ -178,7 +176,7 @@ class _Forwarder(Waiter):
                 self._end()
 
     def _send_due(self) -> float:
-        """Send what is due, at most 64 ticks; return when to look again without a wake-up."""
+        """Send what is due, but not for ever; return when to look again without a wake-up."""
         ticker = self.ticker
         pause = 0.0
         for _ in range(_MOST_IN_A_ROW):
@@ -224,7 +222,6 @@ class _Forwarder(Waiter):
         return self.ticker._clock.call_at(when, self.fire, loop=self.loop)
 
     def _leave(self) -> None:
-        """Leave the line, and cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -233,7 +230,6 @@ class _Forwarder(Waiter):
         self.place = None
 
     def _end(self) -> None:
-        """Leave the line, and shut down or close the sink."""
         self._stopped = True
         self._leave()
         shut_down = getattr(self.sink, "shutdown", None) or getattr(self.sink, "close", None)

@@ -1,10 +1,12 @@
-"""Tickers for threads and for event loops: how their readers wait."""
+"""Tickers for threads and for event loops: what users call, and how readers wait."""
 
 from __future__ import annotations
 
-from .._errors import TickerClosed
+from _thread import get_ident
+
+from .._errors import TickerClosed, WouldBlock
 from .._sentinels import EMPTY
-from .._validation import as_seconds
+from .._validation import as_count, as_flag, as_seconds, counted, whole_repr
 from ..waiting import (
     CHECKPOINT_EVERY,
     NO_DEADLINE,
@@ -13,7 +15,8 @@ from ..waiting import (
     complete,
     park_thread,
 )
-from ._base import BaseTicker
+from ._core import TickerCore
+from ._forwarding import Forwarding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +25,210 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from ._tick import Tick
+    import janus
+
+    from ..policies import BackOff
+    from ._pending_tick import PendingTick
+    from ._protocol import SendSink, Sink
+    from ._tick import Pace, Tick
+
+
+class BaseTicker(TickerCore):
+    """See ``Ticker`` and ``AsyncTicker``."""
+
+    __slots__ = ()
+
+    @property
+    def backoff(self) -> BackOff:
+        """The ticker's own copy of the policy. Read its fields; do not call its methods."""
+        return self._run.backoff
+
+    @property
+    def pace(self) -> Pace:
+        """How the ticker treats slow readers."""
+        return self._pace
+
+    @property
+    def next_delay(self) -> float | None:
+        """The delay before the next tick, in seconds.
+
+        None after the end, and while the policy was not asked or told how the work went.
+        """
+        delay = self._pending.delay
+        return delay if self.close_reason is None else None
+
+    @property
+    def closed(self) -> bool:
+        """Whether the ticker has ended.
+
+        A reader may then still get a tick that another one left, or the error of a failing policy.
+        """
+        return self.close_reason is not None
+
+    def receive_nowait(self) -> Tick:
+        """Take the next tick if it is due, without waiting.
+
+        Raises:
+            WouldBlock: No tick is due, or another reader is just taking it.
+            TickerClosed, RuntimeError, Exception: As ``receive()``.
+        """
+        tick: Tick = self._poll()
+        if tick is EMPTY:
+            raise WouldBlock("no tick is due")
+        return tick
+
+    def success(self) -> None:
+        """Tell the ticker that the work after the last tick went well: delays start again.
+
+        A feedback policy is told, and asked for its delay; any other policy is reset. If a delay is
+        running, the new one replaces it and runs from the same moment. ``failures`` of the next
+        tick is 0. It never blocks: a reader that is asking the policy does this, too.
+
+        Raises:
+            RuntimeError: The ticker's own policy called it, or a signal handler or finalizer that
+                interrupted the policy.
+
+        Example:
+            >>> from backoff_ticker import ExponentialBackOff, Ticker
+            >>> ticker = Ticker(ExponentialBackOff(0.001, multiplier=2, randomization_factor=0))
+            >>> for tick in ticker:
+            ...     if tick.number == 3:
+            ...         break
+            >>> ticker.next_delay
+            0.004
+            >>> ticker.success()
+            >>> ticker.next_delay
+            0.001
+        """
+        self._check_not_reentrant()
+        self._change(self._after_success)
+
+    def failure(self) -> None:
+        """Tell a feedback policy that the work after the last tick failed.
+
+        If neither this nor ``success()`` is called, the next request for a tick counts as a
+        failure. It does nothing for other policies, and once the outcome is known.
+
+        Raises:
+            RuntimeError: As ``success()``.
+        """
+        self._check_not_reentrant()
+        self._change(self._after_failure)
+
+    def reset(self, backoff: BackOff | None = None, *, immediately: bool = False) -> None:
+        """Start the delays again with the first, and drop the tick that is pending.
+
+        The next tick comes after a full first delay from now, for readers that already wait, too;
+        its ``number`` goes on. A ``receive()`` that begins after this has returned gets no tick
+        that was due before; one that had taken its tick by then still returns it.
+
+        Args:
+            backoff: A policy to use from now on; the ticker copies it. None keeps the policy.
+            immediately: True if the next tick is due now instead.
+
+        Raises:
+            TickerClosed: The ticker has ended.
+            TypeError: ``backoff`` is not a policy or cannot be copied, or ``immediately`` is not a
+                bool.
+            ValueError: A token inside ``backoff`` has a deadline on another clock.
+            RuntimeError: As ``success()``.
+            Exception: The ``reset()`` of the new policy raised an error.
+        """
+        as_flag("immediately", immediately)
+        if self.close_reason is not None:
+            raise TickerClosed(self.close_reason)
+        self._check_not_reentrant()
+        run = None if backoff is None else self._start_run(backoff)
+        now = self._monotonic()
+
+        def restart(pending: PendingTick) -> PendingTick:
+            if pending.end is not None:
+                return pending
+            if run is not None:
+                self._run = run
+            if self._timer is not None:
+                self._timer.restart_next()
+            return pending.restarted(now, self._run.reset() if immediately else self._run.begin())
+
+        self._change(restart, resets=1)
+
+    def _check_not_reentrant(self) -> None:
+        if self._asking_thread() == get_ident():
+            raise RuntimeError(
+                f"success(), failure() or reset() of {self!r} called by its own policy, "
+                f"or by a signal handler or finalizer that interrupted it"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        complete(self.stop)
+
+    def send_to(self, sink: Sink | SendSink, *, close: bool = True) -> Forwarding:
+        """Send every tick, when it is due, to a queue or channel.
+
+        An ``asyncio.Queue`` and the ``async_q`` of janus are served by the event loop that runs
+        here, all others by the scheduler thread. A tick that finds the sink full is dropped and
+        counted; a delay of zero then lasts 1 ms. The error of a policy that fails goes to
+        ``sys.unraisablehook``. The ticker stays alive until it ends or the forwarding is stopped.
+        Others may read it, too; each tick goes to one of them.
+
+        Args:
+            sink: A ``Channel``, ``queue.Queue``, ``queue.SimpleQueue``, ``asyncio.Queue``, a side
+                of a ``janus.Queue``, or any object with ``put_nowait`` or ``send_nowait``.
+            close: Whether to call the sink's ``shutdown()``, or else its ``close()``, when the
+                ticker ends. Use False if several tickers share a sink.
+
+        Returns:
+            A handle with ``stop()`` and ``dropped``.
+
+        Raises:
+            TypeError: ``sink`` has neither method, or ``close`` is not a bool.
+            RuntimeError: ``sink`` belongs to an event loop and none runs here; or the scheduler
+                thread cannot be started.
+
+        Example:
+            >>> import queue
+            >>> from backoff_ticker import ConstantBackOff, Ticker, with_max_retries
+            >>> ticks = queue.SimpleQueue()
+            >>> forwarding = Ticker(with_max_retries(ConstantBackOff(0.001), 1)).send_to(ticks)
+            >>> [ticks.get(timeout=5).number for _ in range(2)]
+            [1, 2]
+        """
+        return Forwarding(self, sink, close=as_flag("close", close))
+
+    def queue(self, maxsize: int = 1) -> janus.Queue[Tick]:
+        """Return a new ``janus.Queue`` to which every tick is sent, as by ``send_to()``.
+
+        Threads read its ``sync_q``, one event loop its ``async_q``. It is shut down when the ticker
+        ends. ``missed`` of a tick counts those before it that found the queue full.
+
+        Args:
+            maxsize: How many ticks the queue holds: an int >= 0. 0 means any number.
+
+        Raises:
+            TypeError, ValueError: ``maxsize`` is not an int >= 0.
+            RuntimeError: The scheduler thread cannot be started.
+        """
+        import janus
+
+        queue: janus.Queue[Tick] = janus.Queue(as_count("maxsize", maxsize))
+        self.send_to(queue.sync_q)
+        return queue
+
+    def __repr__(self) -> str:
+        try:
+            state = self.close_reason or "open"
+        except Exception:  # noqa: BLE001 - of the clock that measures a deadline
+            state = self._ending or "open"
+        ticks = counted(self._pending.number - 1, "tick")
+        return f"<{type(self).__name__} {state}, {ticks}, {whole_repr(self.backoff)}>"
 
 
 class Ticker(BaseTicker):
@@ -30,9 +236,8 @@ class Ticker(BaseTicker):
 
     ``for tick in ticker:`` gets the first tick at once, and ends when the policy returns ``STOP``,
     the token is cancelled or ``stop()`` is called. Any number of threads may read one ticker; each
-    tick goes to exactly one of them. A ticker has no thread and no queue of its own: its readers
-    wait until the tick is due. So it needs no clean-up; one without references is collected.
-    ``with ticker:`` stops it at the end of the block.
+    tick goes to exactly one of them. A ticker has no thread and no queue of its own, and needs no
+    clean-up; ``with ticker:`` stops it at the end of the block.
 
     Wakes when: the tick is due, the ticker is stopped or reset, ``success()`` brings the tick
     forward, or a token is cancelled (the ticker's own, or one inside the policy).
@@ -115,22 +320,16 @@ class Ticker(BaseTicker):
 class AsyncTicker(BaseTicker):
     """An iterator of ticks for event loops; the same as ``Ticker``, in coroutines.
 
-    Use ``async for tick in ticker:`` or ``await ticker.receive()``. What ``Ticker`` says of the
-    other methods, and of what wakes a reader, holds here, too. Any number of coroutines may read
-    it, in several event loops; it belongs to none, and can be made where none runs. A reader that
-    never has to wait yields to its event loop at every 64th tick, so a delay of zero does not block
-    other tasks.
+    Use ``async for tick in ticker:`` or ``await ticker.receive()``. Any number of coroutines may
+    read it, in several event loops; it belongs to none, and can be made where none runs. A reader
+    that never has to wait yields to its event loop at every 64th tick, so a delay of zero does not
+    block other tasks.
 
     If cancelled: the tick stays for the next reader, and nothing else stays behind.
-    Thread safety: ticks are awaited in event loops only; every other method may be called in any
-    thread, ``stop()`` also in signal handlers, finalizers and callbacks.
+    Thread safety: as ``Ticker``, but ticks are awaited in event loops only.
 
     Args:
-        backoff: The policy. The ticker uses a copy of it, after a ``reset()``.
-        token: A ``CancellationToken`` that ends the ticker; the first tick comes all the same.
-        pace: How the ticker treats slow readers.
-        clock: Measures the delays. None means the current clock.
-        timer: A ``Timer``, or an object like one, that measures the delays instead.
+        backoff, token, pace, clock, timer: As those of ``Ticker``.
 
     Example:
         >>> import asyncio
