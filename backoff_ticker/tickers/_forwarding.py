@@ -29,7 +29,7 @@ _PAUSE_WHEN_FULL = 0.001
 _PACKAGES = frozenset(["queue", "asyncio", "janus", "culsans", "anyio", "trio", "backoff_ticker"])
 _FULL = frozenset(["Full", "QueueFull", "WouldBlock"])
 _SHUT_DOWN = frozenset(["AsyncQueueShutDown", "QueueShutDown", "ShutDown", "SyncQueueShutDown"])
-_CLOSED = frozenset(["BrokenResourceError", "ChannelClosed", "ClosedResourceError"])
+_SHUT_DOWN |= {"BrokenResourceError", "ChannelClosed", "ClosedResourceError"}
 
 
 class Forwarding:
@@ -99,9 +99,8 @@ class _Forwarder(Waiter):
         self._closes_sink = closes_sink
         self._timer: TimerHandle | None = None
         self._stopped = False
-        self._claim = claim_of(self)  # for the two that follow
-        self._is_running = False
-        self._must_look = False
+        self._claim = claim_of(self)  # for the next two
+        self._is_running = self._must_look = False
 
     def start(self) -> None:
         self._call_at(self.ticker._clock.monotonic())
@@ -157,23 +156,26 @@ class _Forwarder(Waiter):
 
     def _run(self) -> None:
         while self._goes_on():
-            self._leave()
-            try:
-                when = self._send_due()
-                if not self._stopped:
-                    # There is a timer even where nothing falls due: it keeps the scheduler thread
-                    # alive, so that a wake-up from a signal handler need not start one.
-                    latest = self.ticker._clock.monotonic() + LONGEST_WAIT
-                    self._timer = self._call_at(min(when, latest))
-            except TickerClosed:
-                self._end()
-            except BaseException as error:
-                if self.loop is not None and not isinstance(error, Exception):
-                    raise  # as by Ctrl-C, in the thread of the loop: fire() has it look again
-                # There is no reader to raise it to, and the scheduler thread must not end.
-                self.ticker.stop()
-                report(error, "Exception in a ticker that is sent to a queue", self.ticker)
-                self._end()
+            self._look()
+
+    def _look(self) -> None:
+        self._leave()
+        try:
+            when = self._send_due()
+            if not self._stopped:
+                # There is a timer even where nothing falls due: it keeps the scheduler thread
+                # alive, so that a wake-up from a signal handler need not start one.
+                latest = self.ticker._clock.monotonic() + LONGEST_WAIT
+                self._timer = self._call_at(min(when, latest))
+        except TickerClosed:
+            self._end()
+        except BaseException as error:
+            if self.loop is not None and not isinstance(error, Exception):
+                raise  # as by Ctrl-C, in the thread of the loop: fire() has it look again
+            # There is no reader to raise it to, and the scheduler thread must not end.
+            self.ticker.stop()
+            report(error, "Exception in a ticker that is sent to a queue", self.ticker)
+            self._end()
 
     def _send_due(self) -> float:
         """Send what is due, but not for ever; return when to look again without a wake-up."""
@@ -208,9 +210,9 @@ class _Forwarder(Waiter):
             if names & _FULL:
                 self.dropped += 1
                 self._lost = tick.missed + 1
-                return False
-            if names & (_SHUT_DOWN | _CLOSED):
+            elif names & _SHUT_DOWN:
                 self._stopped = True
+            if names & (_FULL | _SHUT_DOWN):
                 return False
             # A janus queue whose loop is closed raises, but has taken the item.
             if not (isinstance(error, RuntimeError) and _is_janus(self.sink)):
@@ -255,12 +257,11 @@ def _package_of(cls: type) -> str:
 
 def _loop_of(sink: object) -> AbstractEventLoop | None:
     """Return the running event loop if only that may touch ``sink``, else None."""
-    # An asyncio or janus queue can exist only if its module was imported, and not only in part.
-    of_asyncio = getattr(sys.modules.get("asyncio"), "Queue", None)
-    of_janus = getattr(sys.modules.get("janus"), "AsyncQueue", None)
-    if (of_asyncio is None or not isinstance(sink, of_asyncio)) and (
-        of_janus is None or of_janus not in type(sink).__mro__
-    ):
+    kinds = [
+        getattr(sys.modules.get("asyncio"), "Queue", None),
+        getattr(sys.modules.get("janus"), "AsyncQueue", None),
+    ]
+    if not any(kind in type(sink).__mro__ for kind in kinds):
         return None
     try:
         return current_loop()

@@ -24,12 +24,12 @@ class Pace(enum.Enum):
 
     .. code-block:: text
 
-        seconds  0    5    10   15   20   25   30   35   40   45
-        reader   =========================
-        RECEIPT  0                        10        35        45
-        RETURN   0                                  35        45
-        BURST    0                       10,20 30        40
-        SKIP     0                             30        40
+        seconds  0     5     10    15    20    25    30    35    40    45
+        reader   ==============================
+        RECEIPT  0                             10          35          45
+        RETURN   0                                         35          45
+        BURST    0                             10,20 30          40
+        SKIP     0                                   30          40
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, Pace, Ticker
@@ -49,10 +49,7 @@ class Pace(enum.Enum):
     """Due times are a fixed schedule; ticks that are late come at once, all of them."""
 
     SKIP = "skip"
-    """The same schedule; ticks whose time has passed when the reader asks are dropped and counted.
-
-    In the diagram ``missed`` of the tick that is due at 30 s is 2.
-    """
+    """The same schedule; ticks whose time has passed when the reader asks are dropped."""
 
     def due_after(
         self, slot: float, taken: float, delay: float
@@ -95,13 +92,12 @@ class Tick(_TickFields):
     """One tick of a ticker; ``float(tick)`` is its ``time``.
 
     Attributes:
-        number: Counts from 1 those that were taken, so not those that ``Pace.SKIP`` dropped.
+        number: From 1; ticks that ``Pace.SKIP`` dropped are not counted.
         time: When it was due on the wall clock, in Unix seconds.
         due: When it was due, in the clock's monotonic seconds.
         delay: The delay of the policy before it, in seconds; 0.0 for the first tick.
         lateness: The seconds from ``due`` until a reader took it, >= 0.
-        missed: How many were dropped since the previous one: by ``Pace.SKIP``, or because the sink
-            of ``send_to()`` was full.
+        missed: How many were dropped before it: by ``Pace.SKIP``, or as a sink was full.
         failures: How many came before it since the start, or the last ``success()`` or ``reset()``.
             If you call ``success()`` after work that went well, these are the failures in a row.
 

@@ -22,7 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Coroutine
     from datetime import timedelta
-    from types import TracebackType
     from typing import Any, Self
 
     import janus
@@ -66,11 +65,10 @@ class BaseTicker(TickerCore):
         return self.close_reason is not None
 
     def receive_nowait(self) -> Tick:
-        """Take the next tick if it is due, without waiting.
+        """Take the next tick if it is due, as ``receive()`` without a wait.
 
         Raises:
             WouldBlock: No tick is due, or another reader is just taking it.
-            TickerClosed, RuntimeError, Exception: As ``receive()``.
         """
         tick: Tick = self._poll()
         if tick is EMPTY:
@@ -104,10 +102,9 @@ class BaseTicker(TickerCore):
         self._change(self._after_success)
 
     def failure(self) -> None:
-        """Tell a feedback policy that the work after the last tick failed.
+        """Tell a feedback policy that the work after the last tick failed, if it was not told.
 
-        If neither this nor ``success()`` is called, the next request for a tick counts as a
-        failure. It does nothing for other policies, and once the outcome is known.
+        So does the next request for a tick. Other policies are not told.
 
         Raises:
             RuntimeError: As ``success()``.
@@ -124,15 +121,13 @@ class BaseTicker(TickerCore):
 
         Args:
             backoff: A policy to use from now on; the ticker copies it. None keeps the policy.
-            immediately: True if the next tick is due now instead.
+            immediately: Whether the next tick is due now instead.
 
         Raises:
             TickerClosed: The ticker has ended.
-            TypeError: ``backoff`` is not a policy or cannot be copied, or ``immediately`` is not a
-                bool.
-            ValueError: A token inside ``backoff`` has a deadline on another clock.
+            TypeError, ValueError, Exception: ``backoff`` is refused, as by the constructor, or
+                ``immediately`` is not a bool.
             RuntimeError: As ``success()``.
-            Exception: The ``reset()`` of the new policy raised an error.
         """
         as_flag("immediately", immediately)
         if self.close_reason is not None:
@@ -162,31 +157,22 @@ class BaseTicker(TickerCore):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         complete(self.stop)
 
     def send_to(self, sink: Sink | SendSink, *, close: bool = True) -> Forwarding:
-        """Send every tick, when it is due, to a queue or channel.
+        """Send every tick, when it is due, to a queue or channel, until ``stop()`` of the result.
 
         An ``asyncio.Queue`` and the ``async_q`` of janus are served by the event loop that runs
         here, all others by the scheduler thread. A tick that finds the sink full is dropped and
         counted; a delay of zero then lasts 1 ms. The error of a policy that fails goes to
-        ``sys.unraisablehook``. The ticker stays alive until it ends or the forwarding is stopped.
-        Others may read it, too; each tick goes to one of them.
+        ``sys.unraisablehook``. The forwarding keeps the ticker alive, and is one of its readers.
 
         Args:
             sink: A ``Channel``, ``queue.Queue``, ``queue.SimpleQueue``, ``asyncio.Queue``, a side
                 of a ``janus.Queue``, or any object with ``put_nowait`` or ``send_nowait``.
             close: Whether to call the sink's ``shutdown()``, or else its ``close()``, when the
                 ticker ends. Use False if several tickers share a sink.
-
-        Returns:
-            A handle with ``stop()`` and ``dropped``.
 
         Raises:
             TypeError: ``sink`` has neither method, or ``close`` is not a bool.
@@ -214,7 +200,6 @@ class BaseTicker(TickerCore):
 
         Raises:
             TypeError, ValueError: ``maxsize`` is not an int >= 0.
-            RuntimeError: The scheduler thread cannot be started.
         """
         import janus
 
@@ -242,8 +227,7 @@ class Ticker(BaseTicker):
     Wakes when: the tick is due, the ticker is stopped or reset, ``success()`` brings the tick
     forward, or a token is cancelled (the ticker's own, or one inside the policy).
     If interrupted: the tick stays for the next reader.
-    Thread safety: every method may be called in any thread; ``stop()`` also in signal handlers,
-    finalizers and callbacks.
+    Thread safety: all methods in any thread; ``stop()`` also in signal handlers and finalizers.
 
     Args:
         backoff: The policy. The ticker uses a copy of it, after a ``reset()``.
@@ -251,9 +235,8 @@ class Ticker(BaseTicker):
             comes even if it is already cancelled.
         pace: How the ticker treats slow readers.
         clock: Measures the delays. None means the current clock.
-        timer: A ``Timer``, or an object like one, that measures the delays instead of ``clock``. It
-            is started for each delay and stopped at the end. The time that it sends becomes the
-            ``time`` of the tick.
+        timer: A ``Timer``, or an object like one, that measures the delays instead: it is started
+            for each delay, and the time that it sends becomes the ``time`` of the tick.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -281,8 +264,8 @@ class Ticker(BaseTicker):
             TickerClosed: The ticker has ended.
             TimeoutError: No tick was due in time. The next tick stays for the next reader.
             TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
-            RuntimeError: It has to wait, and an event loop runs in this thread: use an
-                ``AsyncTicker``. Or the ticker's own policy called it.
+            RuntimeError: It has to wait where an event loop runs: use an ``AsyncTicker``. Or the
+                ticker's own policy called it.
             Exception: The policy failed; its error is raised once, to one reader.
         """
         seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
@@ -396,10 +379,5 @@ class AsyncTicker(BaseTicker):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         complete(self.stop)
