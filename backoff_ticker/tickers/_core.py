@@ -112,9 +112,8 @@ class TickerCore(Source):
         self._run = self._start_run(backoff)
 
     def _start_run(self, backoff: BackOff) -> PolicyRun:
-        token = self._token
-        policy = start_policy("backoff", backoff, self._clock)
-        return PolicyRun(policy, self._clock, () if token is None else (token,))
+        tokens = () if self._token is None else (self._token,)
+        return PolicyRun(start_policy("backoff", backoff, self._clock), self._clock, tokens)
 
     # Endings
 
@@ -142,8 +141,7 @@ class TickerCore(Source):
         if reason is _CANCELLED:
             return not self._spares_first()
         # The policy has ended: its last tick may have been given back, or is just given back.
-        is_asked = self._asking_thread() is not None
-        return not (is_asked or self._deferred or self._pending.returned)
+        return not (self._is_asked() or self._deferred or self._pending.returned)
 
     def _end(self, reason: CloseReason) -> None:
         """End the ticker, wake all readers, and stop the timer. May be repeated."""
@@ -187,14 +185,8 @@ class TickerCore(Source):
 
     # Taking a tick
 
-    def _poll(self, *, first_poll: bool = True) -> Any:  # noqa: ANN401, C901, PLR0912 - one loop
-        """Take the next tick if it is due, else return ``EMPTY``; never waits.
-
-        Raises:
-            TickerClosed: The ticker has ended.
-            RuntimeError: The policy polls its own ticker.
-            Exception: The policy failed; once, to one reader.
-        """
+    def _poll(self, *, first_poll: bool = True) -> Any:  # noqa: ANN401, C901 - one loop
+        """Take the next tick if it is due, else return ``EMPTY``; raises as ``receive()`` does."""
         while True:
             if self._deferred:
                 self._settle()
@@ -205,9 +197,7 @@ class TickerCore(Source):
             may_have_ended = self._ending is not None or (token is not None and token.cancelled)
             if may_have_ended and self._has_ended():
                 self._raise_closed()
-            elif self._asker is not None and (thread := self._asking_thread()) is not None:
-                if thread == get_ident():
-                    raise RuntimeError(f"{self!r} is read by its own policy")
+            elif self._asker is not None and self._is_asked():
                 return EMPTY
             elif pending.returned:
                 tick = self._take_returned(pending)
@@ -376,6 +366,7 @@ class TickerCore(Source):
 
     def _change(self, rule: Rule, *, resets: int = 0) -> None:
         """Have a rule applied: now, or by the asker."""
+        self._is_asked()
         self._defer([rule], resets)
         self._settle()
 
@@ -396,7 +387,7 @@ class TickerCore(Source):
 
     def _settle(self) -> None:
         """Apply the deferred rules, unless another thread asks the policy, and so will do it."""
-        if self._asking_thread() is not None:
+        if self._is_asked():
             return
         mark = _process.generation, get_ident(), False
         try:
@@ -444,10 +435,21 @@ class TickerCore(Source):
         finally:
             claim[FREE] = True
 
-    def _asking_thread(self) -> int | None:
-        """Return the thread of the asker; None: there is none, or it was left behind by a fork."""
+    def _is_asked(self) -> bool:
+        """Whether another thread asks the policy; it wakes the readers when it has finished.
+
+        Raises:
+            RuntimeError: This thread does.
+        """
         asker = self._asker
-        return None if asker is None or asker[0] != _process.generation else asker[1]
+        if asker is None or asker[0] != _process.generation:
+            return False
+        if asker[1] == get_ident():
+            raise RuntimeError(
+                f"{self!r} is used by its own policy, or by a signal handler or finalizer that "
+                f"interrupted it"
+            )
+        return True
 
     def _wake(self) -> None:
         """Wake the readers that watch the time, or all of them if the ticker has ended."""
@@ -511,8 +513,8 @@ class TickerCore(Source):
                 until = min(until, token.deadline)
         if self._has_ended():
             return None
-        if self._asking_thread() is not None:
-            return until  # the asker wakes the readers when it has finished
+        if self._is_asked():
+            return until
         pending = self._pending
         due = pending.due
         if self._deferred or pending.returned or due is None or due <= self._monotonic():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from _thread import get_ident
-
 from .._errors import TickerClosed, WouldBlock
 from .._sentinels import EMPTY
 from .._validation import as_count, as_flag, as_seconds, counted, whole_repr
@@ -49,19 +47,13 @@ class BaseTicker(TickerCore):
 
     @property
     def next_delay(self) -> float | None:
-        """The delay before the next tick, in seconds.
-
-        None after the end, and while the policy was not asked or told how the work went.
-        """
+        """The delay before the next tick, in seconds; None after the end, and while unknown."""
         delay = self._pending.delay
         return delay if self.close_reason is None else None
 
     @property
     def closed(self) -> bool:
-        """Whether the ticker has ended.
-
-        A reader may then still get a tick that another one left, or the error of a failing policy.
-        """
+        """Whether the ticker has ended. A tick that a reader left may still be received."""
         return self.close_reason is not None
 
     def receive_nowait(self) -> Tick:
@@ -80,7 +72,7 @@ class BaseTicker(TickerCore):
 
         A feedback policy is told, and asked for its delay; any other policy is reset. If a delay is
         running, the new one replaces it and runs from the same moment. ``failures`` of the next
-        tick is 0. It never blocks: a reader that is asking the policy does this, too.
+        tick is 0. It never blocks: a reader that is asking the policy just now does this, too.
 
         Raises:
             RuntimeError: The ticker's own policy called it, or a signal handler or finalizer that
@@ -98,18 +90,16 @@ class BaseTicker(TickerCore):
             >>> ticker.next_delay
             0.001
         """
-        self._check_not_reentrant()
         self._change(self._after_success)
 
     def failure(self) -> None:
-        """Tell a feedback policy that the work after the last tick failed, if it was not told.
+        """Tell a feedback policy that the work after the last tick failed; others are not told.
 
-        So does the next request for a tick. Other policies are not told.
+        If neither this nor ``success()`` was called, the next request for a tick does so.
 
         Raises:
             RuntimeError: As ``success()``.
         """
-        self._check_not_reentrant()
         self._change(self._after_failure)
 
     def reset(self, backoff: BackOff | None = None, *, immediately: bool = False) -> None:
@@ -132,7 +122,6 @@ class BaseTicker(TickerCore):
         as_flag("immediately", immediately)
         if self.close_reason is not None:
             raise TickerClosed(self.close_reason)
-        self._check_not_reentrant()
         run = None if backoff is None else self._start_run(backoff)
         now = self._monotonic()
 
@@ -146,13 +135,6 @@ class BaseTicker(TickerCore):
             return pending.restarted(now, self._run.reset() if immediately else self._run.begin())
 
         self._change(restart, resets=1)
-
-    def _check_not_reentrant(self) -> None:
-        if self._asking_thread() == get_ident():
-            raise RuntimeError(
-                f"success(), failure() or reset() of {self!r} called by its own policy, "
-                f"or by a signal handler or finalizer that interrupted it"
-            )
 
     def __enter__(self) -> Self:
         return self
