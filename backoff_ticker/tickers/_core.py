@@ -7,7 +7,7 @@ asker wait until it wakes them. What is told to the ticker meanwhile is deferred
 ``rule(pending) -> pending`` that the asker applies.
 
 Invariants:
-    * Only the asker replaces ``_pending``; to take a tick that was given back needs no asker.
+    * Only the asker replaces ``_pending``.
     * No tick is taken while a rule is deferred. So ``reset()`` and ``success()`` hold for each tick
       taken after they have returned, even if another thread has yet to apply them.
     * From the change that takes a tick to its return to the user there is no call, unless others
@@ -194,13 +194,14 @@ class TickerCore(Source):
             due = pending.due
             token = self._run.token
             tick: Tick | None = None
-            may_have_ended = self._ending is not None or (token is not None and token.cancelled)
-            if may_have_ended and self._has_ended():
+            if (
+                self._ending is not None or (token is not None and token.cancelled)
+            ) and self._has_ended():
                 self._raise_closed()
             elif self._asker is not None and self._is_asked():
                 return EMPTY
             elif pending.returned:
-                tick = self._take_returned(pending)
+                tick = self._take(pending, 0.0, 0.0)
             elif due is None:
                 self._fix_due(pending)
             else:
@@ -218,7 +219,7 @@ class TickerCore(Source):
             first_poll = False
 
     def _take(self, pending: PendingTick, due: float, now: float) -> Tick | None:  # noqa: C901, PLR0912, PLR0915 - a call would cost the hot path
-        """Take the tick that is due, and ask the policy for the delay after it.
+        """Take a tick that was given back, or else the one that is due, and ask for the next delay.
 
         None: another thread was faster, or the ticker has ended or was reset.
         """
@@ -233,8 +234,9 @@ class TickerCore(Source):
                 acquire(claim)
             try:
                 asker = self._asker
-                is_asked = asker is not None and asker[0] == mark[0]
-                if self._pending is not pending or is_asked or self._deferred:
+                if asker is not None and asker[0] == mark[0]:
+                    return None
+                if self._pending is not pending or self._deferred:
                     return None
                 self._asker = mark
                 resets = self._resets
@@ -243,49 +245,54 @@ class TickerCore(Source):
 
             run = self._run
             token = run.token
-            if token is not None and token.cancelled:
-                wait: Any = End(_CANCELLED)
-            elif run.fast_path:
-                try:
-                    wait = run.backoff.next_backoff()
-                except Exception as error:  # noqa: BLE001 - raised to the next reader
-                    wait = run.failed(error)
-                if wait.__class__ is not float or not 0.0 <= wait < NO_DEADLINE:
-                    wait = run.parse_answer(wait)
-            else:
-                wait = None  # until it is told how the work went
-
-            # Field by field: PendingTick.replace() would take a fifth of the time of a tick.
-            number = pending.number
-            after = PendingTick()
-            after.number = number + 1
-            after.first = pending.first
-            after.is_immediate = False
-            after.delay = after.due = after.origin = after.end = reason = None
-            after.missed = 0
-            after.failures = (failures := pending.failures) + 1
-            after.returned = ()
-            if wait.__class__ is float:
-                after.delay = wait
-                if self._pace is _RECEIPT:  # its rule, without the call
-                    after.due, after.origin = now + wait, now
-                else:
-                    after.due, after.origin, after.missed = self._pace.due_after(due, now, wait)
-            elif wait is None:
-                _, after.origin, _ = self._pace.due_after(due, now, 0.0)
-            else:
-                after.end = wait
-                reason = wait.reason
-            lateness = now - due
-            wall = self._clock.time() - lateness
-            fields = (number, wall, due, pending.delay, lateness, pending.missed, failures)
-            tick = _new_tuple(Tick, fields)
             begun: list[Rule] | None = None
-            if self._timer is not None:
-                tick = self._timer.with_time_sent(tick)
-                begun = [unchanged]  # which has the timer started
-            ignores_cancel = number == 1 and pending.is_immediate
-            is_cancelled = token is not None and not ignores_cancel and token.cancelled
+            if pending.returned:
+                tick, *rest = pending.returned
+                after = pending.replace(returned=tuple(rest))
+                spared = _CANCELLED if tick.number == 1 else None
+            else:
+                if token is not None and token.cancelled:
+                    wait: Any = End(_CANCELLED)
+                elif run.fast_path:
+                    try:
+                        wait = run.backoff.next_backoff()
+                    except Exception as error:  # noqa: BLE001 - raised to the next reader
+                        wait = run.failed(error)
+                    if wait.__class__ is not float or not 0.0 <= wait < NO_DEADLINE:
+                        wait = run.parse_answer(wait)
+                else:
+                    wait = None  # until it is told how the work went
+
+                # Field by field: PendingTick.replace() would take a fifth of the time of a tick.
+                number = pending.number
+                after = PendingTick()
+                after.number = number + 1
+                after.first = pending.first
+                after.is_immediate = False
+                after.delay = after.due = after.origin = after.end = None
+                after.missed = 0
+                after.failures = (failures := pending.failures) + 1
+                after.returned = ()
+                if wait.__class__ is float:
+                    after.delay = wait
+                    if self._pace is _RECEIPT:  # its rule, without the call
+                        after.due, after.origin = now + wait, now
+                    else:
+                        after.due, after.origin, after.missed = self._pace.due_after(due, now, wait)
+                elif wait is None:
+                    _, after.origin, _ = self._pace.due_after(due, now, 0.0)
+                else:
+                    after.end = wait
+                lateness = now - due
+                wall = self._clock.time() - lateness
+                fields = (number, wall, due, pending.delay, lateness, pending.missed, failures)
+                tick = _new_tuple(Tick, fields)
+                if self._timer is not None:
+                    tick = self._timer.with_time_sent(tick)
+                    begun = [unchanged]  # which has the timer started
+                spared = _CANCELLED if number == 1 and pending.is_immediate else None
+            reason = None if after.end is None else after.end.reason
+            is_cancelled = token is not None and spared is None and token.cancelled
             # ATOMIC: a call between the change that takes the tick and its return could be
             # interrupted, and nobody would ever get the tick. CPython runs no signal handler as a
             # function returns, so _poll() and its callers are safe, too.
@@ -294,26 +301,27 @@ class TickerCore(Source):
             except KeyError:
                 acquire(claim)
             try:
-                ending = self._ending
-                is_taken = (
-                    self._asker is mark
-                    and self._resets == resets
-                    and (ending is None or (ending is _CANCELLED and ignores_cancel))
-                    and not is_cancelled
-                )
                 if self._asker is mark:
                     self._asker = None
-                if is_taken:
-                    self._pending = after
-                    if ending is None:
-                        self._ending = reason
-                    if self._deferred is None:
-                        self._deferred = begun
-                    elif begun is not None:
-                        self._deferred += begun
-                    is_alone = readers.first is None and not readers.others
-                    if is_alone and reason is None and not self._deferred:
-                        return tick
+                    ending = self._ending
+                    if (
+                        self._resets == resets
+                        and not is_cancelled
+                        and (ending is None or ending is reason or ending is spared)
+                    ):
+                        is_taken = True
+                        self._pending = after
+                        if ending is None:
+                            self._ending = reason
+                        if self._deferred is None:
+                            self._deferred = begun  # else the timer is started by these rules
+                        if (
+                            reason is None
+                            and readers.first is None
+                            and not readers.others
+                            and not self._deferred
+                        ):
+                            return tick
             finally:
                 claim[FREE] = True
             self._settle()
@@ -322,7 +330,9 @@ class TickerCore(Source):
             if self._asker is mark:
                 self._asker = None
             # What is interrupted here is repeated: who presses Ctrl-C twice loses no tick either.
-            rules: list[Rule] = [lambda pending: pending.given_back(tick)] if is_taken else []
+            rules: list[Rule] = []
+            if is_taken:  # not a closure: that would cost each tick a little
+                rules = [lambda pending, tick=tick: pending.given_back(tick)]  # type: ignore[misc]
             try:
                 self._tell(rules)
             except BaseException:
@@ -336,31 +346,6 @@ class TickerCore(Source):
         """Leave a rule to the readers, and wake them; may be repeated with the same list."""
         self._defer(rules)
         self._wake()
-
-    def _take_returned(self, pending: PendingTick) -> Tick | None:
-        """Take a tick that was given back; None as in ``_take()``."""
-        tick, *rest = pending.returned
-        after = pending.replace(returned=tuple(rest))
-        token = self._run.token
-        if token is not None and token.cancelled and not pending.ignores_cancel:
-            return None
-        generation = _process.generation
-        claim = self._readers.claim
-        acquire(claim)  # ATOMIC: as in _take()
-        try:
-            asker = self._asker
-            if (
-                self._pending is not pending
-                or (asker is not None and asker[0] == generation)
-                or self._deferred
-                or self._ending is _STOPPED
-                or (self._ending is _CANCELLED and tick.number != 1)
-            ):
-                return None
-            self._pending = after
-            return tick
-        finally:
-            claim[FREE] = True
 
     # Rules, and the asker
 
