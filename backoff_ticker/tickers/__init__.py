@@ -9,11 +9,9 @@
 
 What always holds:
     * A ticker has no thread and no queue: its readers wait until the tick is due, and take it.
-    * Each tick goes to exactly one reader. A reader that is interrupted, cancelled or times out
-      leaves the tick to the next.
+    * Each tick goes to exactly one reader. One that is interrupted, cancelled or times out leaves
+      it to the next.
     * One thread at a time asks a ticker's policy, and holds no claim while it does.
-    * A ``receive()`` that begins after ``stop()``, ``cancel()`` or ``reset()`` has returned gets no
-      tick from before.
 """
 
 from __future__ import annotations

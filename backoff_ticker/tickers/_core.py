@@ -159,11 +159,11 @@ class TickerCore(Source):
             self._timer.stop()
 
     def stop(self) -> None:
-        """End the ticker, and wake its readers.
+        """End the ticker, and wake its readers. May be repeated.
 
         A ``receive()`` that begins after this has returned gets no tick; one that had taken its
-        tick by then still returns it. May be called from any thread, event loop, signal handler,
-        finalizer or callback, by the policy too, and more than once.
+        tick by then still returns it. May be called anywhere, also in signal handlers, finalizers,
+        callbacks and the policy.
         """
         complete(self._end, _STOPPED)
 
@@ -377,8 +377,6 @@ class TickerCore(Source):
         mark = _process.generation, get_ident(), False
         try:
             at, rule = 0, self._next_rule(mark, 0, None)
-            if rule is None:
-                return
             while True:  # in the shape of the waits in waiting/_parking.py
                 if rule is None:
                     break
@@ -388,7 +386,8 @@ class TickerCore(Source):
                     after = self._timer.follow(after, self._monotonic())
                 at += 1
                 rule = self._next_rule(mark, at, after)
-            self._wake()
+            if at:
+                self._wake()
         except BaseException:
             if self._asker is mark:
                 self._asker = None
@@ -485,14 +484,11 @@ class TickerCore(Source):
         return (line,) if token is None else (line, token._wait_set())
 
     def _recheck(self, waiter: Waiter) -> float | None:
-        """Return until when a registered waiter waits, its ``limit`` at most; None: poll now.
-
-        A waiter that is not registered with the current token (after a ``reset()``) polls again.
-        """
+        """Return until when a registered waiter waits, its ``limit`` at most; None: poll now."""
         until = waiter.limit
         token = self._run.token
         if token is not None:
-            if token._wait_set() not in waiter.sources:
+            if token._wait_set() not in waiter.sources:  # after a reset()
                 return None
             if token.deadline is not None and not token.cancelled:
                 until = min(until, token.deadline)

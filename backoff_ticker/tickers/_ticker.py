@@ -81,11 +81,8 @@ class BaseTicker(TickerCore):
         Example:
             >>> from backoff_ticker import ExponentialBackOff, Ticker
             >>> ticker = Ticker(ExponentialBackOff(0.001, multiplier=2, randomization_factor=0))
-            >>> for tick in ticker:
-            ...     if tick.number == 3:
-            ...         break
-            >>> ticker.next_delay
-            0.004
+            >>> ticker.receive().number, ticker.receive().number, ticker.next_delay
+            (1, 2, 0.002)
             >>> ticker.success()
             >>> ticker.next_delay
             0.001
@@ -115,8 +112,7 @@ class BaseTicker(TickerCore):
 
         Raises:
             TickerClosed: The ticker has ended.
-            TypeError, ValueError, Exception: ``backoff`` is refused, as by the constructor, or
-                ``immediately`` is not a bool.
+            TypeError, ValueError, Exception: As ``Ticker(backoff)``; or a wrong ``immediately``.
             RuntimeError: As ``success()``.
         """
         as_flag("immediately", immediately)
@@ -158,8 +154,7 @@ class BaseTicker(TickerCore):
 
         Raises:
             TypeError: ``sink`` has neither method, or ``close`` is not a bool.
-            RuntimeError: ``sink`` belongs to an event loop and none runs here; or the scheduler
-                thread cannot be started.
+            RuntimeError: No event loop runs here that serves ``sink``; or no thread can be started.
 
         Example:
             >>> import queue
@@ -174,14 +169,10 @@ class BaseTicker(TickerCore):
     def queue(self, maxsize: int = 1) -> janus.Queue[Tick]:
         """Return a new ``janus.Queue`` to which every tick is sent, as by ``send_to()``.
 
-        Threads read its ``sync_q``, one event loop its ``async_q``. It is shut down when the ticker
-        ends. ``missed`` of a tick counts those before it that found the queue full.
+        Threads read its ``sync_q``, one event loop its ``async_q``. It is shut down at the end.
 
         Args:
             maxsize: How many ticks the queue holds: an int >= 0. 0 means any number.
-
-        Raises:
-            TypeError, ValueError: ``maxsize`` is not an int >= 0.
         """
         import janus
 
@@ -246,8 +237,7 @@ class Ticker(BaseTicker):
             TickerClosed: The ticker has ended.
             TimeoutError: No tick was due in time. The next tick stays for the next reader.
             TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
-            RuntimeError: It has to wait where an event loop runs: use an ``AsyncTicker``. Or the
-                ticker's own policy called it.
+            RuntimeError: It has to wait where an event loop runs, or its own policy called it.
             Exception: The policy failed; its error is raised once, to one reader.
         """
         seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
@@ -294,7 +284,11 @@ class AsyncTicker(BaseTicker):
     Thread safety: as ``Ticker``, but ticks are awaited in event loops only.
 
     Args:
-        backoff, token, pace, clock, timer: As those of ``Ticker``.
+        backoff: The policy. The ticker uses a copy of it, after a ``reset()``.
+        token: Ends the ticker, as a ``Ticker``.
+        pace: How the ticker treats slow readers.
+        clock: Measures the delays. None means the current clock.
+        timer: Measures the delays instead, as for a ``Ticker``.
 
     Example:
         >>> import asyncio

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class TickerTimer(Waiter):
-    """The timer of one ticker: in the line of the timer's channel it stands for all readers.
+    """The timer of one ticker, for which it stands in the line of the timer's channel.
 
     Attributes:
         _number: The tick for which it was last started; 0: it has to be started again.
@@ -71,11 +71,7 @@ class TickerTimer(Waiter):
         self._fired = None
 
     def follow(self, pending: PendingTick, now: float) -> PendingTick:
-        """Start or stop the timer as ``pending`` needs it.
-
-        Returns:
-            ``pending``, due when the timer fired, or never yet; the end if the timer fails.
-        """
+        """Start or stop the timer as ``pending`` needs it; return ``pending`` with its due time."""
         if self._stopping:
             return pending
         if pending.is_immediate or pending.delay is None or pending.origin is None:
