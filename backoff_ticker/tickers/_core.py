@@ -26,7 +26,7 @@ from .._validation import safe_repr
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
 from ..waiting import FREE, NO_DEADLINE, Source, WaitLine, acquire, complete
-from ._pending_tick import PendingTick, first_tick, unchanged
+from ._pending_tick import PendingTick, first_tick
 from ._tick import Pace, Tick
 
 TYPE_CHECKING = False
@@ -54,7 +54,7 @@ _SKIP = Pace.SKIP
 
 
 def _applied(pending: PendingTick) -> PendingTick:
-    """Change nothing: stands in ``_deferred`` for a rule that was applied."""
+    """Change nothing: it stands in ``_deferred`` for a rule that was applied."""
     return pending
 
 
@@ -209,7 +209,7 @@ class TickerCore(Source):
                 if due > now:
                     if self._timer is None or not self._timer.is_stale:
                         return EMPTY
-                    self._defer([unchanged])  # starts it again in a forked child
+                    self._defer([lambda pending: pending])  # starts it in a forked child
                 elif due < now and first_poll and self._pace is _SKIP:
                     self._fix_due(pending)
                 else:
@@ -289,7 +289,7 @@ class TickerCore(Source):
                 tick = _new_tuple(Tick, fields)
                 if self._timer is not None:
                     tick = self._timer.with_time_sent(tick)
-                    begun = [unchanged]  # which has the timer started
+                    begun = [lambda pending: pending]  # each rule has the timer started
                 spared = _CANCELLED if number == 1 and pending.is_immediate else None
             reason = None if after.end is None else after.end.reason
             is_cancelled = token is not None and spared is None and token.cancelled

@@ -53,10 +53,8 @@ class Forwarding:
 
     def __init__(self, ticker: TickerCore, sink: Sink | SendSink, *, close: bool) -> None:
         if isinstance(sink, type) or not callable(_put_of(sink)):
-            raise TypeError(
-                f"sink must have a method put_nowait(tick) or send_nowait(tick), "
-                f"not {safe_repr(sink)}"
-            )
+            wanted = "a method put_nowait(tick) or send_nowait(tick)"
+            raise TypeError(f"sink must have {wanted}, not {safe_repr(sink)}")
         self._forwarder = _Forwarder(ticker, sink, closes_sink=close)
         self._forwarder.start()
 
@@ -66,10 +64,7 @@ class Forwarding:
         return self._forwarder.dropped
 
     def stop(self) -> None:
-        """Send no more ticks. The ticker and the sink stay open.
-
-        A tick that is just being sent in another thread may still arrive.
-        """
+        """Send no more ticks, save one that is just being sent. Ticker and sink stay open."""
         complete(self._forwarder.stop)
 
     def __repr__(self) -> str:
@@ -257,11 +252,9 @@ def _package_of(cls: type) -> str:
 
 def _loop_of(sink: object) -> AbstractEventLoop | None:
     """Return the running event loop if only that may touch ``sink``, else None."""
-    kinds = [
-        getattr(sys.modules.get("asyncio"), "Queue", None),
-        getattr(sys.modules.get("janus"), "AsyncQueue", None),
-    ]
-    if not any(kind in type(sink).__mro__ for kind in kinds):
+    of_asyncio = getattr(sys.modules.get("asyncio"), "Queue", None)
+    of_janus = getattr(sys.modules.get("janus"), "AsyncQueue", None)
+    if not {of_asyncio, of_janus}.intersection(type(sink).__mro__):
         return None
     try:
         return current_loop()

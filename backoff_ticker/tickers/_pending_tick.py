@@ -82,12 +82,9 @@ class PendingTick:
         return self.replace(due=due, origin=origin, missed=missed)
 
     def restarted(self, now: float, delay: float | End | None) -> PendingTick:
-        """Return the state of a back-off that restarts now; ``delay`` None: the tick is due now.
-
-        Ticks that were given back are dropped, and their numbers used again where possible.
-        """
+        """Return the state of a back-off that restarts now; ``delay`` None: the tick is due now."""
         number = self.number
-        for tick in sorted(self.returned, reverse=True):
+        for tick in sorted(self.returned, reverse=True):  # they are dropped; no number is left out
             if tick.number == number - 1:
                 number -= 1
         begun = first_tick(now).replace(number=number, first=number)
@@ -111,8 +108,3 @@ def first_tick(due: float | None) -> PendingTick:
     first.missed = first.failures = 0
     first.returned = ()
     return first
-
-
-def unchanged(pending: PendingTick) -> PendingTick:
-    """Change nothing: a rule that has the timer looked at, as each rule does."""
-    return pending

@@ -54,13 +54,7 @@ class Pace(enum.Enum):
     def due_after(
         self, slot: float, taken: float, delay: float
     ) -> tuple[float | None, float | None, int]:
-        """Return ``(due, origin, missed)`` of the next tick; None: the next poll decides.
-
-        Args:
-            slot: When the tick just taken was due.
-            taken: When it was taken.
-            delay: What the policy says.
-        """
+        """Return ``(due, origin, missed)`` after a tick due at ``slot``; None: a poll decides."""
         if self is Pace.RECEIPT:
             return taken + delay, taken, 0
         if self is Pace.RETURN:

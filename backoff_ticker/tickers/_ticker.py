@@ -5,14 +5,7 @@ from __future__ import annotations
 from .._errors import TickerClosed, WouldBlock
 from .._sentinels import EMPTY
 from .._validation import as_count, as_flag, as_seconds, counted, whole_repr
-from ..waiting import (
-    CHECKPOINT_EVERY,
-    NO_DEADLINE,
-    LoopWaiter,
-    checkpoint,
-    complete,
-    park_thread,
-)
+from ..waiting import CHECKPOINT_EVERY, NO_DEADLINE, LoopWaiter, checkpoint, complete, park_thread
 from ._core import TickerCore
 from ._forwarding import Forwarding
 
@@ -249,14 +242,8 @@ class Ticker(BaseTicker):
         while True:
             if limit != NO_DEADLINE and self._monotonic() >= limit:
                 raise TimeoutError(f"no tick within {seconds} s")
-            park_thread(
-                self._clock,
-                "Ticker.receive()",
-                "an AsyncTicker",
-                self._wait_sets(),
-                self._recheck,
-                limit,
-            )
+            clock, sets = self._clock, self._wait_sets()
+            park_thread(clock, "Ticker.receive()", "an AsyncTicker", sets, self._recheck, limit)
             tick: Tick = self._poll(first_poll=False)
             if tick is not EMPTY:  # ATOMIC: no jump back between taking a tick and its return
                 return tick
@@ -276,9 +263,8 @@ class AsyncTicker(BaseTicker):
     """An iterator of ticks for event loops; the same as ``Ticker``, in coroutines.
 
     Use ``async for tick in ticker:`` or ``await ticker.receive()``. Any number of coroutines may
-    read it, in several event loops; it belongs to none, and can be made where none runs. A reader
-    that never has to wait yields to its event loop at every 64th tick, so a delay of zero does not
-    block other tasks.
+    read it, in several event loops; it belongs to none. A reader that never has to wait yields to
+    its loop at every 64th tick, so a delay of zero does not block other tasks.
 
     If cancelled: the tick stays for the next reader, and nothing else stays behind.
     Thread safety: as ``Ticker``, but ticks are awaited in event loops only.
@@ -306,10 +292,7 @@ class AsyncTicker(BaseTicker):
     # One coroutine that does all, and repeats park_coroutine(): a second one would add an eighth to
     # the memory of a reader that waits.
     async def receive(  # noqa: C901
-        self,
-        timeout: float | timedelta | None = None,
-        *,
-        _end: type[Exception] = TickerClosed,
+        self, timeout: float | timedelta | None = None, *, _end: type[Exception] = TickerClosed
     ) -> Tick:
         """Wait for the next tick and take it, as ``Ticker.receive()`` does in a thread."""
         limit = NO_DEADLINE

@@ -16,7 +16,6 @@ from .._validation import as_number
 from ..channels import require_timer
 from ..policies import failed_with
 from ..waiting import NO_DEADLINE, Waiter
-from ._pending_tick import unchanged
 from ._tick import Pace
 
 TYPE_CHECKING = False
@@ -62,7 +61,7 @@ class TickerTimer(Waiter):
         """Have a reader look whether the timer has fired."""
         tell = self._tell()
         if tell is not None:
-            tell([unchanged])
+            tell([lambda pending: pending])
         return tell is not None
 
     def restart_next(self) -> None:
