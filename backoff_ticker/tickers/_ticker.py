@@ -120,7 +120,7 @@ class BaseTicker(TickerCore):
             if run is not None:
                 self._run = run
             if self._timer is not None:
-                self._timer.restart_next()
+                self._timer.drop_delay()
             return pending.restarted(now, self._run.reset() if immediately else self._run.begin())
 
         self._change(restart, resets=1)

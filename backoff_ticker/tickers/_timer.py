@@ -34,14 +34,12 @@ class TickerTimer(Waiter):
     Attributes:
         _number: The tick for which it was last started; 0: it has to be started again.
         _slot: When that tick would be due by the clock.
-        _is_running: Whether it was started and has neither fired nor been stopped.
         _fired: Once it has fired: the tick that this made due, when, and the time that it sent.
             Stored without a call after the time was taken, so no interrupt loses it.
     """
 
     __slots__ = (
-        *("_fired", "_is_running", "_number", "_pace", "_slot", "_stopped", "_stopping", "_tell"),
-        "_timer",
+        *("_fired", "_number", "_pace", "_slot", "_stopped", "_stopping", "_tell", "_timer"),
     )
 
     def __init__(self, timer: TimerLike, pace: Pace, tell: Callable[[list[Rule]], None]) -> None:
@@ -52,7 +50,6 @@ class TickerTimer(Waiter):
         self._tell = WeakMethod(tell)
         self._number = 0
         self._slot = 0.0
-        self._is_running = False
         self._fired: tuple[int, float, object] | None = None
         self._stopping = False  # True from the beginning of stop()
         self._stopped = False
@@ -64,8 +61,10 @@ class TickerTimer(Waiter):
             tell([lambda pending: pending])
         return tell is not None
 
-    def restart_next(self) -> None:
-        """Start the timer for the next delay even if that equals the last one."""
+    def drop_delay(self) -> None:
+        """Stop the timer, and forget that it has fired: the next delay is a new one."""
+        if self._number and self._fired is None:
+            self._halt()
         self._number = 0
         self._fired = None
 
@@ -74,9 +73,8 @@ class TickerTimer(Waiter):
         if self._stopping:
             return pending
         if pending.is_immediate or pending.delay is None or pending.origin is None:
-            if self._is_running:
-                self._is_running = False
-                self._halt()
+            if self._fired is None:
+                self.drop_delay()
             return pending
         known = NO_DEADLINE, self._slot, None if self._fired is None else self._fired[1]
         try:
@@ -103,7 +101,6 @@ class TickerTimer(Waiter):
         if not is_new or self._pace is Pace.SKIP or self._pace is Pace.BURST:
             delay = max(0.0, due - now)
         self._slot = due
-        self._is_running = True
         self._timer.start(delay)
         if self._stopping:  # a stop() elsewhere may have come before the start
             self._halt()
@@ -120,7 +117,6 @@ class TickerTimer(Waiter):
             raise RuntimeError(f"the channel of {self._timer!r} is closed")
         if sent is not EMPTY:
             self._fired = self._number, due, sent
-            self._is_running = False
 
     def with_time_sent(self, tick: Tick) -> Tick:
         """Return ``tick`` with the time that the timer sent, if the timer made it due."""
