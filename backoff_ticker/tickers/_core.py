@@ -63,14 +63,11 @@ class TickerCore(Source):
 
     Attributes:
         _readers: The line of readers, with the claim for all that follows.
-        _pending: What is known of the next tick.
         _asker: Who asks the policy, or applies rules; None: nobody.
         _deferred: The rules that are to be applied, in their order; None: there are none.
         _resets: How many ``reset()`` there were; one drops the tick that is just being taken.
-        _ending: Why the ticker has ended.
         _raised_error: Whether a reader was given the error of the policy.
         _run: The policy; replaced by the asker only.
-        _token: The token that was given.
     """
 
     if TYPE_CHECKING:
