@@ -1,13 +1,13 @@
 """How a tick is taken: the state of a ticker, its endings, and what its readers wait for.
 
-Readers in threads, readers in event loops and forwardings all go through ``_poll()``, which never
-waits. A policy is code of the user and may take any time, so a tick is taken in three steps: a
-change under the claim makes the thread the *asker*; it asks the policy, without the claim; another
-change takes the tick. Readers that find an asker wait until it wakes them. What is told to the
-ticker meanwhile is deferred, as a rule ``rule(pending) -> pending`` that the asker applies.
+All who read ticks go through ``_poll()``, which never waits. A policy is code of the user and may
+take any time, so a tick is taken in three steps: a change under the claim makes the thread the
+*asker*; it asks the policy, without the claim; another change takes the tick. Readers that find an
+asker wait until it wakes them. What is told to the ticker meanwhile is deferred, as a rule
+``rule(pending) -> pending`` that the asker applies.
 
 Invariants:
-    * Only the asker replaces ``_pending``; to take a tick that was given back needs no asker.
+    * Only the asker replaces ``_pending``.
     * No tick is taken while a rule is deferred. So ``reset()`` and ``success()`` hold for each tick
       taken after they have returned, even if another thread has yet to apply them.
     * From the change that takes a tick to its return to the user there is no call, unless others
@@ -31,7 +31,6 @@ from ._tick import Pace, Tick
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any, Self
 
     from .._sentinels import Closed
@@ -40,10 +39,10 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..policies import BackOff
     from ..waiting import Waiter, WaitSet
+    from ._pending_tick import Rule
     from ._timer import TickerTimer
 
     Asker = tuple[int, int, bool]  # generation, thread, whether it takes a tick
-    Rule = Callable[[PendingTick], PendingTick]
 
 _new_tuple = tuple.__new__
 
@@ -54,20 +53,21 @@ _RECEIPT = Pace.RECEIPT
 _SKIP = Pace.SKIP
 
 
+def _applied(pending: PendingTick) -> PendingTick:
+    """Change nothing: it stands in ``_deferred`` for a rule that was applied."""
+    return pending
+
+
 class TickerCore(Source):
     """A ticker without its public methods.
 
     Attributes:
         _readers: The line of readers, with the claim for all that follows.
-        _pending: What is known of the next tick.
-        _asker: The process generation and the thread of the asker; None: there is none.
+        _asker: Who asks the policy, or applies rules; None: nobody.
         _deferred: The rules that are to be applied, in their order; None: there are none.
-        _epoch: Replaced by each ``reset()``; a tick taken before is not delivered.
-        _ending: Why the ticker has ended.
+        _resets: How many ``reset()`` there were; one drops the tick that is just being taken.
         _raised_error: Whether a reader was given the error of the policy.
         _run: The policy; replaced by the asker only.
-        _first_ignores_cancel: Whether the first tick comes regardless of the token.
-        _token: The token that was given.
     """
 
     if TYPE_CHECKING:
@@ -75,32 +75,19 @@ class TickerCore(Source):
         def _selected(self) -> tuple[Self, Tick | Closed]: ...
 
     __slots__ = (
-        "__weakref__",
-        "_asker",
-        "_clock",
-        "_deferred",
-        "_ending",
-        "_epoch",
-        "_first_ignores_cancel",
-        "_monotonic",
-        "_pace",
-        "_pending",
-        "_raised_error",
-        "_readers",
-        "_run",
-        "_timer",
-        "_token",
+        *("__weakref__", "_asker", "_clock", "_deferred", "_ending", "_monotonic", "_pace"),
+        *("_pending", "_raised_error", "_readers", "_resets", "_run", "_timer", "_token"),
     )
 
-    def _begin(
+    def __init__(
         self,
         backoff: BackOff,
-        token: CancellationToken | None,
-        pace: Pace,
-        clock: Clock | None,
-        timer: TimerLike | None,
+        *,
+        token: CancellationToken | None = None,
+        pace: Pace = Pace.RECEIPT,
+        clock: Clock | None = None,
+        timer: TimerLike | None = None,
     ) -> None:
-        """Do what the constructors of the public classes have to do."""
         if not isinstance(pace, Pace):
             raise TypeError(f"pace must be a Pace, not {safe_repr(pace)}")
         self._clock = resolve_clock(clock)
@@ -109,23 +96,21 @@ class TickerCore(Source):
         self._readers = WaitLine()
         self._asker: Asker | None = None
         self._deferred: list[Rule] | None = None
-        self._epoch: object = None
+        self._resets = 0
         self._ending: CloseReason | None = None
         self._raised_error = False
-        self._first_ignores_cancel = True
         self._token = token
         self._pending = first_tick(self._monotonic() if pace is _RECEIPT else None)
         self._timer: TickerTimer | None = None
         if timer is not None:
             from ._timer import TickerTimer
 
-            self._timer = TickerTimer(timer, pace, self._wake)
+            self._timer = TickerTimer(timer, pace, self._tell)
         self._run = self._start_run(backoff)
 
     def _start_run(self, backoff: BackOff) -> PolicyRun:
-        token = self._token
-        policy = start_policy("backoff", backoff, self._clock)
-        return PolicyRun(policy, self._clock, () if token is None else (token,))
+        tokens = () if self._token is None else (self._token,)
+        return PolicyRun(start_policy("backoff", backoff, self._clock), self._clock, tokens)
 
     # Endings
 
@@ -138,44 +123,52 @@ class TickerCore(Source):
 
     def _is_cancelled(self) -> bool:
         token = self._run.token
-        return token is not None and not self._pending.ignores_cancel and token.cancelled
+        return token is not None and token.cancelled and not self._spares_first()
+
+    def _spares_first(self) -> bool:
+        """Whether the first tick is still to come, which it does even if the token is cancelled."""
+        asker = self._asker
+        return self._pending.ignores_cancel and not (asker is not None and asker[2])
+
+    def _has_ended(self) -> bool:
+        """Whether no tick comes any more, not even one that was given back."""
+        reason = self.close_reason
+        if reason is None or reason is _STOPPED:
+            return reason is _STOPPED
+        if reason is _CANCELLED:
+            return not self._spares_first()
+        # The policy has ended: its last tick may have been given back, or is just given back.
+        return not (self._is_asked() or self._deferred or self._pending.returned)
 
     def _end(self, reason: CloseReason) -> None:
         """End the ticker, wake all readers, and stop the timer. May be repeated."""
-        if self._ending is None:
-            if self._is_cancelled():
-                reason = _CANCELLED
-            claim = self._readers.claim
-            acquire(claim)
-            try:
-                if self._ending is None:
-                    self._ending = reason
-            finally:
-                claim[FREE] = True
+        if self._is_cancelled():
+            reason = _CANCELLED
+        claim = self._readers.claim
+        acquire(claim)
+        try:
+            if self._ending is None:
+                self._ending = reason
+        finally:
+            claim[FREE] = True
         self._readers.close()
         if self._timer is not None:
             self._timer.stop()
 
     def stop(self) -> None:
-        """End the ticker, and wake its readers.
+        """End the ticker, and wake its readers. May be repeated.
 
         A ``receive()`` that begins after this has returned gets no tick; one that had taken its
-        tick by then still returns it. May be called from any thread, event loop, signal handler,
-        finalizer or callback, by the policy too, and more than once.
+        tick by then still returns it. May be called anywhere, also in signal handlers, finalizers,
+        callbacks and the policy.
         """
         complete(self._end, _STOPPED)
 
     def _raise_closed(self) -> None:
-        """Raise why there is no tick: a failing policy's error once, else ``TickerClosed``.
-
-        It returns if the ticker is open: a ``reset()`` has replaced a token that was cancelled.
-        """
-        reason = self.close_reason
-        if reason is None:
-            return
+        """Raise why there is no tick: a failing policy's error once, else ``TickerClosed``."""
+        reason = self._ending
         end = self._pending.end
-        if reason is not CloseReason.FAILED or end is None or end.error is None:
-            raise TickerClosed(reason)
+        error = end.error if end is not None and reason is CloseReason.FAILED else None
         claim = self._readers.claim
         acquire(claim)
         try:
@@ -183,285 +176,223 @@ class TickerCore(Source):
             self._raised_error = True
         finally:
             claim[FREE] = True
-        if not was_raised:
-            raise end.error
-        raise TickerClosed(reason) from end.error
+        if error is not None and not was_raised:
+            raise error
+        raise TickerClosed(reason) from error  # type: ignore[arg-type]  # it has ended
 
     # Taking a tick
 
-    def _poll(self, *, first_poll: bool = True) -> Any:  # noqa: ANN401, C901, PLR0912 - one loop
-        """Take the next tick if it is due, else return ``EMPTY``; never waits.
-
-        Raises:
-            TickerClosed: The ticker has ended.
-            RuntimeError: The policy polls its own ticker.
-            Exception: The policy failed; once, to one reader.
-        """
+    def _poll(self, *, first_poll: bool = True) -> Any:  # noqa: ANN401, C901 - one loop
+        """Take the next tick if it is due, else return ``EMPTY``; raises as ``receive()`` does."""
         while True:
             if self._deferred:
                 self._settle()
             pending = self._pending
             due = pending.due
             token = self._run.token
-            tick = self._take_returned(pending) if pending.returned else None
-            if tick is not None:
-                return tick
-            ending = self._ending
-            if (ending is not None or (token is not None and token.cancelled)) and not (
-                pending.number == 1 and pending.is_immediate and ending in (None, _CANCELLED)
-            ):
+            tick: Tick | None = None
+            if (
+                self._ending is not None or (token is not None and token.cancelled)
+            ) and self._has_ended():
                 self._raise_closed()
-            elif self._asker is not None and self._is_asked_elsewhere():
+            elif self._asker is not None and self._is_asked():
                 return EMPTY
             elif pending.returned:
-                pass  # another reader was faster
+                tick = self._take(pending, 0.0, 0.0)
             elif due is None:
-                if self._timer is not None and self._timer.awaits(pending):
-                    return EMPTY
-                # After a wait for a timer no tick is skipped: the timer fires just after its slot.
-                pace = self._pace if first_poll or self._timer is None else Pace.BURST
-                self._fix_due(pending, pace)
+                self._fix_due(pending)
             else:
                 now = self._monotonic()
                 if due > now:
-                    return EMPTY
-                if self._pace is _SKIP and first_poll and due < now:
-                    self._fix_due(pending, _SKIP)
+                    if self._timer is None or not self._timer.is_stale:
+                        return EMPTY
+                    self._defer([lambda pending: pending])  # starts it in a forked child
+                elif due < now and first_poll and self._pace is _SKIP:
+                    self._fix_due(pending)
                 else:
                     tick = self._take(pending, due, now)
             if tick is not None:
                 return tick
             first_poll = False
 
-    def _is_asked_elsewhere(self) -> bool:
-        """Whether another thread asks the policy; it wakes the readers when it has finished."""
-        thread = self._asking_thread()
-        if thread == get_ident():
-            raise RuntimeError(f"{self!r} is read by its own policy")
-        token = self._run.token
-        if thread is not None and self._takes_tick() and token is not None and token.cancelled:
-            complete(self._end, _CANCELLED)
-            raise TickerClosed(self._ending)  # type: ignore[arg-type]  # the asker gets the first
-        return thread is not None
-
     def _take(self, pending: PendingTick, due: float, now: float) -> Tick | None:  # noqa: C901, PLR0912, PLR0915 - a call would cost the hot path
-        """Take the tick that is due, and ask the policy for the delay after it.
+        """Take a tick that was given back, or else the one that is due, and ask for the next delay.
 
         None: another thread was faster, or the ticker has ended or was reset.
         """
         readers = self._readers
         claim = readers.claim
         mark = _process.generation, get_ident(), True
+        is_taken = False
         try:
             try:
                 del claim[FREE]
             except KeyError:
                 acquire(claim)
             try:
-                if self._pending is not pending or self._asker is not None or self._deferred:
+                asker = self._asker
+                if asker is not None and asker[0] == mark[0]:
+                    return None
+                if self._pending is not pending or self._deferred:
                     return None
                 self._asker = mark
-                epoch = self._epoch
+                resets = self._resets
             finally:
                 claim[FREE] = True
 
-            number = pending.number
-            if number == 1:
-                self._first_ignores_cancel = pending.is_immediate
             run = self._run
             token = run.token
-            if token is not None and token.cancelled:
-                wait: Any = End(_CANCELLED)
-            elif run.fast_path:
-                try:
-                    wait = run.backoff.next_backoff()
-                except Exception as error:  # noqa: BLE001 - raised to the next reader
-                    wait = run.failed(error)
-                if wait.__class__ is not float or not 0.0 <= wait < NO_DEADLINE:
-                    wait = run.parse_answer(wait)
-            else:
-                wait = None  # until it is told how the work went
-
-            # Field by field: PendingTick.replace() would take a fifth of the time of a tick.
-            after = PendingTick()
-            after.number = number + 1
-            after.first = pending.first
-            after.is_immediate = False
-            after.delay = after.due = after.origin = after.end = reason = None
-            after.missed = 0
-            after.failures = (failures := pending.failures) + 1
-            after.returned = ()
-            if wait.__class__ is float:
-                after.delay = wait
-                if self._pace is _RECEIPT:  # its rule, without the call
-                    after.due, after.origin = now + wait, now
-                else:
-                    after.due, after.origin, after.missed = self._pace.due_after(due, now, wait)
-            elif wait is None:
-                _, after.origin, _ = self._pace.due_after(due, now, 0.0)
-            else:
-                after.end = wait
-                reason = wait.reason
-            lateness = now - due
-            wall = self._clock.time() - lateness
-            fields = (number, wall, due, pending.delay, lateness, pending.missed, failures)
-            tick = _new_tuple(Tick, fields)
             begun: list[Rule] | None = None
-            if self._timer is not None:
-                tick = self._timer.with_time_sent(tick)
-                begun = [lambda pending: pending]  # _settle() starts the timer after each rule
-            ignores_cancel = number == 1 and self._first_ignores_cancel
-            is_cancelled = token is not None and not ignores_cancel and token.cancelled
-            # ATOMIC: a call from here to the return of the tick could be interrupted after the tick
-            # was taken, and nobody would ever get it. CPython runs no signal handler as a function
-            # returns, so _poll() and its callers are safe, too.
+            if pending.returned:
+                tick, *rest = pending.returned
+                after = pending.replace(returned=tuple(rest))
+                spared = _CANCELLED if tick.number == 1 else None
+            else:
+                if token is not None and token.cancelled:
+                    wait: Any = End(_CANCELLED)
+                elif run.fast_path:
+                    try:
+                        wait = run.backoff.next_backoff()
+                    except Exception as error:  # noqa: BLE001 - raised to the next reader
+                        wait = run.failed(error)
+                    if wait.__class__ is not float or not 0.0 <= wait < NO_DEADLINE:
+                        wait = run.parse_answer(wait)
+                else:
+                    wait = None  # until it is told how the work went
+
+                # Field by field: PendingTick.replace() would take a fifth of the time of a tick.
+                number = pending.number
+                after = PendingTick()
+                after.number = number + 1
+                after.first = pending.first
+                after.is_immediate = False
+                after.delay = after.due = after.origin = after.end = None
+                after.missed = 0
+                after.failures = (failures := pending.failures) + 1
+                after.returned = ()
+                if wait.__class__ is float:
+                    after.delay = wait
+                    if self._pace is _RECEIPT:  # its rule, without the call
+                        after.due, after.origin = now + wait, now
+                    else:
+                        after.due, after.origin, after.missed = self._pace.due_after(due, now, wait)
+                elif wait is None:
+                    _, after.origin, _ = self._pace.due_after(due, now, 0.0)
+                else:
+                    after.end = wait
+                lateness = now - due
+                wall = self._clock.time() - lateness
+                fields = (number, wall, due, pending.delay, lateness, pending.missed, failures)
+                tick = _new_tuple(Tick, fields)
+                if self._timer is not None:
+                    tick = self._timer.with_time_sent(tick)
+                    begun = [lambda pending: pending]  # each rule has the timer started
+                spared = _CANCELLED if number == 1 and pending.is_immediate else None
+            reason = None if after.end is None else after.end.reason
+            is_cancelled = token is not None and spared is None and token.cancelled
+            # ATOMIC: a call between the change that takes the tick and its return could be
+            # interrupted, and nobody would ever get the tick. CPython runs no signal handler as a
+            # function returns, so _poll() and its callers are safe, too.
             try:
                 del claim[FREE]
             except KeyError:
                 acquire(claim)
             try:
-                counts = False
                 if self._asker is mark:
                     self._asker = None
                     ending = self._ending
                     if (
-                        (ending is None or (ending is _CANCELLED and ignores_cancel))
-                        and self._epoch is epoch
+                        self._resets == resets
                         and not is_cancelled
+                        and (ending is None or ending is reason or ending is spared)
                     ):
-                        counts = True
+                        is_taken = True
                         self._pending = after
                         if ending is None:
                             self._ending = reason
                         if self._deferred is None:
-                            self._deferred = begun
-                        elif begun is not None:
-                            self._deferred += begun
-                has_more_to_do = (
-                    readers.first is not None
-                    or readers.others
-                    or self._deferred
-                    or reason is not None
-                )
+                            self._deferred = begun  # else the timer is started by these rules
+                        if (
+                            reason is None
+                            and readers.first is None
+                            and not readers.others
+                            and not self._deferred
+                        ):
+                            return tick
             finally:
                 claim[FREE] = True
-            if not counts:
-                self._wake()
-                return None
+            self._settle()
+            self._wake()
         except BaseException:
             if self._asker is mark:
                 self._asker = None
-            complete(self._wake)
+            # What is interrupted here is repeated: who presses Ctrl-C twice loses no tick either.
+            rules: list[Rule] = []
+            if is_taken:  # not a closure: that would cost each tick a little
+                rules = [lambda pending, tick=tick: pending.given_back(tick)]  # type: ignore[misc]
+            try:
+                self._tell(rules)
+            except BaseException:
+                self._tell(rules)
+                raise
             raise
-        if not has_more_to_do:
-            return tick
-        try:
-            self._settle()
-            self._wake()
-            if self._still_counts(tick, epoch):
-                return tick
-        except BaseException:
-            self._give_back(tick)
-            raise
-        self._give_back(tick)
-        return None
+        else:
+            return tick if is_taken else None
 
-    def _still_counts(self, value: Tick, epoch: object) -> bool:
-        """Whether a tick that was taken in ``epoch`` has not been withdrawn since.
-
-        No call follows its last check.
-        """
-        ignores_cancel = value.number == 1 and self._first_ignores_cancel
-        token = self._run.token
-        if token is not None and token.cancelled and not ignores_cancel:
-            return False
-        ending = self._ending
-        return (
-            self._epoch is epoch
-            and ending is not _STOPPED
-            and (ending is not _CANCELLED or ignores_cancel)
-        )
-
-    # Ticks that were given back
-
-    def _give_back(self, tick: Tick) -> None:
-        """Keep a tick whose reader was interrupted, or left, for the next reader."""
-        self._defer(lambda pending: pending.given_back(tick))
+    def _tell(self, rules: list[Rule]) -> None:
+        """Leave a rule to the readers, and wake them; may be repeated with the same list."""
+        self._defer(rules)
         self._wake()
-
-    def _take_returned(self, pending: PendingTick) -> Tick | None:
-        """Take a tick that was given back; None as in ``_take()``."""
-        tick, *rest = pending.returned
-        after = pending.replace(returned=tuple(rest))
-        if not self._still_counts(tick, self._epoch):
-            return None
-        claim = self._readers.claim
-        try:
-            del claim[FREE]  # ATOMIC: as in _take(), from the last look at the token on
-        except KeyError:
-            acquire(claim)
-        try:
-            if (
-                self._pending is not pending
-                or self._asker is not None
-                or self._deferred
-                or self._ending is _STOPPED
-            ):
-                return None
-            self._pending = after
-            return tick
-        finally:
-            claim[FREE] = True
 
     # Rules, and the asker
 
-    def _change(self, rule: Rule, *, begins_epoch: bool = False) -> None:
+    def _change(self, rule: Rule, *, resets: int = 0) -> None:
         """Have a rule applied: now, or by the asker."""
-        self._defer(rule, begins_epoch=begins_epoch)
+        self._is_asked()
+        self._defer([rule], resets)
         self._settle()
 
-    def _defer(self, rule: Rule, *, begins_epoch: bool = False) -> None:
-        rules = [rule]
-        epoch = object()
+    def _defer(self, rules: list[Rule], resets: int = 0) -> None:
+        """Move at most one rule from ``rules`` to those that are deferred."""
+        deferred: list[Rule] = []
         claim = self._readers.claim
         acquire(claim)
         try:
-            if self._deferred is None:
-                self._deferred = rules
-            else:
+            if rules:
+                if self._deferred is None:
+                    self._deferred = deferred
                 self._deferred += rules
-            if begins_epoch:
-                self._epoch = epoch
+                self._resets += resets
+                del rules[0]
         finally:
             claim[FREE] = True
 
     def _settle(self) -> None:
         """Apply the deferred rules, unless another thread asks the policy, and so will do it."""
-        if self._asking_thread() is not None:
+        if self._is_asked():
             return
         mark = _process.generation, get_ident(), False
         try:
-            self._apply_rules(mark)
+            at, rule = 0, self._next_rule(mark, 0, None)
+            while True:  # in the shape of the waits in waiting/_parking.py
+                if rule is None:
+                    break
+                pending = self._pending  # kept until it is replaced
+                after = rule(pending)
+                if self._timer is not None:
+                    after = self._timer.follow(after, self._monotonic())
+                at += 1
+                rule = self._next_rule(mark, at, after)
+            if at:
+                self._wake()
         except BaseException:
             if self._asker is mark:
                 self._asker = None
             complete(self._wake)
             raise
 
-    def _apply_rules(self, mark: Asker) -> None:
-        # Not in _settle(): CPython 3.13 and later do not count the jump back of a loop as a part of
-        # the "try" around it, so an interrupt there would leave the asker behind.
-        after: PendingTick | None = None
-        while (rule := self._next_rule(mark, after)) is not None:
-            pending = self._pending  # kept until it is replaced
-            after = rule(pending)
-            if self._timer is not None:
-                after = self._timer.follow(after, self._monotonic())
-        if after is not None:
-            self._wake()
-
-    def _next_rule(self, mark: Asker, after: PendingTick | None) -> Rule | None:
-        """Become the asker, or store what its last rule returned; return the next rule.
+    def _next_rule(self, mark: Asker, at: int, after: PendingTick | None) -> Rule | None:
+        """Become the asker, or store what the rule before ``at`` has returned; return the next.
 
         None: there is no rule left, or another thread asks.
         """
@@ -471,41 +402,35 @@ class TickerCore(Source):
         try:
             deferred = self._deferred
             if self._asker is mark and after is not None and deferred:
-                del deferred[0]
                 self._pending = after
                 if self._ending is None:
                     self._ending = reason
-            elif self._asker is not None:
+                deferred[at - 1] = _applied  # del deferred[0] would take long if there are many
+            elif self._asker is not None and self._asker[0] == mark[0]:
                 return None
-            if not deferred:
+            if not deferred or deferred[-1] is _applied:
                 self._deferred = self._asker = None
                 return None
             self._asker = mark
-            return deferred[0]
+            return deferred[at]
         finally:
             claim[FREE] = True
 
-    def _takes_tick(self) -> bool:
-        """Whether somebody asks the policy as it takes a tick, and not to apply a rule."""
-        asker = self._asker
-        return asker is not None and asker[2]
+    def _is_asked(self) -> bool:
+        """Whether another thread asks the policy; it wakes the readers when it has finished.
 
-    def _asking_thread(self) -> int | None:
-        """Return the thread of the asker; None: there is none."""
+        Raises:
+            RuntimeError: This thread does.
+        """
         asker = self._asker
-        if asker is None:
-            return None
-        generation, thread, _ = asker
-        if generation == _process.generation:
-            return thread
-        claim = self._readers.claim
-        acquire(claim)
-        try:
-            if self._asker is asker:  # a thread of the parent process
-                self._asker = None
-        finally:
-            claim[FREE] = True
-        return None
+        if asker is None or asker[0] != _process.generation:
+            return False
+        if asker[1] == get_ident():
+            raise RuntimeError(
+                f"{self!r} is used by its own policy, or by a signal handler or finalizer that "
+                f"interrupted it"
+            )
+        return True
 
     def _wake(self) -> None:
         """Wake the readers that watch the time, or all of them if the ticker has ended."""
@@ -514,7 +439,7 @@ class TickerCore(Source):
         else:
             self._readers.wake_firsts()
 
-    def _fix_due(self, asked: PendingTick, pace: Pace) -> None:
+    def _fix_due(self, asked: PendingTick) -> None:
         """Fix when the tick falls due, for a reader that asks for it now."""
         now = self._monotonic()
 
@@ -522,12 +447,12 @@ class TickerCore(Source):
             if pending is not asked:
                 return pending  # another reader was faster
             if pending.awaits_feedback:
-                epoch = self._epoch
+                resets = self._resets
                 delay = self._run.ask()
-                if self._epoch is not epoch:
+                if self._resets != resets:
                     return pending  # reset meanwhile, by a rule that is applied next
                 pending = pending.with_delay(delay)
-            return pending.with_due(pace, now)
+            return pending.with_due(self._pace, now)
 
         self._change(fix)
 
@@ -556,27 +481,20 @@ class TickerCore(Source):
         return (line,) if token is None else (line, token._wait_set())
 
     def _recheck(self, waiter: Waiter) -> float | None:
-        """Return until when a registered waiter waits, its ``limit`` at most; None: poll now.
-
-        A waiter that is not registered with the current token (after a ``reset()``) polls again.
-        """
-        pending = self._pending
+        """Return until when a registered waiter waits, its ``limit`` at most; None: poll now."""
         until = waiter.limit
         token = self._run.token
-        if self._ending is not None or (
-            token is not None and token._wait_set() not in waiter.sources
-        ):
-            return None
-        if token is not None and (self._takes_tick() or not pending.ignores_cancel):
-            if token.cancelled:
+        if token is not None:
+            if token._wait_set() not in waiter.sources:  # after a reset()
                 return None
-            if token.deadline is not None:
+            if token.deadline is not None and not token.cancelled:
                 until = min(until, token.deadline)
-        if self._asking_thread() is not None:
-            return until  # the asker wakes the readers when it has finished
+        if self._has_ended():
+            return None
+        if self._is_asked():
+            return until
+        pending = self._pending
         due = pending.due
-        if due is None and self._timer is not None and self._timer.awaits(pending):
-            due = NO_DEADLINE
         if self._deferred or pending.returned or due is None or due <= self._monotonic():
             return None
         if due >= until:
@@ -587,11 +505,8 @@ class TickerCore(Source):
 
     def _begin_receive(self) -> None:
         pending = self._pending
-        is_known = pending.due is not None or pending.returned
-        if is_known or (self._timer is not None and self._timer.awaits(pending)):
-            return
-        if self.close_reason is None:
-            self._fix_due(pending, self._pace)
+        if pending.due is None and not pending.returned and self.close_reason is None:
+            self._fix_due(pending)
 
     def _take_nowait(self, *, fresh: bool) -> object:
         try:
@@ -599,6 +514,5 @@ class TickerCore(Source):
         except TickerClosed:
             return ENDED
 
-    def _put_back(self, value: object, epoch: object) -> None:  # noqa: ARG002 - its number tells
-        if isinstance(value, Tick):
-            self._give_back(value)
+    def _put_back(self, value: Any) -> None:  # noqa: ANN401 - a tick
+        self._tell([lambda pending: pending.given_back(value)])

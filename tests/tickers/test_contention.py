@@ -12,6 +12,7 @@ from backoff_ticker import (
     AsyncTicker,
     CancellationToken,
     CloseReason,
+    ConstantBackOff,
     Pace,
     WouldBlock,
 )
@@ -265,3 +266,24 @@ def test_waiting_readers_follow_a_success_said_meanwhile(
     clock.advance(10)
     assert first_done(waiting).result().due == 1010
     ticker.stop()
+
+
+def test_all_that_is_said_meanwhile_is_applied_once_and_in_its_order(
+    face: Any, clock: VirtualClock, asking: Any
+) -> None:
+    policy = Blocking(50.0, then=10.0)
+    ticker = face.ticker(policy, clock=clock)
+    taking = asking(ticker)
+    resets = policy.resets
+    for _ in range(1000):
+        ticker.success()
+    for seconds in range(1, 1001):
+        ticker.reset(ConstantBackOff(seconds))
+    policy.release.set()
+    clock.settle()
+    assert policy.resets == resets + 1000
+    clock.advance(999)
+    assert not taking.done()
+    clock.advance(1)
+    tick = taking.result(PATIENCE)
+    assert (tick.number, tick.delay) == (1, 1000)
