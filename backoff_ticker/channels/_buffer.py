@@ -1,9 +1,9 @@
 """What a channel holds: accepted items, blocked senders, waiting receivers. Nothing blocks here.
 
-A buffer is the wait set of its receivers. Its items stand in a deque, to which an item is appended,
-and from which it is taken, in a single step. ``Unbounded`` needs no more than that; ``Bounded``
-counts the room, and has a line of sends that wait for it; ``Rendezvous`` has as much room as
-receivers wait.
+A buffer is the wait set of its receivers. The items of ``Unbounded`` stand in a deque: to send is
+to append, to receive is to take the first, each in a single step. ``Bounded`` changes under its
+claim: it has numbered items, and a line of sends that wait for room. ``Rendezvous`` has as much
+room as receivers wait.
 """
 
 from __future__ import annotations
@@ -22,198 +22,131 @@ if TYPE_CHECKING:
     from ..waiting import Claim, LoopWaiter, Place, ThreadWaiter
 
 
+# ATOMIC: what is taken out is read from a property, because a signal handler may run after a call.
+# If it raised after a call of popleft() or pop(), the item would be gone, and received by nobody.
 class _Items(deque):  # type: ignore[type-arg]  # deque[Any] would be made at run time
-    """Items in the order in which they were accepted."""
+    """Items in the order in which they were accepted; ``first_out`` takes out the first."""
 
     __slots__ = ()
 
-    # ATOMIC: a property, because a signal handler may run after a call. If it raised after a call
-    # of popleft(), the item would be gone, and received by nobody.
     first_out = property(deque.popleft)
-    """Takes out the first item; raises IndexError if there is none."""
 
 
-NONE_REFUSED: dict[int, int] = {}
-"""Stands for the refused items of a buffer that has not ended."""
+class _Returned(list):  # type: ignore[type-arg]  # as above
+    """What interrupted receivers gave back; ``last_out`` takes out the last."""
+
+    __slots__ = ()
+
+    last_out = property(list.pop)
 
 
 class Unbounded(WaitQueue):
-    """Any number of items.
+    """Any number of items. ``Channel.send()`` appends them.
 
     Invariants:
         * A receiver that finds nothing in a closed buffer looks again under the claim. If there is
-          nothing, it notes that the buffer ``has_ended``; after that nothing is taken.
-        * A sender appends first, and looks for ``closed`` then. If the buffer was closed meanwhile,
-          and has ended, its item was received before the end, or it came too late. A receiver that
-          began to take an item before the end, and has it after the end, may have found such a one;
-          then the two decide under the claim what it is.
+          nothing, that is the end: no receiver that comes later looks into ``items``.
+        * A sender appends first, and looks for ``closed`` then. If the end came meanwhile, it takes
+          its item out again, and is refused. If the item is gone, a receiver has taken it: before
+          the end, or just after it, but then that one came before it.
 
     Attributes:
         closed: Whether nothing more is accepted.
-        has_ended: Whether a receiver has seen the end.
+        limit: How many items are accepted: None stands for any number.
         items: Accepted and not received yet.
-        returned: What interrupted receivers gave back, in linked tuples; it comes first.
-        refused: By the identity of an object, how many of its places senders were refused for.
-        decisions: How many were made about ``refused``.
-        is_plain: Whether to take an item is all that a receiver has to do.
+        quick: ``items`` while a receiver need not look at anything else, then ``()``.
+        returned: What interrupted receivers gave back. It comes first, also after the end.
+        late: After the end: items that came later, until their senders take them out.
     """
 
-    __slots__ = ("decisions", "has_ended", "is_plain", "items", "refused", "returned")
+    __slots__ = ("items", "late", "limit", "quick", "returned")
 
     def __init__(self) -> None:
         super().__init__()
-        self.items = _Items()
-        self.returned: tuple[Any, Any] | None = None
-        self.is_plain = True
-        self.has_ended = False
-        self.refused: dict[int, int] = NONE_REFUSED
-        self.decisions = 0
+        self.limit: int | None = None
+        self.items = self.quick = _Items()
+        self.returned = _Returned()
+        self.late: dict[object, Any] | None = None
 
-    def __len__(self) -> int:
-        count = 0 if self.has_ended else len(self.items)
-        returned = self.returned
-        while returned is not None:
-            count += 1
-            returned = returned[1]
-        return count
-
-    def __bool__(self) -> bool:
-        return True
-
-    def put(self, item: object) -> bool:
-        """Accept ``item``.
-
-        Raises:
-            ChannelClosed: The channel is closed.
-        """
-        if self.closed:
-            raise ChannelClosed
-        try:
-            self.items.append(item)
-            if self.first is not None or self.others:
-                self.wake_next()
-        except BaseException:
-            self.wake_receiver()
-            raise
-        if self.closed and self.came_too_late(item):
-            raise ChannelClosed
-        return True
-
-    def came_too_late(self, item: object) -> bool:
-        """Whether an item that was appended while the buffer was closed came after its end."""
-        return self._end_if_empty() and self._is_refused(item, taken=False)
-
-    def was_refused(self, item: object) -> bool:
-        """Whether an item that was taken after the end came too late, as its sender was told."""
-        return self._is_refused(item, taken=True)
-
-    def _is_refused(self, item: object, *, taken: bool) -> bool:
-        """Decide after the end whether an item counts as refused.
-
-        Places of the same object are as good as one another. A sender is refused as long as one
-        is left that no other was refused for; who has taken one must drop it if fewer are left
-        than were refused.
-        """
-        key, refused = id(item), self.refused
-        claim = self.claim
-        while True:
-            decisions, left = self.decisions, self._count_of(item)
-            acquire(claim)
-            try:
-                if self.decisions == decisions:  # else ``left`` may be out of date
-                    self.decisions = decisions + 1
-                    if key not in refused:
-                        refused[key] = 0
-                    before = refused[key]
-                    if taken:
-                        if before <= left:
-                            return False
-                        refused[key] = before - 1
-                    else:
-                        if before >= left:
-                            return False
-                        refused[key] = before + 1
-                    return True
-            finally:
-                claim[FREE] = True
-
-    def _count_of(self, item: object) -> int:
-        while True:
-            try:
-                return sum(each is item for each in self.items)
-            except RuntimeError:
-                pass  # one more sender came too late, meanwhile
-
-    def _end_if_empty(self) -> bool:
-        """Note the end of a closed buffer if it is empty; True if it has ended."""
-        refused: dict[int, int] = {}
-        claim = self.claim
-        acquire(claim)
-        try:
-            if not self.items and not self.has_ended:
-                self.refused = refused
-                self.is_plain = False
-                self.has_ended = True
-            return self.has_ended
-        finally:
-            claim[FREE] = True
+    def count(self) -> int:
+        """Return how many items can be received."""
+        return len(self.returned) + (len(self.items) if self.late is None else 0)
 
     def take(self) -> Any:  # noqa: ANN401 - any item
         """Receive the first item; ``EMPTY`` if there is none yet, ``ENDED`` if none will come."""
-        if self.returned is not None and (item := self._take_returned()) is not EMPTY:
-            return item
-        while not self.has_ended:
+        if self.returned:
+            try:
+                return self.returned.last_out
+            except IndexError:
+                pass  # another receiver was faster
+        while self.late is None:
             if self.items:
                 try:
-                    item = self.items.first_out
+                    return self.items.first_out
                 except IndexError:
-                    continue  # another receiver was faster
-                if self.has_ended and self.was_refused(item):
-                    break
-                return item
-            if not self.closed:
+                    pass  # another receiver was faster
+            elif not self.closed:
                 return EMPTY
-            self._end_if_empty()
+            else:
+                self._end_if_empty()
         return ENDED
 
     def put_back(self, item: object) -> None:
         """Make an item whose receiver was interrupted the first one again; wake another."""
-        while not self._add_returned((item, self.returned)):
-            pass
+        self.returned.append(item)
+        self.quick = ()
         self.wake_receiver()
 
-    def _add_returned(self, returned: tuple[Any, Any]) -> bool:
-        claim = self.claim
-        acquire(claim)
-        try:
-            if self.returned is not returned[1]:
-                return False
-            self.returned = returned
-            self.is_plain = False
-            return True
-        finally:
-            claim[FREE] = True
+    def came_too_late(self, item: object) -> bool:
+        """Take out an item that was appended to a closed buffer after its end.
 
-    def _take_returned(self) -> Any:  # noqa: ANN401 - any item
+        Returns:
+            False if it was accepted: there was no end yet, or a receiver has it.
+        """
+        late = self._end_if_empty()
+        if late is None:
+            return False
+        claim = self.claim
+        more = True
+        while more:  # else an item may just be on its way from here to there
+            key = object()
+            acquire(claim)
+            try:
+                late[key] = self.items.first_out
+            except IndexError:
+                more = False
+            finally:
+                claim[FREE] = True
+        return _take_out(late, item)
+
+    def _end_if_empty(self) -> dict[object, Any] | None:
+        """Note the end of a closed buffer if it is empty; return ``late``."""
+        late: dict[object, Any] = {}
         claim = self.claim
         acquire(claim)
         try:
-            returned = self.returned
-            if returned is None:
-                return EMPTY
-            self.returned = returned[1]
-            return returned[0]
+            if self.late is None and not self.items:
+                self.quick = ()
+                self.late = late
+            return self.late
         finally:
             claim[FREE] = True
 
     def is_ready(self) -> bool:
         """Whether a receiver need not wait: there may be an item, or the end."""
-        return bool(self.items) or self.closed or self.returned is not None
+        return bool(self.items or self.closed or self.returned)
 
     def wake_receiver(self) -> None:
-        """Wake the next receiver, if there is something to receive."""
-        if self.items or self.returned is not None:
+        """Wake the next receiver, if there is something for it."""
+        if self.is_ready():
             self.wake_next()
+
+
+def _take_out(late: dict[object, Any], item: object) -> bool:
+    """Take ``item`` out; places of the same object are as good as one another."""
+    return any(
+        each is item and late.pop(key, EMPTY) is not EMPTY for key, each in late.copy().items()
+    )
 
 
 class PendingSend(WaitSet):
@@ -221,18 +154,16 @@ class PendingSend(WaitSet):
 
     Attributes:
         item: What is sent.
-        is_decided: Whether somebody has accepted or refused it, in a change.
-        accepted: Whether it was accepted; None: not decided yet, or not told yet.
+        accepted: Whether it was accepted; None: not decided yet.
         generation: The process of the sender, which does not exist in a forked child.
         earlier, later: Its neighbours in the line.
     """
 
-    __slots__ = ("accepted", "earlier", "generation", "is_decided", "item", "later")
+    __slots__ = ("accepted", "earlier", "generation", "item", "later")
 
     def __init__(self, claim: Claim, item: object) -> None:
         super().__init__(claim)
         self.item = item
-        self.is_decided = False
         self.accepted: bool | None = None
         self.generation: int = _process.generation
         self.earlier: PendingSend | None = None
@@ -243,84 +174,66 @@ class PendingSend(WaitSet):
         return waiter.limit if self.accepted is None else None
 
 
-class Bounded(Unbounded):
+class Bounded(WaitQueue):
     """At most ``limit`` items, and a line of sends that wait for room.
 
     Invariants, whenever the claim is free:
-        * room + accepted items = limit. An item counts as soon as it is accepted; right after that
-          it is appended. It is taken, and its room counted, in one change.
+        * The accepted items have the numbers from ``head`` on; ``tail`` is the next number. There
+          are more than ``limit`` only if receivers have given some back, or left a rendezvous.
+          (Its steps have such an order that a fork in the middle does no harm.)
         * A send waits only if there was no room when it came, or others waited. Whoever decides it
           takes it out of the line, and then wakes its sender.
-        * After ``closed`` is set only what waits in the line can be accepted, and ``close()``
-          refuses it. So a receiver that finds no item, none accepted and no line has seen all.
+        * Once ``closed`` is set nothing is accepted, and ``close()`` refuses what waits.
 
     Attributes:
-        limit: The capacity.
-        room: How many more items are accepted; less than none after a receiver left a rendezvous.
+        closed, limit, quick: As in ``Unbounded``.
+        capacity: The limit, save that of a rendezvous, whose receivers make it.
+        items: Accepted and not received yet, by number.
         first_send, last_send: The ends of the line.
     """
 
-    __slots__ = ("first_send", "last_send", "limit", "room")
-
-    _lets_in = True
-    """Whether a receiver that takes an item lets in the next that waits."""
+    __slots__ = (
+        *("capacity", "first_send", "head", "items", "last_send", "limit", "quick"),
+        "tail",
+    )
 
     def __init__(self, capacity: int) -> None:
         super().__init__()
-        self.is_plain = False
-        self.limit = self.room = capacity
+        self.capacity = self.limit = capacity
+        self.quick = ()
+        self.items: dict[int, Any] = {}
+        self.head = self.tail = 0
         self.first_send: PendingSend | None = None
         self.last_send: PendingSend | None = None
 
+    def count(self) -> int:
+        """Return how many items can be received."""
+        return len(self.items)
+
     # Sending
 
-    def put(self, item: object) -> bool:
-        """Accept ``item``; False if there is no room.
+    def put(self, item: object, pending: PendingSend | None = None) -> bool:
+        """Accept ``item``; False if there is no room, and ``pending`` stands in line for some.
 
         Raises:
             ChannelClosed: The channel is closed.
         """
+        accepted = False
         claim = self.claim
         try:
             del claim[FREE]
         except KeyError:
             acquire(claim)
         try:
-            if self.room <= 0 or self.first_send is not None or self.closed:
-                accepted = False
-            else:
-                self.room -= 1
-                accepted = True
-        finally:
-            claim[FREE] = True
-        if accepted:
-            try:
-                # ATOMIC: a signal handler that raises between the acceptance and this step would
-                # lose the item's room for good.
-                self.items.append(item)
-                if self.first is not None or self.others:
-                    self.wake_next()
-            except BaseException:
-                self.wake_receiver()
-                raise
-        elif self.closed:
-            raise ChannelClosed
-        return accepted
-
-    def line_up(self, pending: PendingSend) -> None:
-        """Let a send wait for room, unless there is some now, or the channel is closed."""
-        accepted = False
-        claim = self.claim
-        acquire(claim)
-        try:
+            closed = self.closed
             last = self.last_send
-            if self.closed:
-                pending.is_decided = True
-                pending.accepted = False
-            elif self.room > 0 and last is None:
-                self.room -= 1
-                pending.is_decided = pending.accepted = accepted = True
-            else:
+            if closed:
+                pass
+            elif last is None and self.tail - self.head < self.limit:
+                self.items[self.tail] = item
+                self.tail += 1
+                accepted = True
+            elif pending is not None:
                 pending.earlier = last
                 self.last_send = pending
                 if last is None:
@@ -329,40 +242,51 @@ class Bounded(Unbounded):
                     last.later = pending
         finally:
             claim[FREE] = True
+        if closed:
+            raise ChannelClosed
         try:
-            if accepted:
-                self.items.append(pending.item)  # no call before it: see put()
-            self.wake_receiver()
+            if self.first is not None or self.others:
+                self.wake_next()
         except BaseException:
             self.wake_receiver()
             raise
+        return accepted
 
     def refuse(self, pending: PendingSend) -> bool:
-        """Refuse a send that waits; False if it was decided before."""
+        """Refuse a send that waits, and wake its sender; False if it was decided before.
+
+        An interrupted call must be repeated.
+        """
         claim = self.claim
         acquire(claim)
         try:
-            if pending.is_decided:
-                return False
-            pending.is_decided = True
-            pending.accepted = False
-            earlier, later = pending.earlier, pending.later
-            if earlier is not None:
-                earlier.later = later
-            elif self.first_send is pending:
-                self.first_send = later
-            if later is not None:
-                later.earlier = earlier
-            elif self.last_send is pending:
-                self.last_send = earlier
-            pending.earlier = pending.later = None
-            return True
+            is_first_to_decide = pending.accepted is None
+            if is_first_to_decide:
+                pending.accepted = False
+                earlier, later = pending.earlier, pending.later
+                if earlier is not None:
+                    earlier.later = later
+                elif self.first_send is pending:
+                    self.first_send = later
+                if later is not None:
+                    later.earlier = earlier
+                elif self.last_send is pending:
+                    self.last_send = earlier
+                pending.earlier = pending.later = None
         finally:
             claim[FREE] = True
+        if not pending.accepted:
+            pending.close()
+        return is_first_to_decide
 
     # Receiving
 
-    def take(self) -> Any:  # noqa: ANN401, C901, PLR0912 - any item; one change
+    def take(self) -> Any:  # noqa: ANN401 - any item
+        """Receive the first item; ``EMPTY`` if there is none yet, ``ENDED`` if none will come.
+
+        The first send that waits is accepted, if the capacity allows it then, or nothing else is
+        there.
+        """
         if self.first_send is not None:
             self._refuse_sends_of_parent()
         claim = self.claim
@@ -371,69 +295,53 @@ class Bounded(Unbounded):
         except KeyError:
             acquire(claim)
         try:
-            sender = self.first_send
-            is_handed_over = False
-            if self.items:
-                item = self.items.first_out
-                self.room += 1
-                if sender is not None and self._lets_in and self.room > 0:
-                    self.room -= 1
-                else:
-                    sender = None
-            elif self.room != self.limit:
-                return EMPTY  # an item is accepted, and just being appended
-            elif sender is not None:
-                item = sender.item
-                is_handed_over = True
+            head, sender = self.head, self.first_send
+            if sender is None or self.closed or self.tail - head > self.capacity:
+                sender = None
             else:
-                return ENDED if self.closed else EMPTY
-            if sender is not None:
-                sender.is_decided = True
+                self.items[self.tail] = sender.item
+                self.tail += 1
+                sender.accepted = True
                 self.first_send = later = sender.later
                 if later is None:
                     self.last_send = None
                 else:
                     later.earlier = sender.later = None
+            if head == self.tail:
+                return ENDED if self.closed else EMPTY
+            self.head = head + 1
+            item = self.items[head]
+            del self.items[head]
         finally:
             claim[FREE] = True
         if sender is not None:
             try:
-                if not is_handed_over:
-                    self.items.append(sender.item)  # no call before it: see put()
-                self._accept(sender)
+                sender.close()
+                self.wake_receiver()
             except BaseException:
                 self.put_back(item)
-                complete(self._accept, sender)
+                complete(sender.close)
                 raise
         return item
 
     def put_back(self, item: object) -> None:
+        """Make an item whose receiver was interrupted the first one again; wake another."""
         claim = self.claim
         acquire(claim)
         try:
-            self.room -= 1
+            self.items[self.head - 1] = item
+            self.head -= 1
         finally:
             claim[FREE] = True
-        self.items.appendleft(item)
         self.wake_receiver()
 
     def is_ready(self) -> bool:
-        sends = self.first_send is not None and not self._lets_in  # else a taken item lets it in
-        return bool(self.items) or self.closed or sends
+        return self.head != self.tail or self.closed or self.first_send is not None
 
     def wake_receiver(self) -> None:
-        if self.items or (self.first_send is not None and not self.closed):
+        """Wake the next receiver, if there is something for it."""
+        if self.is_ready():
             self.wake_next()
-
-    def _accept(self, sender: PendingSend) -> None:
-        """Tell a sender whose item was accepted; the caller repeats it if it is interrupted."""
-        sender.accepted = True  # only now: its next item must not come before this one
-        self._wake_sender(sender)
-
-    def _wake_sender(self, sender: PendingSend) -> None:
-        """Wake a sender after the decision; the caller repeats it if it is interrupted."""
-        sender.close()
-        self.wake_receiver()
 
     def _refuse_sends_of_parent(self) -> None:
         """In a forked child: drop the sends of threads and loops that exist in the parent only."""
@@ -444,18 +352,17 @@ class Bounded(Unbounded):
 
     def close(self) -> None:
         claim = self.claim
-        acquire(claim)
+        acquire(claim)  # so that a send that is not found below comes later, and then sees this
         try:
             self.closed = True
         finally:
             claim[FREE] = True
         while (send := self.first_send) is not None:
-            if self.refuse(send):
-                try:
-                    self._wake_sender(send)
-                except BaseException:
-                    complete(self._wake_sender, send)
-                    raise
+            try:
+                self.refuse(send)
+            except BaseException:
+                complete(self.refuse, send)
+                raise
         super().close()
 
 
@@ -463,8 +370,6 @@ class Rendezvous(Bounded):
     """A buffer of capacity 0: each waiting receiver makes room for one item."""
 
     __slots__ = ("_present",)
-
-    _lets_in = False  # the receiver that takes an item leaves, and so does its room
 
     def __init__(self) -> None:
         super().__init__(0)
@@ -479,33 +384,29 @@ class Rendezvous(Bounded):
             if key not in present:
                 present[key] = place
                 self.limit += 1
-                self.room += 1
         finally:
             claim[FREE] = True
         super().add(place, domain, made)
 
     def leave(self, place: Place, domain: int) -> None:
-        self._retract(id(place))
+        self._retract(place)
         super().leave(place, domain)
 
-    def _retract(self, key: int) -> None:
+    def _retract(self, place: Place) -> None:
         present = self._present
-        place = None
+        key = id(place)
         claim = self.claim
         acquire(claim)
         try:
             if key in present:
-                place = present[key]
                 del present[key]
                 self.limit -= 1
-                self.room -= 1
         finally:
             claim[FREE] = True
-        del place
 
-    def put(self, item: object) -> bool:
+    def put(self, item: object, pending: PendingSend | None = None) -> bool:
         self._forget_stale()
-        return super().put(item)
+        return super().put(item, pending)
 
     def _forget_stale(self) -> None:
         """Take back the room of receivers that cannot leave; see ``Waiter.is_stale``."""
@@ -513,7 +414,7 @@ class Rendezvous(Bounded):
             first = self.first_of(domain)
             if first is not None and not first[1].is_stale:
                 return
-        for key, place in self._present.copy().items():
+        for place in self._present.copy().values():
             waiter = place()
             if waiter is None or waiter.is_stale:
-                self._retract(key)
+                self._retract(place)

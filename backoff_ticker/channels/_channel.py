@@ -96,7 +96,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         self._clock = resolve_clock(clock)
         self._timing_clock: Clock | None = None
         self._calls_to_checkpoint = CHECKPOINT_EVERY - 1
-        self._buffer: Unbounded
+        self._buffer: Unbounded | Bounded
         if capacity.__class__ is float and capacity == NO_DEADLINE:
             self._buffer = Unbounded()
         else:
@@ -135,10 +135,12 @@ class Channel(Source, ProcessBound, Generic[T]):
             WouldBlock: There is no room; with capacity 0, no receiver waits.
             ChannelClosed: The channel is closed.
         """
-        if not self._buffer.put(item):
+        if self._buffer.limit is None:
+            self.send(item)
+        elif not self._buffer.put(item):
             raise WouldBlock("the channel has no room, or no waiting receiver")
 
-    def send(self, item: T, timeout: float | timedelta | None = None) -> None:
+    def send(self, item: T, timeout: float | timedelta | None = None) -> None:  # noqa: C901
         """Send ``item``; block this thread until it is accepted.
 
         With capacity 0, it is accepted when there is a receiver for it.
@@ -155,9 +157,11 @@ class Channel(Source, ProcessBound, Generic[T]):
                 ``send_async()``.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        buffer: Any = self._buffer  # after this a bounded one: the other always has room
-        if buffer.is_plain and not buffer.closed:
-            # What put() does, without the call, which would take a fifth of the time.
+        buffer = self._buffer
+        if buffer.limit is None:
+            # Not a method of the buffer, whose call would take a fifth of the time.
+            if buffer.closed:
+                raise ChannelClosed
             try:
                 buffer.items.append(item)
                 if buffer.first is not None or buffer.others:
@@ -173,7 +177,8 @@ class Channel(Source, ProcessBound, Generic[T]):
         deadline = self._deadline(seconds)
         pending = PendingSend(buffer.claim, item)
         try:
-            buffer.line_up(pending)
+            if buffer.put(item, pending):
+                return
             while True:
                 if self._is_accepted(pending, deadline, seconds):
                     return
@@ -201,13 +206,17 @@ class Channel(Source, ProcessBound, Generic[T]):
             self._calls_to_checkpoint = CHECKPOINT_EVERY
             await checkpoint
         self._calls_to_checkpoint -= 1
-        buffer: Any = self._buffer  # after this a bounded one: the other always has room
+        buffer = self._buffer
+        if buffer.limit is None:
+            self.send(item)
+            return
         if buffer.put(item):
             return
         deadline = self._deadline(seconds)
         pending = PendingSend(buffer.claim, item)
         try:
-            buffer.line_up(pending)
+            if buffer.put(item, pending):
+                return
             while True:
                 if self._is_accepted(pending, deadline, seconds):
                     return
@@ -261,16 +270,12 @@ class Channel(Source, ProcessBound, Generic[T]):
                 ``receive_async()``.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        item: T
-        buffer = self._buffer
-        if buffer.is_plain and buffer.items:
+        quick: Any = self._buffer.quick
+        if quick:
             try:
-                item = buffer.items.first_out
+                return quick.first_out  # type: ignore[no-any-return]
             except IndexError:
                 pass  # another receiver was faster
-            else:
-                if not buffer.has_ended or not buffer.was_refused(item):
-                    return item
         deadline = self._deadline(seconds)
         try:
             while True:
@@ -281,7 +286,7 @@ class Channel(Source, ProcessBound, Generic[T]):
                     self._clock,
                     "Channel.receive()",
                     "await channel.receive_async()",
-                    (buffer,),
+                    (self._buffer,),
                     self._recheck,
                     deadline,
                 )
@@ -299,23 +304,19 @@ class Channel(Source, ProcessBound, Generic[T]):
             self._calls_to_checkpoint = CHECKPOINT_EVERY
             await checkpoint
         self._calls_to_checkpoint -= 1
-        item: T
-        buffer = self._buffer
-        if buffer.is_plain and buffer.items:
+        quick: Any = self._buffer.quick
+        if quick:
             try:
-                item = buffer.items.first_out
+                return quick.first_out  # type: ignore[no-any-return]
             except IndexError:
                 pass  # another receiver was faster
-            else:
-                if not buffer.has_ended or not buffer.was_refused(item):
-                    return item
         deadline = self._deadline(seconds)
         try:
             while True:
                 item = self._take_in_time(deadline, seconds)
                 if item is not EMPTY:
                     return item
-                await park_coroutine(self._clock, (buffer,), self._recheck, deadline)
+                await park_coroutine(self._clock, (self._buffer,), self._recheck, deadline)
         except BaseException:
             self._buffer.wake_receiver()
             raise
@@ -385,7 +386,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         complete(self._buffer.close)
 
     def __len__(self) -> int:
-        return len(self._buffer)
+        return self._buffer.count()
 
     def __bool__(self) -> bool:
         return True

@@ -6,6 +6,7 @@ import weakref
 
 from .._errors import ChannelClosed
 from .._process import ProcessBound
+from .._sentinels import ENDED
 from .._validation import as_seconds, safe_repr, whole_repr
 from ..clock import resolve_clock
 from ..waiting import FREE, acquire, complete
@@ -39,75 +40,68 @@ def require_timer(name: str, value: object) -> None:
 
 
 class _Start:
-    """One call of ``Timer.start()``; once it has fired, it is an item of the timer's buffer.
+    """One call of ``Timer.start()``; once it has fired, it is an item of the timer's channel.
 
-    It holds the buffer weakly, so that a timer without references is collected at once.
+    It holds the channel weakly, so that a timer without references is collected at once.
 
     Attributes:
         handle: The callback of the clock.
-        is_over: Whether it was stopped, so that its time is not received any more.
         time: When it fired: wall clock, in Unix seconds.
     """
 
-    __slots__ = ("_buffer", "_clock", "handle", "is_over", "time")
+    __slots__ = ("_channel", "handle", "time")
 
-    def __init__(self, buffer: _TimerBuffer, clock: Clock) -> None:
-        self._buffer = weakref.ref(buffer)
-        self._clock = clock
+    def __init__(self, channel: Channel[Any]) -> None:
+        self._channel = weakref.ref(channel)
         self.handle: TimerHandle | None = None
-        self.is_over = False
         self.time: float | None = None
 
     def fire(self) -> None:
-        buffer = self._buffer()
-        if buffer is not None and buffer.note_time(self, self._clock.time()):
-            try:
-                buffer.put(self)
-            except ChannelClosed:
-                pass  # the user has closed it
+        channel = self._channel()
+        if channel is not None:
+            buffer: Any = channel._buffer
+            if buffer.note_time(self, channel.clock.time()):
+                try:
+                    channel.send(self)
+                except ChannelClosed:
+                    pass  # the user has closed it
 
 
 class _TimerBuffer(Unbounded):
-    """Gives the time of the current start only; drops those of starts that are over."""
+    """Gives the time of the current start only; drops those of starts that are over.
 
-    __slots__ = ("__weakref__", "current")
+    Attributes:
+        current: The current start; None: there was none yet; ``ENDED``: it was stopped.
+    """
+
+    __slots__ = ("current",)
 
     def __init__(self) -> None:
         super().__init__()
-        self.is_plain = False
-        self.current: _Start | None = None
+        self.quick = ()
+        self.current: Any = None
 
-    def replace(self, start: _Start) -> _Start | None:
-        """Make ``start`` the current one; return the one before."""
+    def replace(self, before: object, after: object) -> bool:
+        """Make ``after`` the current start, if that is ``before``."""
         claim = self.claim
         acquire(claim)
         try:
-            replaced, self.current = self.current, start
-            return replaced
-        finally:
-            claim[FREE] = True
-
-    def note_time(self, start: _Start, time: float) -> bool:
-        """Note that ``start`` fires; False if it must not, as it is over or not the current one."""
-        claim = self.claim
-        acquire(claim)
-        try:
-            if self.current is not start or start.is_over:
+            if self.current is not before:
                 return False
-            start.time = time
+            self.current = after
             return True
         finally:
             claim[FREE] = True
 
-    def end(self, start: _Start) -> bool:
-        """Note that ``start`` is over; True if this prevents it from firing."""
+    def note_time(self, start: _Start, time: float) -> bool:
+        """Note that ``start`` fires; False if it must not, as it is not the current one."""
         claim = self.claim
         acquire(claim)
         try:
-            if start.is_over:
+            if self.current is not start:
                 return False
-            start.is_over = True
-            return start.time is None
+            start.time = time
+            return True
         finally:
             claim[FREE] = True
 
@@ -116,12 +110,12 @@ class _TimerBuffer(Unbounded):
             item = super().take()
             if item.__class__ is not _Start:
                 return item
-            if item is self.current and not item.is_over:
+            if item is self.current:
                 return item.time
 
     def put_back(self, item: object) -> None:
         start = self.current
-        if start is not None and start.time is item and not start.is_over:
+        if start.__class__ is _Start and start.time is item:
             super().put_back(start)
 
 
@@ -177,14 +171,14 @@ class Timer(ProcessBound):
             RuntimeError: The scheduler thread cannot be started.
         """
         seconds = as_seconds("delay", delay)
-        self.stop()
         buffer = self._buffer
-        start = _Start(buffer, self._clock)
-        replaced = buffer.replace(start)
-        if replaced is not None and replaced.handle is not None:
-            replaced.handle.cancel()
+        start = _Start(self._c)
+        while True:
+            self.stop()
+            if buffer.replace(ENDED, start):
+                break
         start.handle = self._clock.call_at(self._clock.monotonic() + seconds, start.fire)
-        if start.is_over or buffer.current is not start:
+        if buffer.current is not start:
             start.handle.cancel()  # start() or stop() elsewhere found no handle to cancel
 
     def stop(self) -> bool:
@@ -193,26 +187,25 @@ class Timer(ProcessBound):
         Returns:
             True if this prevented the timer from firing; False if it had fired or was not started.
         """
-        return complete(self._stop)
+        return complete(self._stop, self._buffer.current)
 
-    def _stop(self) -> bool:
-        start = self._buffer.current
-        if start is None:
+    def _stop(self, start: Any) -> bool:  # noqa: ANN401 - a start, None or ENDED
+        was_current = self._buffer.replace(start, ENDED)
+        if start.__class__ is not _Start:
             return False
-        prevented = self._buffer.end(start)
         if start.handle is not None:
             start.handle.cancel()
         try:
             self._buffer.items.remove(start)
         except (ValueError, IndexError):  # the latter if another item comes meanwhile
             pass  # it has not fired, or its time was received
-        return prevented
+        return was_current and start.time is None
 
     def __repr__(self) -> str:
         start = self._buffer.current
         if start is None:
             state = "not started"
-        elif start.is_over:
+        elif start is ENDED:
             state = "stopped"
         else:
             state = "running" if start.time is None else "fired"
