@@ -1,9 +1,8 @@
 """What a channel holds: accepted items, blocked senders, waiting receivers. Nothing blocks here.
 
-A buffer is the wait set of its receivers. The items of ``Unbounded`` stand in a deque: to send is
-to append, to receive is to take the first, each in a single step. ``Bounded`` changes under its
-claim: it has numbered items, and a line of sends that wait for room. ``Rendezvous`` has as much
-room as receivers wait.
+A buffer is the wait set of its receivers. In ``Unbounded`` an item is sent and received in a single
+step, without a claim. ``Bounded`` changes under its claim: it counts the room, and has a line of
+sends that wait for it. In ``Rendezvous`` each receiver that waits makes room for one item.
 """
 
 from __future__ import annotations
@@ -22,18 +21,22 @@ if TYPE_CHECKING:
     from ..waiting import Claim, LoopWaiter, Place, ThreadWaiter
 
 
-# ATOMIC: what is taken out is read from a property, because a signal handler may run after a call.
-# If it raised after a call of popleft() or pop(), the item would be gone, and received by nobody.
 class _Items(deque):  # type: ignore[type-arg]  # deque[Any] would be made at run time
-    """Items in the order in which they were accepted; ``first_out`` takes out the first."""
+    """Items in the order in which they were accepted.
+
+    Its properties are methods that a change may use, since it takes no call to get or to set them.
+    """
 
     __slots__ = ()
 
+    # ATOMIC: a signal handler that raises after a call of popleft() would lose the item.
     first_out = property(deque.popleft)
+    first_in = property(None, deque.appendleft)
+    last_in = property(None, deque.append)
 
 
 class _Returned(list):  # type: ignore[type-arg]  # as above
-    """What interrupted receivers gave back; ``last_out`` takes out the last."""
+    """What interrupted receivers gave back."""
 
     __slots__ = ()
 
@@ -41,30 +44,31 @@ class _Returned(list):  # type: ignore[type-arg]  # as above
 
 
 class Unbounded(WaitQueue):
-    """Any number of items. ``Channel.send()`` appends them.
+    """Any number of items; ``Channel.send()`` appends them.
 
     Invariants:
         * A receiver that finds nothing in a closed buffer looks again under the claim. If there is
-          nothing, that is the end: no receiver that comes later looks into ``items``.
-        * A sender appends first, and looks for ``closed`` then. If the end came meanwhile, it takes
-          its item out again, and is refused. If the item is gone, a receiver has taken it: before
-          the end, or just after it, but then that one came before it.
+          nothing, that is the end: nobody who comes later receives from ``items``.
+        * A sender appends first, and looks then whether the buffer was closed. After the end it
+          takes its item out again, and is refused. If the item is gone, it was accepted: a receiver
+          that came before the end has taken it.
 
     Attributes:
         closed: Whether nothing more is accepted.
-        limit: How many items are accepted: None stands for any number.
+        room: How many more items are accepted; here None, for any number.
         items: Accepted and not received yet.
-        quick: ``items`` while a receiver need not look at anything else, then ``()``.
-        returned: What interrupted receivers gave back. It comes first, also after the end.
-        late: After the end: items that came later, until their senders take them out.
+        quick: ``items`` while a receiver need not look at anything else; else ``()``.
+        returned: What interrupted receivers gave back. It comes first, and is left by the end.
+        late: None until the end; then items that came later, until their senders take them out.
     """
 
-    __slots__ = ("items", "late", "limit", "quick", "returned")
+    __slots__ = ("items", "late", "quick", "returned", "room")
 
     def __init__(self) -> None:
         super().__init__()
-        self.limit: int | None = None
-        self.items = self.quick = _Items()
+        self.room: None = None
+        self.items = _Items()
+        self.quick: _Items | tuple[()] = self.items
         self.returned = _Returned()
         self.late: dict[object, Any] | None = None
 
@@ -84,7 +88,7 @@ class Unbounded(WaitQueue):
                 try:
                     return self.items.first_out
                 except IndexError:
-                    pass  # another receiver was faster
+                    pass  # as above
             elif not self.closed:
                 return EMPTY
             else:
@@ -97,24 +101,20 @@ class Unbounded(WaitQueue):
         self.quick = ()
         self.wake_receiver()
 
-    def came_too_late(self, item: object) -> bool:
-        """Take out an item that was appended to a closed buffer after its end.
-
-        Returns:
-            False if it was accepted: there was no end yet, or a receiver has it.
-        """
+    def take_out_late(self, item: object) -> bool:
+        """Take out an item that was appended after the end; False if it was accepted."""
         late = self._end_if_empty()
         if late is None:
             return False
         claim = self.claim
-        more = True
-        while more:  # else an item may just be on its way from here to there
+        moving = True
+        while moving:
             key = object()
             acquire(claim)
             try:
                 late[key] = self.items.first_out
             except IndexError:
-                more = False
+                moving = False
             finally:
                 claim[FREE] = True
         return _take_out(late, item)
@@ -133,27 +133,25 @@ class Unbounded(WaitQueue):
             claim[FREE] = True
 
     def is_ready(self) -> bool:
-        """Whether a receiver need not wait: there may be an item, or the end."""
+        """Whether a receiver need not wait: there may be something, or it is the end."""
         return bool(self.items or self.closed or self.returned)
 
     def wake_receiver(self) -> None:
-        """Wake the next receiver, if there is something for it."""
+        """Wake the next receiver if it need not wait."""
         if self.is_ready():
             self.wake_next()
 
 
 def _take_out(late: dict[object, Any], item: object) -> bool:
-    """Take ``item`` out; places of the same object are as good as one another."""
-    return any(
-        each is item and late.pop(key, EMPTY) is not EMPTY for key, each in late.copy().items()
-    )
+    """Take out an item, or the same object that was sent elsewhere, which is as good."""
+    found = (key for key, each in late.copy().items() if each is item)
+    return any(late.pop(key, EMPTY) is not EMPTY for key in found)
 
 
 class PendingSend(WaitSet):
     """An item for which there was no room; its sender waits until it is accepted or refused.
 
     Attributes:
-        item: What is sent.
         accepted: Whether it was accepted; None: not decided yet.
         generation: The process of the sender, which does not exist in a forked child.
         earlier, later: Its neighbours in the line.
@@ -175,45 +173,38 @@ class PendingSend(WaitSet):
 
 
 class Bounded(WaitQueue):
-    """At most ``limit`` items, and a line of sends that wait for room.
+    """At most ``capacity`` items, and a line of sends that wait for room.
 
     Invariants, whenever the claim is free:
-        * The accepted items have the numbers from ``head`` on; ``tail`` is the next number. There
-          are more than ``limit`` only if receivers have given some back, or left a rendezvous.
-          (Its steps have such an order that a fork in the middle does no harm.)
+        * room + accepted items = capacity + receivers.
         * A send waits only if there was no room when it came, or others waited. Whoever decides it
           takes it out of the line, and then wakes its sender.
-        * Once ``closed`` is set nothing is accepted, and ``close()`` refuses what waits.
+        * Once ``closed`` is set, nothing is accepted, and ``close()`` refuses what waits.
 
     Attributes:
-        closed, limit, quick: As in ``Unbounded``.
-        capacity: The limit, save that of a rendezvous, whose receivers make it.
-        items: Accepted and not received yet, by number.
+        closed, items, quick: As in ``Unbounded``.
+        room: How many more items are accepted; less than none after an interrupted receiver has
+            given one back, or left a rendezvous.
+        receivers: How many receivers make room for one item each, in a rendezvous.
         first_send, last_send: The ends of the line.
     """
 
-    __slots__ = (
-        *("capacity", "first_send", "head", "items", "last_send", "limit", "quick"),
-        "tail",
-    )
+    __slots__ = ("first_send", "items", "last_send", "quick", "receivers", "room")
 
     def __init__(self, capacity: int) -> None:
         super().__init__()
-        self.capacity = self.limit = capacity
-        self.quick = ()
-        self.items: dict[int, Any] = {}
-        self.head = self.tail = 0
+        self.room: int = capacity
+        self.receivers = 0
+        self.items = _Items()
+        self.quick: tuple[()] = ()
         self.first_send: PendingSend | None = None
         self.last_send: PendingSend | None = None
 
     def count(self) -> int:
-        """Return how many items can be received."""
         return len(self.items)
 
-    # Sending
-
     def put(self, item: object, pending: PendingSend | None = None) -> bool:
-        """Accept ``item``; False if there is no room, and ``pending`` stands in line for some.
+        """Accept ``item``; False if there is no room, and ``pending`` stands in line for it.
 
         Raises:
             ChannelClosed: The channel is closed.
@@ -225,15 +216,12 @@ class Bounded(WaitQueue):
         except KeyError:
             acquire(claim)
         try:
-            closed = self.closed
             last = self.last_send
-            if closed:
-                pass
-            elif last is None and self.tail - self.head < self.limit:
-                self.items[self.tail] = item
-                self.tail += 1
+            if last is None and self.room > 0 and not self.closed:
+                self.items.last_in = item
+                self.room -= 1
                 accepted = True
-            elif pending is not None:
+            elif pending is not None and not self.closed:
                 pending.earlier = last
                 self.last_send = pending
                 if last is None:
@@ -242,7 +230,7 @@ class Bounded(WaitQueue):
                     last.later = pending
         finally:
             claim[FREE] = True
-        if closed:
+        if not accepted and self.closed:
             raise ChannelClosed
         try:
             if self.first is not None or self.others:
@@ -253,15 +241,12 @@ class Bounded(WaitQueue):
         return accepted
 
     def refuse(self, pending: PendingSend) -> bool:
-        """Refuse a send that waits, and wake its sender; False if it was decided before.
-
-        An interrupted call must be repeated.
-        """
+        """Refuse a send that waits, and wake its sender; False if it was decided before."""
         claim = self.claim
         acquire(claim)
         try:
-            is_first_to_decide = pending.accepted is None
-            if is_first_to_decide:
+            decides = pending.accepted is None
+            if decides:
                 pending.accepted = False
                 earlier, later = pending.earlier, pending.later
                 if earlier is not None:
@@ -276,79 +261,63 @@ class Bounded(WaitQueue):
         finally:
             claim[FREE] = True
         if not pending.accepted:
-            pending.close()
-        return is_first_to_decide
-
-    # Receiving
+            pending.close()  # also when a call that was interrupted before it is repeated
+        return decides
 
     def take(self) -> Any:  # noqa: ANN401 - any item
-        """Receive the first item; ``EMPTY`` if there is none yet, ``ENDED`` if none will come.
-
-        The first send that waits is accepted, if the capacity allows it then, or nothing else is
-        there.
-        """
-        if self.first_send is not None:
-            self._refuse_sends_of_parent()
+        """As in ``Unbounded``; it accepts the send that waited longest, if there is room then."""
+        while (send := self.first_send) is not None and send.generation != _process.generation:
+            self.refuse(send)  # its sender exists in the parent of this process only
         claim = self.claim
         try:
             del claim[FREE]
         except KeyError:
             acquire(claim)
         try:
-            head, sender = self.head, self.first_send
-            if sender is None or self.closed or self.tail - head > self.capacity:
-                sender = None
+            send = self.first_send
+            if send is None or self.closed or self.room < self.receivers:
+                send = None
             else:
-                self.items[self.tail] = sender.item
-                self.tail += 1
-                sender.accepted = True
-                self.first_send = later = sender.later
+                self.items.last_in = send.item
+                self.room -= 1
+                send.accepted = True
+                self.first_send = later = send.later
                 if later is None:
                     self.last_send = None
                 else:
-                    later.earlier = sender.later = None
-            if head == self.tail:
+                    later.earlier = send.later = None
+            if not self.items:
                 return ENDED if self.closed else EMPTY
-            self.head = head + 1
-            item = self.items[head]
-            del self.items[head]
+            item = self.items.first_out
+            self.room += 1
         finally:
             claim[FREE] = True
-        if sender is not None:
+        if send is not None:
             try:
-                sender.close()
+                send.close()
                 self.wake_receiver()
             except BaseException:
                 self.put_back(item)
-                complete(sender.close)
+                complete(send.close)
                 raise
         return item
 
     def put_back(self, item: object) -> None:
-        """Make an item whose receiver was interrupted the first one again; wake another."""
         claim = self.claim
         acquire(claim)
         try:
-            self.items[self.head - 1] = item
-            self.head -= 1
+            self.items.first_in = item
+            self.room -= 1
         finally:
             claim[FREE] = True
         self.wake_receiver()
 
     def is_ready(self) -> bool:
-        return self.head != self.tail or self.closed or self.first_send is not None
+        return bool(self.items or self.closed or self.first_send is not None)
 
     def wake_receiver(self) -> None:
-        """Wake the next receiver, if there is something for it."""
         if self.is_ready():
             self.wake_next()
-
-    def _refuse_sends_of_parent(self) -> None:
-        """In a forked child: drop the sends of threads and loops that exist in the parent only."""
-        while (send := self.first_send) is not None and send.generation != _process.generation:
-            self.refuse(send)
-
-    # The end
 
     def close(self) -> None:
         claim = self.claim
@@ -383,7 +352,8 @@ class Rendezvous(Bounded):
         try:
             if key not in present:
                 present[key] = place
-                self.limit += 1
+                self.receivers += 1
+                self.room += 1
         finally:
             claim[FREE] = True
         super().add(place, domain, made)
@@ -400,7 +370,8 @@ class Rendezvous(Bounded):
         try:
             if key in present:
                 del present[key]
-                self.limit -= 1
+                self.receivers -= 1
+                self.room -= 1
         finally:
             claim[FREE] = True
 

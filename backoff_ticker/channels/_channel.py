@@ -33,19 +33,22 @@ if TYPE_CHECKING:
 else:
     T, Generic = None, {None: object}  # typing is not imported at run time
 
+_SENDING = "Channel.send()", "await channel.send_async()"
+_RECEIVING = "Channel.receive()", "await channel.receive_async()"
+
 
 class Channel(Source, ProcessBound, Generic[T]):
     """A queue between any number of threads and event loops, that can be closed.
 
     Threads call ``send()`` and ``receive()``, coroutines ``send_async()`` and ``receive_async()``,
-    on the same channel. Each item goes to exactly one receiver, in the order in which the items
-    were accepted. After ``close()`` no item is accepted any more, but all that were accepted can
-    still be received. ``for item in channel:`` and ``async for item in channel:`` receive items
-    until then.
+    on the same channel, which belongs to no loop. Each item goes to exactly one receiver, in the
+    order in which the items were accepted. After ``close()`` nothing more is accepted, but what was
+    accepted can still be received; ``for item in channel:`` and ``async for item in channel:``
+    receive until then.
 
-    A channel belongs to no event loop and can be made where none runs. A coroutine that never has
-    to wait yields to its event loop at every 64th call. ``len(channel)`` is the number of items
-    that are accepted and not yet received; a channel is true even when it is empty.
+    A coroutine that never has to wait yields to its event loop at every 64th call.
+    ``len(channel)`` is the number of items that are accepted and not yet received; a channel is
+    true even when it is empty.
 
     Wakes when: a receiver wakes for an item, a sender for room (with capacity 0, for a receiver),
     and both when the channel is closed.
@@ -75,14 +78,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         ['a', 'b']
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_buffer",
-        "_calls_to_checkpoint",
-        "_capacity",
-        "_clock",
-        "_timing_clock",
-    )
+    __slots__ = ("__weakref__", "_buffer", "_calls_left", "_capacity", "_clock", "_timing_clock")
 
     if TYPE_CHECKING:
 
@@ -94,22 +90,14 @@ class Channel(Source, ProcessBound, Generic[T]):
     def __init__(self, capacity: float = 0, *, clock: Clock | None = None) -> None:
         self._capacity = capacity
         self._clock = resolve_clock(clock)
-        self._timing_clock: Clock | None = None
-        self._calls_to_checkpoint = CHECKPOINT_EVERY - 1
+        self._timing_clock: Clock | None = None  # a timer's: the buffer fills as time passes on it
+        self._calls_left = CHECKPOINT_EVERY - 1  # until a coroutine yields
         self._buffer: Unbounded | Bounded
         if capacity.__class__ is float and capacity == NO_DEADLINE:
             self._buffer = Unbounded()
         else:
             count = as_count("capacity", capacity, also="math.inf")
             self._buffer = Bounded(count) if count else Rendezvous()
-
-    @classmethod
-    def _of_timer(cls, buffer: Unbounded, clock: Clock) -> Channel[Any]:
-        """Return a channel around a buffer that fills as time passes on ``clock``."""
-        channel: Channel[Any] = cls(NO_DEADLINE, clock=clock)
-        channel._buffer = buffer
-        channel._timing_clock = clock
-        return channel
 
     @property
     def capacity(self) -> float:
@@ -135,15 +123,13 @@ class Channel(Source, ProcessBound, Generic[T]):
             WouldBlock: There is no room; with capacity 0, no receiver waits.
             ChannelClosed: The channel is closed.
         """
-        if self._buffer.limit is None:
-            self.send(item)
+        if self._buffer.room is None:
+            self.send(item, None)
         elif not self._buffer.put(item):
             raise WouldBlock("the channel has no room, or no waiting receiver")
 
     def send(self, item: T, timeout: float | timedelta | None = None) -> None:  # noqa: C901
         """Send ``item``; block this thread until it is accepted.
-
-        With capacity 0, it is accepted when there is a receiver for it.
 
         Args:
             item: Any object.
@@ -151,15 +137,15 @@ class Channel(Source, ProcessBound, Generic[T]):
 
         Raises:
             TimeoutError: The item was not accepted in time, and will not be.
-            ChannelClosed: The channel is closed, or was closed before the item was accepted.
+            ChannelClosed: The channel was closed before the item was accepted.
             TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
             RuntimeError: It has to wait, and an event loop runs in this thread: use
                 ``send_async()``.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         buffer = self._buffer
-        if buffer.limit is None:
-            # Not a method of the buffer, whose call would take a fifth of the time.
+        if buffer.room is None:
+            # Not in a method of the buffer, whose call would take a fifth of the time.
             if buffer.closed:
                 raise ChannelClosed
             try:
@@ -169,7 +155,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             except BaseException:
                 buffer.wake_receiver()
                 raise
-            if buffer.closed and buffer.came_too_late(item):
+            if buffer.closed and buffer.take_out_late(item):
                 raise ChannelClosed
             return
         if buffer.put(item):
@@ -182,14 +168,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             while True:
                 if self._is_accepted(pending, deadline, seconds):
                     return
-                park_thread(
-                    self._clock,
-                    "Channel.send()",
-                    "await channel.send_async()",
-                    (pending,),
-                    pending.recheck,
-                    deadline,
-                )
+                park_thread(self._clock, *_SENDING, (pending,), pending.recheck, deadline)
         except BaseException:
             complete(buffer.refuse, pending)
             raise
@@ -197,18 +176,17 @@ class Channel(Source, ProcessBound, Generic[T]):
     async def send_async(self, item: T, timeout: float | timedelta | None = None) -> None:
         """Send ``item`` in a coroutine, as ``send()`` does in a thread.
 
-        If cancelled: the item may have been sent or not, and cannot be taken back; this holds for
-        ``asyncio.timeout()``, too. Use the argument ``timeout`` instead (after its ``TimeoutError``
-        the item was not sent), or let the receiver ignore repeated items.
+        If cancelled, by ``asyncio.timeout()``, too: the item may have been sent or not. Use the
+        argument ``timeout`` instead, or let the receiver ignore repeated items.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        if self._calls_to_checkpoint <= 0:
-            self._calls_to_checkpoint = CHECKPOINT_EVERY
+        if self._calls_left <= 0:
+            self._calls_left = CHECKPOINT_EVERY
             await checkpoint
-        self._calls_to_checkpoint -= 1
+        self._calls_left -= 1
         buffer = self._buffer
-        if buffer.limit is None:
-            self.send(item)
+        if buffer.room is None:
+            self.send(item, None)
             return
         if buffer.put(item):
             return
@@ -270,65 +248,57 @@ class Channel(Source, ProcessBound, Generic[T]):
                 ``receive_async()``.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        quick: Any = self._buffer.quick
+        buffer = self._buffer
+        quick = buffer.quick
         if quick:
             try:
                 return quick.first_out  # type: ignore[no-any-return]
             except IndexError:
                 pass  # another receiver was faster
-        deadline = self._deadline(seconds)
+        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
         try:
             while True:
-                item = self._take_in_time(deadline, seconds)
-                if item is not EMPTY:
+                item: T = buffer.take()
+                if item is not EMPTY and item is not ENDED:
                     return item
-                park_thread(
-                    self._clock,
-                    "Channel.receive()",
-                    "await channel.receive_async()",
-                    (self._buffer,),
-                    self._recheck,
-                    deadline,
-                )
+                self._check_end(item, deadline, seconds)
+                park_thread(self._clock, *_RECEIVING, (buffer,), self._recheck, deadline)
         except BaseException:
-            self._buffer.wake_receiver()
+            buffer.wake_receiver()
             raise
 
     async def receive_async(self, timeout: float | timedelta | None = None) -> T:
-        """Receive an item in a coroutine, as ``receive()`` does in a thread.
-
-        If cancelled: no item is lost.
-        """
+        """Receive an item in a coroutine, as ``receive()`` does in a thread."""
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        if self._calls_to_checkpoint <= 0:
-            self._calls_to_checkpoint = CHECKPOINT_EVERY
+        if self._calls_left <= 0:
+            self._calls_left = CHECKPOINT_EVERY
             await checkpoint
-        self._calls_to_checkpoint -= 1
-        quick: Any = self._buffer.quick
+        self._calls_left -= 1
+        buffer = self._buffer
+        quick = buffer.quick
         if quick:
             try:
                 return quick.first_out  # type: ignore[no-any-return]
             except IndexError:
                 pass  # another receiver was faster
-        deadline = self._deadline(seconds)
+        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
         try:
             while True:
-                item = self._take_in_time(deadline, seconds)
-                if item is not EMPTY:
+                item: T = buffer.take()
+                if item is not EMPTY and item is not ENDED:
                     return item
-                await park_coroutine(self._clock, (self._buffer,), self._recheck, deadline)
+                self._check_end(item, deadline, seconds)
+                await park_coroutine(self._clock, (buffer,), self._recheck, deadline)
         except BaseException:
-            self._buffer.wake_receiver()
+            buffer.wake_receiver()
             raise
 
-    def _take_in_time(self, deadline: float, seconds: float | None) -> T:
-        """Receive an item; ``EMPTY`` if there is none yet, an error if none will come."""
-        item: T = self._buffer.take()
-        if item is ENDED:
+    def _check_end(self, taken: object, deadline: float, seconds: float | None) -> None:
+        """Raise an error if no item will come, or the time is over."""
+        if taken is ENDED:
             raise ChannelClosed
-        if item is EMPTY and self._is_past(deadline):
+        if self._is_past(deadline):
             raise TimeoutError(f"no item within {seconds} s")
-        return item
 
     def __iter__(self) -> Self:
         return self
@@ -379,9 +349,8 @@ class Channel(Source, ProcessBound, Generic[T]):
     def close(self) -> None:
         """Accept no more items, and wake everything that waits.
 
-        Blocked senders raise ``ChannelClosed``, and their items are not received. Receivers get the
-        items that were accepted before, and then the end. It never blocks, and may be called more
-        than once.
+        Blocked senders raise ``ChannelClosed``; receivers get what was accepted before, and then
+        the end. It never blocks, and may be called more than once.
         """
         complete(self._buffer.close)
 

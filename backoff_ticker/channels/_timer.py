@@ -9,7 +9,7 @@ from .._process import ProcessBound
 from .._sentinels import ENDED
 from .._validation import as_seconds, safe_repr, whole_repr
 from ..clock import resolve_clock
-from ..waiting import FREE, acquire, complete
+from ..waiting import FREE, NO_DEADLINE, acquire, complete
 from ._buffer import Unbounded
 from ._channel import Channel
 
@@ -153,7 +153,9 @@ class Timer(ProcessBound):
     def __init__(self, *, clock: Clock | None = None) -> None:
         self._clock = resolve_clock(clock)
         self._buffer = _TimerBuffer()
-        self._c: Channel[float] = Channel._of_timer(self._buffer, self._clock)
+        self._c: Channel[float] = Channel(NO_DEADLINE, clock=self._clock)
+        self._c._buffer = self._buffer
+        self._c._timing_clock = self._clock
 
     @property
     def c(self) -> Channel[float]:

@@ -467,8 +467,12 @@ class Run:
         pass
 
     def do_store_attribute(self, name: str) -> None:
-        owner = self.stack.pop()
-        self._store(owner, name, self.stack.pop())
+        owner, value = self.stack.pop(), self.stack.pop()
+        if name in owner.fields:
+            self._store(owner, name, value)
+        else:
+            found = inspect.getattr_static(owner.kind, name)
+            self._call_c(found.fset.__name__, owner, value)
 
     def _store(self, owner: Ref, name: str, value: Any) -> None:
         content = [*self.contents[owner.number]]

@@ -470,15 +470,14 @@ def judge_buffer(outcomes: list[Any], buffer: Any, pendings: Any, sent: Any, got
         each = each.later
     for pending in pendings:
         assert pending not in line or pending.accepted is None, "a send that was decided waits"
-    numbers = range(buffer.head, buffer.tail)
-    assert {*numbers} == {*buffer.items}, "an item was lost or found"
-    assert not line or (len(numbers) >= buffer.limit and not buffer.closed), "it waits for nothing"
+    assert buffer.room + len(buffer.items) == 1, "room was lost or found"
+    assert not line or (buffer.room <= 0 and not buffer.closed), "a send waits for nothing"
     accepted = {*sent, *(each.item for each in pendings if each.accepted)}
-    there = [*buffer.items.values(), *(each for each in got if isinstance(each, str))]
+    there = [*buffer.items, *(each for each in got if isinstance(each, str))]
     assert len({*there}) == len(there), f"received twice: {there}"
     assert accepted <= {*there}, f"accepted and lost: {accepted - {*there}}"
     if Interrupt not in outcomes:  # a receiver may have to put an item back
-        assert len(numbers) <= buffer.limit, "more items than room"
+        assert buffer.room >= 0, "more items than room"
         assert accepted == {*there}, f"refused and received: {there}"
 
 
@@ -586,7 +585,7 @@ def judge_end(outcomes: list[Any], channel: Any, sent: Any, got: Any) -> None:
 def ending_model(items: tuple[str, ...], *roles: Role) -> Model:
     waking = WaitQueue.wake_next, Unbounded.wake_receiver
     stubs = {**STUBS, **dict.fromkeys(waking, give_way), _take_out: take_out}
-    constant = {"_buffer", "claim", "first", "limit", "others", "returned"}
+    constant = {"_buffer", "claim", "first", "others", "returned", "room"}
     return Model(endless(*items), [*roles], judge_end, constant, stubs)
 
 
@@ -602,12 +601,11 @@ def test_what_meets_the_end_is_received_or_refused(other, names, items):
     assert visit(ending_model(items, *roles)) >= 1000
 
 
-@pytest.mark.parametrize("items", ITEMS)
 @pytest.mark.parametrize("interrupted", [0, 1, 2])
-def test_an_interrupt_at_the_end_loses_nothing(interrupted, items):
+def test_an_interrupt_at_the_end_loses_nothing(interrupted):
     bodies = send_at_once, receive_at_once, close_and_receive
     roles = [
         Role(body, (name,), interrupts=number == interrupted)
         for number, (body, name) in enumerate(zip(bodies, "abx", strict=True))
     ]
-    assert visit(ending_model(items, *roles)) >= 1000
+    assert visit(ending_model((), *roles)) >= 1000
