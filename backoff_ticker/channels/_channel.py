@@ -333,7 +333,7 @@ class Channel(Source, ProcessBound, Generic[T]):
     def _take_nowait(self, *, fresh: bool) -> object:  # noqa: ARG002 - a ticker needs to know
         return self._buffer.take()
 
-    def _put_back(self, value: object, epoch: object) -> None:  # noqa: ARG002 - as above
+    def _put_back(self, value: object) -> None:
         self._buffer.put_back(value)
 
     def _pass_on_wakeup(self) -> None:

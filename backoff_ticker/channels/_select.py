@@ -43,13 +43,11 @@ class _Selection:
         chosen: The source that was ready, as it was given.
         source: What was received from; None: nothing was taken.
         value: What was taken; ``CLOSED``: the source has ended.
-        epoch: The epoch of the source in which the value was taken.
         has_ended: Whether ``value`` is the end of the source.
     """
 
     __slots__ = (
-        *("cases", "chosen", "clock", "deadline", "epoch", "has_ended", "seconds", "source"),
-        "value",
+        *("cases", "chosen", "clock", "deadline", "has_ended", "seconds", "source", "value"),
     )
 
     def __init__(
@@ -65,7 +63,6 @@ class _Selection:
         self.source: Source | None = None
         self.chosen: Any = None
         self.value: Any = EMPTY
-        self.epoch: object = None
         self.has_ended = False
 
     def is_over(self) -> bool:
@@ -86,12 +83,10 @@ class _Selection:
             for given, source in self.cases:
                 if given is not self.chosen:
                     source._pass_on_wakeup()
-            # ATOMIC: a signal handler that raises after this look at what was taken would have it
-            # put back, although the sources have passed on their wake-ups. So there is no call from
+            # ATOMIC: a signal handler that raises after the last call would have what was taken put
+            # back, although the sources have passed on their wake-ups. So there is no call from
             # here to the return of the value; nor in _take(), where the value would be lost.
-            if self.has_ended or self.source._still_counts(self.value, self.epoch):  # type: ignore[union-attr]
-                return True
-            self._put_back()
+            return True
         if self.deadline != NO_DEADLINE and self.clock.monotonic() >= self.deadline:
             raise TimeoutError(f"no source was ready within {self.seconds} s")
         return False
@@ -111,7 +106,6 @@ class _Selection:
             given, source = cases[left]
             value = source._take_nowait(fresh=fresh)
             if value is not EMPTY:
-                self.epoch = source._epoch
                 self.chosen = given
                 self.has_ended = source._ends_with_value or value is ENDED
                 self.value = CLOSED if value is ENDED else value
@@ -119,15 +113,10 @@ class _Selection:
                 return True
         return False
 
-    def _put_back(self) -> None:
-        """Undo ``_take()``."""
-        source, self.source = self.source, None  # an interrupt must not put it back again
-        if source is not None and not self.has_ended:
-            source._put_back(self.value, self.epoch)
-
     def give_back(self) -> None:
         """Put back what was taken, and wake others for all sources."""
-        self._put_back()
+        if self.source is not None and not self.has_ended:
+            self.source._put_back(self.value)
         for _, source in self.cases:
             source._pass_on_wakeup()
 

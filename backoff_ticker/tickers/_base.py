@@ -148,7 +148,7 @@ class BaseTicker(TickerCore):
                 self._timer.restart_next()
             return pending.restarted(now, self._run.reset() if immediately else self._run.begin())
 
-        self._change(restart, begins_epoch=True)
+        self._change(restart, resets=1)
 
     def _check_not_reentrant(self) -> None:
         """Raise a RuntimeError if this thread is asking the policy."""

@@ -62,11 +62,10 @@ class TickerCore(Source):
         _pending: What is known of the next tick.
         _asker: The process generation and the thread of the asker; None: there is none.
         _deferred: The rules that are to be applied, in their order; None: there are none.
-        _epoch: Replaced by each ``reset()``; a tick taken before is not delivered.
+        _resets: How many ``reset()`` there were; one drops the tick that is just being taken.
         _ending: Why the ticker has ended.
         _raised_error: Whether a reader was given the error of the policy.
         _run: The policy; replaced by the asker only.
-        _first_ignores_cancel: Whether the first tick comes regardless of the token.
         _token: The token that was given.
     """
 
@@ -80,13 +79,12 @@ class TickerCore(Source):
         "_clock",
         "_deferred",
         "_ending",
-        "_epoch",
-        "_first_ignores_cancel",
         "_monotonic",
         "_pace",
         "_pending",
         "_raised_error",
         "_readers",
+        "_resets",
         "_run",
         "_timer",
         "_token",
@@ -109,10 +107,9 @@ class TickerCore(Source):
         self._readers = WaitLine()
         self._asker: Asker | None = None
         self._deferred: list[Rule] | None = None
-        self._epoch: object = None
+        self._resets = 0
         self._ending: CloseReason | None = None
         self._raised_error = False
-        self._first_ignores_cancel = True
         self._token = token
         self._pending = first_tick(self._monotonic() if pace is _RECEIPT else None)
         self._timer: TickerTimer | None = None
@@ -138,7 +135,22 @@ class TickerCore(Source):
 
     def _is_cancelled(self) -> bool:
         token = self._run.token
-        return token is not None and not self._pending.ignores_cancel and token.cancelled
+        return token is not None and token.cancelled and not self._spares_first()
+
+    def _spares_first(self) -> bool:
+        """Whether the first tick is still to come, which it does even if the token is cancelled."""
+        asker = self._asker
+        return self._pending.ignores_cancel and not (asker is not None and asker[2])
+
+    def _has_ended(self) -> bool:
+        """Whether no tick comes any more, not even one that was given back."""
+        reason = self.close_reason
+        if reason is _CANCELLED:
+            return not self._spares_first()
+        if reason is None or reason is _STOPPED:
+            return reason is _STOPPED
+        # The policy has ended: its last tick may have been given back, or is just given back.
+        return not (self._asker is not None or self._deferred or self._pending.returned)
 
     def _end(self, reason: CloseReason) -> None:
         """End the ticker, wake all readers, and stop the timer. May be repeated."""
@@ -166,16 +178,11 @@ class TickerCore(Source):
         complete(self._end, _STOPPED)
 
     def _raise_closed(self) -> None:
-        """Raise why there is no tick: a failing policy's error once, else ``TickerClosed``.
-
-        It returns if the ticker is open: a ``reset()`` has replaced a token that was cancelled.
-        """
-        reason = self.close_reason
-        if reason is None:
-            return
+        """Raise why there is no tick: a failing policy's error once, else ``TickerClosed``."""
+        reason = self._ending
         end = self._pending.end
         if reason is not CloseReason.FAILED or end is None or end.error is None:
-            raise TickerClosed(reason)
+            raise TickerClosed(reason)  # type: ignore[arg-type]  # it has ended
         claim = self._readers.claim
         acquire(claim)
         try:
@@ -203,18 +210,15 @@ class TickerCore(Source):
             pending = self._pending
             due = pending.due
             token = self._run.token
-            tick = self._take_returned(pending) if pending.returned else None
-            if tick is not None:
-                return tick
-            ending = self._ending
-            if (ending is not None or (token is not None and token.cancelled)) and not (
-                pending.number == 1 and pending.is_immediate and ending in (None, _CANCELLED)
-            ):
+            tick: Tick | None = None
+            if (self._ending or (token is not None and token.cancelled)) and self._has_ended():
                 self._raise_closed()
-            elif self._asker is not None and self._is_asked_elsewhere():
+            elif self._asker is not None and (thread := self._asking_thread()) is not None:
+                if thread == get_ident():
+                    raise RuntimeError(f"{self!r} is read by its own policy")
                 return EMPTY
             elif pending.returned:
-                pass  # another reader was faster
+                tick = self._take_returned(pending)
             elif due is None:
                 if self._timer is not None and self._timer.awaits(pending):
                     return EMPTY
@@ -233,17 +237,6 @@ class TickerCore(Source):
                 return tick
             first_poll = False
 
-    def _is_asked_elsewhere(self) -> bool:
-        """Whether another thread asks the policy; it wakes the readers when it has finished."""
-        thread = self._asking_thread()
-        if thread == get_ident():
-            raise RuntimeError(f"{self!r} is read by its own policy")
-        token = self._run.token
-        if thread is not None and self._takes_tick() and token is not None and token.cancelled:
-            complete(self._end, _CANCELLED)
-            raise TickerClosed(self._ending)  # type: ignore[arg-type]  # the asker gets the first
-        return thread is not None
-
     def _take(self, pending: PendingTick, due: float, now: float) -> Tick | None:  # noqa: C901, PLR0912, PLR0915 - a call would cost the hot path
         """Take the tick that is due, and ask the policy for the delay after it.
 
@@ -252,6 +245,7 @@ class TickerCore(Source):
         readers = self._readers
         claim = readers.claim
         mark = _process.generation, get_ident(), True
+        is_taken = False
         try:
             try:
                 del claim[FREE]
@@ -261,13 +255,10 @@ class TickerCore(Source):
                 if self._pending is not pending or self._asker is not None or self._deferred:
                     return None
                 self._asker = mark
-                epoch = self._epoch
+                resets = self._resets
             finally:
                 claim[FREE] = True
 
-            number = pending.number
-            if number == 1:
-                self._first_ignores_cancel = pending.is_immediate
             run = self._run
             token = run.token
             if token is not None and token.cancelled:
@@ -283,6 +274,7 @@ class TickerCore(Source):
                 wait = None  # until it is told how the work went
 
             # Field by field: PendingTick.replace() would take a fifth of the time of a tick.
+            number = pending.number
             after = PendingTick()
             after.number = number + 1
             after.first = pending.first
@@ -310,94 +302,76 @@ class TickerCore(Source):
             if self._timer is not None:
                 tick = self._timer.with_time_sent(tick)
                 begun = [lambda pending: pending]  # _settle() starts the timer after each rule
-            ignores_cancel = number == 1 and self._first_ignores_cancel
+            ignores_cancel = number == 1 and pending.is_immediate
             is_cancelled = token is not None and not ignores_cancel and token.cancelled
-            # ATOMIC: a call from here to the return of the tick could be interrupted after the tick
-            # was taken, and nobody would ever get it. CPython runs no signal handler as a function
-            # returns, so _poll() and its callers are safe, too.
+            # ATOMIC: a call between the change that takes the tick and its return could be
+            # interrupted, and nobody would ever get the tick. CPython runs no signal handler as a
+            # function returns, so _poll() and its callers are safe, too.
             try:
                 del claim[FREE]
             except KeyError:
                 acquire(claim)
             try:
-                counts = False
+                ending = self._ending
+                if (
+                    self._asker is mark
+                    and self._resets == resets
+                    and (ending is None or (ending is _CANCELLED and ignores_cancel))
+                    and not is_cancelled
+                ):
+                    is_taken = True
+                    self._pending = after
+                    if ending is None:
+                        self._ending = reason
+                    if self._deferred is None:
+                        self._deferred = begun
+                    elif begun is not None:
+                        self._deferred += begun
+                    if (
+                        readers.first is None
+                        and not readers.others
+                        and not self._deferred
+                        and reason is None
+                    ):
+                        self._asker = None
+                        return tick
                 if self._asker is mark:
                     self._asker = None
-                    ending = self._ending
-                    if (
-                        (ending is None or (ending is _CANCELLED and ignores_cancel))
-                        and self._epoch is epoch
-                        and not is_cancelled
-                    ):
-                        counts = True
-                        self._pending = after
-                        if ending is None:
-                            self._ending = reason
-                        if self._deferred is None:
-                            self._deferred = begun
-                        elif begun is not None:
-                            self._deferred += begun
-                has_more_to_do = (
-                    readers.first is not None
-                    or readers.others
-                    or self._deferred
-                    or reason is not None
-                )
             finally:
                 claim[FREE] = True
-            if not counts:
-                self._wake()
-                return None
+            self._settle()
+            self._wake()
         except BaseException:
             if self._asker is mark:
                 self._asker = None
-            complete(self._wake)
+            # What is interrupted here is repeated: who presses Ctrl-C twice loses no tick either.
+            rules: list[Rule] = [lambda pending: pending.given_back(tick)] if is_taken else []
+            try:
+                self._give_back(rules)
+            except BaseException:
+                self._give_back(rules)
+                raise
             raise
-        if not has_more_to_do:
-            return tick
-        try:
-            self._settle()
-            self._wake()
-            if self._still_counts(tick, epoch):
-                return tick
-        except BaseException:
-            self._give_back(tick)
-            raise
-        self._give_back(tick)
-        return None
-
-    def _still_counts(self, value: Tick, epoch: object) -> bool:
-        """Whether a tick that was taken in ``epoch`` has not been withdrawn since.
-
-        No call follows its last check.
-        """
-        ignores_cancel = value.number == 1 and self._first_ignores_cancel
-        token = self._run.token
-        if token is not None and token.cancelled and not ignores_cancel:
-            return False
-        ending = self._ending
-        return (
-            self._epoch is epoch
-            and ending is not _STOPPED
-            and (ending is not _CANCELLED or ignores_cancel)
-        )
+        else:
+            return tick if is_taken else None
 
     # Ticks that were given back
 
-    def _give_back(self, tick: Tick) -> None:
-        """Keep a tick whose reader was interrupted, or left, for the next reader."""
-        self._defer(lambda pending: pending.given_back(tick))
+    def _give_back(self, rules: list[Rule]) -> None:
+        """Leave a tick to the next reader by a rule; may be repeated with the same list."""
+        self._defer(rules)
         self._wake()
 
     def _take_returned(self, pending: PendingTick) -> Tick | None:
         """Take a tick that was given back; None as in ``_take()``."""
         tick, *rest = pending.returned
         after = pending.replace(returned=tuple(rest))
-        if not self._still_counts(tick, self._epoch):
+        token = self._run.token
+        if token is not None and token.cancelled and not pending.ignores_cancel:
             return None
         claim = self._readers.claim
         try:
-            del claim[FREE]  # ATOMIC: as in _take(), from the last look at the token on
+            del claim[FREE]  # ATOMIC: as in _take()
         except KeyError:
             acquire(claim)
         try:
@@ -406,6 +380,7 @@ class TickerCore(Source):
                 or self._asker is not None
                 or self._deferred
                 or self._ending is _STOPPED
+                or (self._ending is _CANCELLED and tick.number != 1)
             ):
                 return None
             self._pending = after
@@ -415,23 +390,23 @@ class TickerCore(Source):
 
     # Rules, and the asker
 
-    def _change(self, rule: Rule, *, begins_epoch: bool = False) -> None:
+    def _change(self, rule: Rule, *, resets: int = 0) -> None:
         """Have a rule applied: now, or by the asker."""
-        self._defer(rule, begins_epoch=begins_epoch)
+        self._defer([rule], resets)
         self._settle()
 
-    def _defer(self, rule: Rule, *, begins_epoch: bool = False) -> None:
-        rules = [rule]
-        epoch = object()
+    def _defer(self, rules: list[Rule], resets: int = 0) -> None:
+        """Move at most one rule from ``rules`` to those that are deferred."""
+        deferred: list[Rule] = []
         claim = self._readers.claim
         acquire(claim)
         try:
-            if self._deferred is None:
-                self._deferred = rules
-            else:
+            if rules:
+                if self._deferred is None:
+                    self._deferred = deferred
                 self._deferred += rules
-            if begins_epoch:
-                self._epoch = epoch
+                self._resets += resets
+                del rules[0]
         finally:
             claim[FREE] = True
 
@@ -485,11 +460,6 @@ class TickerCore(Source):
         finally:
             claim[FREE] = True
 
-    def _takes_tick(self) -> bool:
-        """Whether somebody asks the policy as it takes a tick, and not to apply a rule."""
-        asker = self._asker
-        return asker is not None and asker[2]
-
     def _asking_thread(self) -> int | None:
         """Return the thread of the asker; None: there is none."""
         asker = self._asker
@@ -522,9 +492,9 @@ class TickerCore(Source):
             if pending is not asked:
                 return pending  # another reader was faster
             if pending.awaits_feedback:
-                epoch = self._epoch
+                resets = self._resets
                 delay = self._run.ask()
-                if self._epoch is not epoch:
+                if self._resets != resets:
                     return pending  # reset meanwhile, by a rule that is applied next
                 pending = pending.with_delay(delay)
             return pending.with_due(pace, now)
@@ -560,20 +530,18 @@ class TickerCore(Source):
 
         A waiter that is not registered with the current token (after a ``reset()``) polls again.
         """
-        pending = self._pending
         until = waiter.limit
         token = self._run.token
-        if self._ending is not None or (
-            token is not None and token._wait_set() not in waiter.sources
-        ):
-            return None
-        if token is not None and (self._takes_tick() or not pending.ignores_cancel):
-            if token.cancelled:
+        if token is not None:
+            if token._wait_set() not in waiter.sources:
                 return None
-            if token.deadline is not None:
+            if token.deadline is not None and not token.cancelled:
                 until = min(until, token.deadline)
+        if self._has_ended():
+            return None
         if self._asking_thread() is not None:
             return until  # the asker wakes the readers when it has finished
+        pending = self._pending
         due = pending.due
         if due is None and self._timer is not None and self._timer.awaits(pending):
             due = NO_DEADLINE
@@ -599,6 +567,6 @@ class TickerCore(Source):
         except TickerClosed:
             return ENDED
 
-    def _put_back(self, value: object, epoch: object) -> None:  # noqa: ARG002 - its number tells
+    def _put_back(self, value: object) -> None:
         if isinstance(value, Tick):
-            self._give_back(value)
+            self._give_back([lambda pending: pending.given_back(value)])

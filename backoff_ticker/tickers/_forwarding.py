@@ -211,7 +211,7 @@ class _Forwarder(Waiter):
                     return until
                 self._leave()  # a poll that changes something would wake it
             elif self._stopped:
-                ticker._give_back(tick)
+                ticker._put_back(tick)
             elif not self._put(tick):
                 pause = _PAUSE_WHEN_FULL
                 break

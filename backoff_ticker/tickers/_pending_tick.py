@@ -58,8 +58,11 @@ class PendingTick:
     def ignores_cancel(self) -> bool:
         """Whether it comes even if the token is cancelled.
 
-        True for the first tick, until a ``reset()`` puts a delay before it, even one of 0.
+        True for the first tick, also if it was given back; but not if a ``reset()`` has put a delay
+        before it, even one of 0.
         """
+        if self.returned:
+            return self.returned[0].number == 1
         return self.number == 1 and self.is_immediate
 
     def with_delay(self, delay: float | End) -> PendingTick:

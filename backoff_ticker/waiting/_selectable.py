@@ -29,9 +29,6 @@ class Source:
     _ends_with_value: ClassVar[bool] = False
     """Whether there is one value only, which is also the end; else the end is ``ENDED``."""
 
-    _epoch: object = None
-    """Replaced where values that were taken before do not count any more."""
-
     if TYPE_CHECKING:
 
         def _selected(self) -> tuple[Self, Any]:
@@ -66,21 +63,10 @@ class Source:
         """
         raise NotImplementedError
 
-    def _still_counts(self, value: Any, epoch: object) -> bool:  # noqa: ANN401, ARG002 - for tickers
-        """Whether a value that was taken in ``epoch`` has not been withdrawn since.
-
-        Not called with ``ENDED``. No call may follow the last check.
-        """
-        return True
-
-    def _put_back(self, value: object, epoch: object) -> None:
+    def _put_back(self, value: object) -> None:
         """Undo ``_take_nowait()``, for a reader interrupted before it could use ``value``.
 
         Not called with ``ENDED``.
-
-        Args:
-            value: What was taken.
-            epoch: The ``_epoch`` in which it was taken.
         """
 
     def _pass_on_wakeup(self) -> None:

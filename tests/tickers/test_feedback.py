@@ -391,7 +391,7 @@ def test_after_the_last_tick_there_is_no_next_delay(face: Any, clock: VirtualClo
 def test_a_select_that_takes_a_tick_given_back_asks_for_no_delay(clock: VirtualClock) -> None:
     policy = Feedback()
     ticker = Ticker(policy, clock=clock)
-    ticker._put_back(ticker.receive(), ticker._epoch)
+    ticker._put_back(ticker.receive())
     assert select(ticker)[1].number == 1
     assert policy.calls == []
     ticker.success()
@@ -468,9 +468,9 @@ def test_ticks_that_were_given_back_before_a_success_come_as_the_first_after_it(
     failures(ticker, clock, 2)
     clock.advance(2)
     third = ticker.receive_nowait()
-    ticker._put_back(third, ticker._epoch)
+    ticker._put_back(third)
     assert failures(ticker, clock, 2) == [2, 3]
-    ticker._put_back(third, ticker._epoch)
+    ticker._put_back(third)
     ticker.success()
     assert failures(ticker, clock, 3) == [0, 1, 2]
 

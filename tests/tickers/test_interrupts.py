@@ -82,7 +82,7 @@ def test_an_interrupt_loses_no_tick_that_was_given_back() -> None:
     def run(interrupt: InterruptAt) -> None:
         ticker = Ticker(ZeroBackOff())
         taken: list[int] = []
-        ticker._put_back(ticker.receive(), ticker._epoch)
+        ticker._put_back(ticker.receive())
         _take(ticker, interrupt, taken)
         taken.append(in_thread(ticker.receive, 5).result(PATIENCE).number)
         if taken != list(range(1, len(taken) + 1)):
