@@ -320,19 +320,11 @@ class Bounded(WaitQueue):
             self.wake_next()
 
     def close(self) -> None:
-        claim = self.claim
-        acquire(claim)  # so that a send that is not found below comes later, and then sees this
         try:
-            self.closed = True
+            super().close()  # a send that comes after this sees it, one before it is found below
         finally:
-            claim[FREE] = True
-        while (send := self.first_send) is not None:
-            try:
-                self.refuse(send)
-            except BaseException:
+            while (send := self.first_send) is not None:
                 complete(self.refuse, send)
-                raise
-        super().close()
 
 
 class Rendezvous(Bounded):
@@ -376,16 +368,11 @@ class Rendezvous(Bounded):
             claim[FREE] = True
 
     def put(self, item: object, pending: PendingSend | None = None) -> bool:
-        self._forget_stale()
+        firsts = [self.first_of(domain) for domain in self.domains()]
+        if all(first is None or first[1].is_stale for first in firsts):
+            # Take back the room of receivers that cannot leave.
+            for place in self._present.copy().values():
+                waiter = place()
+                if waiter is None or waiter.is_stale:
+                    self._retract(place)
         return super().put(item, pending)
-
-    def _forget_stale(self) -> None:
-        """Take back the room of receivers that cannot leave; see ``Waiter.is_stale``."""
-        for domain in self.domains():
-            first = self.first_of(domain)
-            if first is not None and not first[1].is_stale:
-                return
-        for place in self._present.copy().values():
-            waiter = place()
-            if waiter is None or waiter.is_stale:
-                self._retract(place)

@@ -139,8 +139,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             TimeoutError: The item was not accepted in time, and will not be.
             ChannelClosed: The channel was closed before the item was accepted.
             TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
-            RuntimeError: It has to wait, and an event loop runs in this thread: use
-                ``send_async()``.
+            RuntimeError: It has to wait in the thread of a running event loop.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         buffer = self._buffer
@@ -160,7 +159,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             return
         if buffer.put(item):
             return
-        deadline = self._deadline(seconds)
+        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
         pending = PendingSend(buffer.claim, item)
         try:
             if buffer.put(item, pending):
@@ -190,7 +189,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             return
         if buffer.put(item):
             return
-        deadline = self._deadline(seconds)
+        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
         pending = PendingSend(buffer.claim, item)
         try:
             if buffer.put(item, pending):
@@ -211,9 +210,6 @@ class Channel(Source, ProcessBound, Generic[T]):
         if pending.accepted is False:
             raise ChannelClosed
         return pending.accepted is True
-
-    def _deadline(self, seconds: float | None) -> float:
-        return NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
 
     def _is_past(self, deadline: float) -> bool:
         return deadline != NO_DEADLINE and self._clock.monotonic() >= deadline
@@ -238,14 +234,12 @@ class Channel(Source, ProcessBound, Generic[T]):
         """Receive an item; block this thread until there is one.
 
         Args:
-            timeout: Seconds >= 0 or a timedelta. 0 does not wait; None means no limit.
+            timeout: As for ``send()``.
 
         Raises:
             TimeoutError: There was no item in time.
             ChannelClosed: The channel is closed, and every accepted item was received.
-            TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
-            RuntimeError: It has to wait, and an event loop runs in this thread: use
-                ``receive_async()``.
+            TypeError, ValueError, RuntimeError: As for ``send()``.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         buffer = self._buffer
@@ -303,14 +297,13 @@ class Channel(Source, ProcessBound, Generic[T]):
     def __iter__(self) -> Self:
         return self
 
+    __aiter__ = __iter__
+
     def __next__(self) -> T:
         try:
             return self.receive()
         except ChannelClosed:
             raise StopIteration from None
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> T:
         try:

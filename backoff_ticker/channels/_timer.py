@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def is_timer(value: object) -> TypeGuard[TimerLike]:
     """Whether ``value`` has what a timer needs: ``start``, ``stop`` and a channel ``c``."""
     methods = callable(getattr(value, "start", None)) and callable(getattr(value, "stop", None))
-    fits = methods and isinstance(getattr(value, "c", None), Channel)
-    return fits and not isinstance(value, type)
+    has_channel = isinstance(getattr(value, "c", None), Channel)
+    return methods and has_channel and not isinstance(value, type)
 
 
 def require_timer(name: str, value: object) -> None:
@@ -45,7 +45,7 @@ class _Start:
     It holds the channel weakly, so that a timer without references is collected at once.
 
     Attributes:
-        handle: The callback of the clock.
+        handle: The callback of the clock; None: ``start()`` is still going on.
         time: When it fired: wall clock, in Unix seconds.
     """
 
@@ -58,13 +58,11 @@ class _Start:
 
     def fire(self) -> None:
         channel = self._channel()
-        if channel is not None:
-            buffer: Any = channel._buffer
-            if buffer.note_time(self, channel.clock.time()):
-                try:
-                    channel.send(self)
-                except ChannelClosed:
-                    pass  # the user has closed it
+        if channel is not None and channel._buffer.note_time(self, channel.clock.time()):  # type: ignore[union-attr]
+            try:
+                channel.send(self)
+            except ChannelClosed:
+                pass  # the user has closed it
 
 
 class _TimerBuffer(Unbounded):
@@ -86,22 +84,22 @@ class _TimerBuffer(Unbounded):
         claim = self.claim
         acquire(claim)
         try:
-            if self.current is not before:
-                return False
-            self.current = after
-            return True
+            is_current = self.current is before
+            if is_current:
+                self.current = after
+            return is_current
         finally:
             claim[FREE] = True
 
     def note_time(self, start: _Start, time: float) -> bool:
-        """Note that ``start`` fires; False if it must not, as it is not the current one."""
+        """Note that ``start`` fires, if it is the current one."""
         claim = self.claim
         acquire(claim)
         try:
-            if self.current is not start:
-                return False
-            start.time = time
-            return True
+            is_current = self.current is start
+            if is_current:
+                start.time = time
+            return is_current
         finally:
             claim[FREE] = True
 
@@ -122,8 +120,8 @@ class _TimerBuffer(Unbounded):
 class Timer(ProcessBound):
     """Sends the time on its channel ``c``, once, when a delay is over; it can be started again.
 
-    ``select`` takes a timer or its ``c``. Each time can be received once, and no more after
-    ``stop()`` or the next ``start()``. Tickers and retries take it as ``timer=``.
+    ``select`` takes a timer or its ``c``; tickers and retries take it as ``timer=``. Each time can
+    be received once, and no more after ``stop()`` or the next ``start()``.
 
     Args:
         clock: Measures the delays. None means the current clock.
@@ -187,7 +185,7 @@ class Timer(ProcessBound):
         """Do not fire, and drop a time that was not received yet. It never blocks.
 
         Returns:
-            True if this prevented the timer from firing; False if it had fired or was not started.
+            Whether this prevented the timer from firing: it was started, and had not fired.
         """
         return complete(self._stop, self._buffer.current)
 
