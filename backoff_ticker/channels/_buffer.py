@@ -66,7 +66,7 @@ class Unbounded(WaitQueue):
 
     def __init__(self) -> None:
         super().__init__()
-        self.room: None = None
+        self.room: Any = None
         self.items = _Items()
         self.quick: _Items | tuple[()] = self.items
         self.returned = _Returned()
@@ -78,17 +78,14 @@ class Unbounded(WaitQueue):
 
     def take(self) -> Any:  # noqa: ANN401 - any item
         """Receive the first item; ``EMPTY`` if there is none yet, ``ENDED`` if none will come."""
-        if self.returned:
-            try:
-                return self.returned.last_out
-            except IndexError:
-                pass  # another receiver was faster
+        if self.returned and (item := self._take_returned()) is not EMPTY:
+            return item
         while self.late is None:
             if self.items:
                 try:
                     return self.items.first_out
                 except IndexError:
-                    pass  # as above
+                    pass  # another receiver was faster
             elif not self.closed:
                 return EMPTY
             else:
@@ -100,6 +97,12 @@ class Unbounded(WaitQueue):
         self.returned.append(item)
         self.quick = ()
         self.wake_receiver()
+
+    def _take_returned(self) -> Any:  # noqa: ANN401 - as above
+        try:
+            return self.returned.last_out
+        except IndexError:
+            return EMPTY
 
     def take_out_late(self, item: object) -> bool:
         """Take out an item that was appended after the end; False if it was accepted."""
@@ -172,36 +175,30 @@ class PendingSend(WaitSet):
         return waiter.limit if self.accepted is None else None
 
 
-class Bounded(WaitQueue):
+class Bounded(Unbounded):
     """At most ``capacity`` items, and a line of sends that wait for room.
 
     Invariants, whenever the claim is free:
-        * room + accepted items = capacity + receivers.
+        * room + items = capacity + receivers.
         * A send waits only if there was no room when it came, or others waited. Whoever decides it
           takes it out of the line, and then wakes its sender.
         * Once ``closed`` is set, nothing is accepted, and ``close()`` refuses what waits.
 
     Attributes:
-        closed, items, quick: As in ``Unbounded``.
-        room: How many more items are accepted; less than none after an interrupted receiver has
-            given one back, or left a rendezvous.
+        room: How many more items are accepted; less than none after a receiver left a rendezvous.
         receivers: How many receivers make room for one item each, in a rendezvous.
         first_send, last_send: The ends of the line.
     """
 
-    __slots__ = ("first_send", "items", "last_send", "quick", "receivers", "room")
+    __slots__ = ("first_send", "last_send", "receivers")
 
     def __init__(self, capacity: int) -> None:
         super().__init__()
-        self.room: int = capacity
+        self.room = capacity
         self.receivers = 0
-        self.items = _Items()
-        self.quick: tuple[()] = ()
+        self.quick = ()
         self.first_send: PendingSend | None = None
         self.last_send: PendingSend | None = None
-
-    def count(self) -> int:
-        return len(self.items)
 
     def put(self, item: object, pending: PendingSend | None = None) -> bool:
         """Accept ``item``; False if there is no room, and ``pending`` stands in line for it.
@@ -268,6 +265,8 @@ class Bounded(WaitQueue):
         """As in ``Unbounded``; it accepts the send that waited longest, if there is room then."""
         while (send := self.first_send) is not None and send.generation != _process.generation:
             self.refuse(send)  # its sender exists in the parent of this process only
+        if self.returned and (item := self._take_returned()) is not EMPTY:
+            return item
         claim = self.claim
         try:
             del claim[FREE]
@@ -302,22 +301,8 @@ class Bounded(WaitQueue):
                 raise
         return item
 
-    def put_back(self, item: object) -> None:
-        claim = self.claim
-        acquire(claim)
-        try:
-            self.items.first_in = item
-            self.room -= 1
-        finally:
-            claim[FREE] = True
-        self.wake_receiver()
-
     def is_ready(self) -> bool:
-        return bool(self.items or self.closed or self.first_send is not None)
-
-    def wake_receiver(self) -> None:
-        if self.is_ready():
-            self.wake_next()
+        return self.first_send is not None or super().is_ready()
 
     def close(self) -> None:
         try:

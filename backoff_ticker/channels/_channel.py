@@ -92,7 +92,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         self._clock = resolve_clock(clock)
         self._timing_clock: Clock | None = None  # a timer's: the buffer fills as time passes on it
         self._calls_left = CHECKPOINT_EVERY - 1  # until a coroutine yields
-        self._buffer: Unbounded | Bounded
+        self._buffer: Unbounded
         if capacity.__class__ is float and capacity == NO_DEADLINE:
             self._buffer = Unbounded()
         else:
@@ -123,9 +123,10 @@ class Channel(Source, ProcessBound, Generic[T]):
             WouldBlock: There is no room; with capacity 0, no receiver waits.
             ChannelClosed: The channel is closed.
         """
-        if self._buffer.room is None:
+        buffer: Any = self._buffer
+        if buffer.room is None:
             self.send(item, None)
-        elif not self._buffer.put(item):
+        elif not buffer.put(item):
             raise WouldBlock("the channel has no room, or no waiting receiver")
 
     def send(self, item: T, timeout: float | timedelta | None = None) -> None:  # noqa: C901
@@ -142,7 +143,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             RuntimeError: It has to wait in the thread of a running event loop.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        buffer = self._buffer
+        buffer: Any = self._buffer
         if buffer.room is None:
             # Not in a method of the buffer, whose call would take a fifth of the time.
             if buffer.closed:
@@ -183,7 +184,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             self._calls_left = CHECKPOINT_EVERY
             await checkpoint
         self._calls_left -= 1
-        buffer = self._buffer
+        buffer: Any = self._buffer
         if buffer.room is None:
             self.send(item, None)
             return
@@ -243,7 +244,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         buffer = self._buffer
-        quick = buffer.quick
+        quick: Any = buffer.quick
         if quick:
             try:
                 return quick.first_out  # type: ignore[no-any-return]
@@ -269,7 +270,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             await checkpoint
         self._calls_left -= 1
         buffer = self._buffer
-        quick = buffer.quick
+        quick: Any = buffer.quick
         if quick:
             try:
                 return quick.first_out  # type: ignore[no-any-return]

@@ -57,8 +57,8 @@ class _Start:
         self.time: float | None = None
 
     def fire(self) -> None:
-        channel = self._channel()
-        if channel is not None and channel._buffer.note_time(self, channel.clock.time()):  # type: ignore[union-attr]
+        channel: Any = self._channel()
+        if channel is not None and channel._buffer.note_time(self, channel.clock.time()):
             try:
                 channel.send(self)
             except ChannelClosed:

@@ -473,11 +473,11 @@ def judge_buffer(outcomes: list[Any], buffer: Any, pendings: Any, sent: Any, got
     assert buffer.room + len(buffer.items) == 1, "room was lost or found"
     assert not line or (buffer.room <= 0 and not buffer.closed), "a send waits for nothing"
     accepted = {*sent, *(each.item for each in pendings if each.accepted)}
-    there = [*buffer.items, *(each for each in got if isinstance(each, str))]
+    there = [*buffer.returned, *buffer.items, *(each for each in got if isinstance(each, str))]
     assert len({*there}) == len(there), f"received twice: {there}"
     assert accepted <= {*there}, f"accepted and lost: {accepted - {*there}}"
-    if Interrupt not in outcomes:  # a receiver may have to put an item back
-        assert buffer.room >= 0, "more items than room"
+    assert buffer.room >= 0, "more items than room"
+    if Interrupt not in outcomes:
         assert accepted == {*there}, f"refused and received: {there}"
 
 
