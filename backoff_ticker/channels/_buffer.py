@@ -35,20 +35,13 @@ class _Items(deque):  # type: ignore[type-arg]  # deque[Any] would be made at ru
     last_in = property(None, deque.append)
 
 
-class _Returned(list):  # type: ignore[type-arg]  # as above
-    """What interrupted receivers gave back."""
-
-    __slots__ = ()
-
-    last_out = property(list.pop)
-
-
 class Unbounded(WaitQueue):
-    """Any number of items; ``Channel.send()`` appends them.
+    """Any number of items; ``Channel.send()`` appends them to ``inbox``.
 
     Invariants:
-        * A receiver that finds nothing in a closed buffer looks again under the claim. If there is
-          nothing, that is the end: nobody who comes later receives from ``items``.
+        * ``inbox`` is ``items`` until the end: a receiver finds nothing in a closed buffer, looks
+          again under the claim, and replaces ``items``. So nobody who comes later receives what
+          senders still append.
         * A sender appends first, and looks then whether the buffer was closed. After the end it
           takes its item out again, and is refused. If the item is gone, it was accepted: a receiver
           that came before the end has taken it.
@@ -58,29 +51,21 @@ class Unbounded(WaitQueue):
         room: How many more items are accepted; here None, for any number.
         items: Accepted and not received yet.
         quick: ``items`` while a receiver need not look at anything else; else ``()``.
-        returned: What interrupted receivers gave back. It comes first, and is left by the end.
         late: None until the end; then items that came later, until their senders take them out.
     """
 
-    __slots__ = ("items", "late", "quick", "returned", "room")
+    __slots__ = ("inbox", "items", "late", "quick", "room")
 
     def __init__(self) -> None:
         super().__init__()
         self.room: Any = None
-        self.items = _Items()
+        self.items = self.inbox = _Items()
         self.quick: _Items | tuple[()] = self.items
-        self.returned = _Returned()
         self.late: dict[object, Any] | None = None
-
-    def count(self) -> int:
-        """Return how many items can be received."""
-        return len(self.returned) + (len(self.items) if self.late is None else 0)
 
     def take(self) -> Any:  # noqa: ANN401 - any item
         """Receive the first item; ``EMPTY`` if there is none yet, ``ENDED`` if none will come."""
-        if self.returned and (item := self._take_returned()) is not EMPTY:
-            return item
-        while self.late is None:
+        while True:
             if self.items:
                 try:
                     return self.items.first_out
@@ -88,21 +73,22 @@ class Unbounded(WaitQueue):
                     pass  # another receiver was faster
             elif not self.closed:
                 return EMPTY
+            elif self.late is not None:
+                return ENDED
             else:
                 self._end_if_empty()
-        return ENDED
 
     def put_back(self, item: object) -> None:
         """Make an item whose receiver was interrupted the first one again; wake another."""
-        self.returned.append(item)
-        self.quick = ()
-        self.wake_receiver()
-
-    def _take_returned(self) -> Any:  # noqa: ANN401 - as above
+        claim = self.claim
+        acquire(claim)
         try:
-            return self.returned.last_out
-        except IndexError:
-            return EMPTY
+            self.items.first_in = item
+            if self.room is not None:
+                self.room -= 1
+        finally:
+            claim[FREE] = True
+        self.wake_receiver()
 
     def take_out_late(self, item: object) -> bool:
         """Take out an item that was appended after the end; False if it was accepted."""
@@ -115,7 +101,7 @@ class Unbounded(WaitQueue):
             key = object()
             acquire(claim)
             try:
-                late[key] = self.items.first_out
+                late[key] = self.inbox.first_out
             except IndexError:
                 moving = False
             finally:
@@ -124,11 +110,13 @@ class Unbounded(WaitQueue):
 
     def _end_if_empty(self) -> dict[object, Any] | None:
         """Note the end of a closed buffer if it is empty; return ``late``."""
+        items = _Items()
         late: dict[object, Any] = {}
         claim = self.claim
         acquire(claim)
         try:
             if self.late is None and not self.items:
+                self.items = items
                 self.quick = ()
                 self.late = late
             return self.late
@@ -137,7 +125,7 @@ class Unbounded(WaitQueue):
 
     def is_ready(self) -> bool:
         """Whether a receiver need not wait: there may be something, or it is the end."""
-        return bool(self.items or self.closed or self.returned)
+        return bool(self.items or self.closed)
 
     def wake_receiver(self) -> None:
         """Wake the next receiver if it need not wait."""
@@ -185,7 +173,8 @@ class Bounded(Unbounded):
         * Once ``closed`` is set, nothing is accepted, and ``close()`` refuses what waits.
 
     Attributes:
-        room: How many more items are accepted; less than none after a receiver left a rendezvous.
+        room: How many more items are accepted; less than none after an interrupted receiver has
+            given one back, or left a rendezvous.
         receivers: How many receivers make room for one item each, in a rendezvous.
         first_send, last_send: The ends of the line.
     """
@@ -265,8 +254,6 @@ class Bounded(Unbounded):
         """As in ``Unbounded``; it accepts the send that waited longest, if there is room then."""
         while (send := self.first_send) is not None and send.generation != _process.generation:
             self.refuse(send)  # its sender exists in the parent of this process only
-        if self.returned and (item := self._take_returned()) is not EMPTY:
-            return item
         claim = self.claim
         try:
             del claim[FREE]

@@ -149,7 +149,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             if buffer.closed:
                 raise ChannelClosed
             try:
-                buffer.items.append(item)
+                buffer.inbox.append(item)
                 if buffer.first is not None or buffer.others:
                     buffer.wake_next()
             except BaseException:
@@ -349,7 +349,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         complete(self._buffer.close)
 
     def __len__(self) -> int:
-        return self._buffer.count()
+        return len(self._buffer.items)
 
     def __bool__(self) -> bool:
         return True

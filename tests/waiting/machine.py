@@ -370,8 +370,8 @@ class Run:
             self.stack.append(function)
         elif function is give_way:
             self.stack.append(None)
-        elif function is object:
-            self.stack.append(self.heap.make(object, self.contents))
+        elif isinstance(function, type) and (function is object or issubclass(function, deque)):
+            self.stack.append(self.heap.make(function, self.contents))
         elif function is id:
             self.stack.append(arguments[0])
         elif isinstance(function, type) and is_shared(function):
