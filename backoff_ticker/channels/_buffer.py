@@ -1,8 +1,7 @@
 """What a channel holds: accepted items, blocked senders, waiting receivers. Nothing blocks here.
 
-A buffer is the wait set of its receivers. In ``Unbounded`` an item is sent and received in a single
-step, without a claim. ``Bounded`` changes under its claim: it counts the room, and has a line of
-sends that wait for it. In ``Rendezvous`` each receiver that waits makes room for one item.
+A buffer is the wait set of its receivers. ``Unbounded`` takes and gives an item in a single step,
+without its claim; ``Bounded`` under its claim, as it counts the room.
 """
 
 from __future__ import annotations
@@ -22,10 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Items(deque):  # type: ignore[type-arg]  # deque[Any] would be made at run time
-    """Items in the order in which they were accepted.
-
-    Its properties are methods that a change may use, since it takes no call to get or to set them.
-    """
+    """Items in the order in which they were accepted; a change may use its properties."""
 
     __slots__ = ()
 
@@ -42,9 +38,8 @@ class Unbounded(WaitQueue):
         * ``inbox`` is ``items`` until the end: a receiver finds nothing in a closed buffer, looks
           again under the claim, and replaces ``items``. So nobody who comes later receives what
           senders still append.
-        * A sender appends first, and looks then whether the buffer was closed. After the end it
-          takes its item out again, and is refused. If the item is gone, it was accepted: a receiver
-          that came before the end has taken it.
+        * A sender appends first, and looks for ``closed`` then. After the end it takes its item out
+          again: it is refused. If the item is gone, a receiver that came before the end has it.
 
     Attributes:
         closed: Whether nothing more is accepted.
@@ -91,7 +86,7 @@ class Unbounded(WaitQueue):
         self.wake_receiver()
 
     def take_out_late(self, item: object) -> bool:
-        """Take out an item that was appended after the end; False if it was accepted."""
+        """Take out an item that was appended after the end; False if it is accepted."""
         late = self._end_if_empty()
         if late is None:
             return False
@@ -190,11 +185,7 @@ class Bounded(Unbounded):
         self.last_send: PendingSend | None = None
 
     def put(self, item: object, pending: PendingSend | None = None) -> bool:
-        """Accept ``item``; False if there is no room, and ``pending`` stands in line for it.
-
-        Raises:
-            ChannelClosed: The channel is closed.
-        """
+        """Accept ``item``; False if there is no room, and ``pending`` stands in line for it."""
         accepted = False
         claim = self.claim
         try:
@@ -309,13 +300,12 @@ class Rendezvous(Bounded):
         self._present: dict[int, Place] = {}  # includes receivers that were woken, until they leave
 
     def add(self, place: Place, domain: int, made: Any = None) -> None:  # noqa: ANN401 - as in WaitSet
-        present = self._present
         key = id(place)
         claim = self.claim
         acquire(claim)
         try:
-            if key not in present:
-                present[key] = place
+            if key not in self._present:
+                self._present[key] = place
                 self.receivers += 1
                 self.room += 1
         finally:
@@ -323,28 +313,23 @@ class Rendezvous(Bounded):
         super().add(place, domain, made)
 
     def leave(self, place: Place, domain: int) -> None:
-        self._retract(place)
-        super().leave(place, domain)
-
-    def _retract(self, place: Place) -> None:
-        present = self._present
         key = id(place)
         claim = self.claim
         acquire(claim)
         try:
-            if key in present:
-                del present[key]
+            if key in self._present:
+                del self._present[key]
                 self.receivers -= 1
                 self.room -= 1
         finally:
             claim[FREE] = True
+        super().leave(place, domain)
 
     def put(self, item: object, pending: PendingSend | None = None) -> bool:
         firsts = [self.first_of(domain) for domain in self.domains()]
         if all(first is None or first[1].is_stale for first in firsts):
-            # Take back the room of receivers that cannot leave.
             for place in self._present.copy().values():
                 waiter = place()
                 if waiter is None or waiter.is_stale:
-                    self._retract(place)
+                    self.leave(place, self.domain)  # it cannot do so any more
         return super().put(item, pending)

@@ -42,13 +42,12 @@ class Channel(Source, ProcessBound, Generic[T]):
 
     Threads call ``send()`` and ``receive()``, coroutines ``send_async()`` and ``receive_async()``,
     on the same channel, which belongs to no loop. Each item goes to exactly one receiver, in the
-    order in which the items were accepted. After ``close()`` nothing more is accepted, but what was
-    accepted can still be received; ``for item in channel:`` and ``async for item in channel:``
-    receive until then.
+    order in which the items were accepted. After ``close()`` no item is accepted, but all that were
+    can still be received. ``for item in channel:`` and ``async for item in channel:`` receive items
+    until then.
 
-    A coroutine that never has to wait yields to its event loop at every 64th call.
-    ``len(channel)`` is the number of items that are accepted and not yet received; a channel is
-    true even when it is empty.
+    A coroutine that never has to wait yields to its loop at every 64th call. ``len(channel)`` is
+    the number of items that can be received; a channel is true even when it is empty.
 
     Wakes when: a receiver wakes for an item, a sender for room (with capacity 0, for a receiver),
     and both when the channel is closed.
@@ -72,10 +71,9 @@ class Channel(Source, ProcessBound, Generic[T]):
         >>> from backoff_ticker import Channel
         >>> channel = Channel(2)
         >>> channel.send("a")
-        >>> channel.send("b")
         >>> channel.close()
         >>> list(channel)
-        ['a', 'b']
+        ['a']
     """
 
     __slots__ = ("__weakref__", "_buffer", "_calls_left", "_capacity", "_clock", "_timing_clock")
@@ -113,8 +111,6 @@ class Channel(Source, ProcessBound, Generic[T]):
     def closed(self) -> bool:
         """Whether the channel was closed; there may still be items to receive."""
         return self._buffer.closed
-
-    # Sending
 
     def send_nowait(self, item: T) -> None:
         """Send ``item`` without waiting.
@@ -176,8 +172,8 @@ class Channel(Source, ProcessBound, Generic[T]):
     async def send_async(self, item: T, timeout: float | timedelta | None = None) -> None:
         """Send ``item`` in a coroutine, as ``send()`` does in a thread.
 
-        If cancelled, by ``asyncio.timeout()``, too: the item may have been sent or not. Use the
-        argument ``timeout`` instead, or let the receiver ignore repeated items.
+        After a cancel, be it by ``asyncio.timeout()``, it may have been sent; after the argument
+        ``timeout`` it was not.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         if self._calls_left <= 0:
@@ -206,16 +202,12 @@ class Channel(Source, ProcessBound, Generic[T]):
     def _is_accepted(self, pending: PendingSend, deadline: float, seconds: float | None) -> bool:
         """Whether a send was accepted; raises if it will not be."""
         buffer: Any = self._buffer
-        if pending.accepted is None and self._is_past(deadline) and buffer.refuse(pending):
+        is_late = pending.accepted is None and self._clock.monotonic() >= deadline
+        if is_late and buffer.refuse(pending):
             raise TimeoutError(f"no room, or no receiver, within {seconds} s")
         if pending.accepted is False:
             raise ChannelClosed
         return pending.accepted is True
-
-    def _is_past(self, deadline: float) -> bool:
-        return deadline != NO_DEADLINE and self._clock.monotonic() >= deadline
-
-    # Receiving
 
     def receive_nowait(self) -> T:
         """Receive an item without waiting.
@@ -292,7 +284,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         """Raise an error if no item will come, or the time is over."""
         if taken is ENDED:
             raise ChannelClosed
-        if self._is_past(deadline):
+        if self._clock.monotonic() >= deadline:
             raise TimeoutError(f"no item within {seconds} s")
 
     def __iter__(self) -> Self:
@@ -318,7 +310,6 @@ class Channel(Source, ProcessBound, Generic[T]):
         return (self._buffer,)
 
     def _is_ready(self) -> bool:
-        """Whether a receiver need not wait."""
         return self._buffer.is_ready()
 
     def _recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
@@ -334,11 +325,8 @@ class Channel(Source, ProcessBound, Generic[T]):
         self._buffer.wake_receiver()
 
     def _drop_items(self) -> None:
-        """Receive all items there are, and drop them."""
         while (item := self._buffer.take()) is not EMPTY and item is not ENDED:
             pass
-
-    # The end
 
     def close(self) -> None:
         """Accept no more items, and wake everything that waits.

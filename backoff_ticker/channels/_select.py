@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeVar
 
-    from ..clock import Clock
     from ..waiting import LoopWaiter, ThreadWaiter, WaitSet
     from ._protocol import TimerLike
 
@@ -60,7 +59,13 @@ class _Selection:
             raise TypeError(f"{caller} needs at least one source")
         unique = {id(source): source for source in sources}
         self.cases = [(given, _receiver_of(caller, given)) for given in unique.values()]
-        self.clock = _clock_of(caller, [source for _, source in self.cases])
+        clocks = [clock for _, source in self.cases if (clock := source._timing_clock) is not None]
+        self.clock = clocks[0] if clocks else self.cases[0][1]._clock
+        for clock in clocks:
+            if clock is not self.clock:
+                raise ValueError(
+                    f"{caller} needs sources on one clock, not on {self.clock!r} and {clock!r}"
+                )
         self.seconds = seconds
         self.deadline = seconds if seconds == NO_DEADLINE else self.clock.monotonic() + seconds
         self.is_fresh = True
@@ -69,13 +74,7 @@ class _Selection:
         self.source: Source | None = None
 
     def is_over(self) -> bool:
-        """Take the value of a ready source; False: none is ready yet, and there is time left.
-
-        Each that is ready is chosen with the same probability.
-
-        Raises:
-            TimeoutError: The time is over.
-        """
+        """Take the value of a ready source, if there is one; else raise once the time is over."""
         cases, fresh = self.cases, self.is_fresh
         if fresh:
             for _, source in cases:
@@ -100,7 +99,7 @@ class _Selection:
                             source._pass_on_wakeup()
                 return True
         self.is_fresh = False
-        if self.deadline != NO_DEADLINE and self.clock.monotonic() >= self.deadline:
+        if self.clock.monotonic() >= self.deadline:
             raise TimeoutError(f"no source was ready within {self.seconds} s")
         return False
 
@@ -116,7 +115,6 @@ class _Selection:
         return {wait_set: None for _, source in self.cases for wait_set in source._wait_sets()}
 
     def recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
-        """Return until when a registered waiter has to wait; None: not at all."""
         until = waiter.limit
         for _, source in self.cases:
             at = source._recheck(waiter)
@@ -135,16 +133,6 @@ def _receiver_of(caller: str, given: AnySource) -> Source:
     raise TypeError(
         f"{caller} waits for tickers, channels, timers and tokens, not for {safe_repr(given)}"
     )
-
-
-def _clock_of(caller: str, sources: list[Source]) -> Clock:
-    timed = [clock for source in sources if (clock := source._timing_clock) is not None]
-    for clock in timed:
-        if clock is not timed[0]:
-            raise ValueError(
-                f"{caller} needs sources on one clock, not on {timed[0]!r} and {clock!r}"
-            )
-    return timed[0] if timed else sources[0]._clock
 
 
 if TYPE_CHECKING:
@@ -228,13 +216,10 @@ async def select_async(*sources: Any, timeout: float | timedelta | None = None) 
     Example:
         >>> import asyncio
         >>> from backoff_ticker import Channel, select_async
-        >>> async def main():
-        ...     jobs = Channel(1)
-        ...     await jobs.send_async("job")
-        ...     source, value = await select_async(jobs, Channel(), timeout=5)
-        ...     return source is jobs, value
-        >>> asyncio.run(main())
-        (True, 'job')
+        >>> jobs = Channel(1)
+        >>> jobs.send("job")
+        >>> asyncio.run(select_async(Channel(), jobs, timeout=5)) == (jobs, "job")
+        True
     """
     seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
     selection = await _wait_async("select_async()", sources, seconds)
