@@ -54,13 +54,18 @@ _RECEIPT = Pace.RECEIPT
 _SKIP = Pace.SKIP
 
 
+def unchanged(pending: PendingTick) -> PendingTick:
+    """Change nothing: a rule that has the timer looked at, as after each rule."""
+    return pending
+
+
 class TickerCore(Source):
     """A ticker without its public methods.
 
     Attributes:
         _readers: The line of readers, with the claim for all that follows.
         _pending: What is known of the next tick.
-        _asker: The process generation and the thread of the asker; None: there is none.
+        _asker: Who asks the policy, or applies rules; None: nobody.
         _deferred: The rules that are to be applied, in their order; None: there are none.
         _resets: How many ``reset()`` there were; one drops the tick that is just being taken.
         _ending: Why the ticker has ended.
@@ -74,31 +79,19 @@ class TickerCore(Source):
         def _selected(self) -> tuple[Self, Tick | Closed]: ...
 
     __slots__ = (
-        "__weakref__",
-        "_asker",
-        "_clock",
-        "_deferred",
-        "_ending",
-        "_monotonic",
-        "_pace",
-        "_pending",
-        "_raised_error",
-        "_readers",
-        "_resets",
-        "_run",
-        "_timer",
-        "_token",
+        *("__weakref__", "_asker", "_clock", "_deferred", "_ending", "_monotonic", "_pace"),
+        *("_pending", "_raised_error", "_readers", "_resets", "_run", "_timer", "_token"),
     )
 
-    def _begin(
+    def __init__(
         self,
         backoff: BackOff,
-        token: CancellationToken | None,
-        pace: Pace,
-        clock: Clock | None,
-        timer: TimerLike | None,
+        *,
+        token: CancellationToken | None = None,
+        pace: Pace = Pace.RECEIPT,
+        clock: Clock | None = None,
+        timer: TimerLike | None = None,
     ) -> None:
-        """Do what the constructors of the public classes have to do."""
         if not isinstance(pace, Pace):
             raise TypeError(f"pace must be a Pace, not {safe_repr(pace)}")
         self._clock = resolve_clock(clock)
@@ -116,7 +109,7 @@ class TickerCore(Source):
         if timer is not None:
             from ._timer import TickerTimer
 
-            self._timer = TickerTimer(timer, pace, self._wake)
+            self._timer = TickerTimer(timer, pace, self)
         self._run = self._start_run(backoff)
 
     def _start_run(self, backoff: BackOff) -> PolicyRun:
@@ -145,25 +138,24 @@ class TickerCore(Source):
     def _has_ended(self) -> bool:
         """Whether no tick comes any more, not even one that was given back."""
         reason = self.close_reason
-        if reason is _CANCELLED:
-            return not self._spares_first()
         if reason is None or reason is _STOPPED:
             return reason is _STOPPED
+        if reason is _CANCELLED:
+            return not self._spares_first()
         # The policy has ended: its last tick may have been given back, or is just given back.
         return not (self._asker is not None or self._deferred or self._pending.returned)
 
     def _end(self, reason: CloseReason) -> None:
         """End the ticker, wake all readers, and stop the timer. May be repeated."""
-        if self._ending is None:
-            if self._is_cancelled():
-                reason = _CANCELLED
-            claim = self._readers.claim
-            acquire(claim)
-            try:
-                if self._ending is None:
-                    self._ending = reason
-            finally:
-                claim[FREE] = True
+        if self._is_cancelled():
+            reason = _CANCELLED
+        claim = self._readers.claim
+        acquire(claim)
+        try:
+            if self._ending is None:
+                self._ending = reason
+        finally:
+            claim[FREE] = True
         self._readers.close()
         if self._timer is not None:
             self._timer.stop()
@@ -179,10 +171,10 @@ class TickerCore(Source):
 
     def _raise_closed(self) -> None:
         """Raise why there is no tick: a failing policy's error once, else ``TickerClosed``."""
-        reason = self._ending
         end = self._pending.end
-        if reason is not CloseReason.FAILED or end is None or end.error is None:
-            raise TickerClosed(reason)  # type: ignore[arg-type]  # it has ended
+        failure = TickerClosed(self._ending)  # type: ignore[arg-type]  # it has ended
+        if self._ending is not CloseReason.FAILED or end is None or end.error is None:
+            raise failure
         claim = self._readers.claim
         acquire(claim)
         try:
@@ -192,7 +184,7 @@ class TickerCore(Source):
             claim[FREE] = True
         if not was_raised:
             raise end.error
-        raise TickerClosed(reason) from end.error
+        raise failure from end.error
 
     # Taking a tick
 
@@ -211,7 +203,9 @@ class TickerCore(Source):
             due = pending.due
             token = self._run.token
             tick: Tick | None = None
-            if (self._ending or (token is not None and token.cancelled)) and self._has_ended():
+            if (
+                self._ending is not None or (token is not None and token.cancelled)
+            ) and self._has_ended():
                 self._raise_closed()
             elif self._asker is not None and (thread := self._asking_thread()) is not None:
                 if thread == get_ident():
@@ -220,17 +214,15 @@ class TickerCore(Source):
             elif pending.returned:
                 tick = self._take_returned(pending)
             elif due is None:
-                if self._timer is not None and self._timer.awaits(pending):
-                    return EMPTY
-                # After a wait for a timer no tick is skipped: the timer fires just after its slot.
-                pace = self._pace if first_poll or self._timer is None else Pace.BURST
-                self._fix_due(pending, pace)
+                self._fix_due(pending)
             else:
                 now = self._monotonic()
                 if due > now:
-                    return EMPTY
-                if self._pace is _SKIP and first_poll and due < now:
-                    self._fix_due(pending, _SKIP)
+                    if self._timer is None or not self._timer.is_stale:
+                        return EMPTY
+                    self._defer([unchanged])  # starts it again in a forked child
+                elif due < now and first_poll and self._pace is _SKIP:
+                    self._fix_due(pending)
                 else:
                     tick = self._take(pending, due, now)
             if tick is not None:
@@ -301,7 +293,7 @@ class TickerCore(Source):
             begun: list[Rule] | None = None
             if self._timer is not None:
                 tick = self._timer.with_time_sent(tick)
-                begun = [lambda pending: pending]  # _settle() starts the timer after each rule
+                begun = [unchanged]  # which has the timer started
             ignores_cancel = number == 1 and pending.is_immediate
             is_cancelled = token is not None and not ignores_cancel and token.cancelled
             # ATOMIC: a call between the change that takes the tick and its return could be
@@ -347,20 +339,21 @@ class TickerCore(Source):
             # What is interrupted here is repeated: who presses Ctrl-C twice loses no tick either.
             rules: list[Rule] = [lambda pending: pending.given_back(tick)] if is_taken else []
             try:
-                self._give_back(rules)
+                self._tell(rules)
             except BaseException:
-                self._give_back(rules)
+                self._tell(rules)
                 raise
             raise
         else:
             return tick if is_taken else None
 
-    # Ticks that were given back
-
-    def _give_back(self, rules: list[Rule]) -> None:
-        """Leave a tick to the next reader by a rule; may be repeated with the same list."""
+    def _tell(self, rules: list[Rule]) -> None:
+        """Leave a rule to the readers, and wake them; may be repeated with the same list."""
         self._defer(rules)
         self._wake()
+
+    def _look_at_timer(self) -> None:
+        self._tell([unchanged])
 
     def _take_returned(self, pending: PendingTick) -> Tick | None:
         """Take a tick that was given back; None as in ``_take()``."""
@@ -484,7 +477,7 @@ class TickerCore(Source):
         else:
             self._readers.wake_firsts()
 
-    def _fix_due(self, asked: PendingTick, pace: Pace) -> None:
+    def _fix_due(self, asked: PendingTick) -> None:
         """Fix when the tick falls due, for a reader that asks for it now."""
         now = self._monotonic()
 
@@ -497,7 +490,7 @@ class TickerCore(Source):
                 if self._resets != resets:
                     return pending  # reset meanwhile, by a rule that is applied next
                 pending = pending.with_delay(delay)
-            return pending.with_due(pace, now)
+            return pending.with_due(self._pace, now)
 
         self._change(fix)
 
@@ -543,8 +536,6 @@ class TickerCore(Source):
             return until  # the asker wakes the readers when it has finished
         pending = self._pending
         due = pending.due
-        if due is None and self._timer is not None and self._timer.awaits(pending):
-            due = NO_DEADLINE
         if self._deferred or pending.returned or due is None or due <= self._monotonic():
             return None
         if due >= until:
@@ -555,11 +546,8 @@ class TickerCore(Source):
 
     def _begin_receive(self) -> None:
         pending = self._pending
-        is_known = pending.due is not None or pending.returned
-        if is_known or (self._timer is not None and self._timer.awaits(pending)):
-            return
-        if self.close_reason is None:
-            self._fix_due(pending, self._pace)
+        if pending.due is None and not pending.returned and self.close_reason is None:
+            self._fix_due(pending)
 
     def _take_nowait(self, *, fresh: bool) -> object:
         try:
@@ -569,4 +557,4 @@ class TickerCore(Source):
 
     def _put_back(self, value: object) -> None:
         if isinstance(value, Tick):
-            self._give_back([lambda pending: pending.given_back(value)])
+            self._tell([lambda pending: pending.given_back(value)])

@@ -14,7 +14,6 @@ from ..waiting import (
     park_thread,
 )
 from ._base import BaseTicker
-from ._tick import Pace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from ..cancellation import CancellationToken
-    from ..channels import TimerLike
-    from ..clock import Clock
-    from ..policies import BackOff
     from ._tick import Tick
 
 
@@ -70,17 +65,6 @@ class Ticker(BaseTicker):
     """
 
     __slots__ = ()
-
-    def __init__(
-        self,
-        backoff: BackOff,
-        *,
-        token: CancellationToken | None = None,
-        pace: Pace = Pace.RECEIPT,
-        clock: Clock | None = None,
-        timer: TimerLike | None = None,
-    ) -> None:
-        self._begin(backoff, token, pace, clock, timer)
 
     def receive(self, timeout: float | timedelta | None = None) -> Tick:
         """Take the next tick; block this thread until it is due.
@@ -160,17 +144,6 @@ class AsyncTicker(BaseTicker):
     """
 
     __slots__ = ()
-
-    def __init__(
-        self,
-        backoff: BackOff,
-        *,
-        token: CancellationToken | None = None,
-        pace: Pace = Pace.RECEIPT,
-        clock: Clock | None = None,
-        timer: TimerLike | None = None,
-    ) -> None:
-        self._begin(backoff, token, pace, clock, timer)
 
     # One coroutine that does all, and repeats park_coroutine(): a second one would add an eighth to
     # the memory of a reader that waits.

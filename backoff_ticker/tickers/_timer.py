@@ -1,13 +1,13 @@
 """A ticker whose delays are measured by a user's ``Timer`` instead of its clock.
 
-While the timer measures the delay of a pending tick, that tick has no due time; it gets one when
-the timer fires. Only the asker changes anything here, but for ``stop()``. ``follow()`` is applied
-to each state that a rule returns, so the timer is started exactly once for each delay that begins.
+While the timer runs, the pending tick is due never; it falls due when the timer fires. Only the
+asker changes anything here, but for ``stop()``. ``follow()`` is applied to each state that a rule
+returns, so the timer is started exactly once for each delay that begins.
 """
 
 from __future__ import annotations
 
-import weakref
+from weakref import ref
 
 from .. import _process
 from .._sentinels import EMPTY, ENDED
@@ -15,126 +15,99 @@ from .._unraisable import report
 from .._validation import as_number
 from ..channels import require_timer
 from ..policies import failed_with
-from ..waiting import Waiter
+from ..waiting import NO_DEADLINE, Waiter
 from ._tick import Pace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from ..channels import TimerLike
+    from ._core import TickerCore
     from ._pending_tick import PendingTick
     from ._tick import Tick
-
-    Delay = tuple[int, float, float, int]
 
 
 class TickerTimer(Waiter):
     """The timer of one ticker: in the line of the timer's channel it stands for all readers.
 
-    Args:
-        timer: The user's timer.
-        pace: When delays start to run.
-        wake_readers: Called when the timer has sent something; held weakly.
-
     Attributes:
-        _measured: The delay for which the timer was started; None: it was not, or must be again.
-        _number: The tick for which it was last started.
+        _number: The tick for which it was last started; 0: it has to be started again.
         _slot: When that tick would be due by the clock.
+        _is_running: Whether it was started and has neither fired nor been stopped.
         _fired: Once it has fired: the tick that this made due, when, and the time that it sent.
             Stored without a call after the time was taken, so no interrupt loses it.
     """
 
     __slots__ = (
-        "_fired",
-        "_measured",
-        "_must_restart",
-        "_number",
-        "_pace",
-        "_slot",
-        "_stopped",
-        "_stopping",
-        "_timer",
-        "_wake_readers",
+        *("_fired", "_is_running", "_number", "_pace", "_slot", "_stopped", "_stopping"),
+        *("_ticker", "_timer"),
     )
 
-    def __init__(self, timer: TimerLike, pace: Pace, wake_readers: Callable[[], None]) -> None:
+    def __init__(self, timer: TimerLike, pace: Pace, ticker: TickerCore) -> None:
         require_timer("timer", timer)
         super().__init__(sources=timer.c._wait_sets())
         self._timer = timer
         self._pace = pace
-        self._wake_readers = weakref.WeakMethod(wake_readers)
-        self._measured: Delay | None = None
-        self._must_restart = False
+        self._ticker = ref(ticker)
         self._number = 0
         self._slot = 0.0
+        self._is_running = False
         self._fired: tuple[int, float, object] | None = None
         self._stopping = False  # True from the beginning of stop()
         self._stopped = False
 
     def wake(self) -> bool:
-        """Wake the readers of the ticker."""
-        wake_readers = self._wake_readers()
-        if wake_readers is not None:
-            wake_readers()
-        return wake_readers is not None
-
-    def awaits(self, pending: PendingTick) -> bool:
-        """Whether readers have to wait for the timer; it wakes them."""
-        if self._fired is not None or self._must_restart or self._measured is None:
-            return False
-        is_in_line = self.place is not None and self.place.line is not None
-        is_measured = _delay_of(pending) == self._measured
-        return is_in_line and is_measured and not self._timer.c._is_ready()
+        """Have a reader look at the timer."""
+        ticker = self._ticker()
+        if ticker is not None:
+            ticker._look_at_timer()
+        return ticker is not None
 
     def restart_next(self) -> None:
         """Start the timer for the next delay even if that equals the last one."""
-        self._must_restart = True
-        if self._fired is not None:
-            self._fired = 0, 0.0, 0.0  # the number may be used again, for a tick without a delay
+        self._number = 0
+        self._fired = None
 
     def follow(self, pending: PendingTick, now: float) -> PendingTick:
         """Start or stop the timer as ``pending`` needs it.
 
         Returns:
-            ``pending`` with a due time if the timer has fired for it, else without one; the end
-            if the timer fails.
+            ``pending``, due when the timer has fired or else never; the end if the timer fails.
         """
         if self._stopping:
             return pending
-        wanted = _delay_of(pending)
-        if wanted is None:
-            is_running = self._measured is not None and self._fired is None
-            self._measured = None
-            if is_running:
+        if pending.is_immediate or pending.delay is None or pending.origin is None:
+            if self._is_running:
+                self._is_running = False
                 self._halt()
             return pending
-        is_later = pending.due is not None and pending.due > self._slot  # chosen by Pace.SKIP
+        known = NO_DEADLINE, self._slot, None if self._fired is None else self._fired[1]
         try:
-            if self._must_restart or is_later or wanted != self._measured:
+            if pending.number != self._number or pending.due not in known or self.is_stale:
                 self._start(pending, now)
-                self._measured = wanted
-                self._must_restart = False
             if self._fired is None and not self._stopping:
                 self._receive(min(self._slot, now))
             if self._fired is None:
-                return pending.replace(due=None)
+                return pending.replace(due=NO_DEADLINE)
             as_number("what the timer sent", self._fired[2], "a time in Unix seconds")
         except Exception as error:  # noqa: BLE001 - as of a policy: raised to the next reader
             return pending.with_delay(failed_with(error, "the timer", self._timer))
         return pending.replace(due=self._fired[1])
 
     def _start(self, pending: PendingTick, now: float) -> None:
-        origin: Any = pending.origin  # a number: _delay_of() has looked
+        due: Any = pending.due
         delay: Any = pending.delay
-        self._measured = self._fired = None
+        if due == NO_DEADLINE:  # in a forked child, where the timer has lost its callback
+            due = self._slot
+        is_new = pending.number != self._number
+        self._number = 0
+        self._fired = None
         self._timer.c._drop_items()
-        self._slot = origin + delay if pending.due is None else pending.due
-        if self._pace is Pace.SKIP or self._pace is Pace.BURST:
-            delay = max(0.0, self._slot - now)
-        elif pending.number == self._number:
-            delay = max(0.0, delay - (now - origin))
+        if not is_new or self._pace is Pace.SKIP or self._pace is Pace.BURST:
+            delay = max(0.0, due - now)
+        self._slot = due
+        self._is_running = True
         self._timer.start(delay)
         if self._stopping:  # a stop() elsewhere may have come before the start
             self._halt()
@@ -151,6 +124,7 @@ class TickerTimer(Waiter):
             raise RuntimeError(f"the channel of {self._timer!r} is closed")
         if sent is not EMPTY:
             self._fired = self._number, due, sent
+            self._is_running = False
 
     def with_time_sent(self, tick: Tick) -> Tick:
         """Return ``tick`` with the time that the timer sent, if the timer made it due."""
@@ -172,13 +146,3 @@ class TickerTimer(Waiter):
             self._timer.stop()
         except Exception as error:  # noqa: BLE001 - the caller of stop() cannot handle it
             report(error, "Exception in stop() of a ticker's timer", self._timer)
-
-
-def _delay_of(pending: PendingTick) -> Delay | None:
-    """Return a key that identifies the delay that is running; None: none is running.
-
-    In a forked child the key differs, so the timer is started again: it lost its callback.
-    """
-    if pending.is_immediate or pending.delay is None or pending.origin is None:
-        return None
-    return pending.number, pending.origin, pending.delay, _process.generation
