@@ -123,7 +123,6 @@ class Unbounded(WaitQueue):
         return bool(self.items or self.closed)
 
     def wake_receiver(self) -> None:
-        """Wake the next receiver if it need not wait."""
         if self.is_ready():
             self.wake_next()
 
@@ -154,7 +153,6 @@ class PendingSend(WaitSet):
         self.later: PendingSend | None = None
 
     def recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
-        """Return until when the sender, once registered, has to wait; None: not at all."""
         return waiter.limit if self.accepted is None else None
 
 

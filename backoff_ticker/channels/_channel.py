@@ -226,9 +226,6 @@ class Channel(Source, ProcessBound, Generic[T]):
     def receive(self, timeout: float | timedelta | None = None) -> T:
         """Receive an item; block this thread until there is one.
 
-        Args:
-            timeout: As for ``send()``.
-
         Raises:
             TimeoutError: There was no item in time.
             ChannelClosed: The channel is closed, and every accepted item was received.
@@ -309,9 +306,6 @@ class Channel(Source, ProcessBound, Generic[T]):
     def _wait_sets(self) -> tuple[WaitSet, ...]:
         return (self._buffer,)
 
-    def _is_ready(self) -> bool:
-        return self._buffer.is_ready()
-
     def _recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
         return None if self._buffer.is_ready() else waiter.limit
 
@@ -344,6 +338,5 @@ class Channel(Source, ProcessBound, Generic[T]):
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else "open"
-        return (
-            f"<Channel {state}, capacity={safe_repr(self._capacity)}, {counted(len(self), 'item')}>"
-        )
+        capacity = safe_repr(self._capacity)
+        return f"<Channel {state}, capacity={capacity}, {counted(len(self), 'item')}>"

@@ -50,9 +50,7 @@ class _Selection:
         source: What to give it back to; None: nothing was taken, or it is the end of the source.
     """
 
-    __slots__ = (
-        *("cases", "chosen", "clock", "deadline", "is_fresh", "seconds", "source", "value"),
-    )
+    __slots__ = ("cases", "chosen", "clock", "deadline", "is_fresh", "seconds", "source", "value")
 
     def __init__(self, caller: str, sources: tuple[AnySource, ...], seconds: float) -> None:
         if not sources:
@@ -63,9 +61,8 @@ class _Selection:
         self.clock = clocks[0] if clocks else self.cases[0][1]._clock
         for clock in clocks:
             if clock is not self.clock:
-                raise ValueError(
-                    f"{caller} needs sources on one clock, not on {self.clock!r} and {clock!r}"
-                )
+                two = f"{self.clock!r} and {clock!r}"
+                raise ValueError(f"{caller} needs sources on one clock, not on {two}")
         self.seconds = seconds
         self.deadline = seconds if seconds == NO_DEADLINE else self.clock.monotonic() + seconds
         self.is_fresh = True
@@ -130,9 +127,8 @@ def _receiver_of(caller: str, given: AnySource) -> Source:
         return given
     if is_timer(given):
         return given.c
-    raise TypeError(
-        f"{caller} waits for tickers, channels, timers and tokens, not for {safe_repr(given)}"
-    )
+    kinds = "tickers, channels, timers and tokens"
+    raise TypeError(f"{caller} waits for {kinds}, not for {safe_repr(given)}")
 
 
 if TYPE_CHECKING:
@@ -158,9 +154,8 @@ def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
     Args:
         sources: Tickers of either kind, channels, timers and tokens. With a channel of capacity 0,
             a ``select`` that waits counts as a receiver.
-        timeout: Seconds >= 0 or a timedelta. 0 does not wait; None means no limit. It is measured
-            by the clock of the tickers, timers and deadlines; without any, by that of the first
-            source.
+        timeout: Seconds >= 0 or a timedelta. 0 does not wait; None means no limit. The clock of
+            the tickers, timers and deadlines measures it; without any, that of the first source.
 
     Returns:
         A tuple of the source and its value: a tick, an item, the time at which a timer fired, or
@@ -168,7 +163,7 @@ def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
 
     Raises:
         TimeoutError: No source was ready in time.
-        TypeError: There is no source, or an argument is not a source. Nothing was taken.
+        TypeError: There is no source, or an argument is not a source.
         ValueError: Tickers, timers and tokens with deadlines are on different clocks.
         TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
         RuntimeError: It has to wait in the thread of a running event loop.

@@ -8,7 +8,6 @@ from .._errors import ChannelClosed
 from .._process import ProcessBound
 from .._sentinels import ENDED
 from .._validation import as_seconds, safe_repr, whole_repr
-from ..clock import resolve_clock
 from ..waiting import FREE, NO_DEADLINE, acquire, complete
 from ._buffer import Unbounded
 from ._channel import Channel
@@ -26,23 +25,18 @@ if TYPE_CHECKING:
 def is_timer(value: object) -> TypeGuard[TimerLike]:
     """Whether ``value`` has what a timer needs: ``start``, ``stop`` and a channel ``c``."""
     methods = callable(getattr(value, "start", None)) and callable(getattr(value, "stop", None))
-    has_channel = isinstance(getattr(value, "c", None), Channel)
-    return methods and has_channel and not isinstance(value, type)
+    fits = methods and isinstance(getattr(value, "c", None), Channel)
+    return fits and not isinstance(value, type)
 
 
 def require_timer(name: str, value: object) -> None:
-    """Raise a TypeError that names the parameter unless ``value`` is a timer."""
     if not is_timer(value):
-        raise TypeError(
-            f"{name} must have the methods start(delay) and stop() and a Channel c, "
-            f"not be {safe_repr(value)}"
-        )
+        wanted = "the methods start(delay) and stop() and a Channel c"
+        raise TypeError(f"{name} must have {wanted}, not be {safe_repr(value)}")
 
 
 class _Start:
     """One call of ``Timer.start()``; once it has fired, it is an item of the timer's channel.
-
-    It holds the channel weakly, so that a timer without references is collected at once.
 
     Attributes:
         handle: The callback of the clock; None: ``start()`` is still going on.
@@ -52,13 +46,13 @@ class _Start:
     __slots__ = ("_channel", "handle", "time")
 
     def __init__(self, channel: Channel[Any]) -> None:
-        self._channel = weakref.ref(channel)
+        self._channel = weakref.ref(channel)  # so that an unused timer is collected at once
         self.handle: TimerHandle | None = None
         self.time: float | None = None
 
     def fire(self) -> None:
         channel: Any = self._channel()
-        if channel is not None and channel._buffer.note_time(self, channel.clock.time()):
+        if channel is not None and channel._buffer.replace(self, self, channel.clock.time()):
             try:
                 channel.send(self)
             except ChannelClosed:
@@ -79,26 +73,16 @@ class _TimerBuffer(Unbounded):
         self.quick = ()
         self.current: Any = None
 
-    def replace(self, before: object, after: object) -> bool:
-        """Make ``after`` the current start, if that is ``before``."""
+    def replace(self, before: object, after: Any, time: float | None = None) -> bool:  # noqa: ANN401
+        """Make ``after`` the current start, which has fired at ``time``, if that is ``before``."""
         claim = self.claim
         acquire(claim)
         try:
             is_current = self.current is before
             if is_current:
                 self.current = after
-            return is_current
-        finally:
-            claim[FREE] = True
-
-    def note_time(self, start: _Start, time: float) -> bool:
-        """Note that ``start`` fires, if it is the current one."""
-        claim = self.claim
-        acquire(claim)
-        try:
-            is_current = self.current is start
-            if is_current:
-                start.time = time
+                if time is not None:
+                    after.time = time
             return is_current
         finally:
             claim[FREE] = True
@@ -149,11 +133,9 @@ class Timer(ProcessBound):
     _kind = "a timer"
 
     def __init__(self, *, clock: Clock | None = None) -> None:
-        self._clock = resolve_clock(clock)
-        self._buffer = _TimerBuffer()
-        self._c: Channel[float] = Channel(NO_DEADLINE, clock=self._clock)
-        self._c._buffer = self._buffer
-        self._c._timing_clock = self._clock
+        self._c: Channel[float] = Channel(NO_DEADLINE, clock=clock)
+        self._c._buffer = self._buffer = _TimerBuffer()
+        self._c._timing_clock = self._clock = self._c.clock
 
     @property
     def c(self) -> Channel[float]:
@@ -171,21 +153,17 @@ class Timer(ProcessBound):
             RuntimeError: The scheduler thread cannot be started.
         """
         seconds = as_seconds("delay", delay)
-        buffer = self._buffer
         start = _Start(self._c)
-        while True:
+        while not self._buffer.replace(ENDED, start):
             self.stop()
-            if buffer.replace(ENDED, start):
-                break
         start.handle = self._clock.call_at(self._clock.monotonic() + seconds, start.fire)
-        if buffer.current is not start:
+        if self._buffer.current is not start:
             start.handle.cancel()  # start() or stop() elsewhere found no handle to cancel
 
     def stop(self) -> bool:
-        """Do not fire, and drop a time that was not received yet. It never blocks.
+        """Do not fire, drop a time that was not received yet; return whether this prevented a fire.
 
-        Returns:
-            Whether this prevented the timer from firing: it was started, and had not fired.
+        It never blocks.
         """
         return complete(self._stop, self._buffer.current)
 
@@ -203,10 +181,8 @@ class Timer(ProcessBound):
 
     def __repr__(self) -> str:
         start = self._buffer.current
-        if start is None:
-            state = "not started"
-        elif start is ENDED:
-            state = "stopped"
-        else:
+        if start.__class__ is _Start:
             state = "running" if start.time is None else "fired"
+        else:
+            state = "not started" if start is None else "stopped"
         return f"<Timer {state}, clock={whole_repr(self._clock)}>"

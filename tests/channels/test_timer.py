@@ -287,8 +287,8 @@ def once_decided(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Have somebody else act in the midst of the next stop of a start, after it has decided."""
     replace = _TimerBuffer.replace
 
-    def replace_slowly(self: _TimerBuffer, before: Any, after: Any) -> bool:
-        was_current = replace(self, before, after)
+    def replace_slowly(self: _TimerBuffer, before: Any, after: Any, *time: Any) -> bool:
+        was_current = replace(self, before, after, *time)
         if hasattr(before, "fire"):
             patch.undo()
             act()
