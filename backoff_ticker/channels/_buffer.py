@@ -42,7 +42,6 @@ class Unbounded(WaitQueue):
           again: it is refused. If the item is gone, a receiver that came before the end has it.
 
     Attributes:
-        closed: Whether nothing more is accepted.
         room: How many more items are accepted; here None, for any number.
         items: Accepted and not received yet.
         quick: ``items`` while a receiver need not look at anything else; else ``()``.
@@ -134,22 +133,16 @@ def _take_out(late: dict[object, Any], item: object) -> bool:
 
 
 class PendingSend(WaitSet):
-    """An item for which there was no room; its sender waits until it is accepted or refused.
-
-    Attributes:
-        accepted: Whether it was accepted; None: not decided yet.
-        generation: The process of the sender, which does not exist in a forked child.
-        earlier, later: Its neighbours in the line.
-    """
+    """An item for which there was no room; its sender waits until it is accepted or refused."""
 
     __slots__ = ("accepted", "earlier", "generation", "item", "later")
 
     def __init__(self, claim: Claim, item: object) -> None:
         super().__init__(claim)
         self.item = item
-        self.accepted: bool | None = None
-        self.generation: int = _process.generation
-        self.earlier: PendingSend | None = None
+        self.accepted: bool | None = None  # until it is decided
+        self.generation: int = _process.generation  # a forked child does not have the sender
+        self.earlier: PendingSend | None = None  # its neighbours in the line
         self.later: PendingSend | None = None
 
     def recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
@@ -215,13 +208,12 @@ class Bounded(Unbounded):
             raise
         return accepted
 
-    def refuse(self, pending: PendingSend) -> bool:
-        """Refuse a send that waits, and wake its sender; False if it was decided before."""
+    def refuse(self, pending: PendingSend) -> None:
+        """Refuse a send that waits, unless it was decided before, and wake its sender."""
         claim = self.claim
         acquire(claim)
         try:
-            decides = pending.accepted is None
-            if decides:
+            if pending.accepted is None:
                 pending.accepted = False
                 earlier, later = pending.earlier, pending.later
                 if earlier is not None:
@@ -237,7 +229,6 @@ class Bounded(Unbounded):
             claim[FREE] = True
         if not pending.accepted:
             pending.close()  # also when a call that was interrupted before it is repeated
-        return decides
 
     def take(self) -> Any:  # noqa: ANN401 - any item
         """As in ``Unbounded``; it accepts the send that waited longest, if there is room then."""

@@ -64,8 +64,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         clock: Measures timeouts. None means the current clock.
 
     Raises:
-        TypeError, ValueError: ``capacity`` is neither ``math.inf`` nor an int >= 0.
-        TypeError: ``clock`` is not a clock.
+        TypeError, ValueError: ``capacity`` is not such a number, or ``clock`` is not a clock.
 
     Example:
         >>> from backoff_ticker import Channel
@@ -203,10 +202,11 @@ class Channel(Source, ProcessBound, Generic[T]):
         """Whether a send was accepted; raises if it will not be."""
         buffer: Any = self._buffer
         is_late = pending.accepted is None and self._clock.monotonic() >= deadline
-        if is_late and buffer.refuse(pending):
-            raise TimeoutError(f"no room, or no receiver, within {seconds} s")
+        if is_late:
+            buffer.refuse(pending)
         if pending.accepted is False:
-            raise ChannelClosed
+            text = f"no room, or no receiver, within {seconds} s"
+            raise TimeoutError(text) if is_late else ChannelClosed
         return pending.accepted is True
 
     def receive_nowait(self) -> T:
@@ -224,7 +224,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         return item
 
     def receive(self, timeout: float | timedelta | None = None) -> T:
-        """Receive an item; block this thread until there is one.
+        """Receive an item; block this thread until there is one; ``timeout`` as for ``send()``.
 
         Raises:
             TimeoutError: There was no item in time.

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 class TimerLike(Protocol):
     """The protocol of ``timer=`` in tickers and retries: a ``Timer``, or an object like one.
 
-    For a test, a class around a ``Channel(1)`` will do.
-
     Example:
         >>> from backoff_ticker import Channel, ConstantBackOff, Ticker
         >>> class Immediate:

@@ -44,7 +44,6 @@ class _Selection:
 
     Attributes:
         cases: The sources in any order: each as it was given, and what is received from.
-        is_fresh: Whether it has not waited yet.
         chosen: The source that was ready, as it was given.
         value: What was taken; ``CLOSED``: the source has ended.
         source: What to give it back to; None: nothing was taken, or it is the end of the source.
@@ -65,7 +64,7 @@ class _Selection:
                 raise ValueError(f"{caller} needs sources on one clock, not on {two}")
         self.seconds = seconds
         self.deadline = seconds if seconds == NO_DEADLINE else self.clock.monotonic() + seconds
-        self.is_fresh = True
+        self.is_fresh = True  # it has not waited yet
         self.chosen: Any = None
         self.value: Any = None
         self.source: Source | None = None
@@ -143,8 +142,7 @@ def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
     """Wait for the first of several tickers, channels, timers and tokens, and take its value.
 
     It blocks this thread; in a coroutine use ``select_async``. If several sources are ready, one is
-    chosen at random with equal probability, and the others keep what they have. A call costs more
-    with each source; waiting costs nothing.
+    chosen at random with equal probability, and the others keep what they have.
 
     Wakes when: a tick is due, a channel has an item or a sender that waits, a timer fires, a token
     is cancelled, or a source ends.
@@ -297,8 +295,7 @@ def merge(*sources: Any) -> Any:
     (``CLOSED``, or the cause of a token) is given once. The iteration ends when every source has
     ended; timers never end.
 
-    Thread safety: any number of threads and event loops may share the iterator; each value, and
-    each end, goes to one of them.
+    Thread safety: threads and event loops may share it; each value and each end goes to one.
 
     Raises:
         TypeError, ValueError: As for the sources of ``select()``.

@@ -36,19 +36,14 @@ def require_timer(name: str, value: object) -> None:
 
 
 class _Start:
-    """One call of ``Timer.start()``; once it has fired, it is an item of the timer's channel.
-
-    Attributes:
-        handle: The callback of the clock; None: ``start()`` is still going on.
-        time: When it fired: wall clock, in Unix seconds.
-    """
+    """One call of ``Timer.start()``; once it has fired, it is an item of the timer's channel."""
 
     __slots__ = ("_channel", "handle", "time")
 
     def __init__(self, channel: Channel[Any]) -> None:
         self._channel = weakref.ref(channel)  # so that an unused timer is collected at once
-        self.handle: TimerHandle | None = None
-        self.time: float | None = None
+        self.handle: TimerHandle | None = None  # until the end of Timer.start()
+        self.time: float | None = None  # when it fired: wall clock, in Unix seconds
 
     def fire(self) -> None:
         channel: Any = self._channel()
@@ -60,18 +55,14 @@ class _Start:
 
 
 class _TimerBuffer(Unbounded):
-    """Gives the time of the current start only; drops those of starts that are over.
-
-    Attributes:
-        current: The current start; None: there was none yet; ``ENDED``: it was stopped.
-    """
+    """Gives the time of the current start only; drops those of starts that are over."""
 
     __slots__ = ("current",)
 
     def __init__(self) -> None:
         super().__init__()
         self.quick = ()
-        self.current: Any = None
+        self.current: Any = None  # a start; before the first one None, when stopped ENDED
 
     def replace(self, before: object, after: Any, time: float | None = None) -> bool:  # noqa: ANN401
         """Make ``after`` the current start, which has fired at ``time``, if that is ``before``."""
@@ -143,10 +134,7 @@ class Timer(ProcessBound):
         return self._c
 
     def start(self, delay: float | timedelta) -> None:
-        """Fire in ``delay`` seconds, instead of at the time of an earlier start.
-
-        Args:
-            delay: Seconds >= 0 or a timedelta.
+        """Fire in ``delay`` seconds, or after a timedelta, instead of as an earlier start says.
 
         Raises:
             TypeError, ValueError: ``delay`` is not a finite duration >= 0.
