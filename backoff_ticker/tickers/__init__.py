@@ -3,17 +3,15 @@
 * ``_tick``: the tick and the paces, pure rules of when the next tick is due.
 * ``_pending_tick``: the state of a ticker, that is, what is known of the next tick.
 * ``_core``: taking a tick; endings; the thread that asks the policy.
-* ``_base``: what ``Ticker`` and ``AsyncTicker`` share. ``_ticker``: how their readers wait.
+* ``_ticker``: ``Ticker`` and ``AsyncTicker``: what users call, and how readers wait.
 * ``_timer``: delays that a user's ``Timer`` measures.
 * ``_forwarding``: ticks that are sent to a user's queue or channel, the *sink*.
 
 What always holds:
     * A ticker has no thread and no queue: its readers wait until the tick is due, and take it.
-    * Each tick goes to exactly one reader. A reader that is interrupted, cancelled or times out
-      leaves the tick to the next.
+    * Each tick goes to exactly one reader. One that is interrupted, cancelled or times out leaves
+      it to the next.
     * One thread at a time asks a ticker's policy, and holds no claim while it does.
-    * A ``receive()`` that begins after ``stop()``, ``cancel()`` or ``reset()`` has returned gets no
-      tick from before.
 """
 
 from __future__ import annotations

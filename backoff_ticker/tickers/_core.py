@@ -1,13 +1,13 @@
 """How a tick is taken: the state of a ticker, its endings, and what its readers wait for.
 
-Readers in threads, readers in event loops and forwardings all go through ``_poll()``, which never
-waits. A policy is code of the user and may take any time, so a tick is taken in three steps: a
-change under the claim makes the thread the *asker*; it asks the policy, without the claim; another
-change takes the tick. Readers that find an asker wait until it wakes them. What is told to the
-ticker meanwhile is deferred, as a rule ``rule(pending) -> pending`` that the asker applies.
+All who read ticks go through ``_poll()``, which never waits. A policy is code of the user and may
+take any time, so a tick is taken in three steps: a change under the claim makes the thread the
+*asker*; it asks the policy, without the claim; another change takes the tick. Readers that find an
+asker wait until it wakes them. What is told to the ticker meanwhile is deferred, as a rule
+``rule(pending) -> pending`` that the asker applies.
 
 Invariants:
-    * Only the asker replaces ``_pending``; to take a tick that was given back needs no asker.
+    * Only the asker replaces ``_pending``.
     * No tick is taken while a rule is deferred. So ``reset()`` and ``success()`` hold for each tick
       taken after they have returned, even if another thread has yet to apply them.
     * From the change that takes a tick to its return to the user there is no call, unless others
@@ -31,7 +31,6 @@ from ._tick import Pace, Tick
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any, Self
 
     from .._sentinels import Closed
@@ -40,10 +39,10 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..policies import BackOff
     from ..waiting import Waiter, WaitSet
+    from ._pending_tick import Rule
     from ._timer import TickerTimer
 
     Asker = tuple[int, int, bool]  # generation, thread, whether it takes a tick
-    Rule = Callable[[PendingTick], PendingTick]
 
 _new_tuple = tuple.__new__
 
@@ -54,8 +53,8 @@ _RECEIPT = Pace.RECEIPT
 _SKIP = Pace.SKIP
 
 
-def unchanged(pending: PendingTick) -> PendingTick:
-    """Change nothing: a rule that has the timer looked at, as after each rule."""
+def _applied(pending: PendingTick) -> PendingTick:
+    """Change nothing: it stands in ``_deferred`` for a rule that was applied."""
     return pending
 
 
@@ -109,13 +108,12 @@ class TickerCore(Source):
         if timer is not None:
             from ._timer import TickerTimer
 
-            self._timer = TickerTimer(timer, pace, self)
+            self._timer = TickerTimer(timer, pace, self._tell)
         self._run = self._start_run(backoff)
 
     def _start_run(self, backoff: BackOff) -> PolicyRun:
-        token = self._token
-        policy = start_policy("backoff", backoff, self._clock)
-        return PolicyRun(policy, self._clock, () if token is None else (token,))
+        tokens = () if self._token is None else (self._token,)
+        return PolicyRun(start_policy("backoff", backoff, self._clock), self._clock, tokens)
 
     # Endings
 
@@ -143,7 +141,7 @@ class TickerCore(Source):
         if reason is _CANCELLED:
             return not self._spares_first()
         # The policy has ended: its last tick may have been given back, or is just given back.
-        return not (self._asker is not None or self._deferred or self._pending.returned)
+        return not (self._is_asked() or self._deferred or self._pending.returned)
 
     def _end(self, reason: CloseReason) -> None:
         """End the ticker, wake all readers, and stop the timer. May be repeated."""
@@ -161,20 +159,19 @@ class TickerCore(Source):
             self._timer.stop()
 
     def stop(self) -> None:
-        """End the ticker, and wake its readers.
+        """End the ticker, and wake its readers. May be repeated.
 
         A ``receive()`` that begins after this has returned gets no tick; one that had taken its
-        tick by then still returns it. May be called from any thread, event loop, signal handler,
-        finalizer or callback, by the policy too, and more than once.
+        tick by then still returns it. May be called anywhere, also in signal handlers, finalizers,
+        callbacks and the policy.
         """
         complete(self._end, _STOPPED)
 
     def _raise_closed(self) -> None:
         """Raise why there is no tick: a failing policy's error once, else ``TickerClosed``."""
+        reason = self._ending
         end = self._pending.end
-        failure = TickerClosed(self._ending)  # type: ignore[arg-type]  # it has ended
-        if self._ending is not CloseReason.FAILED or end is None or end.error is None:
-            raise failure
+        error = end.error if end is not None and reason is CloseReason.FAILED else None
         claim = self._readers.claim
         acquire(claim)
         try:
@@ -182,20 +179,14 @@ class TickerCore(Source):
             self._raised_error = True
         finally:
             claim[FREE] = True
-        if not was_raised:
-            raise end.error
-        raise failure from end.error
+        if error is not None and not was_raised:
+            raise error
+        raise TickerClosed(reason) from error  # type: ignore[arg-type]  # it has ended
 
     # Taking a tick
 
-    def _poll(self, *, first_poll: bool = True) -> Any:  # noqa: ANN401, C901, PLR0912 - one loop
-        """Take the next tick if it is due, else return ``EMPTY``; never waits.
-
-        Raises:
-            TickerClosed: The ticker has ended.
-            RuntimeError: The policy polls its own ticker.
-            Exception: The policy failed; once, to one reader.
-        """
+    def _poll(self, *, first_poll: bool = True) -> Any:  # noqa: ANN401, C901 - one loop
+        """Take the next tick if it is due, else return ``EMPTY``; raises as ``receive()`` does."""
         while True:
             if self._deferred:
                 self._settle()
@@ -207,12 +198,10 @@ class TickerCore(Source):
                 self._ending is not None or (token is not None and token.cancelled)
             ) and self._has_ended():
                 self._raise_closed()
-            elif self._asker is not None and (thread := self._asking_thread()) is not None:
-                if thread == get_ident():
-                    raise RuntimeError(f"{self!r} is read by its own policy")
+            elif self._asker is not None and self._is_asked():
                 return EMPTY
             elif pending.returned:
-                tick = self._take_returned(pending)
+                tick = self._take(pending, 0.0, 0.0)
             elif due is None:
                 self._fix_due(pending)
             else:
@@ -220,7 +209,7 @@ class TickerCore(Source):
                 if due > now:
                     if self._timer is None or not self._timer.is_stale:
                         return EMPTY
-                    self._defer([unchanged])  # starts it again in a forked child
+                    self._defer([lambda pending: pending])  # starts it in a forked child
                 elif due < now and first_poll and self._pace is _SKIP:
                     self._fix_due(pending)
                 else:
@@ -230,7 +219,7 @@ class TickerCore(Source):
             first_poll = False
 
     def _take(self, pending: PendingTick, due: float, now: float) -> Tick | None:  # noqa: C901, PLR0912, PLR0915 - a call would cost the hot path
-        """Take the tick that is due, and ask the policy for the delay after it.
+        """Take a tick that was given back, or else the one that is due, and ask for the next delay.
 
         None: another thread was faster, or the ticker has ended or was reset.
         """
@@ -244,7 +233,10 @@ class TickerCore(Source):
             except KeyError:
                 acquire(claim)
             try:
-                if self._pending is not pending or self._asker is not None or self._deferred:
+                asker = self._asker
+                if asker is not None and asker[0] == mark[0]:
+                    return None
+                if self._pending is not pending or self._deferred:
                     return None
                 self._asker = mark
                 resets = self._resets
@@ -253,49 +245,54 @@ class TickerCore(Source):
 
             run = self._run
             token = run.token
-            if token is not None and token.cancelled:
-                wait: Any = End(_CANCELLED)
-            elif run.fast_path:
-                try:
-                    wait = run.backoff.next_backoff()
-                except Exception as error:  # noqa: BLE001 - raised to the next reader
-                    wait = run.failed(error)
-                if wait.__class__ is not float or not 0.0 <= wait < NO_DEADLINE:
-                    wait = run.parse_answer(wait)
-            else:
-                wait = None  # until it is told how the work went
-
-            # Field by field: PendingTick.replace() would take a fifth of the time of a tick.
-            number = pending.number
-            after = PendingTick()
-            after.number = number + 1
-            after.first = pending.first
-            after.is_immediate = False
-            after.delay = after.due = after.origin = after.end = reason = None
-            after.missed = 0
-            after.failures = (failures := pending.failures) + 1
-            after.returned = ()
-            if wait.__class__ is float:
-                after.delay = wait
-                if self._pace is _RECEIPT:  # its rule, without the call
-                    after.due, after.origin = now + wait, now
-                else:
-                    after.due, after.origin, after.missed = self._pace.due_after(due, now, wait)
-            elif wait is None:
-                _, after.origin, _ = self._pace.due_after(due, now, 0.0)
-            else:
-                after.end = wait
-                reason = wait.reason
-            lateness = now - due
-            wall = self._clock.time() - lateness
-            fields = (number, wall, due, pending.delay, lateness, pending.missed, failures)
-            tick = _new_tuple(Tick, fields)
             begun: list[Rule] | None = None
-            if self._timer is not None:
-                tick = self._timer.with_time_sent(tick)
-                begun = [unchanged]  # which has the timer started
-            ignores_cancel = number == 1 and pending.is_immediate
-            is_cancelled = token is not None and not ignores_cancel and token.cancelled
+            if pending.returned:
+                tick, *rest = pending.returned
+                after = pending.replace(returned=tuple(rest))
+                spared = _CANCELLED if tick.number == 1 else None
+            else:
+                if token is not None and token.cancelled:
+                    wait: Any = End(_CANCELLED)
+                elif run.fast_path:
+                    try:
+                        wait = run.backoff.next_backoff()
+                    except Exception as error:  # noqa: BLE001 - raised to the next reader
+                        wait = run.failed(error)
+                    if wait.__class__ is not float or not 0.0 <= wait < NO_DEADLINE:
+                        wait = run.parse_answer(wait)
+                else:
+                    wait = None  # until it is told how the work went
+
+                # Field by field: PendingTick.replace() would take a fifth of the time of a tick.
+                number = pending.number
+                after = PendingTick()
+                after.number = number + 1
+                after.first = pending.first
+                after.is_immediate = False
+                after.delay = after.due = after.origin = after.end = None
+                after.missed = 0
+                after.failures = (failures := pending.failures) + 1
+                after.returned = ()
+                if wait.__class__ is float:
+                    after.delay = wait
+                    if self._pace is _RECEIPT:  # its rule, without the call
+                        after.due, after.origin = now + wait, now
+                    else:
+                        after.due, after.origin, after.missed = self._pace.due_after(due, now, wait)
+                elif wait is None:
+                    _, after.origin, _ = self._pace.due_after(due, now, 0.0)
+                else:
+                    after.end = wait
+                lateness = now - due
+                wall = self._clock.time() - lateness
+                fields = (number, wall, due, pending.delay, lateness, pending.missed, failures)
+                tick = _new_tuple(Tick, fields)
+                if self._timer is not None:
+                    tick = self._timer.with_time_sent(tick)
+                    begun = [lambda pending: pending]  # each rule has the timer started
+                spared = _CANCELLED if number == 1 and pending.is_immediate else None
+            reason = None if after.end is None else after.end.reason
+            is_cancelled = token is not None and spared is None and token.cancelled
             # ATOMIC: a call between the change that takes the tick and its return could be
             # interrupted, and nobody would ever get the tick. CPython runs no signal handler as a
             # function returns, so _poll() and its callers are safe, too.
@@ -304,31 +301,27 @@ class TickerCore(Source):
             except KeyError:
                 acquire(claim)
             try:
-                ending = self._ending
-                if (
-                    self._asker is mark
-                    and self._resets == resets
-                    and (ending is None or (ending is _CANCELLED and ignores_cancel))
-                    and not is_cancelled
-                ):
-                    is_taken = True
-                    self._pending = after
-                    if ending is None:
-                        self._ending = reason
-                    if self._deferred is None:
-                        self._deferred = begun
-                    elif begun is not None:
-                        self._deferred += begun
-                    if (
-                        readers.first is None
-                        and not readers.others
-                        and not self._deferred
-                        and reason is None
-                    ):
-                        self._asker = None
-                        return tick
                 if self._asker is mark:
                     self._asker = None
+                    ending = self._ending
+                    if (
+                        self._resets == resets
+                        and not is_cancelled
+                        and (ending is None or ending is reason or ending is spared)
+                    ):
+                        is_taken = True
+                        self._pending = after
+                        if ending is None:
+                            self._ending = reason
+                        if self._deferred is None:
+                            self._deferred = begun  # else the timer is started by these rules
+                        if (
+                            reason is None
+                            and readers.first is None
+                            and not readers.others
+                            and not self._deferred
+                        ):
+                            return tick
             finally:
                 claim[FREE] = True
             self._settle()
@@ -337,7 +330,9 @@ class TickerCore(Source):
             if self._asker is mark:
                 self._asker = None
             # What is interrupted here is repeated: who presses Ctrl-C twice loses no tick either.
-            rules: list[Rule] = [lambda pending: pending.given_back(tick)] if is_taken else []
+            rules: list[Rule] = []
+            if is_taken:  # not a closure: that would cost each tick a little
+                rules = [lambda pending, tick=tick: pending.given_back(tick)]  # type: ignore[misc]
             try:
                 self._tell(rules)
             except BaseException:
@@ -352,39 +347,11 @@ class TickerCore(Source):
         self._defer(rules)
         self._wake()
 
-    def _look_at_timer(self) -> None:
-        self._tell([unchanged])
-
-    def _take_returned(self, pending: PendingTick) -> Tick | None:
-        """Take a tick that was given back; None as in ``_take()``."""
-        tick, *rest = pending.returned
-        after = pending.replace(returned=tuple(rest))
-        token = self._run.token
-        if token is not None and token.cancelled and not pending.ignores_cancel:
-            return None
-        claim = self._readers.claim
-        try:
-            del claim[FREE]  # ATOMIC: as in _take()
-        except KeyError:
-            acquire(claim)
-        try:
-            if (
-                self._pending is not pending
-                or self._asker is not None
-                or self._deferred
-                or self._ending is _STOPPED
-                or (self._ending is _CANCELLED and tick.number != 1)
-            ):
-                return None
-            self._pending = after
-            return tick
-        finally:
-            claim[FREE] = True
-
     # Rules, and the asker
 
     def _change(self, rule: Rule, *, resets: int = 0) -> None:
         """Have a rule applied: now, or by the asker."""
+        self._is_asked()
         self._defer([rule], resets)
         self._settle()
 
@@ -405,31 +372,30 @@ class TickerCore(Source):
 
     def _settle(self) -> None:
         """Apply the deferred rules, unless another thread asks the policy, and so will do it."""
-        if self._asking_thread() is not None:
+        if self._is_asked():
             return
         mark = _process.generation, get_ident(), False
         try:
-            self._apply_rules(mark)
+            at, rule = 0, self._next_rule(mark, 0, None)
+            while True:  # in the shape of the waits in waiting/_parking.py
+                if rule is None:
+                    break
+                pending = self._pending  # kept until it is replaced
+                after = rule(pending)
+                if self._timer is not None:
+                    after = self._timer.follow(after, self._monotonic())
+                at += 1
+                rule = self._next_rule(mark, at, after)
+            if at:
+                self._wake()
         except BaseException:
             if self._asker is mark:
                 self._asker = None
             complete(self._wake)
             raise
 
-    def _apply_rules(self, mark: Asker) -> None:
-        # Not in _settle(): CPython 3.13 and later do not count the jump back of a loop as a part of
-        # the "try" around it, so an interrupt there would leave the asker behind.
-        after: PendingTick | None = None
-        while (rule := self._next_rule(mark, after)) is not None:
-            pending = self._pending  # kept until it is replaced
-            after = rule(pending)
-            if self._timer is not None:
-                after = self._timer.follow(after, self._monotonic())
-        if after is not None:
-            self._wake()
-
-    def _next_rule(self, mark: Asker, after: PendingTick | None) -> Rule | None:
-        """Become the asker, or store what its last rule returned; return the next rule.
+    def _next_rule(self, mark: Asker, at: int, after: PendingTick | None) -> Rule | None:
+        """Become the asker, or store what the rule before ``at`` has returned; return the next.
 
         None: there is no rule left, or another thread asks.
         """
@@ -439,36 +405,35 @@ class TickerCore(Source):
         try:
             deferred = self._deferred
             if self._asker is mark and after is not None and deferred:
-                del deferred[0]
                 self._pending = after
                 if self._ending is None:
                     self._ending = reason
-            elif self._asker is not None:
+                deferred[at - 1] = _applied  # del deferred[0] would take long if there are many
+            elif self._asker is not None and self._asker[0] == mark[0]:
                 return None
-            if not deferred:
+            if not deferred or deferred[-1] is _applied:
                 self._deferred = self._asker = None
                 return None
             self._asker = mark
-            return deferred[0]
+            return deferred[at]
         finally:
             claim[FREE] = True
 
-    def _asking_thread(self) -> int | None:
-        """Return the thread of the asker; None: there is none."""
+    def _is_asked(self) -> bool:
+        """Whether another thread asks the policy; it wakes the readers when it has finished.
+
+        Raises:
+            RuntimeError: This thread does.
+        """
         asker = self._asker
-        if asker is None:
-            return None
-        generation, thread, _ = asker
-        if generation == _process.generation:
-            return thread
-        claim = self._readers.claim
-        acquire(claim)
-        try:
-            if self._asker is asker:  # a thread of the parent process
-                self._asker = None
-        finally:
-            claim[FREE] = True
-        return None
+        if asker is None or asker[0] != _process.generation:
+            return False
+        if asker[1] == get_ident():
+            raise RuntimeError(
+                f"{self!r} is used by its own policy, or by a signal handler or finalizer that "
+                f"interrupted it"
+            )
+        return True
 
     def _wake(self) -> None:
         """Wake the readers that watch the time, or all of them if the ticker has ended."""
@@ -519,21 +484,18 @@ class TickerCore(Source):
         return (line,) if token is None else (line, token._wait_set())
 
     def _recheck(self, waiter: Waiter) -> float | None:
-        """Return until when a registered waiter waits, its ``limit`` at most; None: poll now.
-
-        A waiter that is not registered with the current token (after a ``reset()``) polls again.
-        """
+        """Return until when a registered waiter waits, its ``limit`` at most; None: poll now."""
         until = waiter.limit
         token = self._run.token
         if token is not None:
-            if token._wait_set() not in waiter.sources:
+            if token._wait_set() not in waiter.sources:  # after a reset()
                 return None
             if token.deadline is not None and not token.cancelled:
                 until = min(until, token.deadline)
         if self._has_ended():
             return None
-        if self._asking_thread() is not None:
-            return until  # the asker wakes the readers when it has finished
+        if self._is_asked():
+            return until
         pending = self._pending
         due = pending.due
         if self._deferred or pending.returned or due is None or due <= self._monotonic():
@@ -555,6 +517,5 @@ class TickerCore(Source):
         except TickerClosed:
             return ENDED
 
-    def _put_back(self, value: object) -> None:
-        if isinstance(value, Tick):
-            self._tell([lambda pending: pending.given_back(value)])
+    def _put_back(self, value: Any) -> None:  # noqa: ANN401 - a tick
+        self._tell([lambda pending: pending.given_back(value)])

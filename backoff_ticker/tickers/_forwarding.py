@@ -29,14 +29,13 @@ _PAUSE_WHEN_FULL = 0.001
 _PACKAGES = frozenset(["queue", "asyncio", "janus", "culsans", "anyio", "trio", "backoff_ticker"])
 _FULL = frozenset(["Full", "QueueFull", "WouldBlock"])
 _SHUT_DOWN = frozenset(["AsyncQueueShutDown", "QueueShutDown", "ShutDown", "SyncQueueShutDown"])
-_CLOSED = frozenset(["BrokenResourceError", "ChannelClosed", "ClosedResourceError"])
+_SHUT_DOWN |= {"BrokenResourceError", "ChannelClosed", "ClosedResourceError"}
 
 
 class Forwarding:
     """What ``send_to()`` of a ticker returns: it sends the ticks to a sink until ``stop()``.
 
-    Thread safety: ``stop()`` may be called in any thread, event loop, signal handler, finalizer
-    or callback.
+    Thread safety: ``stop()`` may be called anywhere, also in signal handlers and finalizers.
 
     Example:
         >>> import queue
@@ -54,23 +53,18 @@ class Forwarding:
 
     def __init__(self, ticker: TickerCore, sink: Sink | SendSink, *, close: bool) -> None:
         if isinstance(sink, type) or not callable(_put_of(sink)):
-            raise TypeError(
-                f"sink must have a method put_nowait(tick) or send_nowait(tick), "
-                f"not {safe_repr(sink)}"
-            )
-        self._forwarder = _Forwarder(ticker, sink, _loop_of(sink), closes_sink=close)
+            wanted = "a method put_nowait(tick) or send_nowait(tick)"
+            raise TypeError(f"sink must have {wanted}, not {safe_repr(sink)}")
+        self._forwarder = _Forwarder(ticker, sink, closes_sink=close)
         self._forwarder.start()
 
     @property
     def dropped(self) -> int:
-        """The number of ticks that found the sink full."""
+        """How many ticks found the sink full."""
         return self._forwarder.dropped
 
     def stop(self) -> None:
-        """Send no more ticks. The ticker and the sink stay open.
-
-        A tick that is just being sent in another thread may still arrive.
-        """
+        """Send no more ticks, save one that is just being sent. Ticker and sink stay open."""
         complete(self._forwarder.stop)
 
     def __repr__(self) -> str:
@@ -80,34 +74,17 @@ class Forwarding:
 class _Forwarder(Waiter):
     """The waiter of a forwarding in the ticker's line of readers.
 
-    It never parks: a wake-up runs ``fire()`` in a thread of the clock, or in the sink's event loop;
-    that takes what is due, registers and sets the timer. One run at a time does so. What comes
-    meanwhile has it look again.
+    It never parks: a wake-up runs ``fire()`` in a thread of the clock, or in the sink's event loop,
+    one at a time. That takes what is due, registers and sets the timer.
     """
 
     __slots__ = (
-        "_claim",
-        "_closes_sink",
-        "_is_running",
-        "_lost",
-        "_must_look",
-        "_put_nowait",
-        "_stopped",
-        "_timer",
-        "dropped",
-        "sink",
-        "ticker",
+        *("_claim", "_closes_sink", "_is_running", "_lost", "_must_look", "_put_nowait"),
+        *("_stopped", "_timer", "dropped", "sink", "ticker"),
     )
 
-    def __init__(
-        self,
-        ticker: TickerCore,
-        sink: Sink | SendSink,
-        loop: AbstractEventLoop | None,
-        *,
-        closes_sink: bool,
-    ) -> None:
-        super().__init__(loop)
+    def __init__(self, ticker: TickerCore, sink: Sink | SendSink, *, closes_sink: bool) -> None:
+        super().__init__(_loop_of(sink))
         self.domain = id(self)  # it watches the time alone, for no other waiter
         self.ticker = ticker
         self.sink = sink
@@ -117,9 +94,8 @@ class _Forwarder(Waiter):
         self._closes_sink = closes_sink
         self._timer: TimerHandle | None = None
         self._stopped = False
-        self._claim = claim_of(self)  # for the two that follow
-        self._is_running = False
-        self._must_look = False
+        self._claim = claim_of(self)  # for the next two
+        self._is_running = self._must_look = False
 
     def start(self) -> None:
         self._call_at(self.ticker._clock.monotonic())
@@ -129,7 +105,6 @@ class _Forwarder(Waiter):
         self.wake()
 
     def wake(self) -> bool:
-        """Have ``fire()`` look: in the run that goes on, or soon, in its thread."""
         if self._note_call(begins=False):
             return True
         if self.loop is not None:
@@ -148,15 +123,11 @@ class _Forwarder(Waiter):
             self._run()
         except BaseException:
             self._is_running = False
-            self.wake()
+            complete(self.wake)
             raise
 
     def _note_call(self, *, begins: bool) -> bool:
-        """Note that there is something to look at; a run begins with it, unless one goes on.
-
-        Returns:
-            Whether a run goes on, which will look at it.
-        """
+        """Note that there is something to look at; return whether a run goes on, which will."""
         claim = self._claim
         acquire(claim)
         try:
@@ -180,23 +151,29 @@ class _Forwarder(Waiter):
 
     def _run(self) -> None:
         while self._goes_on():
-            self._leave()
-            try:
-                when = self._send_due()
-                if not self._stopped:
-                    # There is a timer even where nothing falls due: it keeps the scheduler thread
-                    # alive, so that a wake-up from a signal handler need not start one.
-                    latest = self.ticker._clock.monotonic() + LONGEST_WAIT
-                    self._timer = self._call_at(min(when, latest))
-            except TickerClosed:
-                self._end()
-            except BaseException as error:  # noqa: BLE001 - there is no reader to raise it to
-                self.ticker.stop()
-                report(error, "Exception in a ticker that is sent to a queue", self.ticker)
-                self._end()
+            self._look()
+
+    def _look(self) -> None:
+        self._leave()
+        try:
+            when = self._send_due()
+            if not self._stopped:
+                # There is a timer even where nothing falls due: it keeps the scheduler thread
+                # alive, so that a wake-up from a signal handler need not start one.
+                latest = self.ticker._clock.monotonic() + LONGEST_WAIT
+                self._timer = self._call_at(min(when, latest))
+        except TickerClosed:
+            self._end()
+        except BaseException as error:
+            if self.loop is not None and not isinstance(error, Exception):
+                raise  # as by Ctrl-C, in the thread of the loop: fire() has it look again
+            # There is no reader to raise it to, and the scheduler thread must not end.
+            self.ticker.stop()
+            report(error, "Exception in a ticker that is sent to a queue", self.ticker)
+            self._end()
 
     def _send_due(self) -> float:
-        """Send what is due, at most 64 ticks; return when to look again without a wake-up."""
+        """Send what is due, but not for ever; return when to look again without a wake-up."""
         ticker = self.ticker
         pause = 0.0
         for _ in range(_MOST_IN_A_ROW):
@@ -228,9 +205,9 @@ class _Forwarder(Waiter):
             if names & _FULL:
                 self.dropped += 1
                 self._lost = tick.missed + 1
-                return False
-            if names & (_SHUT_DOWN | _CLOSED):
+            elif names & _SHUT_DOWN:
                 self._stopped = True
+            if names & (_FULL | _SHUT_DOWN):
                 return False
             # A janus queue whose loop is closed raises, but has taken the item.
             if not (isinstance(error, RuntimeError) and _is_janus(self.sink)):
@@ -242,7 +219,6 @@ class _Forwarder(Waiter):
         return self.ticker._clock.call_at(when, self.fire, loop=self.loop)
 
     def _leave(self) -> None:
-        """Leave the line, and cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -251,7 +227,6 @@ class _Forwarder(Waiter):
         self.place = None
 
     def _end(self) -> None:
-        """Leave the line, and shut down or close the sink."""
         self._stopped = True
         self._leave()
         shut_down = getattr(self.sink, "shutdown", None) or getattr(self.sink, "close", None)
@@ -277,12 +252,9 @@ def _package_of(cls: type) -> str:
 
 def _loop_of(sink: object) -> AbstractEventLoop | None:
     """Return the running event loop if only that may touch ``sink``, else None."""
-    # An asyncio or janus queue can exist only if its module was imported, and not only in part.
     of_asyncio = getattr(sys.modules.get("asyncio"), "Queue", None)
     of_janus = getattr(sys.modules.get("janus"), "AsyncQueue", None)
-    if (of_asyncio is None or not isinstance(sink, of_asyncio)) and (
-        of_janus is None or of_janus not in type(sink).__mro__
-    ):
+    if not {of_asyncio, of_janus}.intersection(type(sink).__mro__):
         return None
     try:
         return current_loop()

@@ -10,25 +10,20 @@ from ._tick import Pace, catch_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from ._tick import Tick
+
+    Rule = Callable[["PendingTick"], "PendingTick"]
 
 
 class PendingTick:
     """The state of a ticker. An instance is never changed once other threads can see it."""
 
     __slots__ = (
-        "delay",
-        "due",
-        "end",
-        "failures",
-        "first",
-        "is_immediate",
-        "missed",
-        "number",
-        "origin",
-        "returned",
+        *("delay", "due", "end", "failures", "first", "is_immediate", "missed", "number"),
+        *("origin", "returned"),
     )
 
     number: int  # of the next tick, from 1
@@ -56,11 +51,7 @@ class PendingTick:
 
     @property
     def ignores_cancel(self) -> bool:
-        """Whether it comes even if the token is cancelled.
-
-        True for the first tick, also if it was given back; but not if a ``reset()`` has put a delay
-        before it, even one of 0.
-        """
+        """Whether it comes even if the token is cancelled: the first, if no delay is before it."""
         if self.returned:
             return self.returned[0].number == 1
         return self.number == 1 and self.is_immediate
@@ -80,9 +71,9 @@ class PendingTick:
 
     def with_due(self, pace: Pace, now: float) -> PendingTick:
         """Return the state for a reader that polls now: with a due time, and past slots dropped."""
-        if self.is_immediate:
-            return self if self.due is not None else self.replace(due=now)
-        if self.delay is None:
+        if self.is_immediate and self.due is None:
+            return self.replace(due=now)
+        if self.is_immediate or self.delay is None:
             return self
         origin = now if self.origin is None else self.origin
         due, missed = origin + self.delay, self.missed
@@ -91,22 +82,16 @@ class PendingTick:
         return self.replace(due=due, origin=origin, missed=missed)
 
     def restarted(self, now: float, delay: float | End | None) -> PendingTick:
-        """Return the state of a back-off that restarts now; ``delay`` None: the tick is due now.
-
-        Ticks that were given back are dropped; their numbers are used again where possible.
-        """
+        """Return the state of a back-off that restarts now; ``delay`` None: the tick is due now."""
         number = self.number
-        for tick in sorted(self.returned, reverse=True):
+        for tick in sorted(self.returned, reverse=True):  # they are dropped; no number is left out
             if tick.number == number - 1:
                 number -= 1
         begun = first_tick(now).replace(number=number, first=number)
         return begun if delay is None else begun.replace(origin=now).with_delay(delay)
 
     def given_back(self, tick: Tick) -> PendingTick:
-        """Return the state with a tick that its reader has left for the next one.
-
-        One that was taken before a reset is dropped; its number is used again where possible.
-        """
+        """Return the state with a tick for the next reader; one from before a reset is dropped."""
         number = tick.number
         if number >= self.first:
             return self.replace(returned=(*self.returned, tick))
@@ -119,8 +104,7 @@ def first_tick(due: float | None) -> PendingTick:
     first.is_immediate = True
     first.number = first.first = 1
     first.due = due
-    first.delay = 0.0
-    first.origin = first.end = None
+    first.delay, first.origin, first.end = 0.0, None, None
     first.missed = first.failures = 0
     first.returned = ()
     return first

@@ -11,9 +11,8 @@ if TYPE_CHECKING:
 class Sink(Protocol):
     """The protocol of objects that ``send_to()`` sends ticks to by ``put_nowait``.
 
-    If there is no room, ``put_nowait`` raises an error whose class, or a base of it, is named
-    ``Full``, ``QueueFull`` or ``WouldBlock``; the tick is then dropped and counted. When the ticker
-    ends, the sink's ``shutdown()`` or ``close()`` is called, if it has one.
+    Without room it raises an error whose class, or a base of it, is named ``Full``, ``QueueFull``
+    or ``WouldBlock``. When the ticker ends, a ``shutdown()``, or else a ``close()``, is called.
 
     Example:
         >>> import queue
@@ -27,9 +26,7 @@ class Sink(Protocol):
 
 
 class SendSink(Protocol):
-    """The protocol of objects that ``send_to()`` sends ticks to by ``send_nowait``, as ``Channel``.
-
-    It is otherwise a ``Sink``.
+    """A ``Sink`` whose method is ``send_nowait``, such as a ``Channel``.
 
     Example:
         >>> from backoff_ticker import Channel, SendSink

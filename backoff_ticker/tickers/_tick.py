@@ -19,8 +19,17 @@ class Pace(enum.Enum):
     """How a ticker treats a reader that is slower than its ticks.
 
     A pace says from when a delay runs, and what happens to ticks that were not taken in time. In
-    the diagrams every delay is 10 s. A reader works (``=``) from 0 s to 25 s and afterwards only
-    reads. ``T`` marks when it gets a tick; the number below is the ``due`` of that tick.
+    the diagram every delay is 10 s. A reader works from 0 s to 25 s (``=``) and afterwards only
+    reads. Below is for each pace when it gets a tick, as the ``due`` of that tick.
+
+    .. code-block:: text
+
+        seconds  0     5     10    15    20    25    30    35    40    45
+        reader   ==============================
+        RECEIPT  0                             10          35          45
+        RETURN   0                                         35          45
+        BURST    0                             10,20 30          40
+        SKIP     0                                   30          40
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, Pace, Ticker
@@ -31,59 +40,21 @@ class Pace(enum.Enum):
     """
 
     RECEIPT = "receipt"
-    """The delay runs from when the previous tick was taken, as in Go. At most one tick waits.
-
-    .. code-block:: text
-
-        seconds  0    5    10   15   20   25   30   35   40   45
-        reader   T=========================T         T         T
-        due      0                         10        35        45
-    """
+    """The delay runs from when the previous tick was taken, as in Go. At most one tick waits."""
 
     RETURN = "return"
-    """The delay runs from when the reader asks for the next tick, so a rest follows the work.
-
-    .. code-block:: text
-
-        seconds  0    5    10   15   20   25   30   35   40   45
-        reader   T=========================          T         T
-        due      0                                   35        45
-    """
+    """The delay runs from when the reader asks for the next tick, so a rest follows the work."""
 
     BURST = "burst"
-    """Due times are a fixed schedule; ticks that are late come at once, all of them.
-
-    .. code-block:: text
-
-        seconds  0    5    10   15   20   25   30   35   40   45
-        reader   T=========================TT   T         T
-        due      0                         10,20  30      40
-    """
+    """Due times are a fixed schedule; ticks that are late come at once, all of them."""
 
     SKIP = "skip"
-    """The same schedule; ticks whose time has passed when the reader asks are dropped and counted.
-
-    .. code-block:: text
-
-        seconds  0    5    10   15   20   25   30   35   40   45
-        reader   T=========================     T         T
-        due      0                              30        40
-        missed   0                              2         0
-    """
+    """The same schedule; ticks whose time has passed when the reader asks are dropped."""
 
     def due_after(
         self, slot: float, taken: float, delay: float
     ) -> tuple[float | None, float | None, int]:
-        """Return when the next tick is due, from when that counts, and how many are dropped.
-
-        Args:
-            slot: When the tick just taken was due.
-            taken: When it was taken.
-            delay: What the policy says.
-
-        Returns:
-            ``(due, origin, missed)``. Both times are None if the reader's next poll decides them.
-        """
+        """Return ``(due, origin, missed)`` after a tick due at ``slot``; None: a poll decides."""
         if self is Pace.RECEIPT:
             return taken + delay, taken, 0
         if self is Pace.RETURN:
@@ -115,17 +86,14 @@ class Tick(_TickFields):
     """One tick of a ticker; ``float(tick)`` is its ``time``.
 
     Attributes:
-        number: The number of the tick, from 1. Ticks that ``Pace.SKIP`` dropped are not counted;
-            those that a full sink of ``send_to()`` dropped are.
+        number: From 1; ticks that ``Pace.SKIP`` dropped are not counted.
         time: When it was due on the wall clock, in Unix seconds.
         due: When it was due, in the clock's monotonic seconds.
         delay: The delay of the policy before it, in seconds; 0.0 for the first tick.
         lateness: The seconds from ``due`` until a reader took it, >= 0.
-        missed: The number of ticks dropped since the previous one: by ``Pace.SKIP``, or because
-            the sink of ``send_to()`` was full.
-        failures: The number of ticks before it since the ticker began, or since the last
-            ``success()`` or ``reset()``. If you call ``success()`` after work that went well, these
-            are the failures in a row.
+        missed: How many were dropped before it: by ``Pace.SKIP``, or as a sink was full.
+        failures: How many came before it since the start, or the last ``success()`` or ``reset()``.
+            If you call ``success()`` after work that went well, these are the failures in a row.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, Ticker
@@ -154,7 +122,7 @@ class Tick(_TickFields):
 def catch_up(due: float, delay: float, now: float) -> tuple[float, int]:
     """Drop late ticks: return the first ``due + k * delay`` (k >= 0) not before ``now``, and k.
 
-    If ``delay`` is too short to change ``now``, the result is ``now`` and 0 dropped ticks.
+    It is ``now`` and 0 if ``delay`` is too short to change ``now``.
 
     Source: ``MissedTickBehavior::Skip`` of tokio, for delays that differ from tick to tick.
     """

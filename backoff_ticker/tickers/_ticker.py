@@ -1,28 +1,185 @@
-"""Tickers for threads and for event loops: how their readers wait."""
+"""Tickers for threads and for event loops: what users call, and how readers wait."""
 
 from __future__ import annotations
 
-from .._errors import TickerClosed
+from .._errors import TickerClosed, WouldBlock
 from .._sentinels import EMPTY
-from .._validation import as_seconds
-from ..waiting import (
-    CHECKPOINT_EVERY,
-    NO_DEADLINE,
-    LoopWaiter,
-    checkpoint,
-    complete,
-    park_thread,
-)
-from ._base import BaseTicker
+from .._validation import as_count, as_flag, as_seconds, counted, whole_repr
+from ..waiting import CHECKPOINT_EVERY, NO_DEADLINE, LoopWaiter, checkpoint, complete, park_thread
+from ._core import TickerCore
+from ._forwarding import Forwarding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Coroutine
     from datetime import timedelta
-    from types import TracebackType
     from typing import Any, Self
 
-    from ._tick import Tick
+    import janus
+
+    from ..policies import BackOff
+    from ._pending_tick import PendingTick
+    from ._protocol import SendSink, Sink
+    from ._tick import Pace, Tick
+
+
+class BaseTicker(TickerCore):
+    """See ``Ticker`` and ``AsyncTicker``."""
+
+    __slots__ = ()
+
+    @property
+    def backoff(self) -> BackOff:
+        """The ticker's own copy of the policy. Read its fields; do not call its methods."""
+        return self._run.backoff
+
+    @property
+    def pace(self) -> Pace:
+        """How the ticker treats slow readers."""
+        return self._pace
+
+    @property
+    def next_delay(self) -> float | None:
+        """The delay before the next tick, in seconds; None after the end, and while unknown."""
+        delay = self._pending.delay
+        return delay if self.close_reason is None else None
+
+    @property
+    def closed(self) -> bool:
+        """Whether the ticker has ended. A tick that a reader left may still be received."""
+        return self.close_reason is not None
+
+    def receive_nowait(self) -> Tick:
+        """Take the next tick if it is due, as ``receive()`` without a wait.
+
+        Raises:
+            WouldBlock: No tick is due, or another reader is just taking it.
+        """
+        tick: Tick = self._poll()
+        if tick is EMPTY:
+            raise WouldBlock("no tick is due")
+        return tick
+
+    def success(self) -> None:
+        """Tell the ticker that the work after the last tick went well: delays start again.
+
+        A feedback policy is told, and asked for its delay; any other policy is reset. If a delay is
+        running, the new one replaces it and runs from the same moment. ``failures`` of the next
+        tick is 0. It never blocks: a reader that is asking the policy just now does this, too.
+
+        Raises:
+            RuntimeError: The ticker's own policy called it, or a signal handler or finalizer that
+                interrupted the policy.
+
+        Example:
+            >>> from backoff_ticker import ExponentialBackOff, Ticker
+            >>> ticker = Ticker(ExponentialBackOff(0.001, multiplier=2, randomization_factor=0))
+            >>> ticker.receive().number, ticker.receive().number, ticker.next_delay
+            (1, 2, 0.002)
+            >>> ticker.success()
+            >>> ticker.next_delay
+            0.001
+        """
+        self._change(self._after_success)
+
+    def failure(self) -> None:
+        """Tell a feedback policy that the work after the last tick failed; others are not told.
+
+        If neither this nor ``success()`` was called, the next request for a tick does so.
+
+        Raises:
+            RuntimeError: As ``success()``.
+        """
+        self._change(self._after_failure)
+
+    def reset(self, backoff: BackOff | None = None, *, immediately: bool = False) -> None:
+        """Start the delays again with the first, and drop the tick that is pending.
+
+        The next tick comes after a full first delay from now, for readers that already wait, too;
+        its ``number`` goes on. A ``receive()`` that begins after this has returned gets no tick
+        that was due before; one that had taken its tick by then still returns it.
+
+        Args:
+            backoff: A policy to use from now on; the ticker copies it. None keeps the policy.
+            immediately: Whether the next tick is due now instead.
+
+        Raises:
+            TickerClosed: The ticker has ended.
+            TypeError, ValueError, Exception: As ``Ticker(backoff)``; or a wrong ``immediately``.
+            RuntimeError: As ``success()``.
+        """
+        as_flag("immediately", immediately)
+        if self.close_reason is not None:
+            raise TickerClosed(self.close_reason)
+        run = None if backoff is None else self._start_run(backoff)
+        now = self._monotonic()
+
+        def restart(pending: PendingTick) -> PendingTick:
+            if pending.end is not None:
+                return pending
+            if run is not None:
+                self._run = run
+            if self._timer is not None:
+                self._timer.restart_next()
+            return pending.restarted(now, self._run.reset() if immediately else self._run.begin())
+
+        self._change(restart, resets=1)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        complete(self.stop)
+
+    def send_to(self, sink: Sink | SendSink, *, close: bool = True) -> Forwarding:
+        """Send every tick, when it is due, to a queue or channel, until ``stop()`` of the result.
+
+        An ``asyncio.Queue`` and the ``async_q`` of janus are served by the event loop that runs
+        here, all others by the scheduler thread. A tick that finds the sink full is dropped and
+        counted; a delay of zero then lasts 1 ms. The error of a policy that fails goes to
+        ``sys.unraisablehook``. The forwarding keeps the ticker alive, and is one of its readers.
+
+        Args:
+            sink: A ``Channel``, ``queue.Queue``, ``queue.SimpleQueue``, ``asyncio.Queue``, a side
+                of a ``janus.Queue``, or any object with ``put_nowait`` or ``send_nowait``.
+            close: Whether to call the sink's ``shutdown()``, or else its ``close()``, when the
+                ticker ends. Use False if several tickers share a sink.
+
+        Raises:
+            TypeError: ``sink`` has neither method, or ``close`` is not a bool.
+            RuntimeError: No event loop runs here that serves ``sink``; or no thread can be started.
+
+        Example:
+            >>> import queue
+            >>> from backoff_ticker import ConstantBackOff, Ticker, with_max_retries
+            >>> ticks = queue.SimpleQueue()
+            >>> forwarding = Ticker(with_max_retries(ConstantBackOff(0.001), 1)).send_to(ticks)
+            >>> [ticks.get(timeout=5).number for _ in range(2)]
+            [1, 2]
+        """
+        return Forwarding(self, sink, close=as_flag("close", close))
+
+    def queue(self, maxsize: int = 1) -> janus.Queue[Tick]:
+        """Return a new ``janus.Queue`` to which every tick is sent, as by ``send_to()``.
+
+        Threads read its ``sync_q``, one event loop its ``async_q``. It is shut down at the end.
+
+        Args:
+            maxsize: How many ticks the queue holds: an int >= 0. 0 means any number.
+        """
+        import janus
+
+        queue: janus.Queue[Tick] = janus.Queue(as_count("maxsize", maxsize))
+        self.send_to(queue.sync_q)
+        return queue
+
+    def __repr__(self) -> str:
+        try:
+            state = self.close_reason or "open"
+        except Exception:  # noqa: BLE001 - of the clock that measures a deadline
+            state = self._ending or "open"
+        ticks = counted(self._pending.number - 1, "tick")
+        return f"<{type(self).__name__} {state}, {ticks}, {whole_repr(self.backoff)}>"
 
 
 class Ticker(BaseTicker):
@@ -30,15 +187,13 @@ class Ticker(BaseTicker):
 
     ``for tick in ticker:`` gets the first tick at once, and ends when the policy returns ``STOP``,
     the token is cancelled or ``stop()`` is called. Any number of threads may read one ticker; each
-    tick goes to exactly one of them. A ticker has no thread and no queue of its own: its readers
-    wait until the tick is due. So it needs no clean-up; one without references is collected.
-    ``with ticker:`` stops it at the end of the block.
+    tick goes to exactly one of them. A ticker has no thread and no queue of its own, and needs no
+    clean-up; ``with ticker:`` stops it at the end of the block.
 
     Wakes when: the tick is due, the ticker is stopped or reset, ``success()`` brings the tick
     forward, or a token is cancelled (the ticker's own, or one inside the policy).
     If interrupted: the tick stays for the next reader.
-    Thread safety: every method may be called in any thread; ``stop()`` also in signal handlers,
-    finalizers and callbacks.
+    Thread safety: all methods in any thread; ``stop()`` also in signal handlers and finalizers.
 
     Args:
         backoff: The policy. The ticker uses a copy of it, after a ``reset()``.
@@ -46,9 +201,8 @@ class Ticker(BaseTicker):
             comes even if it is already cancelled.
         pace: How the ticker treats slow readers.
         clock: Measures the delays. None means the current clock.
-        timer: A ``Timer``, or an object like one, that measures the delays instead of ``clock``. It
-            is started for each delay and stopped at the end. The time that it sends becomes the
-            ``time`` of the tick.
+        timer: A ``Timer``, or an object like one, that measures the delays instead: it is started
+            for each delay, and the time that it sends becomes the ``time`` of the tick.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -76,8 +230,7 @@ class Ticker(BaseTicker):
             TickerClosed: The ticker has ended.
             TimeoutError: No tick was due in time. The next tick stays for the next reader.
             TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
-            RuntimeError: It has to wait, and an event loop runs in this thread: use an
-                ``AsyncTicker``. Or the ticker's own policy called it.
+            RuntimeError: It has to wait where an event loop runs, or its own policy called it.
             Exception: The policy failed; its error is raised once, to one reader.
         """
         seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
@@ -89,14 +242,8 @@ class Ticker(BaseTicker):
         while True:
             if limit != NO_DEADLINE and self._monotonic() >= limit:
                 raise TimeoutError(f"no tick within {seconds} s")
-            park_thread(
-                self._clock,
-                "Ticker.receive()",
-                "an AsyncTicker",
-                self._wait_sets(),
-                self._recheck,
-                limit,
-            )
+            clock, sets = self._clock, self._wait_sets()
+            park_thread(clock, "Ticker.receive()", "an AsyncTicker", sets, self._recheck, limit)
             tick: Tick = self._poll(first_poll=False)
             if tick is not EMPTY:  # ATOMIC: no jump back between taking a tick and its return
                 return tick
@@ -115,22 +262,19 @@ class Ticker(BaseTicker):
 class AsyncTicker(BaseTicker):
     """An iterator of ticks for event loops; the same as ``Ticker``, in coroutines.
 
-    Use ``async for tick in ticker:`` or ``await ticker.receive()``. What ``Ticker`` says of the
-    other methods, and of what wakes a reader, holds here, too. Any number of coroutines may read
-    it, in several event loops; it belongs to none, and can be made where none runs. A reader that
-    never has to wait yields to its event loop at every 64th tick, so a delay of zero does not block
-    other tasks.
+    Use ``async for tick in ticker:`` or ``await ticker.receive()``. Any number of coroutines may
+    read it, in several event loops; it belongs to none. A reader that never has to wait yields to
+    its loop at every 64th tick, so a delay of zero does not block other tasks.
 
     If cancelled: the tick stays for the next reader, and nothing else stays behind.
-    Thread safety: ticks are awaited in event loops only; every other method may be called in any
-    thread, ``stop()`` also in signal handlers, finalizers and callbacks.
+    Thread safety: as ``Ticker``, but ticks are awaited in event loops only.
 
     Args:
         backoff: The policy. The ticker uses a copy of it, after a ``reset()``.
-        token: A ``CancellationToken`` that ends the ticker; the first tick comes all the same.
+        token: Ends the ticker, as a ``Ticker``.
         pace: How the ticker treats slow readers.
         clock: Measures the delays. None means the current clock.
-        timer: A ``Timer``, or an object like one, that measures the delays instead.
+        timer: Measures the delays instead, as for a ``Ticker``.
 
     Example:
         >>> import asyncio
@@ -148,10 +292,7 @@ class AsyncTicker(BaseTicker):
     # One coroutine that does all, and repeats park_coroutine(): a second one would add an eighth to
     # the memory of a reader that waits.
     async def receive(  # noqa: C901
-        self,
-        timeout: float | timedelta | None = None,
-        *,
-        _end: type[Exception] = TickerClosed,
+        self, timeout: float | timedelta | None = None, *, _end: type[Exception] = TickerClosed
     ) -> Tick:
         """Wait for the next tick and take it, as ``Ticker.receive()`` does in a thread."""
         limit = NO_DEADLINE
@@ -197,10 +338,5 @@ class AsyncTicker(BaseTicker):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         complete(self.stop)

@@ -7,7 +7,7 @@ returns, so the timer is started exactly once for each delay that begins.
 
 from __future__ import annotations
 
-from weakref import ref
+from weakref import WeakMethod
 
 from .. import _process
 from .._sentinels import EMPTY, ENDED
@@ -20,16 +20,16 @@ from ._tick import Pace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from ..channels import TimerLike
-    from ._core import TickerCore
-    from ._pending_tick import PendingTick
+    from ._pending_tick import PendingTick, Rule
     from ._tick import Tick
 
 
 class TickerTimer(Waiter):
-    """The timer of one ticker: in the line of the timer's channel it stands for all readers.
+    """The timer of one ticker, for which it stands in the line of the timer's channel.
 
     Attributes:
         _number: The tick for which it was last started; 0: it has to be started again.
@@ -40,16 +40,16 @@ class TickerTimer(Waiter):
     """
 
     __slots__ = (
-        *("_fired", "_is_running", "_number", "_pace", "_slot", "_stopped", "_stopping"),
-        *("_ticker", "_timer"),
+        *("_fired", "_is_running", "_number", "_pace", "_slot", "_stopped", "_stopping", "_tell"),
+        "_timer",
     )
 
-    def __init__(self, timer: TimerLike, pace: Pace, ticker: TickerCore) -> None:
+    def __init__(self, timer: TimerLike, pace: Pace, tell: Callable[[list[Rule]], None]) -> None:
         require_timer("timer", timer)
         super().__init__(sources=timer.c._wait_sets())
         self._timer = timer
         self._pace = pace
-        self._ticker = ref(ticker)
+        self._tell = WeakMethod(tell)
         self._number = 0
         self._slot = 0.0
         self._is_running = False
@@ -58,11 +58,11 @@ class TickerTimer(Waiter):
         self._stopped = False
 
     def wake(self) -> bool:
-        """Have a reader look at the timer."""
-        ticker = self._ticker()
-        if ticker is not None:
-            ticker._look_at_timer()
-        return ticker is not None
+        """Have a reader look whether the timer has fired."""
+        tell = self._tell()
+        if tell is not None:
+            tell([lambda pending: pending])
+        return tell is not None
 
     def restart_next(self) -> None:
         """Start the timer for the next delay even if that equals the last one."""
@@ -70,11 +70,7 @@ class TickerTimer(Waiter):
         self._fired = None
 
     def follow(self, pending: PendingTick, now: float) -> PendingTick:
-        """Start or stop the timer as ``pending`` needs it.
-
-        Returns:
-            ``pending``, due when the timer has fired or else never; the end if the timer fails.
-        """
+        """Start or stop the timer as ``pending`` needs it; return ``pending`` with its due time."""
         if self._stopping:
             return pending
         if pending.is_immediate or pending.delay is None or pending.origin is None:

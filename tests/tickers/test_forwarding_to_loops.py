@@ -12,6 +12,7 @@ import pytest
 
 from backoff_ticker import CloseReason, ConstantBackOff, Ticker, with_max_retries
 from tests.helpers import PATIENCE, LoopThread, in_thread
+from tests.stress.tools import Hooked
 from tests.tickers.made_policies import Scripted
 from tests.tickers.test_forwarding import EITHER
 
@@ -306,3 +307,26 @@ def test_a_sender_whose_loop_closed_holds_up_nobody(clock: VirtualClock) -> None
     gone.close()
     clock.advance(10)
     assert waiting.result(PATIENCE).number == 2
+
+
+def test_an_interrupt_in_a_loop_that_sends_ends_the_run_of_the_loop_and_not_the_sending() -> None:
+    def interrupt_once(asked: int) -> None:
+        if asked == 2:
+            raise KeyboardInterrupt
+
+    async def begin() -> asyncio.Queue[Any]:
+        ticks: asyncio.Queue[Any] = asyncio.Queue()
+        ticker.send_to(ticks)
+        return ticks
+
+    async def receive(count: int) -> list[int]:
+        return [(await asyncio.wait_for(ticks.get(), PATIENCE)).number for _ in range(count)]
+
+    ticker = Ticker(Hooked(0.001, interrupt_once))
+    with asyncio.Runner() as runner:
+        ticks = runner.run(begin())
+        loop = runner.get_loop()
+        with pytest.raises(KeyboardInterrupt):
+            loop.run_until_complete(asyncio.sleep(PATIENCE))
+        assert loop.run_until_complete(receive(3)) == [1, 2, 3]
+        ticker.stop()

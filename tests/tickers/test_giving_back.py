@@ -10,6 +10,7 @@ from backoff_ticker import (
     CancellationToken,
     CloseReason,
     ConstantBackOff,
+    StopBackOff,
     Ticker,
     TickerClosed,
     WouldBlock,
@@ -17,6 +18,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.tickers._pending_tick import PendingTick
 from tests.helpers import PATIENCE, Flag, in_thread
+from tests.interleaving import each_interleaving
 from tests.tickers.made_policies import Blocking, Scripted
 
 if TYPE_CHECKING:
@@ -211,3 +213,27 @@ def test_a_tick_that_was_given_back_does_not_come_if_a_cancel_comes_before_it_is
     with pytest.raises(TickerClosed) as caught:
         ticker.receive()
     assert caught.value.reason is CloseReason.CANCELLED
+
+
+def test_the_last_tick_that_was_given_back_comes_while_another_thread_tells_the_ticker_something(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def begin() -> tuple[Callable[[], object], Callable[[], object]]:
+        ticker = Ticker(StopBackOff())
+        tick = ticker.receive()
+        ticker._put_back(tick)
+        tickers[:] = [ticker]
+        return ticker.failure, lambda: receive_nowait(ticker)
+
+    def receive_nowait(ticker: Ticker) -> object:
+        try:
+            return ticker.receive_nowait().number
+        except WouldBlock:
+            return None
+
+    tickers: list[Ticker] = []
+    for told, number in each_interleaving(begin, monkeypatch):
+        assert told is None
+        assert (number or receive_nowait(tickers[0])) == 1
+        with pytest.raises(TickerClosed, match="exhausted"):
+            tickers[0].receive()

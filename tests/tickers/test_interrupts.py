@@ -12,6 +12,7 @@ import pytest
 
 import backoff_ticker
 from backoff_ticker import CancellationToken, ConstantBackOff, Ticker, ZeroBackOff, with_max_retries
+from backoff_ticker.waiting import Waiter, WaitLine
 from tests import effort
 from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 from tests.stress.places import InterruptAt, Interrupted, each_place
@@ -89,6 +90,34 @@ def test_an_interrupt_loses_no_tick_that_was_given_back() -> None:
             lost.append((interrupt.where, taken))
 
     assert each_place(run) > 3
+    assert lost == []
+
+
+def test_a_second_interrupt_while_a_tick_is_given_back_loses_no_tick(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first one comes as the others are told that the tick was taken, the second anywhere."""
+    lost: list[object] = []
+    wake_firsts = WaitLine.wake_firsts
+
+    def run(interrupt: InterruptAt) -> None:
+        def interrupted_once(line: WaitLine) -> None:
+            patch.undo()
+            raise Interrupted
+
+        ticker = Ticker(ZeroBackOff())
+        other = Waiter(sources=(ticker._readers,))
+        other.register()
+        with monkeypatch.context() as patch:
+            patch.setattr(WaitLine, "wake_firsts", interrupted_once)
+            with pytest.raises(Interrupted), interrupt:
+                ticker.receive_nowait()
+        assert WaitLine.wake_firsts is wake_firsts
+        numbers = [ticker.receive_nowait().number for _ in range(2)]
+        if numbers != [1, 2]:
+            lost.append((interrupt.where, numbers))
+
+    assert each_place(run, all_of_them=True) > 10
     assert lost == []
 
 
