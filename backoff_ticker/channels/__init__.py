@@ -6,10 +6,9 @@
 * ``_select``: ``select``, ``select_async`` and ``merge``, over channels and all other sources.
 * ``_protocol``: ``TimerLike``, what tickers and retries need of a timer.
 
-What always holds:
+What always holds, an interrupt at any place included:
 
-* An item that was accepted is received exactly once, or can still be received; an item that was
-  refused is never received. An interrupt at any place changes neither.
+* An item that was accepted can be received, once; one that was refused is never received.
 * Once a receiver has seen the end, nothing more is accepted, so nothing can follow.
 * A waiting receiver is woken if there is something for it; one that leaves wakes the next.
 * Whatever does not wait may run in signal handlers and finalizers.

@@ -1,9 +1,7 @@
 """What a channel holds: accepted items, blocked senders, waiting receivers. Nothing blocks here.
 
-A buffer is the wait set of its receivers. Its items stand in a deque, to which an item is appended,
-and from which it is taken, in a single step. ``Unbounded`` needs no more than that; ``Bounded``
-counts the room, and has a line of sends that wait for it; ``Rendezvous`` has as much room as
-receivers wait.
+A buffer is the wait set of its receivers. ``Unbounded`` takes and gives an item in a single step,
+without its claim; ``Bounded`` under its claim, as it counts the room.
 """
 
 from __future__ import annotations
@@ -23,304 +21,175 @@ if TYPE_CHECKING:
 
 
 class _Items(deque):  # type: ignore[type-arg]  # deque[Any] would be made at run time
-    """Items in the order in which they were accepted."""
+    """Items in the order in which they were accepted; a change may use its properties."""
 
     __slots__ = ()
 
-    # ATOMIC: a property, because a signal handler may run after a call. If it raised after a call
-    # of popleft(), the item would be gone, and received by nobody.
+    # ATOMIC: a signal handler that raises after a call of popleft() would lose the item.
     first_out = property(deque.popleft)
-    """Takes out the first item; raises IndexError if there is none."""
-
-
-NONE_REFUSED: dict[int, int] = {}
-"""Stands for the refused items of a buffer that has not ended."""
+    first_in = property(None, deque.appendleft)
+    last_in = property(None, deque.append)
 
 
 class Unbounded(WaitQueue):
-    """Any number of items.
+    """Any number of items; ``Channel.send()`` appends them to ``inbox``.
 
     Invariants:
-        * A receiver that finds nothing in a closed buffer looks again under the claim. If there is
-          nothing, it notes that the buffer ``has_ended``; after that nothing is taken.
-        * A sender appends first, and looks for ``closed`` then. If the buffer was closed meanwhile,
-          and has ended, its item was received before the end, or it came too late. A receiver that
-          began to take an item before the end, and has it after the end, may have found such a one;
-          then the two decide under the claim what it is.
+        * ``inbox`` is ``items`` until the end: a receiver finds nothing in a closed buffer, looks
+          again under the claim, and replaces ``items``. So nobody who comes later receives what
+          senders still append.
+        * A sender appends first, and looks for ``closed`` then. After the end it takes its item out
+          again: it is refused. If the item is gone, a receiver that came before the end has it.
 
     Attributes:
-        closed: Whether nothing more is accepted.
-        has_ended: Whether a receiver has seen the end.
+        room: How many more items are accepted; here None, for any number.
         items: Accepted and not received yet.
-        returned: What interrupted receivers gave back, in linked tuples; it comes first.
-        refused: By the identity of an object, how many of its places senders were refused for.
-        decisions: How many were made about ``refused``.
-        is_plain: Whether to take an item is all that a receiver has to do.
+        quick: ``items`` while a receiver need not look at anything else; else ``()``.
+        late: None until the end; then items that came later, until their senders take them out.
     """
 
-    __slots__ = ("decisions", "has_ended", "is_plain", "items", "refused", "returned")
+    __slots__ = ("inbox", "items", "late", "quick", "room")
 
     def __init__(self) -> None:
         super().__init__()
-        self.items = _Items()
-        self.returned: tuple[Any, Any] | None = None
-        self.is_plain = True
-        self.has_ended = False
-        self.refused: dict[int, int] = NONE_REFUSED
-        self.decisions = 0
-
-    def __len__(self) -> int:
-        count = 0 if self.has_ended else len(self.items)
-        returned = self.returned
-        while returned is not None:
-            count += 1
-            returned = returned[1]
-        return count
-
-    def __bool__(self) -> bool:
-        return True
-
-    def put(self, item: object) -> bool:
-        """Accept ``item``.
-
-        Raises:
-            ChannelClosed: The channel is closed.
-        """
-        if self.closed:
-            raise ChannelClosed
-        try:
-            self.items.append(item)
-            if self.first is not None or self.others:
-                self.wake_next()
-        except BaseException:
-            self.wake_receiver()
-            raise
-        if self.closed and self.came_too_late(item):
-            raise ChannelClosed
-        return True
-
-    def came_too_late(self, item: object) -> bool:
-        """Whether an item that was appended while the buffer was closed came after its end."""
-        return self._end_if_empty() and self._is_refused(item, taken=False)
-
-    def was_refused(self, item: object) -> bool:
-        """Whether an item that was taken after the end came too late, as its sender was told."""
-        return self._is_refused(item, taken=True)
-
-    def _is_refused(self, item: object, *, taken: bool) -> bool:
-        """Decide after the end whether an item counts as refused.
-
-        Places of the same object are as good as one another. A sender is refused as long as one
-        is left that no other was refused for; who has taken one must drop it if fewer are left
-        than were refused.
-        """
-        key, refused = id(item), self.refused
-        claim = self.claim
-        while True:
-            decisions, left = self.decisions, self._count_of(item)
-            acquire(claim)
-            try:
-                if self.decisions == decisions:  # else ``left`` may be out of date
-                    self.decisions = decisions + 1
-                    if key not in refused:
-                        refused[key] = 0
-                    before = refused[key]
-                    if taken:
-                        if before <= left:
-                            return False
-                        refused[key] = before - 1
-                    else:
-                        if before >= left:
-                            return False
-                        refused[key] = before + 1
-                    return True
-            finally:
-                claim[FREE] = True
-
-    def _count_of(self, item: object) -> int:
-        while True:
-            try:
-                return sum(each is item for each in self.items)
-            except RuntimeError:
-                pass  # one more sender came too late, meanwhile
-
-    def _end_if_empty(self) -> bool:
-        """Note the end of a closed buffer if it is empty; True if it has ended."""
-        refused: dict[int, int] = {}
-        claim = self.claim
-        acquire(claim)
-        try:
-            if not self.items and not self.has_ended:
-                self.refused = refused
-                self.is_plain = False
-                self.has_ended = True
-            return self.has_ended
-        finally:
-            claim[FREE] = True
+        self.room: Any = None
+        self.items = self.inbox = _Items()
+        self.quick: _Items | tuple[()] = self.items
+        self.late: dict[object, Any] | None = None
 
     def take(self) -> Any:  # noqa: ANN401 - any item
         """Receive the first item; ``EMPTY`` if there is none yet, ``ENDED`` if none will come."""
-        if self.returned is not None and (item := self._take_returned()) is not EMPTY:
-            return item
-        while not self.has_ended:
+        while True:
             if self.items:
                 try:
-                    item = self.items.first_out
+                    return self.items.first_out
                 except IndexError:
-                    continue  # another receiver was faster
-                if self.has_ended and self.was_refused(item):
-                    break
-                return item
-            if not self.closed:
+                    pass  # another receiver was faster
+            elif not self.closed:
                 return EMPTY
-            self._end_if_empty()
-        return ENDED
+            elif self.late is not None:
+                return ENDED
+            else:
+                self._end_if_empty()
 
     def put_back(self, item: object) -> None:
         """Make an item whose receiver was interrupted the first one again; wake another."""
-        while not self._add_returned((item, self.returned)):
-            pass
-        self.wake_receiver()
-
-    def _add_returned(self, returned: tuple[Any, Any]) -> bool:
         claim = self.claim
         acquire(claim)
         try:
-            if self.returned is not returned[1]:
-                return False
-            self.returned = returned
-            self.is_plain = False
-            return True
+            self.items.first_in = item
+            if self.room is not None:
+                self.room -= 1
         finally:
             claim[FREE] = True
+        self.wake_receiver()
 
-    def _take_returned(self) -> Any:  # noqa: ANN401 - any item
+    def take_out_late(self, item: object) -> bool:
+        """Take out an item that was appended after the end; False if it is accepted."""
+        late = self._end_if_empty()
+        if late is None:
+            return False
+        claim = self.claim
+        moving = True
+        while moving:
+            key = object()
+            acquire(claim)
+            try:
+                late[key] = self.inbox.first_out
+            except IndexError:
+                moving = False
+            finally:
+                claim[FREE] = True
+        return _take_out(late, item)
+
+    def _end_if_empty(self) -> dict[object, Any] | None:
+        """Note the end of a closed buffer if it is empty; return ``late``."""
+        items = _Items()
+        late: dict[object, Any] = {}
         claim = self.claim
         acquire(claim)
         try:
-            returned = self.returned
-            if returned is None:
-                return EMPTY
-            self.returned = returned[1]
-            return returned[0]
+            if self.late is None and not self.items:
+                self.items = items
+                self.quick = ()
+                self.late = late
+            return self.late
         finally:
             claim[FREE] = True
 
     def is_ready(self) -> bool:
-        """Whether a receiver need not wait: there may be an item, or the end."""
-        return bool(self.items) or self.closed or self.returned is not None
+        """Whether a receiver need not wait: there may be something, or it is the end."""
+        return bool(self.items or self.closed)
 
     def wake_receiver(self) -> None:
-        """Wake the next receiver, if there is something to receive."""
-        if self.items or self.returned is not None:
+        if self.is_ready():
             self.wake_next()
 
 
+def _take_out(late: dict[object, Any], item: object) -> bool:
+    """Take out an item, or the same object that was sent elsewhere, which is as good."""
+    found = (key for key, each in late.copy().items() if each is item)
+    return any(late.pop(key, EMPTY) is not EMPTY for key in found)
+
+
 class PendingSend(WaitSet):
-    """An item for which there was no room; its sender waits until it is accepted or refused.
+    """An item for which there was no room; its sender waits until it is accepted or refused."""
 
-    Attributes:
-        item: What is sent.
-        is_decided: Whether somebody has accepted or refused it, in a change.
-        accepted: Whether it was accepted; None: not decided yet, or not told yet.
-        generation: The process of the sender, which does not exist in a forked child.
-        earlier, later: Its neighbours in the line.
-    """
-
-    __slots__ = ("accepted", "earlier", "generation", "is_decided", "item", "later")
+    __slots__ = ("accepted", "earlier", "generation", "item", "later")
 
     def __init__(self, claim: Claim, item: object) -> None:
         super().__init__(claim)
         self.item = item
-        self.is_decided = False
-        self.accepted: bool | None = None
-        self.generation: int = _process.generation
-        self.earlier: PendingSend | None = None
+        self.accepted: bool | None = None  # until it is decided
+        self.generation: int = _process.generation  # a forked child does not have the sender
+        self.earlier: PendingSend | None = None  # its neighbours in the line
         self.later: PendingSend | None = None
 
     def recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
-        """Return until when the sender, once registered, has to wait; None: not at all."""
         return waiter.limit if self.accepted is None else None
 
 
 class Bounded(Unbounded):
-    """At most ``limit`` items, and a line of sends that wait for room.
+    """At most ``capacity`` items, and a line of sends that wait for room.
 
     Invariants, whenever the claim is free:
-        * room + accepted items = limit. An item counts as soon as it is accepted; right after that
-          it is appended. It is taken, and its room counted, in one change.
+        * room + items = capacity + receivers.
         * A send waits only if there was no room when it came, or others waited. Whoever decides it
           takes it out of the line, and then wakes its sender.
-        * After ``closed`` is set only what waits in the line can be accepted, and ``close()``
-          refuses it. So a receiver that finds no item, none accepted and no line has seen all.
+        * Once ``closed`` is set, nothing is accepted, and ``close()`` refuses what waits.
 
     Attributes:
-        limit: The capacity.
-        room: How many more items are accepted; less than none after a receiver left a rendezvous.
+        room: How many more items are accepted; less than none after an interrupted receiver has
+            given one back, or left a rendezvous.
+        receivers: How many receivers make room for one item each, in a rendezvous.
         first_send, last_send: The ends of the line.
     """
 
-    __slots__ = ("first_send", "last_send", "limit", "room")
-
-    _lets_in = True
-    """Whether a receiver that takes an item lets in the next that waits."""
+    __slots__ = ("first_send", "last_send", "receivers")
 
     def __init__(self, capacity: int) -> None:
         super().__init__()
-        self.is_plain = False
-        self.limit = self.room = capacity
+        self.room = capacity
+        self.receivers = 0
+        self.quick = ()
         self.first_send: PendingSend | None = None
         self.last_send: PendingSend | None = None
 
-    # Sending
-
-    def put(self, item: object) -> bool:
-        """Accept ``item``; False if there is no room.
-
-        Raises:
-            ChannelClosed: The channel is closed.
-        """
+    def put(self, item: object, pending: PendingSend | None = None) -> bool:
+        """Accept ``item``; False if there is no room, and ``pending`` stands in line for it."""
+        accepted = False
         claim = self.claim
         try:
             del claim[FREE]
         except KeyError:
             acquire(claim)
         try:
-            if self.room <= 0 or self.first_send is not None or self.closed:
-                accepted = False
-            else:
+            last = self.last_send
+            if last is None and self.room > 0 and not self.closed:
+                self.items.last_in = item
                 self.room -= 1
                 accepted = True
-        finally:
-            claim[FREE] = True
-        if accepted:
-            try:
-                # ATOMIC: a signal handler that raises between the acceptance and this step would
-                # lose the item's room for good.
-                self.items.append(item)
-                if self.first is not None or self.others:
-                    self.wake_next()
-            except BaseException:
-                self.wake_receiver()
-                raise
-        elif self.closed:
-            raise ChannelClosed
-        return accepted
-
-    def line_up(self, pending: PendingSend) -> None:
-        """Let a send wait for room, unless there is some now, or the channel is closed."""
-        accepted = False
-        claim = self.claim
-        acquire(claim)
-        try:
-            last = self.last_send
-            if self.closed:
-                pending.is_decided = True
-                pending.accepted = False
-            elif self.room > 0 and last is None:
-                self.room -= 1
-                pending.is_decided = pending.accepted = accepted = True
-            else:
+            elif pending is not None and not self.closed:
                 pending.earlier = last
                 self.last_send = pending
                 if last is None:
@@ -329,134 +198,85 @@ class Bounded(Unbounded):
                     last.later = pending
         finally:
             claim[FREE] = True
+        if not accepted and self.closed:
+            raise ChannelClosed
         try:
-            if accepted:
-                self.items.append(pending.item)  # no call before it: see put()
-            self.wake_receiver()
+            if self.first is not None or self.others:
+                self.wake_next()
         except BaseException:
             self.wake_receiver()
             raise
+        return accepted
 
-    def refuse(self, pending: PendingSend) -> bool:
-        """Refuse a send that waits; False if it was decided before."""
+    def refuse(self, pending: PendingSend) -> None:
+        """Refuse a send that waits, unless it was decided before, and wake its sender."""
         claim = self.claim
         acquire(claim)
         try:
-            if pending.is_decided:
-                return False
-            pending.is_decided = True
-            pending.accepted = False
-            earlier, later = pending.earlier, pending.later
-            if earlier is not None:
-                earlier.later = later
-            elif self.first_send is pending:
-                self.first_send = later
-            if later is not None:
-                later.earlier = earlier
-            elif self.last_send is pending:
-                self.last_send = earlier
-            pending.earlier = pending.later = None
-            return True
+            if pending.accepted is None:
+                pending.accepted = False
+                earlier, later = pending.earlier, pending.later
+                if earlier is not None:
+                    earlier.later = later
+                elif self.first_send is pending:
+                    self.first_send = later
+                if later is not None:
+                    later.earlier = earlier
+                elif self.last_send is pending:
+                    self.last_send = earlier
+                pending.earlier = pending.later = None
         finally:
             claim[FREE] = True
+        if not pending.accepted:
+            pending.close()  # also when a call that was interrupted before it is repeated
 
-    # Receiving
-
-    def take(self) -> Any:  # noqa: ANN401, C901, PLR0912 - any item; one change
-        if self.first_send is not None:
-            self._refuse_sends_of_parent()
+    def take(self) -> Any:  # noqa: ANN401 - any item
+        """As in ``Unbounded``; it accepts the send that waited longest, if there is room then."""
+        while (send := self.first_send) is not None and send.generation != _process.generation:
+            self.refuse(send)  # its sender exists in the parent of this process only
         claim = self.claim
         try:
             del claim[FREE]
         except KeyError:
             acquire(claim)
         try:
-            sender = self.first_send
-            is_handed_over = False
-            if self.items:
-                item = self.items.first_out
-                self.room += 1
-                if sender is not None and self._lets_in and self.room > 0:
-                    self.room -= 1
-                else:
-                    sender = None
-            elif self.room != self.limit:
-                return EMPTY  # an item is accepted, and just being appended
-            elif sender is not None:
-                item = sender.item
-                is_handed_over = True
+            send = self.first_send
+            if send is None or self.closed or self.room < self.receivers:
+                send = None
             else:
-                return ENDED if self.closed else EMPTY
-            if sender is not None:
-                sender.is_decided = True
-                self.first_send = later = sender.later
+                self.items.last_in = send.item
+                self.room -= 1
+                send.accepted = True
+                self.first_send = later = send.later
                 if later is None:
                     self.last_send = None
                 else:
-                    later.earlier = sender.later = None
+                    later.earlier = send.later = None
+            if not self.items:
+                return ENDED if self.closed else EMPTY
+            item = self.items.first_out
+            self.room += 1
         finally:
             claim[FREE] = True
-        if sender is not None:
+        if send is not None:
             try:
-                if not is_handed_over:
-                    self.items.append(sender.item)  # no call before it: see put()
-                self._accept(sender)
+                send.close()
+                self.wake_receiver()
             except BaseException:
                 self.put_back(item)
-                complete(self._accept, sender)
+                complete(send.close)
                 raise
         return item
 
-    def put_back(self, item: object) -> None:
-        claim = self.claim
-        acquire(claim)
-        try:
-            self.room -= 1
-        finally:
-            claim[FREE] = True
-        self.items.appendleft(item)
-        self.wake_receiver()
-
     def is_ready(self) -> bool:
-        sends = self.first_send is not None and not self._lets_in  # else a taken item lets it in
-        return bool(self.items) or self.closed or sends
-
-    def wake_receiver(self) -> None:
-        if self.items or (self.first_send is not None and not self.closed):
-            self.wake_next()
-
-    def _accept(self, sender: PendingSend) -> None:
-        """Tell a sender whose item was accepted; the caller repeats it if it is interrupted."""
-        sender.accepted = True  # only now: its next item must not come before this one
-        self._wake_sender(sender)
-
-    def _wake_sender(self, sender: PendingSend) -> None:
-        """Wake a sender after the decision; the caller repeats it if it is interrupted."""
-        sender.close()
-        self.wake_receiver()
-
-    def _refuse_sends_of_parent(self) -> None:
-        """In a forked child: drop the sends of threads and loops that exist in the parent only."""
-        while (send := self.first_send) is not None and send.generation != _process.generation:
-            self.refuse(send)
-
-    # The end
+        return self.first_send is not None or super().is_ready()
 
     def close(self) -> None:
-        claim = self.claim
-        acquire(claim)
         try:
-            self.closed = True
+            super().close()  # a send that comes after this sees it, one before it is found below
         finally:
-            claim[FREE] = True
-        while (send := self.first_send) is not None:
-            if self.refuse(send):
-                try:
-                    self._wake_sender(send)
-                except BaseException:
-                    complete(self._wake_sender, send)
-                    raise
-        super().close()
+            while (send := self.first_send) is not None:
+                complete(self.refuse, send)
 
 
 class Rendezvous(Bounded):
@@ -464,56 +284,41 @@ class Rendezvous(Bounded):
 
     __slots__ = ("_present",)
 
-    _lets_in = False  # the receiver that takes an item leaves, and so does its room
-
     def __init__(self) -> None:
         super().__init__(0)
         self._present: dict[int, Place] = {}  # includes receivers that were woken, until they leave
 
     def add(self, place: Place, domain: int, made: Any = None) -> None:  # noqa: ANN401 - as in WaitSet
-        present = self._present
         key = id(place)
         claim = self.claim
         acquire(claim)
         try:
-            if key not in present:
-                present[key] = place
-                self.limit += 1
+            if key not in self._present:
+                self._present[key] = place
+                self.receivers += 1
                 self.room += 1
         finally:
             claim[FREE] = True
         super().add(place, domain, made)
 
     def leave(self, place: Place, domain: int) -> None:
-        self._retract(id(place))
-        super().leave(place, domain)
-
-    def _retract(self, key: int) -> None:
-        present = self._present
-        place = None
+        key = id(place)
         claim = self.claim
         acquire(claim)
         try:
-            if key in present:
-                place = present[key]
-                del present[key]
-                self.limit -= 1
+            if key in self._present:
+                del self._present[key]
+                self.receivers -= 1
                 self.room -= 1
         finally:
             claim[FREE] = True
-        del place
+        super().leave(place, domain)
 
-    def put(self, item: object) -> bool:
-        self._forget_stale()
-        return super().put(item)
-
-    def _forget_stale(self) -> None:
-        """Take back the room of receivers that cannot leave; see ``Waiter.is_stale``."""
-        for domain in self.domains():
-            first = self.first_of(domain)
-            if first is not None and not first[1].is_stale:
-                return
-        for key, place in self._present.copy().items():
-            waiter = place()
-            if waiter is None or waiter.is_stale:
-                self._retract(key)
+    def put(self, item: object, pending: PendingSend | None = None) -> bool:
+        firsts = [self.first_of(domain) for domain in self.domains()]
+        if all(first is None or first[1].is_stale for first in firsts):
+            for place in self._present.copy().values():
+                waiter = place()
+                if waiter is None or waiter.is_stale:
+                    self.leave(place, self.domain)  # it cannot do so any more
+        return super().put(item, pending)

@@ -33,19 +33,21 @@ if TYPE_CHECKING:
 else:
     T, Generic = None, {None: object}  # typing is not imported at run time
 
+_SENDING = "Channel.send()", "await channel.send_async()"
+_RECEIVING = "Channel.receive()", "await channel.receive_async()"
+
 
 class Channel(Source, ProcessBound, Generic[T]):
     """A queue between any number of threads and event loops, that can be closed.
 
     Threads call ``send()`` and ``receive()``, coroutines ``send_async()`` and ``receive_async()``,
-    on the same channel. Each item goes to exactly one receiver, in the order in which the items
-    were accepted. After ``close()`` no item is accepted any more, but all that were accepted can
-    still be received. ``for item in channel:`` and ``async for item in channel:`` receive items
+    on the same channel, which belongs to no loop. Each item goes to exactly one receiver, in the
+    order in which the items were accepted. After ``close()`` no item is accepted, but all that were
+    can still be received. ``for item in channel:`` and ``async for item in channel:`` receive items
     until then.
 
-    A channel belongs to no event loop and can be made where none runs. A coroutine that never has
-    to wait yields to its event loop at every 64th call. ``len(channel)`` is the number of items
-    that are accepted and not yet received; a channel is true even when it is empty.
+    A coroutine that never has to wait yields to its loop at every 64th call. ``len(channel)`` is
+    the number of items that can be received; a channel is true even when it is empty.
 
     Wakes when: a receiver wakes for an item, a sender for room (with capacity 0, for a receiver),
     and both when the channel is closed.
@@ -62,27 +64,18 @@ class Channel(Source, ProcessBound, Generic[T]):
         clock: Measures timeouts. None means the current clock.
 
     Raises:
-        TypeError, ValueError: ``capacity`` is neither ``math.inf`` nor an int >= 0.
-        TypeError: ``clock`` is not a clock.
+        TypeError, ValueError: ``capacity`` is not such a number, or ``clock`` is not a clock.
 
     Example:
         >>> from backoff_ticker import Channel
         >>> channel = Channel(2)
         >>> channel.send("a")
-        >>> channel.send("b")
         >>> channel.close()
         >>> list(channel)
-        ['a', 'b']
+        ['a']
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_buffer",
-        "_calls_to_checkpoint",
-        "_capacity",
-        "_clock",
-        "_timing_clock",
-    )
+    __slots__ = ("__weakref__", "_buffer", "_calls_left", "_capacity", "_clock", "_timing_clock")
 
     if TYPE_CHECKING:
 
@@ -94,22 +87,14 @@ class Channel(Source, ProcessBound, Generic[T]):
     def __init__(self, capacity: float = 0, *, clock: Clock | None = None) -> None:
         self._capacity = capacity
         self._clock = resolve_clock(clock)
-        self._timing_clock: Clock | None = None
-        self._calls_to_checkpoint = CHECKPOINT_EVERY - 1
+        self._timing_clock: Clock | None = None  # a timer's: the buffer fills as time passes on it
+        self._calls_left = CHECKPOINT_EVERY - 1  # until a coroutine yields
         self._buffer: Unbounded
         if capacity.__class__ is float and capacity == NO_DEADLINE:
             self._buffer = Unbounded()
         else:
             count = as_count("capacity", capacity, also="math.inf")
             self._buffer = Bounded(count) if count else Rendezvous()
-
-    @classmethod
-    def _of_timer(cls, buffer: Unbounded, clock: Clock) -> Channel[Any]:
-        """Return a channel around a buffer that fills as time passes on ``clock``."""
-        channel: Channel[Any] = cls(NO_DEADLINE, clock=clock)
-        channel._buffer = buffer
-        channel._timing_clock = clock
-        return channel
 
     @property
     def capacity(self) -> float:
@@ -126,8 +111,6 @@ class Channel(Source, ProcessBound, Generic[T]):
         """Whether the channel was closed; there may still be items to receive."""
         return self._buffer.closed
 
-    # Sending
-
     def send_nowait(self, item: T) -> None:
         """Send ``item`` without waiting.
 
@@ -135,13 +118,14 @@ class Channel(Source, ProcessBound, Generic[T]):
             WouldBlock: There is no room; with capacity 0, no receiver waits.
             ChannelClosed: The channel is closed.
         """
-        if not self._buffer.put(item):
+        buffer: Any = self._buffer
+        if buffer.room is None:
+            self.send(item, None)
+        elif not buffer.put(item):
             raise WouldBlock("the channel has no room, or no waiting receiver")
 
-    def send(self, item: T, timeout: float | timedelta | None = None) -> None:
+    def send(self, item: T, timeout: float | timedelta | None = None) -> None:  # noqa: C901
         """Send ``item``; block this thread until it is accepted.
-
-        With capacity 0, it is accepted when there is a receiver for it.
 
         Args:
             item: Any object.
@@ -149,42 +133,37 @@ class Channel(Source, ProcessBound, Generic[T]):
 
         Raises:
             TimeoutError: The item was not accepted in time, and will not be.
-            ChannelClosed: The channel is closed, or was closed before the item was accepted.
+            ChannelClosed: The channel was closed before the item was accepted.
             TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
-            RuntimeError: It has to wait, and an event loop runs in this thread: use
-                ``send_async()``.
+            RuntimeError: It has to wait in the thread of a running event loop.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        buffer: Any = self._buffer  # after this a bounded one: the other always has room
-        if buffer.is_plain and not buffer.closed:
-            # What put() does, without the call, which would take a fifth of the time.
+        buffer: Any = self._buffer
+        if buffer.room is None:
+            # Not in a method of the buffer, whose call would take a fifth of the time.
+            if buffer.closed:
+                raise ChannelClosed
             try:
-                buffer.items.append(item)
+                buffer.inbox.append(item)
                 if buffer.first is not None or buffer.others:
                     buffer.wake_next()
             except BaseException:
                 buffer.wake_receiver()
                 raise
-            if buffer.closed and buffer.came_too_late(item):
+            if buffer.closed and buffer.take_out_late(item):
                 raise ChannelClosed
             return
         if buffer.put(item):
             return
-        deadline = self._deadline(seconds)
+        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
         pending = PendingSend(buffer.claim, item)
         try:
-            buffer.line_up(pending)
+            if buffer.put(item, pending):
+                return
             while True:
                 if self._is_accepted(pending, deadline, seconds):
                     return
-                park_thread(
-                    self._clock,
-                    "Channel.send()",
-                    "await channel.send_async()",
-                    (pending,),
-                    pending.recheck,
-                    deadline,
-                )
+                park_thread(self._clock, *_SENDING, (pending,), pending.recheck, deadline)
         except BaseException:
             complete(buffer.refuse, pending)
             raise
@@ -192,22 +171,25 @@ class Channel(Source, ProcessBound, Generic[T]):
     async def send_async(self, item: T, timeout: float | timedelta | None = None) -> None:
         """Send ``item`` in a coroutine, as ``send()`` does in a thread.
 
-        If cancelled: the item may have been sent or not, and cannot be taken back; this holds for
-        ``asyncio.timeout()``, too. Use the argument ``timeout`` instead (after its ``TimeoutError``
-        the item was not sent), or let the receiver ignore repeated items.
+        After a cancel, be it by ``asyncio.timeout()``, it may have been sent; after the argument
+        ``timeout`` it was not.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        if self._calls_to_checkpoint <= 0:
-            self._calls_to_checkpoint = CHECKPOINT_EVERY
+        if self._calls_left <= 0:
+            self._calls_left = CHECKPOINT_EVERY
             await checkpoint
-        self._calls_to_checkpoint -= 1
-        buffer: Any = self._buffer  # after this a bounded one: the other always has room
+        self._calls_left -= 1
+        buffer: Any = self._buffer
+        if buffer.room is None:
+            self.send(item, None)
+            return
         if buffer.put(item):
             return
-        deadline = self._deadline(seconds)
+        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
         pending = PendingSend(buffer.claim, item)
         try:
-            buffer.line_up(pending)
+            if buffer.put(item, pending):
+                return
             while True:
                 if self._is_accepted(pending, deadline, seconds):
                     return
@@ -219,19 +201,13 @@ class Channel(Source, ProcessBound, Generic[T]):
     def _is_accepted(self, pending: PendingSend, deadline: float, seconds: float | None) -> bool:
         """Whether a send was accepted; raises if it will not be."""
         buffer: Any = self._buffer
-        if pending.accepted is None and self._is_past(deadline) and buffer.refuse(pending):
-            raise TimeoutError(f"no room, or no receiver, within {seconds} s")
+        is_late = pending.accepted is None and self._clock.monotonic() >= deadline
+        if is_late:
+            buffer.refuse(pending)
         if pending.accepted is False:
-            raise ChannelClosed
+            text = f"no room, or no receiver, within {seconds} s"
+            raise TimeoutError(text) if is_late else ChannelClosed
         return pending.accepted is True
-
-    def _deadline(self, seconds: float | None) -> float:
-        return NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
-
-    def _is_past(self, deadline: float) -> bool:
-        return deadline != NO_DEADLINE and self._clock.monotonic() >= deadline
-
-    # Receiving
 
     def receive_nowait(self) -> T:
         """Receive an item without waiting.
@@ -248,98 +224,76 @@ class Channel(Source, ProcessBound, Generic[T]):
         return item
 
     def receive(self, timeout: float | timedelta | None = None) -> T:
-        """Receive an item; block this thread until there is one.
-
-        Args:
-            timeout: Seconds >= 0 or a timedelta. 0 does not wait; None means no limit.
+        """Receive an item; block this thread until there is one; ``timeout`` as for ``send()``.
 
         Raises:
             TimeoutError: There was no item in time.
             ChannelClosed: The channel is closed, and every accepted item was received.
-            TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
-            RuntimeError: It has to wait, and an event loop runs in this thread: use
-                ``receive_async()``.
+            TypeError, ValueError, RuntimeError: As for ``send()``.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        item: T
         buffer = self._buffer
-        if buffer.is_plain and buffer.items:
+        quick: Any = buffer.quick
+        if quick:
             try:
-                item = buffer.items.first_out
+                return quick.first_out  # type: ignore[no-any-return]
             except IndexError:
                 pass  # another receiver was faster
-            else:
-                if not buffer.has_ended or not buffer.was_refused(item):
-                    return item
-        deadline = self._deadline(seconds)
+        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
         try:
             while True:
-                item = self._take_in_time(deadline, seconds)
-                if item is not EMPTY:
+                item: T = buffer.take()
+                if item is not EMPTY and item is not ENDED:
                     return item
-                park_thread(
-                    self._clock,
-                    "Channel.receive()",
-                    "await channel.receive_async()",
-                    (buffer,),
-                    self._recheck,
-                    deadline,
-                )
+                self._check_end(item, deadline, seconds)
+                park_thread(self._clock, *_RECEIVING, (buffer,), self._recheck, deadline)
         except BaseException:
-            self._buffer.wake_receiver()
+            buffer.wake_receiver()
             raise
 
     async def receive_async(self, timeout: float | timedelta | None = None) -> T:
-        """Receive an item in a coroutine, as ``receive()`` does in a thread.
-
-        If cancelled: no item is lost.
-        """
+        """Receive an item in a coroutine, as ``receive()`` does in a thread."""
         seconds = None if timeout is None else as_seconds("timeout", timeout)
-        if self._calls_to_checkpoint <= 0:
-            self._calls_to_checkpoint = CHECKPOINT_EVERY
+        if self._calls_left <= 0:
+            self._calls_left = CHECKPOINT_EVERY
             await checkpoint
-        self._calls_to_checkpoint -= 1
-        item: T
+        self._calls_left -= 1
         buffer = self._buffer
-        if buffer.is_plain and buffer.items:
+        quick: Any = buffer.quick
+        if quick:
             try:
-                item = buffer.items.first_out
+                return quick.first_out  # type: ignore[no-any-return]
             except IndexError:
                 pass  # another receiver was faster
-            else:
-                if not buffer.has_ended or not buffer.was_refused(item):
-                    return item
-        deadline = self._deadline(seconds)
+        deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
         try:
             while True:
-                item = self._take_in_time(deadline, seconds)
-                if item is not EMPTY:
+                item: T = buffer.take()
+                if item is not EMPTY and item is not ENDED:
                     return item
+                self._check_end(item, deadline, seconds)
                 await park_coroutine(self._clock, (buffer,), self._recheck, deadline)
         except BaseException:
-            self._buffer.wake_receiver()
+            buffer.wake_receiver()
             raise
 
-    def _take_in_time(self, deadline: float, seconds: float | None) -> T:
-        """Receive an item; ``EMPTY`` if there is none yet, an error if none will come."""
-        item: T = self._buffer.take()
-        if item is ENDED:
+    def _check_end(self, taken: object, deadline: float, seconds: float | None) -> None:
+        """Raise an error if no item will come, or the time is over."""
+        if taken is ENDED:
             raise ChannelClosed
-        if item is EMPTY and self._is_past(deadline):
+        if self._clock.monotonic() >= deadline:
             raise TimeoutError(f"no item within {seconds} s")
-        return item
 
     def __iter__(self) -> Self:
         return self
+
+    __aiter__ = __iter__
 
     def __next__(self) -> T:
         try:
             return self.receive()
         except ChannelClosed:
             raise StopIteration from None
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> T:
         try:
@@ -351,10 +305,6 @@ class Channel(Source, ProcessBound, Generic[T]):
 
     def _wait_sets(self) -> tuple[WaitSet, ...]:
         return (self._buffer,)
-
-    def _is_ready(self) -> bool:
-        """Whether a receiver need not wait."""
-        return self._buffer.is_ready()
 
     def _recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
         return None if self._buffer.is_ready() else waiter.limit
@@ -369,29 +319,24 @@ class Channel(Source, ProcessBound, Generic[T]):
         self._buffer.wake_receiver()
 
     def _drop_items(self) -> None:
-        """Receive all items there are, and drop them."""
         while (item := self._buffer.take()) is not EMPTY and item is not ENDED:
             pass
-
-    # The end
 
     def close(self) -> None:
         """Accept no more items, and wake everything that waits.
 
-        Blocked senders raise ``ChannelClosed``, and their items are not received. Receivers get the
-        items that were accepted before, and then the end. It never blocks, and may be called more
-        than once.
+        Blocked senders raise ``ChannelClosed``; receivers get what was accepted before, and then
+        the end. It never blocks, and may be called more than once.
         """
         complete(self._buffer.close)
 
     def __len__(self) -> int:
-        return len(self._buffer)
+        return len(self._buffer.items)
 
     def __bool__(self) -> bool:
         return True
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else "open"
-        return (
-            f"<Channel {state}, capacity={safe_repr(self._capacity)}, {counted(len(self), 'item')}>"
-        )
+        capacity = safe_repr(self._capacity)
+        return f"<Channel {state}, capacity={capacity}, {counted(len(self), 'item')}>"

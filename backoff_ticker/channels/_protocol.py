@@ -11,9 +11,6 @@ if TYPE_CHECKING:
 class TimerLike(Protocol):
     """The protocol of ``timer=`` in tickers and retries: a ``Timer``, or an object like one.
 
-    A fake timer for a test is a class around a ``Channel(1)``, on which ``start()``, or the test
-    itself, sends a time.
-
     Example:
         >>> from backoff_ticker import Channel, ConstantBackOff, Ticker
         >>> class Immediate:
@@ -31,12 +28,9 @@ class TimerLike(Protocol):
     @property
     def c(self) -> Channel[float]:
         """The channel on which the timer sends the time when it fires, in Unix seconds."""
-        ...
 
     def start(self, delay: float) -> object:
         """Fire in ``delay`` seconds, instead of at the time of an earlier start."""
-        ...
 
     def stop(self) -> object:
         """Do not fire. It must not block."""
-        ...

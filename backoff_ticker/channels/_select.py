@@ -1,5 +1,8 @@
 """``select`` and ``merge``: waiting for the first of several sources, in threads and coroutines."""
 
+# mypy: disable-error-code="overload-overlap"
+# The second overload of each function is for timers of users.
+
 from __future__ import annotations
 
 from .._random import shared_random
@@ -15,7 +18,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeVar
 
-    from ..clock import Clock
     from ..waiting import LoopWaiter, ThreadWaiter, WaitSet
     from ._protocol import TimerLike
 
@@ -33,71 +35,46 @@ else:
     R_co, Generic = None, {None: object}  # typing is not imported at run time
 
 
+_SELECTING = "select()", "await select_async()"
+_MERGING = "merge()", "async for"
+
+
 class _Selection:
     """One wait for the first of several sources.
 
     Attributes:
         cases: The sources in any order: each as it was given, and what is received from.
-        clock: Measures the wait.
-        deadline: When the time is over; None: it has not begun to wait.
         chosen: The source that was ready, as it was given.
-        source: What was received from; None: nothing was taken.
         value: What was taken; ``CLOSED``: the source has ended.
-        has_ended: Whether ``value`` is the end of the source.
+        source: What to give it back to; None: nothing was taken, or it is the end of the source.
     """
 
-    __slots__ = (
-        *("cases", "chosen", "clock", "deadline", "has_ended", "seconds", "source", "value"),
-    )
+    __slots__ = ("cases", "chosen", "clock", "deadline", "is_fresh", "seconds", "source", "value")
 
-    def __init__(
-        self, caller: str, sources: tuple[AnySource, ...], seconds: float = NO_DEADLINE
-    ) -> None:
+    def __init__(self, caller: str, sources: tuple[AnySource, ...], seconds: float) -> None:
         if not sources:
             raise TypeError(f"{caller} needs at least one source")
         unique = {id(source): source for source in sources}
         self.cases = [(given, _receiver_of(caller, given)) for given in unique.values()]
-        self.clock = _clock_of(caller, [source for _, source in self.cases])
+        clocks = [clock for _, source in self.cases if (clock := source._timing_clock) is not None]
+        self.clock = clocks[0] if clocks else self.cases[0][1]._clock
+        for clock in clocks:
+            if clock is not self.clock:
+                two = f"{self.clock!r} and {clock!r}"
+                raise ValueError(f"{caller} needs sources on one clock, not on {two}")
         self.seconds = seconds
-        self.deadline: float | None = None
-        self.source: Source | None = None
+        self.deadline = seconds if seconds == NO_DEADLINE else self.clock.monotonic() + seconds
+        self.is_fresh = True  # it has not waited yet
         self.chosen: Any = None
-        self.value: Any = EMPTY
-        self.has_ended = False
+        self.value: Any = None
+        self.source: Source | None = None
 
     def is_over(self) -> bool:
-        """Take the value of a ready source; False: none is ready yet, and there is time left.
-
-        Raises:
-            TimeoutError: The time is over.
-        """
-        if self.deadline is None:
-            for _, source in self.cases:
+        """Take the value of a ready source, if there is one; else raise once the time is over."""
+        cases, fresh = self.cases, self.is_fresh
+        if fresh:
+            for _, source in cases:
                 source._begin_receive()
-            if self._take(fresh=True):
-                return True
-            self.deadline = NO_DEADLINE
-            if self.seconds != NO_DEADLINE:
-                self.deadline = self.clock.monotonic() + self.seconds
-        elif self._take(fresh=False):
-            for given, source in self.cases:
-                if given is not self.chosen:
-                    source._pass_on_wakeup()
-            # ATOMIC: a signal handler that raises after the last call would have what was taken put
-            # back, although the sources have passed on their wake-ups. So there is no call from
-            # here to the return of the value; nor in _take(), where the value would be lost.
-            return True
-        if self.deadline != NO_DEADLINE and self.clock.monotonic() >= self.deadline:
-            raise TimeoutError(f"no source was ready within {self.seconds} s")
-        return False
-
-    def _take(self, *, fresh: bool) -> bool:
-        """Take the value of a ready source, each with the same probability; False: none is ready.
-
-        Args:
-            fresh: Whether this comes before the first wait.
-        """
-        cases = self.cases
         left = len(cases)
         while left:  # shuffles the cases only as far as it tries them
             at = int(shared_random() * left)
@@ -105,17 +82,26 @@ class _Selection:
             cases[at], cases[left] = cases[left], cases[at]
             given, source = cases[left]
             value = source._take_nowait(fresh=fresh)
+            # ATOMIC: a signal handler that raises before the value is stored, or after this method
+            # has returned True, would lose it. So there is no call in either place.
             if value is not EMPTY:
+                ends = value is ENDED or source._ends_with_value
                 self.chosen = given
-                self.has_ended = source._ends_with_value or value is ENDED
                 self.value = CLOSED if value is ENDED else value
-                self.source = source
+                self.source = None if ends else source
+                if not fresh:
+                    for other, source in cases:
+                        if other is not given:
+                            source._pass_on_wakeup()
                 return True
+        self.is_fresh = False
+        if self.clock.monotonic() >= self.deadline:
+            raise TimeoutError(f"no source was ready within {self.seconds} s")
         return False
 
     def give_back(self) -> None:
         """Put back what was taken, and wake others for all sources."""
-        if self.source is not None and not self.has_ended:
+        if self.source is not None:
             self.source._put_back(self.value)
         for _, source in self.cases:
             source._pass_on_wakeup()
@@ -125,7 +111,6 @@ class _Selection:
         return {wait_set: None for _, source in self.cases for wait_set in source._wait_sets()}
 
     def recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
-        """Return until when a registered waiter has to wait; None: not at all."""
         until = waiter.limit
         for _, source in self.cases:
             at = source._recheck(waiter)
@@ -141,27 +126,14 @@ def _receiver_of(caller: str, given: AnySource) -> Source:
         return given
     if is_timer(given):
         return given.c
-    raise TypeError(
-        f"{caller} waits for tickers, channels, timers and tokens, not for {safe_repr(given)}"
-    )
-
-
-def _clock_of(caller: str, sources: list[Source]) -> Clock:
-    timed = [clock for source in sources if (clock := source._timing_clock) is not None]
-    for clock in timed:
-        if clock is not timed[0]:
-            raise ValueError(
-                f"{caller} needs sources on one clock, not on {timed[0]!r} and {clock!r}"
-            )
-    return timed[0] if timed else sources[0]._clock
+    kinds = "tickers, channels, timers and tokens"
+    raise TypeError(f"{caller} waits for {kinds}, not for {safe_repr(given)}")
 
 
 if TYPE_CHECKING:
 
     @overload
-    def select(  # type: ignore[overload-overlap]  # the second one is for timers of users
-        *sources: Selectable[R_co], timeout: Timeout = None
-    ) -> R_co: ...
+    def select(*sources: Selectable[R_co], timeout: Timeout = None) -> R_co: ...
     @overload
     def select(*sources: S, timeout: Timeout = None) -> tuple[S, Any]: ...
 
@@ -170,8 +142,7 @@ def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
     """Wait for the first of several tickers, channels, timers and tokens, and take its value.
 
     It blocks this thread; in a coroutine use ``select_async``. If several sources are ready, one is
-    chosen at random with equal probability, and the others keep what they have. The cost of a call
-    grows with the number of sources; waiting costs nothing.
+    chosen at random with equal probability, and the others keep what they have.
 
     Wakes when: a tick is due, a channel has an item or a sender that waits, a timer fires, a token
     is cancelled, or a source ends.
@@ -181,21 +152,19 @@ def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
     Args:
         sources: Tickers of either kind, channels, timers and tokens. With a channel of capacity 0,
             a ``select`` that waits counts as a receiver.
-        timeout: Seconds >= 0 or a timedelta. 0 does not wait; None means no limit. It is measured
-            by the clock of the tickers, timers and deadlines; without any, by that of the first
-            source.
+        timeout: Seconds >= 0 or a timedelta. 0 does not wait; None means no limit. The clock of
+            the tickers, timers and deadlines measures it; without any, that of the first source.
 
     Returns:
-        A tuple of the source and its value, which is a tick, an item, the time at which a timer
-        fired, or the cause of a token. The value is ``CLOSED`` for a ticker or channel that has
-        ended.
+        A tuple of the source and its value: a tick, an item, the time at which a timer fired, or
+        the cause of a token; ``CLOSED`` for a ticker or channel that has ended.
 
     Raises:
         TimeoutError: No source was ready in time.
-        TypeError: There is no source, or an argument is not a source. Nothing was taken.
+        TypeError: There is no source, or an argument is not a source.
         ValueError: Tickers, timers and tokens with deadlines are on different clocks.
         TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
-        RuntimeError: It has to wait, and an event loop runs in this thread: use ``select_async``.
+        RuntimeError: It has to wait in the thread of a running event loop.
         Exception: The policy of a ticker failed; its error is raised once.
 
     Example:
@@ -207,35 +176,26 @@ def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
         (True, 'job')
     """
     seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
-    selection = _wait("select()", "await select_async()", sources, seconds)
+    selection = _wait(_SELECTING, sources, seconds)
     return selection.chosen, selection.value
 
 
-def _wait(caller: str, instead: str, sources: tuple[AnySource, ...], seconds: float) -> _Selection:
-    selection = _Selection(caller, sources, seconds)
+def _wait(names: tuple[str, str], sources: tuple[AnySource, ...], seconds: float) -> _Selection:
+    wait = _Selection(names[0], sources, seconds)
     try:
         while True:
-            if selection.is_over():
-                return selection
-            park_thread(
-                selection.clock,
-                caller,
-                instead,
-                selection.wait_sets(),
-                selection.recheck,
-                selection.deadline,  # type: ignore[arg-type]  # it waits
-            )
+            if wait.is_over():
+                return wait
+            park_thread(wait.clock, *names, wait.wait_sets(), wait.recheck, wait.deadline)
     except BaseException:
-        selection.give_back()
+        wait.give_back()
         raise
 
 
 if TYPE_CHECKING:
 
     @overload
-    async def select_async(  # type: ignore[overload-overlap]  # as of select()
-        *sources: Selectable[R_co], timeout: Timeout = None
-    ) -> R_co: ...
+    async def select_async(*sources: Selectable[R_co], timeout: Timeout = None) -> R_co: ...
     @overload
     async def select_async(*sources: S, timeout: Timeout = None) -> tuple[S, Any]: ...
 
@@ -244,20 +204,15 @@ async def select_async(*sources: Any, timeout: float | timedelta | None = None) 
     """Wait in a coroutine for the first of several sources, as ``select()`` does in a thread.
 
     It yields to the event loop once before it looks, so that other tasks run even if a source is
-    always ready.
-
-    If cancelled: nothing is taken, and others that wait are woken for it.
+    always ready. If cancelled: as if interrupted.
 
     Example:
         >>> import asyncio
         >>> from backoff_ticker import Channel, select_async
-        >>> async def main():
-        ...     left, right = Channel(), Channel()
-        ...     sending = asyncio.create_task(right.send_async("item"))
-        ...     source, value = await select_async(left, right, timeout=5)
-        ...     return source is right, value
-        >>> asyncio.run(main())
-        (True, 'item')
+        >>> jobs = Channel(1)
+        >>> jobs.send("job")
+        >>> asyncio.run(select_async(Channel(), jobs, timeout=5)) == (jobs, "job")
+        True
     """
     seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
     selection = await _wait_async("select_async()", sources, seconds)
@@ -265,20 +220,15 @@ async def select_async(*sources: Any, timeout: float | timedelta | None = None) 
 
 
 async def _wait_async(caller: str, sources: tuple[AnySource, ...], seconds: float) -> _Selection:
-    selection = _Selection(caller, sources, seconds)
+    wait = _Selection(caller, sources, seconds)
     await checkpoint
     try:
         while True:
-            if selection.is_over():
-                return selection
-            await park_coroutine(
-                selection.clock,
-                selection.wait_sets(),
-                selection.recheck,
-                selection.deadline,  # type: ignore[arg-type]  # it waits
-            )
+            if wait.is_over():
+                return wait
+            await park_coroutine(wait.clock, wait.wait_sets(), wait.recheck, wait.deadline)
     except BaseException:
-        selection.give_back()
+        wait.give_back()
         raise
 
 
@@ -287,22 +237,20 @@ class Merge(Generic[R_co]):
 
     Example:
         >>> from backoff_ticker import Channel, Merge, merge
-        >>> both = merge(Channel(), Channel())
-        >>> isinstance(both, Merge), iter(both) is both
-        (True, True)
+        >>> isinstance(merge(Channel(), Channel()), Merge)
+        True
     """
 
     __slots__ = ("_open",)
 
     def __init__(self, sources: tuple[AnySource, ...]) -> None:
-        _Selection("merge()", sources)  # raises now what the first step would raise
+        _Selection("merge()", sources, NO_DEADLINE)  # raises now what the first step would raise
         self._open = {id(source): source for source in sources}
 
     def _leave_out(self, ended: AnySource) -> bool:
         """Leave out a source that has ended; False if another thread has done so before."""
-        key = id(ended)
         try:
-            del self._open[key]
+            del self._open[id(ended)]
         except KeyError:
             return False
         return True
@@ -310,25 +258,24 @@ class Merge(Generic[R_co]):
     def __iter__(self) -> Self:
         return self
 
+    __aiter__ = __iter__
+
     def __next__(self) -> R_co:
         while sources := tuple(self._open.copy().values()):
-            selection = _wait("merge()", "async for", sources, NO_DEADLINE)
+            selection = _wait(_MERGING, sources, NO_DEADLINE)
             # No call before a value is returned, so that no interrupt loses it.
-            if not selection.has_ended or self._leave_out(selection.chosen):
+            if selection.source is not None or self._leave_out(selection.chosen):
                 return selection.chosen, selection.value  # type: ignore[return-value]
         raise StopIteration
 
     def __repr__(self) -> str:
         return f"merge({', '.join(map(whole_repr, self._open.copy().values()))})"
 
-    def __aiter__(self) -> Self:
-        return self
-
     async def __anext__(self) -> R_co:
         while sources := tuple(self._open.copy().values()):
             selection = await _wait_async("merge()", sources, NO_DEADLINE)
             # No call before a value is returned, so that no interrupt loses it.
-            if not selection.has_ended or self._leave_out(selection.chosen):
+            if selection.source is not None or self._leave_out(selection.chosen):
                 return selection.chosen, selection.value  # type: ignore[return-value]
         raise StopAsyncIteration
 
@@ -336,9 +283,7 @@ class Merge(Generic[R_co]):
 if TYPE_CHECKING:
 
     @overload
-    def merge(  # type: ignore[overload-overlap]  # as of select()
-        *sources: Selectable[R_co],
-    ) -> Merge[R_co]: ...
+    def merge(*sources: Selectable[R_co]) -> Merge[R_co]: ...
     @overload
     def merge(*sources: S) -> Merge[tuple[S, Any]]: ...
 
@@ -350,21 +295,18 @@ def merge(*sources: Any) -> Any:
     (``CLOSED``, or the cause of a token) is given once. The iteration ends when every source has
     ended; timers never end.
 
-    Thread safety: any number of threads and event loops may share the iterator; each value, and
-    each end, goes to one of them.
+    Thread safety: threads and event loops may share it; each value and each end goes to one.
 
     Raises:
-        TypeError: There is no source, or an argument is not a source.
-        ValueError: Tickers, timers and tokens with deadlines are on different clocks.
+        TypeError, ValueError: As for the sources of ``select()``.
 
     Example:
         >>> from backoff_ticker import Channel, merge
         >>> left, right = Channel(1), Channel(1)
-        >>> left.send(1)
-        >>> right.send(2)
-        >>> left.close()
-        >>> right.close()
+        >>> for number, channel in enumerate([left, right]):
+        ...     channel.send(number)
+        ...     channel.close()
         >>> sorted(value for _, value in merge(left, right) if isinstance(value, int))
-        [1, 2]
+        [0, 1]
     """
     return Merge(sources)

@@ -6,9 +6,9 @@ import weakref
 
 from .._errors import ChannelClosed
 from .._process import ProcessBound
+from .._sentinels import ENDED
 from .._validation import as_seconds, safe_repr, whole_repr
-from ..clock import resolve_clock
-from ..waiting import FREE, acquire, complete
+from ..waiting import FREE, NO_DEADLINE, acquire, complete
 from ._buffer import Unbounded
 from ._channel import Channel
 
@@ -30,39 +30,26 @@ def is_timer(value: object) -> TypeGuard[TimerLike]:
 
 
 def require_timer(name: str, value: object) -> None:
-    """Raise a TypeError that names the parameter unless ``value`` is a timer."""
     if not is_timer(value):
-        raise TypeError(
-            f"{name} must have the methods start(delay) and stop() and a Channel c, "
-            f"not be {safe_repr(value)}"
-        )
+        wanted = "the methods start(delay) and stop() and a Channel c"
+        raise TypeError(f"{name} must have {wanted}, not be {safe_repr(value)}")
 
 
 class _Start:
-    """One call of ``Timer.start()``; once it has fired, it is an item of the timer's buffer.
+    """One call of ``Timer.start()``; once it has fired, it is an item of the timer's channel."""
 
-    It holds the buffer weakly, so that a timer without references is collected at once.
+    __slots__ = ("_channel", "handle", "time")
 
-    Attributes:
-        handle: The callback of the clock.
-        is_over: Whether it was stopped, so that its time is not received any more.
-        time: When it fired: wall clock, in Unix seconds.
-    """
-
-    __slots__ = ("_buffer", "_clock", "handle", "is_over", "time")
-
-    def __init__(self, buffer: _TimerBuffer, clock: Clock) -> None:
-        self._buffer = weakref.ref(buffer)
-        self._clock = clock
-        self.handle: TimerHandle | None = None
-        self.is_over = False
-        self.time: float | None = None
+    def __init__(self, channel: Channel[Any]) -> None:
+        self._channel = weakref.ref(channel)  # so that an unused timer is collected at once
+        self.handle: TimerHandle | None = None  # until the end of Timer.start()
+        self.time: float | None = None  # when it fired: wall clock, in Unix seconds
 
     def fire(self) -> None:
-        buffer = self._buffer()
-        if buffer is not None and buffer.note_time(self, self._clock.time()):
+        channel: Any = self._channel()
+        if channel is not None and channel._buffer.replace(self, self, channel.clock.time()):
             try:
-                buffer.put(self)
+                channel.send(self)
             except ChannelClosed:
                 pass  # the user has closed it
 
@@ -70,44 +57,24 @@ class _Start:
 class _TimerBuffer(Unbounded):
     """Gives the time of the current start only; drops those of starts that are over."""
 
-    __slots__ = ("__weakref__", "current")
+    __slots__ = ("current",)
 
     def __init__(self) -> None:
         super().__init__()
-        self.is_plain = False
-        self.current: _Start | None = None
+        self.quick = ()
+        self.current: Any = None  # a start; before the first one None, when stopped ENDED
 
-    def replace(self, start: _Start) -> _Start | None:
-        """Make ``start`` the current one; return the one before."""
+    def replace(self, before: object, after: Any, time: float | None = None) -> bool:  # noqa: ANN401
+        """Make ``after`` the current start, which has fired at ``time``, if that is ``before``."""
         claim = self.claim
         acquire(claim)
         try:
-            replaced, self.current = self.current, start
-            return replaced
-        finally:
-            claim[FREE] = True
-
-    def note_time(self, start: _Start, time: float) -> bool:
-        """Note that ``start`` fires; False if it must not, as it is over or not the current one."""
-        claim = self.claim
-        acquire(claim)
-        try:
-            if self.current is not start or start.is_over:
-                return False
-            start.time = time
-            return True
-        finally:
-            claim[FREE] = True
-
-    def end(self, start: _Start) -> bool:
-        """Note that ``start`` is over; True if this prevents it from firing."""
-        claim = self.claim
-        acquire(claim)
-        try:
-            if start.is_over:
-                return False
-            start.is_over = True
-            return start.time is None
+            is_current = self.current is before
+            if is_current:
+                self.current = after
+                if time is not None:
+                    after.time = time
+            return is_current
         finally:
             claim[FREE] = True
 
@@ -116,20 +83,20 @@ class _TimerBuffer(Unbounded):
             item = super().take()
             if item.__class__ is not _Start:
                 return item
-            if item is self.current and not item.is_over:
+            if item is self.current:
                 return item.time
 
     def put_back(self, item: object) -> None:
         start = self.current
-        if start is not None and start.time is item and not start.is_over:
+        if start.__class__ is _Start and start.time is item:
             super().put_back(start)
 
 
 class Timer(ProcessBound):
     """Sends the time on its channel ``c``, once, when a delay is over; it can be started again.
 
-    ``select`` takes a timer or its ``c``. Each time can be received once, and no more after
-    ``stop()`` or the next ``start()``. Tickers and retries take it as ``timer=``.
+    ``select`` takes a timer or its ``c``; tickers and retries take it as ``timer=``. Each time can
+    be received once, and no more after ``stop()`` or the next ``start()``.
 
     Args:
         clock: Measures the delays. None means the current clock.
@@ -157,9 +124,9 @@ class Timer(ProcessBound):
     _kind = "a timer"
 
     def __init__(self, *, clock: Clock | None = None) -> None:
-        self._clock = resolve_clock(clock)
-        self._buffer = _TimerBuffer()
-        self._c: Channel[float] = Channel._of_timer(self._buffer, self._clock)
+        self._c: Channel[float] = Channel(NO_DEADLINE, clock=clock)
+        self._c._buffer = self._buffer = _TimerBuffer()
+        self._c._timing_clock = self._clock = self._c.clock
 
     @property
     def c(self) -> Channel[float]:
@@ -167,53 +134,43 @@ class Timer(ProcessBound):
         return self._c
 
     def start(self, delay: float | timedelta) -> None:
-        """Fire in ``delay`` seconds, instead of at the time of an earlier start.
-
-        Args:
-            delay: Seconds >= 0 or a timedelta.
+        """Fire in ``delay`` seconds, or after a timedelta, instead of as an earlier start says.
 
         Raises:
             TypeError, ValueError: ``delay`` is not a finite duration >= 0.
             RuntimeError: The scheduler thread cannot be started.
         """
         seconds = as_seconds("delay", delay)
-        self.stop()
-        buffer = self._buffer
-        start = _Start(buffer, self._clock)
-        replaced = buffer.replace(start)
-        if replaced is not None and replaced.handle is not None:
-            replaced.handle.cancel()
+        start = _Start(self._c)
+        while not self._buffer.replace(ENDED, start):
+            self.stop()
         start.handle = self._clock.call_at(self._clock.monotonic() + seconds, start.fire)
-        if start.is_over or buffer.current is not start:
+        if self._buffer.current is not start:
             start.handle.cancel()  # start() or stop() elsewhere found no handle to cancel
 
     def stop(self) -> bool:
-        """Do not fire, and drop a time that was not received yet. It never blocks.
+        """Do not fire, drop a time that was not received yet; return whether this prevented a fire.
 
-        Returns:
-            True if this prevented the timer from firing; False if it had fired or was not started.
+        It never blocks.
         """
-        return complete(self._stop)
+        return complete(self._stop, self._buffer.current)
 
-    def _stop(self) -> bool:
-        start = self._buffer.current
-        if start is None:
+    def _stop(self, start: Any) -> bool:  # noqa: ANN401 - a start, None or ENDED
+        was_current = self._buffer.replace(start, ENDED)
+        if start.__class__ is not _Start:
             return False
-        prevented = self._buffer.end(start)
         if start.handle is not None:
             start.handle.cancel()
         try:
             self._buffer.items.remove(start)
         except (ValueError, IndexError):  # the latter if another item comes meanwhile
             pass  # it has not fired, or its time was received
-        return prevented
+        return was_current and start.time is None
 
     def __repr__(self) -> str:
         start = self._buffer.current
-        if start is None:
-            state = "not started"
-        elif start.is_over:
-            state = "stopped"
-        else:
+        if start.__class__ is _Start:
             state = "running" if start.time is None else "fired"
+        else:
+            state = "not started" if start is None else "stopped"
         return f"<Timer {state}, clock={whole_repr(self._clock)}>"

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import Channel, ChannelClosed, WouldBlock
-from backoff_ticker.channels._buffer import PendingSend
 from tests.channels.ends import drained, ended, error, in_turn, still_waits, value, values
 
 if TYPE_CHECKING:
@@ -244,12 +243,3 @@ def test_an_accepted_item_whose_receiver_leaves_stays_readable(
     channel.close()
     with pytest.raises(ChannelClosed):
         channel.receive_nowait()
-
-
-def test_a_receiver_sleeps_while_another_one_has_the_item_and_lets_in_the_next():
-    """Else it would go round and round, for as long as a signal handler holds up the other."""
-    buffer: Any = full(1)._buffer
-    buffer.line_up(PendingSend(buffer.claim, 7))
-    assert buffer.is_ready()
-    assert buffer.items.first_out == -1
-    assert not buffer.is_ready()

@@ -66,12 +66,12 @@ def test_no_item_is_overtaken_by_the_next_of_its_sender_during_a_collection(
     threshold: int,
 ) -> None:
     buffer = Rendezvous()
-    buffer.line_up(PendingSend(buffer.claim, "first"))
+    buffer.put("first", PendingSend(buffer.claim, "first"))
     other, taken = Waiter(None, (buffer,)), []
 
     def in_another_thread() -> None:
         other.register()
-        buffer.line_up(PendingSend(buffer.claim, "second"))
+        buffer.put("second", PendingSend(buffer.claim, "second"))
 
     interrupt_by_a_collection(threshold, in_another_thread, lambda: taken.append(buffer.take()))
     assert [*taken, buffer.take()] == ["first", "second"]

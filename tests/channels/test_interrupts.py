@@ -388,10 +388,10 @@ def interrupted_once_taken(
     In between, ``meanwhile`` is called.
     """
 
-    take = _Selection._take
+    is_over = _Selection.is_over
 
-    def interrupt(self: _Selection, *, fresh: bool) -> bool:
-        if not take(self, fresh=fresh):
+    def interrupt(self: _Selection) -> bool:
+        if not is_over(self):
             return False
         patch.undo()
         meanwhile()
@@ -401,7 +401,7 @@ def interrupted_once_taken(
         with pytest.raises(KeyboardInterrupt):
             select(*sources)
 
-    patch.setattr(_Selection, "_take", interrupt)
+    patch.setattr(_Selection, "is_over", interrupt)
     selecting = in_thread(run)
     clock.settle()
     news()

@@ -284,16 +284,17 @@ class MeddlingClock:
 
 
 def once_decided(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Have somebody else act in the midst of the next stop, after it has decided."""
-    end = _TimerBuffer.end
+    """Have somebody else act in the midst of the next stop of a start, after it has decided."""
+    replace = _TimerBuffer.replace
 
-    def end_slowly(self: _TimerBuffer, start: Any) -> bool:
-        patch.undo()
-        prevented = end(self, start)
-        act()
-        return prevented
+    def replace_slowly(self: _TimerBuffer, before: Any, after: Any, *time: Any) -> bool:
+        was_current = replace(self, before, after, *time)
+        if hasattr(before, "fire"):
+            patch.undo()
+            act()
+        return was_current
 
-    patch.setattr(_TimerBuffer, "end", end_slowly)
+    patch.setattr(_TimerBuffer, "replace", replace_slowly)
 
 
 def test_a_stop_in_the_midst_of_a_start_prevents_it(clock: VirtualClock) -> None:

@@ -85,7 +85,7 @@ def is_plain(attribute: object) -> bool:
     A property of a function in C runs no Python, and CPython looks for signals after calls only.
     """
     if isinstance(attribute, property):
-        return inspect.ismethoddescriptor(attribute.fget)
+        return all(map(inspect.ismethoddescriptor, {attribute.fget, attribute.fset} - {None}))
     return inspect.ismemberdescriptor(attribute) or not (
         callable(attribute) or hasattr(type(attribute), "__get__")
     )

@@ -46,6 +46,10 @@ def give_way() -> None:
     """Stands for a call of something written in C that changes nothing."""
 
 
+def take_out(values: dict[object, object], value: object) -> bool:  # type: ignore[empty-body]
+    """Stands for a loop over a copy of a dict, with a pop of an entry that has ``value``."""
+
+
 class Ref:
     """A shared object: where its content is, its class, and its attributes in order."""
 
@@ -337,7 +341,7 @@ class Run:
         """Whether a step reads or changes what is shared, or waits."""
         if step.kind == "call":
             function = self.stack[-1 - step.value]
-            return function is park or (
+            return self.machine.stubs.get(function, function) in {park, take_out} or (
                 isinstance(function, Method) and not isinstance(function.function, FunctionType)
             )
         depth = OPERANDS.get(step.kind)
@@ -366,6 +370,8 @@ class Run:
             self.stack.append(function)
         elif function is give_way:
             self.stack.append(None)
+        elif isinstance(function, type) and (function is object or issubclass(function, deque)):
+            self.stack.append(self.heap.make(function, self.contents))
         elif function is id:
             self.stack.append(arguments[0])
         elif isinstance(function, type) and is_shared(function):
@@ -374,6 +380,8 @@ class Run:
         elif function is park:
             self._store(arguments[0], "permit", False)
             self.stack.append(None)
+        elif function is take_out:
+            self.stack.append(self._take_out(*arguments))
         elif isinstance(function, FunctionType):
             positional = len(arguments) - len(names)
             program_ = program(function)
@@ -406,6 +414,12 @@ class Run:
             raise NotImplementedError(name)
         self.contents[owner.number] = content
         return arguments[0] if name == "popleft" else None
+
+    def _take_out(self, values: Ref, value: Any) -> bool:
+        content = self.contents[values.number]
+        found = [entry for entry in content if entry[1] == value]
+        self.contents[values.number] = content - {*found[:1]}
+        return bool(found)
 
     def attribute(self, name: str) -> Frame | None:
         owner = self.stack.pop()
@@ -453,8 +467,12 @@ class Run:
         pass
 
     def do_store_attribute(self, name: str) -> None:
-        owner = self.stack.pop()
-        self._store(owner, name, self.stack.pop())
+        owner, value = self.stack.pop(), self.stack.pop()
+        if name in owner.fields:
+            self._store(owner, name, value)
+        else:
+            found = inspect.getattr_static(owner.kind, name)
+            self._call_c(found.fset.__name__, owner, value)
 
     def _store(self, owner: Ref, name: str, value: Any) -> None:
         content = [*self.contents[owner.number]]

@@ -145,4 +145,4 @@ class Program:
             if name.startswith("CALL"):
                 yield "place", None
         else:
-            yield WITH_VALUE[name], value
+            yield WITH_VALUE.get(name, "unknown"), value  # of no use to what the models run

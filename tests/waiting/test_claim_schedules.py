@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from backoff_ticker import Channel
 from backoff_ticker._sentinels import ENDED
-from backoff_ticker.channels._buffer import Bounded, PendingSend, Unbounded
+from backoff_ticker.channels._buffer import Bounded, PendingSend, Unbounded, _take_out
 from backoff_ticker.clock import let_other_threads_run
 from backoff_ticker.waiting import FREE, WaitQueue, WaitSet, acquire, complete
-from tests.waiting.machine import Shared, give_way, park
+from tests.waiting.machine import Shared, give_way, park, take_out
 from tests.waiting.states import Fault, Gone, Interrupt, Model, Role, visit
 
 if TYPE_CHECKING:
@@ -417,7 +418,7 @@ def test_a_wake_up_before_the_change_is_found():
 # The buffer of a channel
 
 
-def completed(call, argument):
+def completed(call, argument=None):
     try:
         return call(argument)
     except BaseException:
@@ -431,8 +432,9 @@ def send(buffer, pendings, sent, got, index, gives_up):
         sent.append(pending.item)
         return
     try:
-        buffer.line_up(pending)
-        if gives_up:
+        if buffer.put(pending.item, pending):
+            sent.append(pending.item)
+        elif gives_up:
             buffer.refuse(pending)
     except BaseException:
         completed(buffer.refuse, pending)
@@ -468,7 +470,7 @@ def judge_buffer(outcomes: list[Any], buffer: Any, pendings: Any, sent: Any, got
         each = each.later
     for pending in pendings:
         assert pending not in line or pending.accepted is None, "a send that was decided waits"
-    assert buffer.room + len(buffer.items) == buffer.limit, "room was lost or found"
+    assert buffer.room + len(buffer.items) == 1, "room was lost or found"
     assert not line or (buffer.room <= 0 and not buffer.closed), "a send waits for nothing"
     accepted = {*sent, *(each.item for each in pendings if each.accepted)}
     there = [*buffer.items, *(each for each in got if isinstance(each, str))]
@@ -531,56 +533,60 @@ def test_an_interrupted_receive_loses_no_item(items):
 # The end of a buffer without a limit
 
 
-def count_of(buffer, item):
-    return buffer.items.count(item)
-
-
-def send_at_once(buffer, sent, got, item):
-    buffer.put(item)
+def send_at_once(channel, sent, got, item):
+    Channel.send(channel, item)
     sent.append(item)
 
 
-def receive_at_once(buffer, sent, got, item):
-    if buffer.is_plain and buffer.items:
+def receive_at_once(channel, sent, got, item):
+    quick = channel._buffer.quick
+    if quick:
         try:
-            item = buffer.items.first_out
-            if buffer.is_plain or not buffer.was_refused(item):
-                got.append(item)
-                return
+            got.append(quick.first_out)
+            return
         except IndexError:
             pass
-    got.append(buffer.take())
+    got.append(channel._buffer.take())
 
 
-def receive_twice(buffer, sent, got, item):
-    receive_at_once(buffer, sent, got, item)
-    receive_at_once(buffer, sent, got, item)
+def receive_twice(channel, sent, got, item):
+    receive_at_once(channel, sent, got, item)
+    receive_at_once(channel, sent, got, item)
 
 
-def close_and_receive(buffer, sent, got, item):
-    buffer.closed = True
-    receive_at_once(buffer, sent, got, item)
+def close_and_receive(channel, sent, got, item):
+    channel._buffer.closed = True
+    receive_at_once(channel, sent, got, item)
 
 
 def endless(*items: str) -> Callable[[], tuple[Any, ...]]:
     def make() -> tuple[Any, ...]:
         buffer = Unbounded()
         buffer.claim = {FREE: True}
-        for item in items:
-            buffer.put(item)
-        return buffer, [*items], []
+        buffer.items.extend(items)
+        return Shared(_buffer=buffer), [*items], []
 
     return make
 
 
-def judge_end(outcomes: list[Any], buffer: Any, sent: Any, got: Any) -> None:
+def judge_end(outcomes: list[Any], channel: Any, sent: Any, got: Any) -> None:
+    buffer = channel._buffer
     there = Counter(each for each in got if isinstance(each, str))
-    if not buffer.has_ended:
+    there += Counter(buffer.items)
+    if buffer.late is None:
         assert ENDED not in got
-        there += Counter(buffer.items)
+    elif Interrupt not in outcomes:
+        assert not buffer.inbox and not buffer.late, "a refused item was left"
     lost, found = Counter(sent) - there, there - Counter(sent)
     assert not lost, f"accepted and lost: {lost}"
-    assert not found, f"refused and received: {found}"
+    assert Interrupt in outcomes or not found, f"refused and received: {found}"
+
+
+def ending_model(items: tuple[str, ...], *roles: Role) -> Model:
+    waking = WaitQueue.wake_next, Unbounded.wake_receiver
+    stubs = {**STUBS, **dict.fromkeys(waking, give_way), _take_out: take_out}
+    constant = {"_buffer", "claim", "first", "others", "room"}
+    return Model(endless(*items), [*roles], judge_end, constant, stubs)
 
 
 @pytest.mark.parametrize("items", ITEMS)
@@ -592,6 +598,14 @@ def judge_end(outcomes: list[Any], buffer: Any, sent: Any, got: Any) -> None:
 def test_what_meets_the_end_is_received_or_refused(other, names, items):
     bodies = send_at_once, other, close_and_receive
     roles = [Role(body, (name,)) for body, name in zip(bodies, f"{names}x", strict=True)]
-    stubs = {**STUBS, WaitQueue.wake_next: give_way, Unbounded._count_of: count_of}
-    constant = {"claim", "first", "others"}
-    assert visit(Model(endless(*items), roles, judge_end, constant, stubs)) >= 1000
+    assert visit(ending_model(items, *roles)) >= 1000
+
+
+@pytest.mark.parametrize("interrupted", [0, 1, 2])
+def test_an_interrupt_at_the_end_loses_nothing(interrupted):
+    bodies = send_at_once, receive_at_once, close_and_receive
+    roles = [
+        Role(body, (name,), interrupts=number == interrupted)
+        for number, (body, name) in enumerate(zip(bodies, "abx", strict=True))
+    ]
+    assert visit(ending_model((), *roles)) >= 1000
