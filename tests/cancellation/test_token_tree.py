@@ -109,7 +109,8 @@ def test_dropped_children_and_removed_callbacks_leave_nothing_with_their_parent(
         for _ in range(count):
             root.child().on_cancel(print).remove()
 
-    assert allocated_by(churn) < count
+    # What threads of other tests make meanwhile counts, too; what is left behind is so each time.
+    assert min(allocated_by(churn) for _ in range(3)) < count
     alive = [root.child() for _ in range(count)]
     assert children(root) == count
     del alive

@@ -31,7 +31,7 @@ TICKS = effort.rounds(300, 3000)
 
 def live_entries() -> int:
     """How many entries the scheduler thread will still run."""
-    entries = [*list(scheduler._heap), *[(0, 0, posted) for posted in scheduler._posted]]
+    entries = [*scheduler._heap.copy(), *[(0, 0, posted) for posted in scheduler._posted.copy()]]
     return sum(timer is not None and not timer.spent for _, _, timer in entries)
 
 
