@@ -484,14 +484,17 @@ class TickerCore(Source):
         """Return until when a registered waiter waits, its ``limit`` at most; None: poll now."""
         until = waiter.limit
         token = self._run.token
+        may_have_ended = self._ending is not None
         if token is not None:
             if token._wait_set() not in waiter.sources:  # after a reset()
                 return None
-            if token.deadline is not None and not token.cancelled:
+            if token.cancelled:
+                may_have_ended = True
+            elif token.deadline is not None:
                 until = min(until, token.deadline)
-        if self._has_ended():
+        if may_have_ended and self._has_ended():
             return None
-        if self._is_asked():
+        if self._asker is not None and self._is_asked():
             return until
         pending = self._pending
         due = pending.due
