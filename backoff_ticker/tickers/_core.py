@@ -79,15 +79,15 @@ class TickerCore(Source):
         *("_pending", "_raised_error", "_readers", "_resets", "_run", "_timer", "_token"),
     )
 
-    def __init__(
+    def _begin(
         self,
         backoff: BackOff,
-        *,
-        token: CancellationToken | None = None,
-        pace: Pace = Pace.RECEIPT,
-        clock: Clock | None = None,
-        timer: TimerLike | None = None,
+        token: CancellationToken | None,
+        pace: Pace,
+        clock: Clock | None,
+        timer: TimerLike | None,
     ) -> None:
+        """Do what the constructors do: errors of wrong calls name the class that was called."""
         if not isinstance(pace, Pace):
             raise TypeError(f"pace must be a Pace, not {safe_repr(pace)}")
         self._clock = resolve_clock(clock)
