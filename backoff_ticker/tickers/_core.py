@@ -79,15 +79,15 @@ class TickerCore(Source):
         *("_pending", "_raised_error", "_readers", "_resets", "_run", "_timer", "_token"),
     )
 
-    def __init__(
+    def _begin(
         self,
         backoff: BackOff,
-        *,
-        token: CancellationToken | None = None,
-        pace: Pace = Pace.RECEIPT,
-        clock: Clock | None = None,
-        timer: TimerLike | None = None,
+        token: CancellationToken | None,
+        pace: Pace,
+        clock: Clock | None,
+        timer: TimerLike | None,
     ) -> None:
+        """Do what the constructors do: errors of wrong calls name the class that was called."""
         if not isinstance(pace, Pace):
             raise TypeError(f"pace must be a Pace, not {safe_repr(pace)}")
         self._clock = resolve_clock(clock)
@@ -484,14 +484,17 @@ class TickerCore(Source):
         """Return until when a registered waiter waits, its ``limit`` at most; None: poll now."""
         until = waiter.limit
         token = self._run.token
+        may_have_ended = self._ending is not None
         if token is not None:
             if token._wait_set() not in waiter.sources:  # after a reset()
                 return None
-            if token.deadline is not None and not token.cancelled:
+            if token.cancelled:
+                may_have_ended = True
+            elif token.deadline is not None:
                 until = min(until, token.deadline)
-        if self._has_ended():
+        if may_have_ended and self._has_ended():
             return None
-        if self._is_asked():
+        if self._asker is not None and self._is_asked():
             return until
         pending = self._pending
         due = pending.due

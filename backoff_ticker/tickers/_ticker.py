@@ -8,6 +8,7 @@ from .._validation import as_count, as_flag, as_seconds, counted, whole_repr
 from ..waiting import CHECKPOINT_EVERY, NO_DEADLINE, LoopWaiter, checkpoint, complete, park_thread
 from ._core import TickerCore
 from ._forwarding import Forwarding
+from ._tick import Pace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,10 +18,13 @@ if TYPE_CHECKING:
 
     import janus
 
+    from ..cancellation import CancellationToken
+    from ..channels import TimerLike
+    from ..clock import Clock
     from ..policies import BackOff
     from ._pending_tick import PendingTick
     from ._protocol import SendSink, Sink
-    from ._tick import Pace, Tick
+    from ._tick import Tick
 
 
 class BaseTicker(TickerCore):
@@ -220,6 +224,17 @@ class Ticker(BaseTicker):
 
     __slots__ = ()
 
+    def __init__(
+        self,
+        backoff: BackOff,
+        *,
+        token: CancellationToken | None = None,
+        pace: Pace = Pace.RECEIPT,
+        clock: Clock | None = None,
+        timer: TimerLike | None = None,
+    ) -> None:
+        self._begin(backoff, token, pace, clock, timer)
+
     def receive(self, timeout: float | timedelta | None = None) -> Tick:
         """Take the next tick; block this thread until it is due.
 
@@ -288,6 +303,17 @@ class AsyncTicker(BaseTicker):
     """
 
     __slots__ = ()
+
+    def __init__(
+        self,
+        backoff: BackOff,
+        *,
+        token: CancellationToken | None = None,
+        pace: Pace = Pace.RECEIPT,
+        clock: Clock | None = None,
+        timer: TimerLike | None = None,
+    ) -> None:
+        self._begin(backoff, token, pace, clock, timer)
 
     # One coroutine that does all, and repeats park_coroutine(): a second one would add an eighth to
     # the memory of a reader that waits.
