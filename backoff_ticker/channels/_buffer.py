@@ -230,7 +230,7 @@ class Bounded(Unbounded):
         if not pending.accepted:
             pending.close()  # also when a call that was interrupted before it is repeated
 
-    def take(self) -> Any:  # noqa: ANN401 - any item
+    def take(self) -> Any:  # noqa: ANN401, C901, PLR0912 - any item; one change
         """As in ``Unbounded``; it accepts the send that waited longest, if there is room then."""
         while (send := self.first_send) is not None and send.generation != _process.generation:
             self.refuse(send)  # its sender exists in the parent of this process only
@@ -241,21 +241,25 @@ class Bounded(Unbounded):
             acquire(claim)
         try:
             send = self.first_send
-            if send is None or self.closed or self.room < self.receivers:
+            if self.closed or self.room < self.receivers:
                 send = None
+            if self.items:
+                item = self.items.first_out
+                self.room += 1
+                if send is not None:
+                    self.items.last_in = send.item
+                    self.room -= 1
+            elif send is not None:
+                item = send.item
             else:
-                self.items.last_in = send.item
-                self.room -= 1
+                return ENDED if self.closed else EMPTY
+            if send is not None:
                 send.accepted = True
                 self.first_send = later = send.later
                 if later is None:
                     self.last_send = None
                 else:
                     later.earlier = send.later = None
-            if not self.items:
-                return ENDED if self.closed else EMPTY
-            item = self.items.first_out
-            self.room += 1
         finally:
             claim[FREE] = True
         if send is not None:

@@ -42,9 +42,8 @@ class Channel(Source, ProcessBound, Generic[T]):
 
     Threads call ``send()`` and ``receive()``, coroutines ``send_async()`` and ``receive_async()``,
     on the same channel, which belongs to no loop. Each item goes to exactly one receiver, in the
-    order in which the items were accepted. After ``close()`` no item is accepted, but all that were
-    can still be received. ``for item in channel:`` and ``async for item in channel:`` receive items
-    until then.
+    order in which the items were accepted. After ``close()`` none is accepted, but those that were
+    can be received; ``for item in channel:`` and ``async for item in channel:`` do so to the end.
 
     A coroutine that never has to wait yields to its loop at every 64th call. ``len(channel)`` is
     the number of items that can be received; a channel is true even when it is empty.
@@ -300,8 +299,6 @@ class Channel(Source, ProcessBound, Generic[T]):
             return await self.receive_async()
         except ChannelClosed:
             raise StopAsyncIteration from None
-
-    # As a source of select, and of tickers and retries whose timer sends on it
 
     def _wait_sets(self) -> tuple[WaitSet, ...]:
         return (self._buffer,)

@@ -44,8 +44,7 @@ class _Selection:
 
     Attributes:
         cases: The sources in any order: each as it was given, and what is received from.
-        chosen: The source that was ready, as it was given.
-        value: What was taken; ``CLOSED``: the source has ended.
+        chosen, value: The source that was ready, as it was given, and what was taken.
         source: What to give it back to; None: nothing was taken, or it is the end of the source.
     """
 

@@ -21,6 +21,7 @@ from backoff_ticker import (
     select,
     select_async,
 )
+from backoff_ticker.channels._buffer import _Items
 from backoff_ticker.channels._select import _Selection
 from backoff_ticker.waiting import WaitSet
 from tests.channels.ends import drained
@@ -186,6 +187,43 @@ def test_closing_while_others_wait(capacity: float, who: Callable[[Traffic], Non
 
     assert each_place(run) >= 5
     assert faults == []
+
+
+@pytest.mark.parametrize("call", ["receive", "receive_nowait"])
+def test_an_item_is_not_lost_if_another_receiver_sees_the_end_as_it_is_taken(
+    call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost: list[object] = []
+
+    def run(interrupt: InterruptAt) -> None:
+        channel: Channel[str] = Channel(math.inf)
+        ends: list[object] = []
+
+        def end() -> None:
+            channel.close()
+            ends.extend(channel)
+
+        def first_out(items: Any) -> Any:
+            item = items.popleft()
+            if not ends:
+                ends.append(channel)
+                in_thread(end).result(PATIENCE)
+            return item
+
+        monkeypatch.setattr(_Items, "first_out", property(first_out))
+        channel.send("item")
+        got = []
+        try:
+            with interrupt:
+                got.append(getattr(channel, call)())
+        except Interrupted:
+            channel.close()
+            got += channel
+        if got != ["item"] or len(ends) > 1:
+            lost.append(interrupt.where)
+
+    assert each_place(run, all_of_them=True)
+    assert lost == []
 
 
 # In a loop
