@@ -91,7 +91,7 @@ class Unbounded(WaitQueue):
             return False
         claim = self.claim
         moving = True
-        while moving:
+        while moving:  # if its item is in neither place then, a receiver has it
             key = object()
             acquire(claim)
             try:

@@ -119,7 +119,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         """
         buffer: Any = self._buffer
         if buffer.room is None:
-            self.send(item, None)
+            Channel.send(self, item, None)
         elif not buffer.put(item):
             raise WouldBlock("the channel has no room, or no waiting receiver")
 
@@ -180,7 +180,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         self._calls_left -= 1
         buffer: Any = self._buffer
         if buffer.room is None:
-            self.send(item, None)
+            Channel.send(self, item, None)
             return
         if buffer.put(item):
             return

@@ -200,3 +200,14 @@ def test_a_channel_is_shown_whatever_its_capacity(clock: VirtualClock) -> None:
         assert repr(channel) == f"<Channel open, capacity={shown}, 0 items>"
         channel.close()
         assert repr(channel) == f"<Channel closed, capacity={shown}, 0 items>"
+
+
+def test_a_subclass_may_send_in_its_own_way():
+    class Doubling(Channel[int]):
+        def send(self, item: int, timeout: Any = None) -> None:
+            self.send_nowait(2 * item)
+
+    for capacity in (1, math.inf):
+        channel = Doubling(capacity)
+        channel.send(3)
+        assert channel.receive() == 6
