@@ -43,9 +43,11 @@ def signal_storm(handler: Callable[[FrameType | None], object]) -> Iterator[list
 
     def handle(_: int, frame: FrameType | None) -> None:
         handled.append(1)
-        news.put(True)
-        if not calm.is_set():
-            handler(frame)
+        try:
+            if not calm.is_set():
+                handler(frame)
+        finally:
+            news.put(True)
 
     def send() -> None:
         main: Any = threading.main_thread().ident
