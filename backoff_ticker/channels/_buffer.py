@@ -175,7 +175,7 @@ class Bounded(Unbounded):
         self.first_send: PendingSend | None = None
         self.last_send: PendingSend | None = None
 
-    def put(self, item: object, pending: PendingSend | None = None) -> bool:
+    def put(self, item: object, pending: PendingSend | None) -> bool:
         """Accept ``item``; False if there is no room, and ``pending`` stands in line for it."""
         accepted = False
         claim = self.claim
@@ -241,7 +241,7 @@ class Bounded(Unbounded):
             acquire(claim)
         try:
             send = self.first_send
-            if self.closed or self.room < self.receivers:
+            if send is not None and (self.closed or self.room < self.receivers):
                 send = None
             if self.items:
                 item = self.items.first_out
@@ -318,7 +318,7 @@ class Rendezvous(Bounded):
             claim[FREE] = True
         super().leave(place, domain)
 
-    def put(self, item: object, pending: PendingSend | None = None) -> bool:
+    def put(self, item: object, pending: PendingSend | None) -> bool:
         firsts = [self.first_of(domain) for domain in self.domains()]
         if all(first is None or first[1].is_stale for first in firsts):
             for place in self._present.copy().values():

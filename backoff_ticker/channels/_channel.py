@@ -120,7 +120,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         buffer: Any = self._buffer
         if buffer.room is None:
             Channel.send(self, item, None)
-        elif not buffer.put(item):
+        elif not buffer.put(item, None):
             raise WouldBlock("the channel has no room, or no waiting receiver")
 
     def send(self, item: T, timeout: float | timedelta | None = None) -> None:  # noqa: C901
@@ -152,7 +152,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             if buffer.closed and buffer.take_out_late(item):
                 raise ChannelClosed
             return
-        if buffer.put(item):
+        if buffer.put(item, None):
             return
         deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
         pending = PendingSend(buffer.claim, item)
@@ -182,7 +182,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         if buffer.room is None:
             Channel.send(self, item, None)
             return
-        if buffer.put(item):
+        if buffer.put(item, None):
             return
         deadline = NO_DEADLINE if seconds is None else self._clock.monotonic() + seconds
         pending = PendingSend(buffer.claim, item)
@@ -280,7 +280,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         """Raise an error if no item will come, or the time is over."""
         if taken is ENDED:
             raise ChannelClosed
-        if self._clock.monotonic() >= deadline:
+        if deadline != NO_DEADLINE and self._clock.monotonic() >= deadline:
             raise TimeoutError(f"no item within {seconds} s")
 
     def __iter__(self) -> Self:

@@ -94,7 +94,7 @@ class _Selection:
                             source._pass_on_wakeup()
                 return True
         self.is_fresh = False
-        if self.clock.monotonic() >= self.deadline:
+        if self.deadline != NO_DEADLINE and self.clock.monotonic() >= self.deadline:
             raise TimeoutError(f"no source was ready within {self.seconds} s")
         return False
 

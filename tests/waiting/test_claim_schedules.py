@@ -428,7 +428,7 @@ def completed(call, argument=None):
 
 def send(buffer, pendings, sent, got, index, gives_up):
     pending = pendings[index]
-    if buffer.put(pending.item):
+    if buffer.put(pending.item, None):
         sent.append(pending.item)
         return
     try:
@@ -456,7 +456,7 @@ def buffers(*items: str) -> Callable[[], tuple[Any, ...]]:
         buffer = Bounded(1)
         buffer.claim = {FREE: True}
         for item in items:
-            buffer.put(item)
+            buffer.put(item, None)
         return buffer, tuple(PendingSend(buffer.claim, item) for item in "abc"), [*items], []
 
     return make
