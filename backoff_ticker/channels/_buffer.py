@@ -184,12 +184,15 @@ class Bounded(Unbounded):
         except KeyError:
             acquire(claim)
         try:
+            is_closed = self.closed
             last = self.last_send
-            if last is None and self.room > 0 and not self.closed:
+            if is_closed:
+                pass
+            elif last is None and self.room > 0:
                 self.items.last_in = item
                 self.room -= 1
                 accepted = True
-            elif pending is not None and not self.closed:
+            elif pending is not None:
                 pending.earlier = last
                 self.last_send = pending
                 if last is None:
@@ -198,7 +201,7 @@ class Bounded(Unbounded):
                     last.later = pending
         finally:
             claim[FREE] = True
-        if not accepted and self.closed:
+        if is_closed:
             raise ChannelClosed
         try:
             if self.first is not None or self.others:
