@@ -11,7 +11,7 @@ import pytest
 from tests import effort
 from tests.stress import storm
 
-SECONDS = effort.seconds(0.2, 5)
+SECONDS = effort.seconds(0.2, 1)
 
 
 @pytest.mark.parametrize("name", storm.STORMS)
