@@ -8,7 +8,7 @@ from .._errors import TickerClosed
 from .._sentinels import EMPTY
 from .._unraisable import report
 from .._validation import LONGEST_WAIT, safe_repr, whole_repr
-from ..waiting import FREE, Waiter, acquire, claim_of, complete, current_loop
+from ..waiting import Waiter, complete, current_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,13 +74,13 @@ class Forwarding:
 class _Forwarder(Waiter):
     """The waiter of a forwarding in the ticker's line of readers.
 
-    It never parks: a wake-up runs ``fire()`` in a thread of the clock, or in the sink's event loop,
-    one at a time. That takes what is due, registers and sets the timer.
+    It never parks: a wake-up has the clock or the sink's event loop call ``fire()``, which they do
+    one call at a time. That takes what is due, registers and sets the timer.
     """
 
     __slots__ = (
-        *("_claim", "_closes_sink", "_is_running", "_lost", "_must_look", "_put_nowait"),
-        *("_stopped", "_timer", "dropped", "sink", "ticker"),
+        *("_closes_sink", "_lost", "_put_nowait", "_stopped", "_timer", "dropped", "sink"),
+        "ticker",
     )
 
     def __init__(self, ticker: TickerCore, sink: Sink | SendSink, *, closes_sink: bool) -> None:
@@ -94,8 +94,6 @@ class _Forwarder(Waiter):
         self._closes_sink = closes_sink
         self._timer: TimerHandle | None = None
         self._stopped = False
-        self._claim = claim_of(self)  # for the next two
-        self._is_running = self._must_look = False
 
     def start(self) -> None:
         self._call_at(self.ticker._clock.monotonic())
@@ -105,8 +103,6 @@ class _Forwarder(Waiter):
         self.wake()
 
     def wake(self) -> bool:
-        if self._note_call(begins=False):
-            return True
         if self.loop is not None:
             return super().wake()
         try:
@@ -117,41 +113,11 @@ class _Forwarder(Waiter):
 
     def fire(self) -> None:
         """Send the ticks that are due; then set the timer, or end."""
-        if self._note_call(begins=True):
-            return
         try:
-            self._run()
+            self._look()
         except BaseException:
-            self._is_running = False
             complete(self.wake)
             raise
-
-    def _note_call(self, *, begins: bool) -> bool:
-        """Note that there is something to look at; return whether a run goes on, which will."""
-        claim = self._claim
-        acquire(claim)
-        try:
-            self._must_look = True
-            goes_on = self._is_running
-            self._is_running = goes_on or begins
-            return goes_on
-        finally:
-            claim[FREE] = True
-
-    def _goes_on(self) -> bool:
-        """Whether the run has something to look at; else it has ended."""
-        claim = self._claim
-        acquire(claim)
-        try:
-            self._is_running = self._must_look
-            self._must_look = False
-            return self._is_running
-        finally:
-            claim[FREE] = True
-
-    def _run(self) -> None:
-        while self._goes_on():
-            self._look()
 
     def _look(self) -> None:
         self._leave()
