@@ -53,11 +53,6 @@ _RECEIPT = Pace.RECEIPT
 _SKIP = Pace.SKIP
 
 
-def _applied(pending: PendingTick) -> PendingTick:
-    """Change nothing: it stands in ``_deferred`` for a rule that was applied."""
-    return pending
-
-
 class TickerCore(Source):
     """A ticker without its public methods.
 
@@ -322,7 +317,6 @@ class TickerCore(Source):
             finally:
                 claim[FREE] = True
             self._settle()
-            self._wake()
         except BaseException:
             if self._asker is mark:
                 self._asker = None
@@ -368,12 +362,12 @@ class TickerCore(Source):
             claim[FREE] = True
 
     def _settle(self) -> None:
-        """Apply the deferred rules, unless another thread asks the policy, and so will do it."""
+        """Apply the deferred rules and wake the readers; whoever asks the policy now, does so."""
         if self._is_asked():
             return
         mark = _process.generation, get_ident(), False
         try:
-            at, rule = 0, self._next_rule(mark, 0, None)
+            rule = self._next_rule(mark, None)
             while True:  # in the shape of the waits in waiting/_parking.py
                 if rule is None:
                     break
@@ -381,18 +375,16 @@ class TickerCore(Source):
                 after = rule(pending)
                 if self._timer is not None:
                     after = self._timer.follow(after, self._monotonic())
-                at += 1
-                rule = self._next_rule(mark, at, after)
-            if at:
-                self._wake()
+                rule = self._next_rule(mark, after)
+            self._wake()
         except BaseException:
             if self._asker is mark:
                 self._asker = None
             complete(self._wake)
             raise
 
-    def _next_rule(self, mark: Asker, at: int, after: PendingTick | None) -> Rule | None:
-        """Become the asker, or store what the rule before ``at`` has returned; return the next.
+    def _next_rule(self, mark: Asker, after: PendingTick | None) -> Rule | None:
+        """Become the asker, or store what the first rule has returned; return the next.
 
         None: there is no rule left, or another thread asks.
         """
@@ -405,14 +397,14 @@ class TickerCore(Source):
                 self._pending = after
                 if self._ending is None:
                     self._ending = reason
-                deferred[at - 1] = _applied  # del deferred[0] would take long if there are many
+                del deferred[0]
             elif self._asker is not None and self._asker[0] == mark[0]:
                 return None
-            if not deferred or deferred[-1] is _applied:
+            if not deferred:
                 self._deferred = self._asker = None
                 return None
             self._asker = mark
-            return deferred[at]
+            return deferred[0]
         finally:
             claim[FREE] = True
 
