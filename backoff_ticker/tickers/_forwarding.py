@@ -55,7 +55,7 @@ class Forwarding:
         if isinstance(sink, type) or not callable(_put_of(sink)):
             wanted = "a method put_nowait(tick) or send_nowait(tick)"
             raise TypeError(f"sink must have {wanted}, not {safe_repr(sink)}")
-        self._forwarder = _Forwarder(ticker, sink, closes_sink=close)
+        self._forwarder = _Forwarder(ticker, sink, close=close)
         self._forwarder.start()
 
     @property
@@ -79,11 +79,10 @@ class _Forwarder(Waiter):
     """
 
     __slots__ = (
-        *("_closes_sink", "_lost", "_put_nowait", "_stopped", "_timer", "dropped", "sink"),
-        "ticker",
+        *("_close", "_lost", "_put_nowait", "_stopped", "_timer", "dropped", "sink", "ticker"),
     )
 
-    def __init__(self, ticker: TickerCore, sink: Sink | SendSink, *, closes_sink: bool) -> None:
+    def __init__(self, ticker: TickerCore, sink: Sink | SendSink, *, close: bool) -> None:
         super().__init__(_loop_of(sink))
         self.domain = id(self)  # it watches the time alone, for no other waiter
         self.ticker = ticker
@@ -91,7 +90,7 @@ class _Forwarder(Waiter):
         self.dropped = 0
         self._lost = 0  # ticks dropped since the last one that was sent
         self._put_nowait: Callable[[Tick], object] = _put_of(sink)
-        self._closes_sink = closes_sink
+        self._close = close
         self._timer: TimerHandle | None = None
         self._stopped = False
 
@@ -175,8 +174,7 @@ class _Forwarder(Waiter):
                 self._stopped = True
             if names & (_FULL | _SHUT_DOWN):
                 return False
-            # A janus queue whose loop is closed raises, but has taken the item.
-            if not (isinstance(error, RuntimeError) and _is_janus(self.sink)):
+            if not self._has_lost_its_loop(error):
                 raise
         self._lost = 0
         return True
@@ -196,20 +194,20 @@ class _Forwarder(Waiter):
         self._stopped = True
         self._leave()
         shut_down = getattr(self.sink, "shutdown", None) or getattr(self.sink, "close", None)
-        if self._closes_sink and callable(shut_down):
+        if self._close and callable(shut_down):
             try:
                 shut_down()
-            except Exception as error:  # noqa: BLE001 - as in _put
-                if not (isinstance(error, RuntimeError) and _is_janus(self.sink)):
+            except Exception as error:  # noqa: BLE001 - nobody waits for it
+                if not self._has_lost_its_loop(error):
                     report(error, "Exception in the shutdown of a queue of ticks", self.sink)
+
+    def _has_lost_its_loop(self, error: Exception) -> bool:
+        """Whether it is a janus queue whose loop is closed: it raises, but has taken the item."""
+        return isinstance(error, RuntimeError) and _package_of(type(self.sink)) == "janus"
 
 
 def _put_of(sink: object) -> Any:  # noqa: ANN401 - whatever the sink has there
     return getattr(sink, "put_nowait", None) or getattr(sink, "send_nowait", None)
-
-
-def _is_janus(sink: object) -> bool:
-    return _package_of(type(sink)) == "janus"
 
 
 def _package_of(cls: type) -> str:
