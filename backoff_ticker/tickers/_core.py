@@ -211,10 +211,7 @@ class TickerCore(Source):
             first_poll = False
 
     def _take(self, pending: PendingTick, due: float, now: float) -> Tick | None:  # noqa: C901, PLR0912, PLR0915 - a call would cost the hot path
-        """Take a tick that was given back, or else the one that is due, and ask for the next delay.
-
-        None: another thread was faster, or the ticker has ended or was reset.
-        """
+        """Take the next tick; None: another was faster, or the ticker has ended or was reset."""
         readers = self._readers
         claim = readers.claim
         mark = _process.generation, get_ident(), True
@@ -384,10 +381,7 @@ class TickerCore(Source):
             raise
 
     def _next_rule(self, mark: Asker, after: PendingTick | None) -> Rule | None:
-        """Become the asker, or store what the first rule has returned; return the next.
-
-        None: there is no rule left, or another thread asks.
-        """
+        """Become the asker, or store what the first rule returned; return the next rule, if any."""
         reason = None if after is None or after.end is None else after.end.reason
         claim = self._readers.claim
         acquire(claim)
@@ -409,11 +403,7 @@ class TickerCore(Source):
             claim[FREE] = True
 
     def _is_asked(self) -> bool:
-        """Whether another thread asks the policy; it wakes the readers when it has finished.
-
-        Raises:
-            RuntimeError: This thread does.
-        """
+        """Whether another thread asks, and will wake the readers; RuntimeError if this one does."""
         asker = self._asker
         if asker is None or asker[0] != _process.generation:
             return False

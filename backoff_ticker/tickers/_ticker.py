@@ -165,8 +165,8 @@ class Ticker(BaseTicker):
     """An iterator of ticks for threads: each tick comes one delay after the last.
 
     ``for tick in ticker:`` gets the first tick at once, and ends when the policy returns ``STOP``,
-    the token is cancelled or ``stop()`` is called. Of several threads that read it, one gets each
-    tick. It needs no clean-up; ``with ticker:`` stops it at the end of the block.
+    the token is cancelled or ``stop()`` is called. Any number of threads may read it: each tick
+    goes to one. It needs no clean-up; ``with ticker:`` stops it at the end of the block.
 
     Wakes when: the tick is due, the ticker is stopped or reset, ``success()`` brings the tick
     forward, or a token is cancelled (the ticker's own, or one inside the policy).
@@ -295,8 +295,7 @@ class AsyncTicker(BaseTicker):
         """Wait for the next tick and take it, as ``Ticker.receive()`` does in a thread."""
         limit = NO_DEADLINE
         if timeout is not None:
-            limit = as_seconds("timeout", timeout)
-            limit += self._monotonic()
+            limit = as_seconds("timeout", timeout) + self._monotonic()
         try:
             if self._pending.number % CHECKPOINT_EVERY == 0:
                 await checkpoint

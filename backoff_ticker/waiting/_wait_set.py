@@ -84,7 +84,10 @@ class Waiter:
             place = place.following  # type: ignore[union-attr]
 
     def unregister(self) -> None:
-        """Unregister, and pass on what others need to be woken for. May be repeated."""
+        """Undo ``register()`` and ``hold()``, and wake who must be woken now. May be repeated."""
+        held = getattr(self.loop, "_backoff_ticker_waiters", None)
+        if held:
+            held.discard(self)
         place = self.place
         if place is not None:
             for source in self.sources:
@@ -115,12 +118,6 @@ class Waiter:
             loop._backoff_ticker_waiters.add(self)
         except AttributeError:
             loop._backoff_ticker_waiters = {self}
-
-    def release(self) -> None:
-        """Undo ``hold()``. May be repeated."""
-        held = getattr(self.loop, "_backoff_ticker_waiters", None)
-        if held:
-            held.discard(self)
 
 
 def complete(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
