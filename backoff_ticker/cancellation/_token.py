@@ -47,8 +47,7 @@ class CancellationToken(Node, Source, ProcessBound):
     a ``with token:`` block, wakes all tickers, retries, ``select`` and ``wait()``, and they end.
     Your own code checks ``cancelled`` or calls ``raise_if_cancelled()``.
 
-    Thread safety: every method may be called in any thread and event loop; ``cancel()`` also in
-    signal handlers, finalizers and callbacks.
+    Thread safety: all methods in any thread; ``cancel()`` also in signal handlers and finalizers.
 
     Args:
         timeout: Cancel it after this time: seconds >= 0 or a timedelta. None means never.
@@ -60,8 +59,7 @@ class CancellationToken(Node, Source, ProcessBound):
         TypeError, ValueError: ``timeout`` or ``deadline`` is not a finite number in its range.
 
     Attributes:
-        cancelled: Whether it is cancelled, or its deadline has passed. Read-only. Without a
-            deadline, as cheap to read as a plain attribute.
+        cancelled: Whether it is cancelled, or its deadline has passed. Read-only.
 
     Example:
         >>> from backoff_ticker import CancellationToken
@@ -158,7 +156,6 @@ class CancellationToken(Node, Source, ProcessBound):
     def wait(self, timeout: float | timedelta | None = None) -> bool:
         """Block this thread until the token is cancelled; False if ``timeout`` ran out before.
 
-        Wakes when: this token or an ancestor is cancelled, or its deadline passes.
         If interrupted: nothing stays behind.
 
         Args:

@@ -154,8 +154,7 @@ class TickerCore(Source):
         """End the ticker, and wake its readers. May be repeated.
 
         A ``receive()`` that begins after this has returned gets no tick; one that had taken its
-        tick by then still returns it. May be called anywhere, also in signal handlers, finalizers,
-        callbacks and the policy.
+        tick by then still returns it. The policy, too, may call it.
         """
         complete(self._end, _STOPPED)
 

@@ -84,7 +84,7 @@ class _Forwarder(Waiter):
 
     def __init__(self, ticker: TickerCore, sink: Sink | SendSink, *, close: bool) -> None:
         super().__init__(_loop_of(sink))
-        self.domain = id(self)  # it watches the time alone, for no other waiter
+        self.domain = id(self)  # it watches the time for no other waiter
         self.ticker = ticker
         self.sink = sink
         self.dropped = 0
