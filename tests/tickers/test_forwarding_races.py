@@ -175,7 +175,8 @@ def test_a_sender_to_a_loop_and_its_stop_from_threads_lose_no_tick() -> None:
         for _ in range(effort.rounds(20, 100)):
             push = ticker.send_to(sink)
             numbers.append((await asyncio.wait_for(sink.get(), 5)).number)
-            await asyncio.to_thread(push.stop)  # its call into this loop comes before the return
+            await asyncio.to_thread(push.stop)
+            await asyncio.sleep(0)  # the loop makes the call that stop() has left
             assert push._forwarder not in waiters_of(ticker._readers)
             while not sink.empty():
                 numbers.append(sink.get_nowait().number)
