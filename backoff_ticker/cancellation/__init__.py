@@ -2,7 +2,6 @@
 
 * ``_tree``: what is cancelled together, with which cause, and which callbacks run.
 * ``_token``: the token, and ``any_of``.
-* ``_exit``: the end of a ``with`` block, which no signal handler prevents.
 * ``_scope``: ``async with token.scope()``, which cancels code through asyncio.
 * ``_signals``: a token that signals cancel; the event loop notices them at once.
 

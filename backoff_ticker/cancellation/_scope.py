@@ -43,47 +43,43 @@ class Scope(Generic[T_co]):
         the deadline has passed
     """
 
-    __slots__ = ("_block", "_token")
+    __slots__ = ("_block",)
 
     __class_getitem__: classmethod[Any, ..., GenericAlias] = classmethod(GenericAlias)
 
     def __init__(self, token: T_co) -> None:
-        self._token = token
         self._block = CancellableBlock(token)
 
     def __repr__(self) -> str:
-        return f"<Scope of {self._token!r}>"
+        return f"<Scope of {self._block.token!r}>"
 
     async def __aenter__(self) -> T_co:
         await self._block.enter_async()
-        return self._token
+        return self._block.token
 
     async def __aexit__(self, _: object, exc: BaseException | None, __: object) -> None:
-        block = self._block
-        pending = block.leave(exc)
-        error, block.error = block.error, None
+        error, is_pending = self._block.leave(exc)
         if error is not None:
             try:
                 raise error from exc
             finally:
                 del error  # it refers to this frame
-        if pending:
-            await block.settle()
+        if is_pending:
+            await self._block.settle()
 
 
-class CancellableBlock(Waiter):
+class CancellableBlock(Waiter, Generic[T_co]):
     """The code of one task between ``enter()`` and ``leave()``, which a token cancels."""
 
-    __slots__ = ("_cancelling", "_fired", "_task", "_timer", "_token", "error")
+    __slots__ = ("_cancelling", "_fired", "_task", "_timer", "token")
 
-    def __init__(self, token: Node) -> None:
+    def __init__(self, token: T_co) -> None:
         super().__init__(None, (token._wait_set(),))
-        self._token = token
+        self.token = token
         self._task: Any = None
         self._timer: TimerHandle | None = None
         self._cancelling = 0
         self._fired = False
-        self.error: Cancelled | None = None
 
     async def enter_async(self) -> None:
         if self._task is None and current_task().cancelling():
@@ -100,7 +96,7 @@ class CancellableBlock(Waiter):
         loop = task.get_loop()
         self.loop: asyncio.AbstractEventLoop | None = loop
         self.domain: int = id(loop)
-        token = self._token
+        token = self.token
         try:
             self.register()
             self.hold()
@@ -113,22 +109,20 @@ class CancellableBlock(Waiter):
             raise
 
     def _detach(self) -> None:
-        self.release()
         if self._timer is not None:
             self._timer.cancel()
         self.unregister()
 
     def fire(self) -> None:
-        if self._token.cancelled and not self._fired:
+        if self.token.cancelled and not self._fired:
             self._fired = True
             self._task.cancel()
 
-    def leave(self, exc: BaseException | None) -> bool:
-        """Leave the block; if ``exc`` is its cancel, and nobody else's, ``error`` stands for it.
+    def leave(self, exc: BaseException | None) -> tuple[Cancelled | None, bool]:
+        """Leave the block; return what stands for ``exc`` if that is its cancel, and nobody else's.
 
-        Returns:
-            Whether ``settle()`` must be awaited: the cancel is still pending, as the body cancelled
-            the token itself and did not wait after that.
+        And whether the cancel is pending, as the body did not wait after it cancelled the token
+        itself: then ``settle()`` must be awaited.
         """
         fired, self._fired = self._fired, True
         try:
@@ -137,11 +131,10 @@ class CancellableBlock(Waiter):
             complete(self._detach)
             raise
         if not fired or self._task.uncancel() > self._cancelling:
-            return False
+            return None, False
         if isinstance(exc, cancelled_error()):
-            self.error = self._token._error()
-            return False
-        return True
+            return self.token._error(), False
+        return None, True
 
     async def settle(self) -> None:
         try:

@@ -16,8 +16,7 @@ from .. import _process
 from .._validation import as_flag
 from ..clock import SystemClock
 from ..waiting import on_loop_wait
-from ._exit import Exit
-from ._token import CancellationToken, require_token
+from ._token import CancellationToken, Exit, require_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -124,21 +123,18 @@ def cancel_on_signals(
 
     The cause is the name of the signal. In the block the signals do nothing else, unless you chain
     them: a second Ctrl-C is ignored, as with Go's ``signal.NotifyContext``. At the end of the block
-    the previous handlers come back, and the token stays as it is. Any threads and event loops may
-    share it.
+    the previous handlers come back, and the token stays as it is.
 
     An event loop in the main thread notices a signal at once, if a coroutine in it waits for
-    anything of this package. Where the main thread waits for a lock, such as in ``join()``, a
-    signal that arrives in the few instructions before, or in another thread, is noticed when that
-    wait ends.
+    anything of this package. Where the main thread waits for a lock, such as in ``join()``, it may
+    notice a signal only when that wait ends.
 
     Args:
         *signals: Signal numbers. If none is given: SIGINT and SIGTERM.
         token: The token to cancel and to yield. None means a new one each time.
-        chain: Whether the previous handler of a signal is called right after the cancel: that of a
-            server, which shuts down, or Python's own for Ctrl-C, which raises
-            ``KeyboardInterrupt``. Then the end of the block leaves a handler alone that somebody
-            else has set meanwhile.
+        chain: Whether the previous handler of a signal is called after the cancel: that of a
+            server, or Python's own for Ctrl-C, which raises ``KeyboardInterrupt``. Then the end of
+            the block leaves a handler alone that somebody else has set meanwhile.
         clock: The clock of a new token. None means the current clock.
 
     Raises:

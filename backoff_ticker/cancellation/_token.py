@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+from weakref import ref
+
 from .._errors import DeadlineExceeded
 from .._process import ProcessBound
 from .._sentinels import EMPTY
 from .._validation import as_number, as_seconds, safe_repr
 from ..clock import resolve_clock
 from ..waiting import NO_DEADLINE, Source, complete, park_coroutine, park_thread
-from ._exit import Exit
 from ._scope import Scope
 from ._tree import CallbackHandle, Node
 
@@ -16,23 +18,36 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
-    from typing import Self
+    from typing import Any, Self
 
     from ..clock import Clock
     from ..waiting import Waiter, WaitSet
 
 
+class Exit:
+    """An ``__exit__`` that calls ``_leave()``, even if a signal handler raises as it is entered.
+
+    Each ``with`` statement gets an object of its own for it. If that cannot be called, it is
+    dropped, and the weak reference to it, the *guard*, calls ``_leave_statement(guard)``. It does
+    so if ``__enter__`` has taken the guard out of ``_cells``, and as long as the block keeps it.
+    """
+
+    def __get__(self, block: Any, owner: Any) -> Callable[..., None]:  # noqa: ANN401 - any class
+        if block is None:  # ExitStack asks the class
+            return owner._leave  # type: ignore[no-any-return]
+        leave = partial(block._leave)  # CPython drops a bound method before it enters the function
+        block._cells["guard"] = ref(leave, block._leave_statement)
+        return leave
+
+
 class CancellationToken(Node, Source, ProcessBound):
     """Tells any number of threads and event loops to stop what they do.
 
-    Pass one token to everything that takes part in a piece of work, and call ``cancel()`` once to
-    stop it all. Tickers, retries, ``select`` and ``wait()`` end at once: a cancel wakes each of
-    them, nothing polls. Your own code checks ``cancelled`` or calls ``raise_if_cancelled()``.
+    Pass one token to everything that takes part in a piece of work. One ``cancel()``, or the end of
+    a ``with token:`` block, wakes all tickers, retries, ``select`` and ``wait()``, and they end.
+    Your own code checks ``cancelled`` or calls ``raise_if_cancelled()``.
 
-    The end of a ``with token:`` block cancels the token, unless ``disarm()`` was called.
-
-    Thread safety: every method may be called in any thread and event loop; ``cancel()`` also in
-    signal handlers, finalizers and callbacks.
+    Thread safety: all methods in any thread; ``cancel()`` also in signal handlers and finalizers.
 
     Args:
         timeout: Cancel it after this time: seconds >= 0 or a timedelta. None means never.
@@ -44,8 +59,7 @@ class CancellationToken(Node, Source, ProcessBound):
         TypeError, ValueError: ``timeout`` or ``deadline`` is not a finite number in its range.
 
     Attributes:
-        cancelled: Whether it is cancelled, or its deadline has passed. Read-only. Without a
-            deadline, as cheap to read as a plain attribute.
+        cancelled: Whether it is cancelled, or its deadline has passed. Read-only.
 
     Example:
         >>> from backoff_ticker import CancellationToken
@@ -95,9 +109,8 @@ class CancellationToken(Node, Source, ProcessBound):
     def cancel(self, cause: BaseException | str | None = None) -> bool:
         """Cancel this token and all its descendants; True for the one call that cancelled it.
 
-        It wakes everything that waits for them, and never blocks. When any call returns, all
-        descendants are cancelled. Callbacks run in the calling thread, except those that another
-        call, or an outer one here, is running.
+        It never blocks. When any call returns, all descendants are cancelled. Callbacks run in the
+        calling thread, except those that another call, or an outer one here, is running.
 
         Args:
             cause: The reason: an exception, a text or None. The first cause stays.
@@ -127,9 +140,8 @@ class CancellationToken(Node, Source, ProcessBound):
 
     def remaining(self) -> float | None:
         """Return the seconds until the deadline, at least 0.0; None without a deadline."""
-        if self._deadline == NO_DEADLINE:
-            return None
-        return max(0.0, self._deadline - self._clock.monotonic())
+        left = self._deadline - self._clock.monotonic()
+        return None if left == NO_DEADLINE else max(0.0, left)
 
     def raise_if_cancelled(self) -> None:
         """Raise an error if the token is cancelled, else do nothing.
@@ -144,9 +156,7 @@ class CancellationToken(Node, Source, ProcessBound):
     def wait(self, timeout: float | timedelta | None = None) -> bool:
         """Block this thread until the token is cancelled; False if ``timeout`` ran out before.
 
-        Wakes when: this token or an ancestor is cancelled, or its deadline passes.
-        If interrupted: nothing stays behind. A signal that arrives in the few instructions before
-        the wait begins is handled when the wait ends.
+        If interrupted: nothing stays behind.
 
         Args:
             timeout: Seconds >= 0 or a timedelta; None means no limit.
@@ -157,7 +167,7 @@ class CancellationToken(Node, Source, ProcessBound):
         """
         limit = _earliest(self._clock, NO_DEADLINE, timeout, None)
         what, instead = "CancellationToken.wait()", "await token.wait_async()"
-        while not (self.cancelled or self._is_late(limit)):
+        while not self.cancelled and self._clock.monotonic() < limit:
             park_thread(self._clock, what, instead, self._wait_sets(), self._recheck, limit)
         return self.cancelled
 
@@ -167,12 +177,9 @@ class CancellationToken(Node, Source, ProcessBound):
         If cancelled: ``asyncio.CancelledError`` is raised, and nothing stays behind.
         """
         limit = _earliest(self._clock, NO_DEADLINE, timeout, None)
-        while not (self.cancelled or self._is_late(limit)):
+        while not self.cancelled and self._clock.monotonic() < limit:
             await park_coroutine(self._clock, self._wait_sets(), self._recheck, limit)
         return self.cancelled
-
-    def _is_late(self, limit: float) -> bool:
-        return limit != NO_DEADLINE and self._clock.monotonic() >= limit
 
     @property
     def _timing_clock(self) -> Clock | None:
@@ -190,11 +197,10 @@ class CancellationToken(Node, Source, ProcessBound):
     def child(
         self, timeout: float | timedelta | None = None, deadline: float | None = None
     ) -> CancellationToken:
-        """Return a new token that is cancelled with this one, or alone.
+        """Return a new token that is cancelled with this one (at once, if it already is), or alone.
 
-        The child of a cancelled token is cancelled from the start. Its deadline is the earliest of
-        ``timeout``, ``deadline`` (as for a new token) and this token's deadline. Keep a reference
-        to the child: its parent does not.
+        Its deadline is the earliest of ``timeout``, ``deadline`` (as for a new token) and this
+        token's deadline. Keep a reference to the child: its parent does not.
         """
         when = _earliest(self._clock, self._deadline, timeout, deadline)
         return derive_token(self._clock, (self,), when)
@@ -290,10 +296,7 @@ def _earliest(
 def derive_token(
     clock: Clock, parents: tuple[CancellationToken, ...], deadline: float | None
 ) -> CancellationToken:
-    """Return a token that any of ``parents`` cancels, and ``clock`` at ``deadline``.
-
-    The parents have no earlier deadline.
-    """
+    """Return a token that any of ``parents`` cancels; none of them has an earlier deadline."""
     when = NO_DEADLINE if deadline is None else deadline
     cls = CancellationToken if when == NO_DEADLINE else _DeadlineToken
     token = cls.__new__(cls)

@@ -195,10 +195,7 @@ class CallbackHandle:
         self._pins: list[dict[CallbackHandle, None]] = []
 
     def remove(self) -> bool:
-        """Prevent the call; False if it has begun, or was prevented before.
-
-        Thread safety: any thread, signal handler or finalizer.
-        """
+        """Prevent the call, from anywhere; False if it has begun, or was prevented before."""
         removed = self._callbacks.pop(self, self) is None
         complete(self._forget)  # also if it was not this call: that one may have been interrupted
         return removed

@@ -209,12 +209,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         return pending.accepted is True
 
     def receive_nowait(self) -> T:
-        """Receive an item without waiting.
-
-        Raises:
-            WouldBlock: There is no item; with capacity 0, no sender waits.
-            ChannelClosed: The channel is closed, and every accepted item was received.
-        """
+        """Receive an item as ``receive()`` does, or raise ``WouldBlock`` if that had to wait."""
         item: T = self._buffer.take()
         if item is EMPTY:
             raise WouldBlock("the channel is empty")
@@ -226,9 +221,8 @@ class Channel(Source, ProcessBound, Generic[T]):
         """Receive an item; block this thread until there is one; ``timeout`` as for ``send()``.
 
         Raises:
-            TimeoutError: There was no item in time.
             ChannelClosed: The channel is closed, and every accepted item was received.
-            TypeError, ValueError, RuntimeError: As for ``send()``.
+            TimeoutError, TypeError, ValueError, RuntimeError: As for ``send()``.
         """
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         buffer = self._buffer

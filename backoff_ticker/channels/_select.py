@@ -160,9 +160,8 @@ def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
 
     Raises:
         TimeoutError: No source was ready in time.
-        TypeError: There is no source, or an argument is not a source.
-        ValueError: Tickers, timers and tokens with deadlines are on different clocks.
-        TypeError, ValueError: ``timeout`` is not a finite duration >= 0.
+        TypeError, ValueError: There is no source, or an argument is not one; tickers, timers and
+            deadlines are on different clocks; ``timeout`` is not a finite duration >= 0.
         RuntimeError: It has to wait in the thread of a running event loop.
         Exception: The policy of a ticker failed; its error is raised once.
 

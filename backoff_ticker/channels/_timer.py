@@ -101,8 +101,7 @@ class Timer(ProcessBound):
     Args:
         clock: Measures the delays. None means the current clock.
 
-    Thread safety: every method may be called in any thread; ``stop()`` also in signal handlers,
-    finalizers and callbacks.
+    Thread safety: all methods in any thread; ``stop()`` also in signal handlers and finalizers.
 
     Example:
         >>> from backoff_ticker import Timer
@@ -149,10 +148,7 @@ class Timer(ProcessBound):
             start.handle.cancel()  # start() or stop() elsewhere found no handle to cancel
 
     def stop(self) -> bool:
-        """Do not fire, drop a time that was not received yet; return whether this prevented a fire.
-
-        It never blocks.
-        """
+        """Do not fire; drop a time not received yet. True if this prevented it. It never blocks."""
         return complete(self._stop, self._buffer.current)
 
     def _stop(self, start: Any) -> bool:  # noqa: ANN401 - a start, None or ENDED

@@ -86,8 +86,8 @@ class Clock(Protocol):
         """Call ``callback()`` once, as soon as ``monotonic()`` reaches ``when``.
 
         With ``loop`` it runs in that event loop, and ``call_at`` must be called there too.
-        Otherwise it runs in a thread of the clock and must not block; its errors go to
-        ``sys.unraisablehook``.
+        Otherwise it runs in a thread of the clock, which makes one call at a time, and must not
+        block; its errors go to ``sys.unraisablehook``.
         """
         ...
 

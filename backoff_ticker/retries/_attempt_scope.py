@@ -41,15 +41,13 @@ class AttemptScope:
         Returns:
             Whether ``block.settle()`` has to be awaited, as ``CancellableBlock.leave()`` says.
         """
-        block = self.block
-        unmet = block.leave(error)
-        if block.error is not None:
-            block.error = None  # it refers to the frame that holds the block: a reference cycle
+        cancelled, is_pending = self.block.leave(error)
+        if cancelled is not None:
             by_token = self._token is not None and self._token.cancelled
             self._run.cut = error
             self._run.cut_for = StopReason.CANCELLED if by_token else self._by_time
         self._run.cut_at = None
-        return unmet
+        return is_pending
 
 
 def attempt_scope(run: Run) -> AttemptScope | None:

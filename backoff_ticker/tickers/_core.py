@@ -53,11 +53,6 @@ _RECEIPT = Pace.RECEIPT
 _SKIP = Pace.SKIP
 
 
-def _applied(pending: PendingTick) -> PendingTick:
-    """Change nothing: it stands in ``_deferred`` for a rule that was applied."""
-    return pending
-
-
 class TickerCore(Source):
     """A ticker without its public methods.
 
@@ -159,8 +154,7 @@ class TickerCore(Source):
         """End the ticker, and wake its readers. May be repeated.
 
         A ``receive()`` that begins after this has returned gets no tick; one that had taken its
-        tick by then still returns it. May be called anywhere, also in signal handlers, finalizers,
-        callbacks and the policy.
+        tick by then still returns it. The policy, too, may call it.
         """
         complete(self._end, _STOPPED)
 
@@ -216,10 +210,7 @@ class TickerCore(Source):
             first_poll = False
 
     def _take(self, pending: PendingTick, due: float, now: float) -> Tick | None:  # noqa: C901, PLR0912, PLR0915 - a call would cost the hot path
-        """Take a tick that was given back, or else the one that is due, and ask for the next delay.
-
-        None: another thread was faster, or the ticker has ended or was reset.
-        """
+        """Take the next tick; None: another was faster, or the ticker has ended or was reset."""
         readers = self._readers
         claim = readers.claim
         mark = _process.generation, get_ident(), True
@@ -322,7 +313,6 @@ class TickerCore(Source):
             finally:
                 claim[FREE] = True
             self._settle()
-            self._wake()
         except BaseException:
             if self._asker is mark:
                 self._asker = None
@@ -368,12 +358,12 @@ class TickerCore(Source):
             claim[FREE] = True
 
     def _settle(self) -> None:
-        """Apply the deferred rules, unless another thread asks the policy, and so will do it."""
+        """Apply the deferred rules and wake the readers; whoever asks the policy now, does so."""
         if self._is_asked():
             return
         mark = _process.generation, get_ident(), False
         try:
-            at, rule = 0, self._next_rule(mark, 0, None)
+            rule = self._next_rule(mark, None)
             while True:  # in the shape of the waits in waiting/_parking.py
                 if rule is None:
                     break
@@ -381,21 +371,16 @@ class TickerCore(Source):
                 after = rule(pending)
                 if self._timer is not None:
                     after = self._timer.follow(after, self._monotonic())
-                at += 1
-                rule = self._next_rule(mark, at, after)
-            if at:
-                self._wake()
+                rule = self._next_rule(mark, after)
+            self._wake()
         except BaseException:
             if self._asker is mark:
                 self._asker = None
             complete(self._wake)
             raise
 
-    def _next_rule(self, mark: Asker, at: int, after: PendingTick | None) -> Rule | None:
-        """Become the asker, or store what the rule before ``at`` has returned; return the next.
-
-        None: there is no rule left, or another thread asks.
-        """
+    def _next_rule(self, mark: Asker, after: PendingTick | None) -> Rule | None:
+        """Become the asker, or store what the first rule returned; return the next rule, if any."""
         reason = None if after is None or after.end is None else after.end.reason
         claim = self._readers.claim
         acquire(claim)
@@ -405,23 +390,19 @@ class TickerCore(Source):
                 self._pending = after
                 if self._ending is None:
                     self._ending = reason
-                deferred[at - 1] = _applied  # del deferred[0] would take long if there are many
+                del deferred[0]
             elif self._asker is not None and self._asker[0] == mark[0]:
                 return None
-            if not deferred or deferred[-1] is _applied:
+            if not deferred:
                 self._deferred = self._asker = None
                 return None
             self._asker = mark
-            return deferred[at]
+            return deferred[0]
         finally:
             claim[FREE] = True
 
     def _is_asked(self) -> bool:
-        """Whether another thread asks the policy; it wakes the readers when it has finished.
-
-        Raises:
-            RuntimeError: This thread does.
-        """
+        """Whether another thread asks, and will wake the readers; RuntimeError if this one does."""
         asker = self._asker
         if asker is None or asker[0] != _process.generation:
             return False

@@ -8,7 +8,7 @@ from .._errors import TickerClosed
 from .._sentinels import EMPTY
 from .._unraisable import report
 from .._validation import LONGEST_WAIT, safe_repr, whole_repr
-from ..waiting import FREE, Waiter, acquire, claim_of, complete, current_loop
+from ..waiting import Waiter, complete, current_loop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Forwarding:
         if isinstance(sink, type) or not callable(_put_of(sink)):
             wanted = "a method put_nowait(tick) or send_nowait(tick)"
             raise TypeError(f"sink must have {wanted}, not {safe_repr(sink)}")
-        self._forwarder = _Forwarder(ticker, sink, closes_sink=close)
+        self._forwarder = _Forwarder(ticker, sink, close=close)
         self._forwarder.start()
 
     @property
@@ -74,28 +74,25 @@ class Forwarding:
 class _Forwarder(Waiter):
     """The waiter of a forwarding in the ticker's line of readers.
 
-    It never parks: a wake-up runs ``fire()`` in a thread of the clock, or in the sink's event loop,
-    one at a time. That takes what is due, registers and sets the timer.
+    It never parks: a wake-up has the clock or the sink's event loop call ``fire()``, which they do
+    one call at a time. That takes what is due, registers and sets the timer.
     """
 
     __slots__ = (
-        *("_claim", "_closes_sink", "_is_running", "_lost", "_must_look", "_put_nowait"),
-        *("_stopped", "_timer", "dropped", "sink", "ticker"),
+        *("_close", "_lost", "_put_nowait", "_stopped", "_timer", "dropped", "sink", "ticker"),
     )
 
-    def __init__(self, ticker: TickerCore, sink: Sink | SendSink, *, closes_sink: bool) -> None:
+    def __init__(self, ticker: TickerCore, sink: Sink | SendSink, *, close: bool) -> None:
         super().__init__(_loop_of(sink))
-        self.domain = id(self)  # it watches the time alone, for no other waiter
+        self.domain = id(self)  # it watches the time for no other waiter
         self.ticker = ticker
         self.sink = sink
         self.dropped = 0
         self._lost = 0  # ticks dropped since the last one that was sent
         self._put_nowait: Callable[[Tick], object] = _put_of(sink)
-        self._closes_sink = closes_sink
+        self._close = close
         self._timer: TimerHandle | None = None
         self._stopped = False
-        self._claim = claim_of(self)  # for the next two
-        self._is_running = self._must_look = False
 
     def start(self) -> None:
         self._call_at(self.ticker._clock.monotonic())
@@ -105,8 +102,6 @@ class _Forwarder(Waiter):
         self.wake()
 
     def wake(self) -> bool:
-        if self._note_call(begins=False):
-            return True
         if self.loop is not None:
             return super().wake()
         try:
@@ -117,41 +112,11 @@ class _Forwarder(Waiter):
 
     def fire(self) -> None:
         """Send the ticks that are due; then set the timer, or end."""
-        if self._note_call(begins=True):
-            return
         try:
-            self._run()
+            self._look()
         except BaseException:
-            self._is_running = False
             complete(self.wake)
             raise
-
-    def _note_call(self, *, begins: bool) -> bool:
-        """Note that there is something to look at; return whether a run goes on, which will."""
-        claim = self._claim
-        acquire(claim)
-        try:
-            self._must_look = True
-            goes_on = self._is_running
-            self._is_running = goes_on or begins
-            return goes_on
-        finally:
-            claim[FREE] = True
-
-    def _goes_on(self) -> bool:
-        """Whether the run has something to look at; else it has ended."""
-        claim = self._claim
-        acquire(claim)
-        try:
-            self._is_running = self._must_look
-            self._must_look = False
-            return self._is_running
-        finally:
-            claim[FREE] = True
-
-    def _run(self) -> None:
-        while self._goes_on():
-            self._look()
 
     def _look(self) -> None:
         self._leave()
@@ -209,8 +174,7 @@ class _Forwarder(Waiter):
                 self._stopped = True
             if names & (_FULL | _SHUT_DOWN):
                 return False
-            # A janus queue whose loop is closed raises, but has taken the item.
-            if not (isinstance(error, RuntimeError) and _is_janus(self.sink)):
+            if not self._has_lost_its_loop(error):
                 raise
         self._lost = 0
         return True
@@ -230,20 +194,20 @@ class _Forwarder(Waiter):
         self._stopped = True
         self._leave()
         shut_down = getattr(self.sink, "shutdown", None) or getattr(self.sink, "close", None)
-        if self._closes_sink and callable(shut_down):
+        if self._close and callable(shut_down):
             try:
                 shut_down()
-            except Exception as error:  # noqa: BLE001 - as in _put
-                if not (isinstance(error, RuntimeError) and _is_janus(self.sink)):
+            except Exception as error:  # noqa: BLE001 - nobody waits for it
+                if not self._has_lost_its_loop(error):
                     report(error, "Exception in the shutdown of a queue of ticks", self.sink)
+
+    def _has_lost_its_loop(self, error: Exception) -> bool:
+        """Whether it is a janus queue whose loop is closed: it raises, but has taken the item."""
+        return isinstance(error, RuntimeError) and _package_of(type(self.sink)) == "janus"
 
 
 def _put_of(sink: object) -> Any:  # noqa: ANN401 - whatever the sink has there
     return getattr(sink, "put_nowait", None) or getattr(sink, "send_nowait", None)
-
-
-def _is_janus(sink: object) -> bool:
-    return _package_of(type(sink)) == "janus"
 
 
 def _package_of(cls: type) -> str:

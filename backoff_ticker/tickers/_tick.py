@@ -102,8 +102,6 @@ class Tick(_TickFields):
         (1, 0.0, 0, 0)
         >>> float(tick) == tick.time
         True
-        >>> tick.datetime.tzname()
-        'UTC'
     """
 
     __slots__ = ()

@@ -54,11 +54,7 @@ class BaseTicker(TickerCore):
         return self.close_reason is not None
 
     def receive_nowait(self) -> Tick:
-        """Take the next tick if it is due, as ``receive()`` without a wait.
-
-        Raises:
-            WouldBlock: No tick is due, or another reader is just taking it.
-        """
+        """Take the next tick as ``receive()`` does, or raise ``WouldBlock`` if that had to wait."""
         tick: Tick = self._poll()
         if tick is EMPTY:
             raise WouldBlock("no tick is due")
@@ -74,25 +70,14 @@ class BaseTicker(TickerCore):
         Raises:
             RuntimeError: The ticker's own policy called it, or a signal handler or finalizer that
                 interrupted the policy.
-
-        Example:
-            >>> from backoff_ticker import ExponentialBackOff, Ticker
-            >>> ticker = Ticker(ExponentialBackOff(0.001, multiplier=2, randomization_factor=0))
-            >>> ticker.receive().number, ticker.receive().number, ticker.next_delay
-            (1, 2, 0.002)
-            >>> ticker.success()
-            >>> ticker.next_delay
-            0.001
         """
         self._change(self._after_success)
 
     def failure(self) -> None:
         """Tell a feedback policy that the work after the last tick failed; others are not told.
 
-        If neither this nor ``success()`` was called, the next request for a tick does so.
-
-        Raises:
-            RuntimeError: As ``success()``.
+        If neither this nor ``success()`` was called, the next request for a tick does so. It raises
+        as ``success()`` does.
         """
         self._change(self._after_failure)
 
@@ -110,7 +95,7 @@ class BaseTicker(TickerCore):
         Raises:
             TickerClosed: The ticker has ended.
             TypeError, ValueError, Exception: As ``Ticker(backoff)``; or a wrong ``immediately``.
-            RuntimeError: As ``success()``.
+            RuntimeError: As for ``success()``.
         """
         as_flag("immediately", immediately)
         if self.close_reason is not None:
@@ -152,24 +137,14 @@ class BaseTicker(TickerCore):
         Raises:
             TypeError: ``sink`` has neither method, or ``close`` is not a bool.
             RuntimeError: No event loop runs here that serves ``sink``; or no thread can be started.
-
-        Example:
-            >>> import queue
-            >>> from backoff_ticker import ConstantBackOff, Ticker, with_max_retries
-            >>> ticks = queue.SimpleQueue()
-            >>> forwarding = Ticker(with_max_retries(ConstantBackOff(0.001), 1)).send_to(ticks)
-            >>> [ticks.get(timeout=5).number for _ in range(2)]
-            [1, 2]
         """
         return Forwarding(self, sink, close=as_flag("close", close))
 
     def queue(self, maxsize: int = 1) -> janus.Queue[Tick]:
         """Return a new ``janus.Queue`` to which every tick is sent, as by ``send_to()``.
 
-        Threads read its ``sync_q``, one event loop its ``async_q``. It is shut down at the end.
-
-        Args:
-            maxsize: How many ticks the queue holds: an int >= 0. 0 means any number.
+        Threads read its ``sync_q``, one event loop its ``async_q``. It is shut down at the end. It
+        holds at most ``maxsize`` ticks, an int >= 0; 0 means any number.
         """
         import janus
 
@@ -190,9 +165,8 @@ class Ticker(BaseTicker):
     """An iterator of ticks for threads: each tick comes one delay after the last.
 
     ``for tick in ticker:`` gets the first tick at once, and ends when the policy returns ``STOP``,
-    the token is cancelled or ``stop()`` is called. Any number of threads may read one ticker; each
-    tick goes to exactly one of them. A ticker has no thread and no queue of its own, and needs no
-    clean-up; ``with ticker:`` stops it at the end of the block.
+    the token is cancelled or ``stop()`` is called. Any number of threads may read it: each tick
+    goes to one. It needs no clean-up; ``with ticker:`` stops it at the end of the block.
 
     Wakes when: the tick is due, the ticker is stopped or reset, ``success()`` brings the tick
     forward, or a token is cancelled (the ticker's own, or one inside the policy).
@@ -205,8 +179,8 @@ class Ticker(BaseTicker):
             comes even if it is already cancelled.
         pace: How the ticker treats slow readers.
         clock: Measures the delays. None means the current clock.
-        timer: A ``Timer``, or an object like one, that measures the delays instead: it is started
-            for each delay, and the time that it sends becomes the ``time`` of the tick.
+        timer: A ``Timer``, or an object like one, that measures the delays instead. The time that
+            it sends becomes the ``time`` of the tick.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -275,21 +249,19 @@ class Ticker(BaseTicker):
 
 
 class AsyncTicker(BaseTicker):
-    """An iterator of ticks for event loops; the same as ``Ticker``, in coroutines.
+    """An iterator of ticks for event loops: a ``Ticker`` for ``async for tick in ticker:``.
 
-    Use ``async for tick in ticker:`` or ``await ticker.receive()``. Any number of coroutines may
-    read it, in several event loops; it belongs to none. A reader that never has to wait yields to
-    its loop at every 64th tick, so a delay of zero does not block other tasks.
+    Coroutines of several event loops may read it; it belongs to none. A reader that never has to
+    wait yields to its loop at every 64th tick, so a delay of zero does not block other tasks.
 
     If cancelled: the tick stays for the next reader, and nothing else stays behind.
-    Thread safety: as ``Ticker``, but ticks are awaited in event loops only.
 
     Args:
-        backoff: The policy. The ticker uses a copy of it, after a ``reset()``.
-        token: Ends the ticker, as a ``Ticker``.
-        pace: How the ticker treats slow readers.
-        clock: Measures the delays. None means the current clock.
-        timer: Measures the delays instead, as for a ``Ticker``.
+        backoff: The policy, as for a ``Ticker``; so are the others.
+        token: Ends the ticker.
+        pace: How it treats slow readers.
+        clock: Measures the delays.
+        timer: Measures the delays instead.
 
     Example:
         >>> import asyncio
@@ -323,8 +295,7 @@ class AsyncTicker(BaseTicker):
         """Wait for the next tick and take it, as ``Ticker.receive()`` does in a thread."""
         limit = NO_DEADLINE
         if timeout is not None:
-            limit = as_seconds("timeout", timeout)
-            limit += self._monotonic()
+            limit = as_seconds("timeout", timeout) + self._monotonic()
         try:
             if self._pending.number % CHECKPOINT_EVERY == 0:
                 await checkpoint

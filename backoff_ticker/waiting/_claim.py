@@ -9,11 +9,9 @@ holds the claim, and it alone may change the object; then it puts the entry back
     finally:
         claim[FREE] = True
 
-That is a lock, but one that no thread can hold for long. A lock of ``threading`` is taken and
-released by calls, and at each call CPython may run a signal handler, which may raise, or need the
-same lock. Here nothing is a call. So nothing comes between: no signal handler, no interrupt, no
-collection of garbage with its finalizers, and with the interpreter's lock no other thread. Whoever
-waits for a claim waits for a few instructions of another thread.
+That is a lock, but nothing here is a call. So nothing comes between: no signal handler, no
+interrupt, no collection of garbage with its finalizers, and with the interpreter's lock no other
+thread. ``docs/architecture.md`` says why it is no lock of ``threading``.
 
 The rule of a change:
     * What was looked at before counts only if it is looked at again here.

@@ -88,7 +88,6 @@ class LoopWaiter(Waiter, Alarm):
 
     def end(self) -> None:
         """Leave everything. May be repeated."""
-        self.release()
         timer, self._timer = self._timer, None
         if timer is not None:
             timer.cancel()

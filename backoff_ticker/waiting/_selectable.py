@@ -62,10 +62,7 @@ class Source:
         raise NotImplementedError
 
     def _put_back(self, value: object) -> None:
-        """Undo ``_take_nowait()``, for a reader interrupted before it could use ``value``.
-
-        Not called with ``ENDED``.
-        """
+        """Undo ``_take_nowait()`` for a reader that was interrupted; not called with ``ENDED``."""
 
     def _pass_on_wakeup(self) -> None:
         """Wake the next waiter, because one that was woken leaves without taking a value."""

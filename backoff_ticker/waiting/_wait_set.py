@@ -84,7 +84,10 @@ class Waiter:
             place = place.following  # type: ignore[union-attr]
 
     def unregister(self) -> None:
-        """Unregister, and pass on what others need to be woken for. May be repeated."""
+        """Undo ``register()`` and ``hold()``, and wake who must be woken now. May be repeated."""
+        held = getattr(self.loop, "_backoff_ticker_waiters", None)
+        if held:
+            held.discard(self)
         place = self.place
         if place is not None:
             for source in self.sources:
@@ -116,18 +119,9 @@ class Waiter:
         except AttributeError:
             loop._backoff_ticker_waiters = {self}
 
-    def release(self) -> None:
-        """Undo ``hold()``. May be repeated."""
-        held = getattr(self.loop, "_backoff_ticker_waiters", None)
-        if held:
-            held.discard(self)
-
 
 def complete(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
-    """Call ``end(*args)``, which marks an end and wakes all who wait for it; it may be repeated.
-
-    If a signal handler raises in it, it is called again before the exception goes on.
-    """
+    """Call ``end(*args)``, which may be repeated: once more if a signal handler raises in it."""
     try:
         return end(*args)
     except BaseException:
@@ -179,10 +173,7 @@ class WaitSet(Line):
     def add(
         self, place: Place, domain: int, made: tuple[Line, dict[int, Line]] | None = None
     ) -> None:
-        """Put ``place``, which is in no line, at the end of the line of ``domain``.
-
-        ``made`` is what that needs if there is no such line; without it, the method calls itself.
-        """
+        """Put ``place``, which is in no line, last in that of ``domain``, made if there is none."""
         claim = self.claim
         try:
             del claim[FREE]
@@ -214,7 +205,7 @@ class WaitSet(Line):
         finally:
             claim[FREE] = True
         if line is None:
-            WaitSet.add(self, place, domain, (Line(domain), {}))
+            WaitSet.add(self, place, domain, (Line(domain), {}))  # which a change must not make
 
     def remove(self, place: Place) -> bool:
         """Take ``place`` out of its line; False if it is in none."""
@@ -253,9 +244,8 @@ class WaitSet(Line):
     def close(self) -> None:
         """Wake all waiters; calling it again completes a call that was cut short.
 
-        Waiters that register later find out by their check. Many coroutines of a loop are woken by
-        one call into it. Of the threads that share wake-ups only the first is woken, and each wakes
-        the next as it leaves: many at once would only compete for processors.
+        Many coroutines of a loop are woken by one call into it. Of the threads only the first is
+        woken, and each wakes the next as it leaves: many would only compete for processors.
         """
         claim = self.claim
         # Under the claim, so that a waiter that is not seen below comes later, and then sees this.

@@ -65,10 +65,14 @@ def _numbers(ticks: list[Any]) -> list[int]:
     return [tick.number for tick in ticks]
 
 
-def has_left(push: Forwarding) -> bool:
-    """Whether a sending that was stopped has ended, with all that it had taken."""
+def wait_until_left(push: Forwarding) -> None:
+    """Wait until a sending to threads, which was stopped, has ended with all that it had taken."""
     sender = push._forwarder
-    return not sender._is_running and sender not in waiters_of(sender.ticker._readers)
+    clock = sender.ticker._clock
+    over = threading.Event()
+    clock.call_at(clock.monotonic(), over.set)  # the clock makes one call at a time
+    assert over.wait(PATIENCE)
+    assert sender not in waiters_of(sender.ticker._readers)
 
 
 def _drain(sink: Any) -> list[Any]:
@@ -136,7 +140,7 @@ def test_a_sender_shares_its_ticks_with_readers_under_a_storm_of_calls() -> None
         over.set()
         join_all(caller)
         push.stop()
-        eventually(lambda: has_left(push), "the sender has left")
+        wait_until_left(push)
         last = in_thread(ticker.receive, 5).result(PATIENCE).number
         ticker.stop()
         join_all(threads)
@@ -155,7 +159,7 @@ def test_senders_that_come_and_go_lose_no_tick() -> None:
             for _ in range(number * 10):
                 pass
             push.stop()
-            eventually(lambda push=push: has_left(push), "the sender has left")
+            wait_until_left(push)
     eventually(lambda: not waiters_of(ticker._readers), "all have left")
     numbers = _numbers(_drain(sink))
     last = ticker.receive(5).number
@@ -172,8 +176,8 @@ def test_a_sender_to_a_loop_and_its_stop_from_threads_lose_no_tick() -> None:
             push = ticker.send_to(sink)
             numbers.append((await asyncio.wait_for(sink.get(), 5)).number)
             await asyncio.to_thread(push.stop)
-            while not has_left(push):
-                await asyncio.sleep(0)
+            await asyncio.sleep(0)  # the loop makes the call that stop() has left
+            assert push._forwarder not in waiters_of(ticker._readers)
             while not sink.empty():
                 numbers.append(sink.get_nowait().number)
         last = ticker.receive(5).number
