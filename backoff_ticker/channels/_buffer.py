@@ -95,9 +95,12 @@ class Unbounded(WaitQueue):
             key = object()
             acquire(claim)
             try:
-                late[key] = self.inbox.first_out
+                if self.inbox:
+                    late[key] = self.inbox.first_out
+                else:
+                    moving = False
             except IndexError:
-                moving = False
+                pass  # a receiver was faster
             finally:
                 claim[FREE] = True
         return _take_out(late, item)
@@ -128,8 +131,10 @@ class Unbounded(WaitQueue):
 
 def _take_out(late: dict[object, Any], item: object) -> bool:
     """Take out an item, or the same object that was sent elsewhere, which is as good."""
-    found = (key for key, each in late.copy().items() if each is item)
-    return any(late.pop(key, EMPTY) is not EMPTY for key in found)
+    while found := [key for key, each in late.copy().items() if each is item]:
+        if any(late.pop(key, EMPTY) is not EMPTY for key in found):
+            return True
+    return False
 
 
 class PendingSend(WaitSet):
@@ -235,8 +240,8 @@ class Bounded(Unbounded):
 
     def take(self) -> Any:  # noqa: ANN401, C901, PLR0912 - any item; one change
         """As in ``Unbounded``; it accepts the send that waited longest, if there is room then."""
-        while (send := self.first_send) is not None and send.generation != _process.generation:
-            self.refuse(send)  # its sender exists in the parent of this process only
+        while (gone := self.first_send) is not None and gone.generation != _process.generation:
+            self.refuse(gone)  # its sender exists in the parent of this process only
         claim = self.claim
         try:
             del claim[FREE]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator
     from typing import Final
 
-    from ..clock import Clock, TimerHandle
+    from ..clock import Clock, Parker, TimerHandle
     from ._wait_set import Place, WaitSet
 
 
@@ -37,7 +37,7 @@ class ThreadWaiter(Waiter):
         # middle of its wait, and no other thread must wait for that.
         if threading.get_ident() != threading.main_thread().ident:
             self.domain: int = THREADS
-        self.parker = clock.parker(what)
+        self.parker: Parker = clock.parker(what)
 
     def wake(self) -> bool:
         try:

@@ -288,9 +288,10 @@ class WaitSet(Line):
             if line is None or (place := line.first) is None:
                 return None
             waiter = place()
-            if waiter is not None and waiter.generation == _process.generation:
+            if waiter is None or waiter.generation != _process.generation:
+                self.remove(place)
+            elif waiter.domain == domain:  # else this line has become another domain's just now
                 return place, waiter
-            self.remove(place)
 
 
 class WaitLine(WaitSet):

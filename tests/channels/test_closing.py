@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import CLOSED, Channel, ChannelClosed
+from backoff_ticker.channels._buffer import _take_out
 from tests.channels.ends import drained, error, in_turn, still_waits, value
 
 if TYPE_CHECKING:
@@ -188,3 +189,20 @@ def test_a_channel_that_is_dropped_lets_go_of_its_items(clock: VirtualClock) -> 
     del channel
     gc.collect()
     assert [each() for each in watches] == [None, None]
+
+
+class Late(dict[str, object]):
+    """The items that came after the end; another sender of the same object comes during a look."""
+
+    def copy(self) -> dict[str, object]:
+        seen = super().copy()
+        if "mine" in self:
+            self["other"] = self.pop("mine")  # it adds its own, and takes the one there was
+        return seen
+
+
+def test_of_two_late_senders_of_the_same_object_each_is_refused() -> None:
+    late = Late(mine=None)
+    assert _take_out(late, None) is True
+    assert late == {}
+    assert _take_out(late, None) is False

@@ -53,8 +53,8 @@ def instructions_of(code: CodeType) -> Iterator[dis.Instruction]:
     """Return the instructions of a function, as they run.
 
     CPython 3.12 has ``except`` clauses at the end of a function, and jumps back from them, where it
-    looks for signals. In ``except KeyError: acquire(claim)`` that place is never reached: there is
-    no 3.12 without the lock, and with it nobody finds a claim taken.
+    looks for signals. Such a clause is for what another thread has done since the step before. So
+    that place is never reached: there is no 3.12 without the lock; with it nobody comes between.
     """
     before = ""
     for each in dis.get_instructions(code):
