@@ -61,6 +61,7 @@ class TickerCore(Source):
         _asker: Who asks the policy, or applies rules; None: nobody.
         _deferred: The rules that are to be applied, in their order; None: there are none.
         _resets: How many ``reset()`` there were; one drops the tick that is just being taken.
+        _is_stopped: Whether ``stop()`` was called.
         _raised_error: Whether a reader was given the error of the policy.
         _run: The policy; replaced by the asker only.
     """
@@ -71,7 +72,16 @@ class TickerCore(Source):
 
     __slots__ = (
         *("__weakref__", "_asker", "_clock", "_deferred", "_ending", "_monotonic", "_pace"),
-        *("_pending", "_raised_error", "_readers", "_resets", "_run", "_timer", "_token"),
+        *(
+            "_is_stopped",
+            "_pending",
+            "_raised_error",
+            "_readers",
+            "_resets",
+            "_run",
+            "_timer",
+            "_token",
+        ),
     )
 
     def _begin(
@@ -93,7 +103,7 @@ class TickerCore(Source):
         self._deferred: list[Rule] | None = None
         self._resets = 0
         self._ending: CloseReason | None = None
-        self._raised_error = False
+        self._is_stopped = self._raised_error = False
         self._token = token
         self._pending = first_tick(self._monotonic() if pace is _RECEIPT else None)
         self._timer: TickerTimer | None = None
@@ -123,14 +133,15 @@ class TickerCore(Source):
     def _spares_first(self) -> bool:
         """Whether the first tick is still to come, which it does even if the token is cancelled."""
         asker = self._asker
-        return self._pending.ignores_cancel and not (asker is not None and asker[2])
+        is_taken = asker is not None and asker[0] == _process.generation and asker[2]
+        return self._pending.ignores_cancel and not is_taken
 
     def _has_ended(self) -> bool:
         """Whether no tick comes any more, not even one that was given back."""
         reason = self.close_reason
-        if reason is None or reason is _STOPPED:
-            return reason is _STOPPED
-        if reason is _CANCELLED:
+        if reason is None or self._is_stopped:
+            return reason is not None
+        if reason is _CANCELLED or self._is_cancelled():
             return not self._spares_first()
         # The policy has ended: its last tick may have been given back, or is just given back.
         return not (self._is_asked() or self._deferred or self._pending.returned)
@@ -156,6 +167,7 @@ class TickerCore(Source):
         A ``receive()`` that begins after this has returned gets no tick; one that had taken its
         tick by then still returns it. The policy, too, may call it.
         """
+        self._is_stopped = True  # also if it has ended before, and a tick is given back
         complete(self._end, _STOPPED)
 
     def _raise_closed(self) -> None:

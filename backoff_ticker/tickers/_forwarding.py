@@ -130,8 +130,8 @@ class _Forwarder(Waiter):
         except TickerClosed:
             self._end()
         except BaseException as error:
-            if self.loop is not None and not isinstance(error, Exception):
-                raise  # as by Ctrl-C, in the thread of the loop: fire() has it look again
+            if self.loop is not None and isinstance(error, (KeyboardInterrupt, SystemExit)):
+                raise  # out of the loop, as asyncio does it: fire() has it look again
             # There is no reader to raise it to, and the scheduler thread must not end.
             self.ticker.stop()
             report(error, "Exception in a ticker that is sent to a queue", self.ticker)

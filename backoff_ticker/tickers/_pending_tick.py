@@ -94,7 +94,7 @@ class PendingTick:
         """Return the state with a tick for the next reader; one from before a reset is dropped."""
         number = tick.number
         if number >= self.first:
-            return self.replace(returned=(*self.returned, tick))
+            return self.replace(returned=tuple(sorted((*self.returned, tick))))
         return self.replace(number=number, first=number) if self.number == number + 1 else self
 
 

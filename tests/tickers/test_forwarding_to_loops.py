@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -330,3 +331,22 @@ def test_an_interrupt_in_a_loop_that_sends_ends_the_run_of_the_loop_and_not_the_
             loop.run_until_complete(asyncio.sleep(PATIENCE))
         assert loop.run_until_complete(receive(3)) == [1, 2, 3]
         ticker.stop()
+
+
+def test_a_policy_that_raises_a_cancelled_error_ends_what_a_loop_sends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reported: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: reported.append(args.exc_type))
+
+    def give_up(_: int) -> None:
+        raise asyncio.CancelledError
+
+    async def main() -> None:
+        ticker.send_to(asyncio.Queue())
+        while not ticker.closed:
+            await asyncio.sleep(0)
+
+    ticker = Ticker(Hooked(0.001, give_up))
+    asyncio.run(asyncio.wait_for(main(), PATIENCE))
+    assert reported == [asyncio.CancelledError]

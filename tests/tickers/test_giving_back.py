@@ -15,6 +15,7 @@ from backoff_ticker import (
     TickerClosed,
     WouldBlock,
     ZeroBackOff,
+    with_max_retries,
 )
 from backoff_ticker.tickers._pending_tick import PendingTick
 from tests.helpers import PATIENCE, Flag, in_thread
@@ -237,3 +238,41 @@ def test_the_last_tick_that_was_given_back_comes_while_another_thread_tells_the_
         assert (number or receive_nowait(tickers[0])) == 1
         with pytest.raises(TickerClosed, match="exhausted"):
             tickers[0].receive()
+
+
+@pytest.mark.parametrize("end", ["cancel", "stop"])
+def test_the_last_tick_that_was_given_back_does_not_come_after_another_end(end: str) -> None:
+    token = CancellationToken()
+    ticker = Ticker(with_max_retries(ZeroBackOff(), 1), token=token)
+    ticker.receive()
+    last = ticker.receive()
+    assert ticker.close_reason is CloseReason.EXHAUSTED
+    ticker._put_back(last)
+    token.cancel() if end == "cancel" else ticker.stop()
+    with pytest.raises(TickerClosed, match="exhausted"):
+        ticker.receive_nowait()
+    ticker._put_back(last)  # too late
+    with pytest.raises(TickerClosed, match="exhausted"):
+        ticker.receive_nowait()
+
+
+def test_after_stop_not_even_the_first_tick_comes_that_a_cancel_spares() -> None:
+    token = CancellationToken()
+    ticker = Ticker(ZeroBackOff(), token=token)
+    token.cancel()
+    assert ticker.close_reason is None
+    ticker.stop()
+    with pytest.raises(TickerClosed):
+        ticker.receive_nowait()
+
+
+def test_ticks_that_were_given_back_come_in_their_order() -> None:
+    token = CancellationToken()
+    ticker = Ticker(ZeroBackOff(), token=token)
+    first, second = ticker.receive(), ticker.receive()
+    ticker._put_back(second)
+    ticker._put_back(first)
+    token.cancel()
+    assert ticker.receive() == first
+    with pytest.raises(TickerClosed, match="cancelled"):
+        ticker.receive()
