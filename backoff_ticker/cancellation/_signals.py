@@ -15,7 +15,7 @@ from weakref import ref
 from .. import _process
 from .._validation import as_flag
 from ..clock import SystemClock
-from ..waiting import on_loop_wait
+from ..waiting import complete, on_loop_wait
 from ._token import CancellationToken, Exit, require_token
 
 TYPE_CHECKING = False
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..clock import Clock
+
+    Entry = tuple["SignalBlock", Any, dict[int, Any], object]
 
 
 class SignalBlock:
@@ -81,7 +83,12 @@ class SignalBlock:
     __exit__: Exit = Exit()
 
     def _leave(self, *_: object) -> None:
-        entry = next(each for each in reversed(_entered) if each[0] is self)
+        complete(self._restore, next(each for each in reversed(_entered) if each[0] is self))
+
+    def _restore(self, entry: Entry) -> None:
+        """Bring the former handlers back; may be repeated."""
+        if entry not in _entered:
+            return
         handle, former = entry[1:3]
         for number, handler in former.items():
             current = signal.getsignal(number)
@@ -102,7 +109,7 @@ class SignalBlock:
         return f"cancel_on_signals({numbers}{', chain=True' if self._chain else ''})"
 
 
-_entered: list[tuple[SignalBlock, Any, dict[int, Any], object]] = []
+_entered: list[Entry] = []
 """Blocks, their handler, the handlers before, and the guard of the ``with`` statement."""
 
 
