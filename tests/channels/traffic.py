@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from backoff_ticker import Channel, ChannelClosed, WouldBlock
@@ -151,7 +152,8 @@ class Traffic:
                 return True
             if waiters_of(channel._buffer) and not len(channel) and not channel.closed:
                 served += 1
-                self.send_nowait(f"served {served}")
+                with suppress(WouldBlock):  # the receiver is just leaving the line to look again
+                    self.send_nowait(f"served {served}")
             elif pending_sends_of(channel):
                 self._drain()
             return False
