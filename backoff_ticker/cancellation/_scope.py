@@ -75,7 +75,7 @@ class CancellableBlock(Waiter, Generic[T_co]):
 
     def __init__(self, token: T_co) -> None:
         super().__init__(None, (token._wait_set(),))
-        self.token = token
+        self.token: T_co = token
         self._task: Any = None
         self._timer: TimerHandle | None = None
         self._cancelling = 0
