@@ -26,7 +26,7 @@ from .._validation import safe_repr
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
 from ..waiting import FREE, NO_DEADLINE, Source, WaitLine, acquire, complete
-from ._pending_tick import PendingTick, first_tick
+from ._pending_tick import PendingTick, first_tick, unchanged
 from ._tick import Pace, Tick
 
 TYPE_CHECKING = False
@@ -72,16 +72,8 @@ class TickerCore(Source):
 
     __slots__ = (
         *("__weakref__", "_asker", "_clock", "_deferred", "_ending", "_monotonic", "_pace"),
-        *(
-            "_is_stopped",
-            "_pending",
-            "_raised_error",
-            "_readers",
-            "_resets",
-            "_run",
-            "_timer",
-            "_token",
-        ),
+        *("_is_stopped", "_pending", "_raised_error", "_readers", "_resets"),
+        *("_run", "_timer", "_token"),
     )
 
     def _begin(
@@ -212,7 +204,7 @@ class TickerCore(Source):
                 if due > now:
                     if self._timer is None or not self._timer.is_stale:
                         return EMPTY
-                    self._defer([lambda pending: pending])  # starts it in a forked child
+                    self._defer([unchanged])  # starts it in a forked child
                 elif due < now and first_poll and self._pace is _SKIP:
                     self._fix_due(pending)
                 else:
@@ -289,7 +281,7 @@ class TickerCore(Source):
                 tick = _new_tuple(Tick, fields)
                 if self._timer is not None:
                     tick = self._timer.with_time_sent(tick)
-                    begun = [lambda pending: pending]  # each rule has the timer started
+                    begun = [unchanged]  # each rule has the timer started
                 spared = _CANCELLED if number == 1 and pending.is_immediate else None
             reason = None if after.end is None else after.end.reason
             is_cancelled = token is not None and spared is None and token.cancelled

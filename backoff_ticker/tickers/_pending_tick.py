@@ -98,6 +98,11 @@ class PendingTick:
         return self.replace(number=number, first=number) if self.number == number + 1 else self
 
 
+def unchanged(pending: PendingTick) -> PendingTick:
+    """The rule after which only the ticker's timer is looked at, as after every rule."""
+    return pending
+
+
 def first_tick(due: float | None) -> PendingTick:
     """Return the state of a new ticker: its first tick follows no delay."""
     first = PendingTick()

@@ -16,6 +16,7 @@ from .._validation import as_number
 from ..channels import require_timer
 from ..policies import failed_with
 from ..waiting import NO_DEADLINE, Waiter
+from ._pending_tick import unchanged
 from ._tick import Pace
 
 TYPE_CHECKING = False
@@ -38,9 +39,7 @@ class TickerTimer(Waiter):
             Stored without a call after the time was taken, so no interrupt loses it.
     """
 
-    __slots__ = (
-        *("_fired", "_number", "_pace", "_slot", "_stopped", "_stopping", "_tell", "_timer"),
-    )
+    __slots__ = ("_fired", "_number", "_pace", "_slot", "_stopped", "_stopping", "_tell", "_timer")
 
     def __init__(self, timer: TimerLike, pace: Pace, tell: Callable[[list[Rule]], None]) -> None:
         require_timer("timer", timer)
@@ -58,7 +57,7 @@ class TickerTimer(Waiter):
         """Have a reader look whether the timer has fired."""
         tell = self._tell()
         if tell is not None:
-            tell([lambda pending: pending])
+            tell([unchanged])
         return tell is not None
 
     def drop_delay(self) -> None:

@@ -50,7 +50,7 @@ class Waiter:
         limit: When it gives up, in monotonic seconds, or ``NO_DEADLINE``.
     """
 
-    __slots__ = (*("__weakref__", "domain", "generation", "limit", "loop", "place", "sources"),)
+    __slots__ = ("__weakref__", "domain", "generation", "limit", "loop", "place", "sources")
 
     def __init__(
         self, loop: AbstractEventLoop | None = None, sources: Collection[WaitSet] = ()
