@@ -42,6 +42,7 @@ app.conf.update(
         "visibility_timeout": float(os.environ["VISIBILITY_TIMEOUT"]),
         "unacked_restore_interval": 0.2,
         "unacked_restore_throttle": 1,
+        "unacked_mutex_expire": 2,  # of the lock that a kill in the middle of a restore leaves
     },
     task_acks_late=True,
     task_reject_on_worker_lost=True,

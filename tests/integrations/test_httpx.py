@@ -548,7 +548,7 @@ def test_many_threads_lose_and_double_nothing():
     transport = RetryTransport(policy=ZeroBackOff())
     with (
         MisbehavingServer(*Random(1).choices(KINDS, k=300)) as server,
-        httpx.Client(transport=transport) as client,
+        httpx.Client(transport=transport, timeout=PATIENCE) as client,
     ):
 
         def work(first):
@@ -570,7 +570,8 @@ def test_many_threads_lose_and_double_nothing():
 
 def test_many_tasks_lose_and_double_nothing():
     async def main():
-        async with httpx.AsyncClient(transport=AsyncRetryTransport(policy=ZeroBackOff())) as client:
+        transport = AsyncRetryTransport(policy=ZeroBackOff())
+        async with httpx.AsyncClient(transport=transport, timeout=PATIENCE) as client:
 
             async def work(number):
                 try:
