@@ -94,6 +94,7 @@ FILES_OF_TESTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", FILES_OF_TESTS, ids=name_of)
 def test_the_tests_of_a_page_pass(page, tmp_path):
     """A block is a file if its first line is a comment with its name."""
@@ -122,6 +123,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.posix
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_of_the_docs_works(command):

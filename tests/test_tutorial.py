@@ -44,6 +44,7 @@ def test_ctrl_c_ends_step_4_in_the_middle_of_a_wait(tmp_path):
         assert step.lines == ["price 42", "stopped by SIGINT"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_service_runs_until_it_is_stopped(tmp_path, number):
     with Process(tmp_path, "service.py") as service:

@@ -85,6 +85,7 @@ HELPS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", HELPS)
 def test_each_help_has_examples_that_work(command, monkeypatch):
     monkeypatch.setattr(_run, "run", lambda *_args, **_options: 0)
@@ -149,6 +150,7 @@ SESSION = re.compile(
 )
 
 
+@pytest.mark.slow
 def test_the_page_about_the_command_shows_what_it_prints():
     sessions = SESSION.findall((ROOT / "docs" / "command.md").read_text())
     assert [line.split()[0] for line, _ in sessions] == [
@@ -164,6 +166,7 @@ RUN = re.compile(
 )
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_run_prints_and_the_command_below_it(tmp_path):
     ((line, printed),) = RUN.findall((ROOT / "docs" / "command.md").read_text())
     program = tmp_path / "curl"  # for a service that is up at the third attempt

@@ -206,6 +206,7 @@ def test_an_outage_that_nobody_meets():
 # Both
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line", ["contention --clients 5,9 --trials 2", "outage --clients 9 --outage 20s"]
 )
@@ -219,6 +220,7 @@ def test_the_same_seed_gives_the_same_whatever_else_is_shown(line):
     assert [row for row in both if row["policy"] == texts[1]] == alone
 
 
+@pytest.mark.slow
 def test_another_process_gives_the_same():
     line = f"simulate {SMALL} --csv exponential".split()
     said = [finish(start(*line, env=environment(PYTHONHASHSEED=seed))) for seed in "12"]
@@ -347,6 +349,7 @@ def test_ctrl_c_ends_it_at_once_while_a_bar_on_the_terminal_tells_how_far_it_is(
     os.close(screen)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("term", ["xterm", "dumb"])
 def test_the_bar_is_removed_at_the_end(term):
     screen, terminal = pty.openpty()
@@ -371,6 +374,7 @@ def test_the_bar_is_removed_at_the_end(term):
 # The diagram
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["contention --clients 3,5 --trials 2", SMALL])
 def test_plot_writes_a_file_beside_the_table(tmp_path, line):
     pytest.importorskip("matplotlib")

@@ -90,6 +90,7 @@ def finish(process: subprocess.Popen[str]) -> str:
     return output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example_prints_what_is_kept(name):
     require_packages(name)
@@ -101,6 +102,7 @@ def test_an_example_prints_what_is_kept(name):
     assert printed == kept
 
 
+@pytest.mark.slow
 @pytest.mark.posix
 @pytest.mark.parametrize("name", ["reconnecting_client", "web_service", "worker_pool"])
 @pytest.mark.parametrize(
@@ -113,6 +115,7 @@ def test_a_signal_ends_an_example_cleanly(name, number):
     assert finish(process).splitlines()[-1] == f"stopped: {signal.Signals(number).name}"
 
 
+@pytest.mark.slow
 def test_the_tests_of_an_example_run_in_pytest():
     options = ["-m", "pytest", "-q", "-p", "no:cacheprovider"]
     assert "2 passed" in finish(start("test_with_virtual_clock", *options))

@@ -276,7 +276,7 @@ def test_everybody_else_is_woken_at_the_right_time(kind: type[Scene]) -> None:
         except Exception as error:
             wrong.append((interrupt.where, error))
 
-    assert each_place(run, interrupt, all_of_them=True) > 20
+    assert each_place(run, interrupt) > 20
     assert wrong == []
 
 

@@ -164,6 +164,7 @@ def test_a_fixture_skips_the_waits_of_retries(tmp_path):
     assert "4 passed" in run_tests(tmp_path, RETRIES)
 
 
+@pytest.mark.slow
 def test_the_leaks_of_a_test_that_has_failed_are_shown_and_are_no_second_error(tmp_path):
     said = run_tests(tmp_path, STUCK, "--timeout=2", plugins=["pytest_timeout"])
     assert "2 failed in" in said

@@ -492,7 +492,7 @@ def buffer_model(items: tuple[str, ...], *roles: Role) -> Model:
     return Model(buffers(*items), [*roles], judge_buffer, stubs=stubs)
 
 
-ITEMS: list[tuple[str, ...]] = [(), ("early",)]
+ITEMS = [(), pytest.param(("early",), marks=pytest.mark.slow)]
 
 
 STAYS, LEAVES = (send, False), (send, True)
@@ -601,6 +601,7 @@ def test_what_meets_the_end_is_received_or_refused(other, names, items):
     assert visit(ending_model(items, *roles)) >= 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interrupted", [0, 1, 2])
 def test_an_interrupt_at_the_end_loses_nothing(interrupted):
     bodies = send_at_once, receive_at_once, close_and_receive
