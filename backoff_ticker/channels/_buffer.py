@@ -32,7 +32,7 @@ class _Items(deque):  # type: ignore[type-arg]  # deque[Any] would be made at ru
 
 
 class Unbounded(WaitQueue):
-    """Any number of items; ``Channel.send()`` appends them to ``inbox``.
+    """Any number of items; ``Channel.send()`` appends them to ``inbox``, by ``accept(item)``.
 
     Invariants:
         * ``inbox`` is ``items`` until the end: a receiver finds nothing in a closed buffer, looks
@@ -48,12 +48,13 @@ class Unbounded(WaitQueue):
         late: None until the end; then items that came later, until their senders take them out.
     """
 
-    __slots__ = ("inbox", "items", "late", "quick", "room")
+    __slots__ = ("accept", "inbox", "items", "late", "quick", "room")
 
     def __init__(self) -> None:
         super().__init__()
         self.room: Any = None
         self.items = self.inbox = _Items()
+        self.accept = self.inbox.append
         self.quick: _Items | tuple[()] = self.items
         self.late: dict[object, Any] | None = None
 

@@ -143,7 +143,7 @@ class Channel(Source, ProcessBound, Generic[T]):
             if buffer.closed:
                 raise ChannelClosed
             try:
-                buffer.inbox.append(item)
+                buffer.accept(item)
                 if buffer.first is not None or buffer.others:
                     buffer.wake_next()
             except BaseException:

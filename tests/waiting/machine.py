@@ -123,6 +123,8 @@ class Heap:
         """Return what stands for a value, and note what is in it."""
         if type(value) is tuple:
             return tuple(map(self.take_in, value))
+        if isinstance(value, BuiltinFunctionType) and isinstance(value.__self__, deque):
+            return Method(getattr(deque, value.__name__), self.take_in(value.__self__))
         if not isinstance(value, (dict, deque, list)) and not is_shared(type(value)):
             return value
         if id(value) not in self._known:

@@ -585,7 +585,7 @@ def judge_end(outcomes: list[Any], channel: Any, sent: Any, got: Any) -> None:
 def ending_model(items: tuple[str, ...], *roles: Role) -> Model:
     waking = WaitQueue.wake_next, Unbounded.wake_receiver
     stubs = {**STUBS, **dict.fromkeys(waking, give_way), _take_out: take_out}
-    constant = {"_buffer", "claim", "first", "others", "room"}
+    constant = {"_buffer", "accept", "claim", "first", "others", "room"}
     return Model(endless(*items), [*roles], judge_end, constant, stubs)
 
 
