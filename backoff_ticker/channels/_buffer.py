@@ -1,7 +1,7 @@
 """What a channel holds: accepted items, blocked senders, waiting receivers. Nothing blocks here.
 
 A buffer is the wait set of its receivers. ``Unbounded`` takes and gives an item in a single step,
-without its claim; ``Bounded`` under its claim, as it counts the room.
+and needs its claim at the end only; ``Bounded`` does so under its claim, as it counts the room.
 """
 
 from __future__ import annotations
@@ -162,7 +162,8 @@ class Bounded(Unbounded):
         * room + items = capacity + receivers.
         * A send waits only if there was no room when it came, or others waited. Whoever decides it
           takes it out of the line, and then wakes its sender.
-        * Once ``closed`` is set, nothing is accepted, and ``close()`` refuses what waits.
+        * Once ``closed`` is set, nothing is accepted, and ``close()`` refuses what waits. So a
+          change that accepts an item looks at ``closed`` itself.
 
     Attributes:
         room: How many more items are accepted; less than none after an interrupted receiver has

@@ -14,16 +14,16 @@ interrupt, no collection of garbage with its finalizers, and with the interprete
 thread. ``docs/architecture.md`` says why it is no lock of ``threading``.
 
 The rule of a change:
-    * What was looked at before counts only if it is looked at again here.
+    * What it relies on, it reads itself: what was looked at before may be over.
     * No call, no loop, and no property, save one of a function in C. It loads and stores slots and
       items of dicts and deques, adds numbers, and compares what is its own.
-    * Nothing is made but numbers: CPython 3.11 may collect garbage for each new container.
+    * Nothing is made but numbers: CPython 3.11 collects garbage as a container is made.
     * What leaves the object stays in a local variable: its finalizer must run later.
     * One claim at a time. Wake-ups, callbacks, all that is somebody else's, come after the change.
 
-``tests/waiting/test_claims.py`` checks the byte code of every change. ``acquire()`` itself is a
-function in Python: CPython runs no handler as one returns. Where speed matters, its first step is
-written out: ``try: del claim[FREE]``, ``except KeyError: acquire(claim)``.
+``tests/waiting/test_claims.py`` checks the byte code of every change, for all but the first line.
+``acquire()`` itself is a function in Python: CPython runs no handler as one returns. Where speed
+matters, its first step is written out: ``try: del claim[FREE]``, ``except KeyError: acquire(claim)``.
 
 Objects share 64 claims by their address: none needs memory for its own, and a forked child, in
 which the threads of its parent do not go on, frees all of them.
