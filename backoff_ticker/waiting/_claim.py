@@ -22,8 +22,8 @@ The rule of a change:
     * One claim at a time. Wake-ups, callbacks, all that is somebody else's, come after the change.
 
 ``tests/waiting/test_claims.py`` checks the byte code of every change, for all but the first line.
-``acquire()`` itself is a function in Python: CPython runs no handler as one returns. Its first step is written out where
-speed matters: ``try: del claim[FREE]``, ``except KeyError: acquire(claim)``.
+``acquire()`` itself is a function in Python: CPython runs no handler as one returns. Its first step
+is written out where speed matters: ``try: del claim[FREE]``, ``except KeyError: acquire(claim)``.
 
 Objects share 64 claims by their address: none needs memory for its own, and a forked child, in
 which the threads of its parent do not go on, frees all of them.
