@@ -6,6 +6,8 @@ schedules, storms of signals, real processes, thousands of rounds) and repeats o
 
 from __future__ import annotations
 
+import sys
+
 from hypothesis import HealthCheck, settings
 
 everything = False
@@ -24,8 +26,18 @@ def choose(*, all: bool) -> None:  # noqa: A002 - the option's name
     settings.load_profile("all" if all else "default")
 
 
+def has_lock() -> bool:
+    """Whether the interpreter runs one thread at a time."""
+    return getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
 def rounds(default: int, everything_: int) -> int:
-    """Return how often to repeat: ``default`` times, or ``everything_`` with ``--all``."""
+    """Return how often to repeat: ``default`` times, or ``everything_`` with ``--all``.
+
+    Of many rounds a third is enough without the interpreter's lock, where each takes longer.
+    """
+    if everything and not has_lock() and everything_ > default:
+        return max(default, everything_ // 3)
     return everything_ if everything else default
 
 

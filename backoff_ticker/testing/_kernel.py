@@ -499,7 +499,7 @@ class Kernel:
         return ident not in self.by_ident and ident not in (self.driver.ident, self.watchdog.ident)
 
     def _has_commands(self) -> bool:
-        return any(command != self.look for command, *_ in list(self.commands.commands))
+        return any(command != self.look for command, *_ in self.commands.commands.copy())
 
     # Callbacks
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING, Any
 
-from tests.stress.places import has_lock
+from tests.effort import has_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable

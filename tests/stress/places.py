@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import backoff_ticker
 from tests import effort
+from tests.effort import has_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,11 +32,6 @@ def _instruction(frame: FrameType) -> dis.Instruction:
     if code not in _codes:
         _codes[code] = {i.offset: i for i in dis.get_instructions(code)}
     return _codes[code][frame.f_lasti]
-
-
-def has_lock() -> bool:
-    """Whether the interpreter runs one thread at a time."""
-    return getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 class Interrupted(BaseException):

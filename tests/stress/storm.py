@@ -14,6 +14,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from tests.effort import has_lock
 from tests.stress import (
     channel_storms,
     retry_storms,
@@ -23,7 +24,6 @@ from tests.stress import (
     token_storms,
 )
 from tests.stress.crew import Crew, ours
-from tests.stress.places import has_lock
 from tests.stress.tools import fast_switching
 
 if TYPE_CHECKING:

@@ -153,7 +153,7 @@ def run_script(
 FORKS = """
 import asyncio, atexit, faulthandler, gc, os, queue, signal, sys, threading, time, warnings
 warnings.filterwarnings("ignore", message=".*fork.*", category=DeprecationWarning)
-faulthandler.dump_traceback_later(15, exit=True)
+faulthandler.dump_traceback_later(40, exit=True)
 from backoff_ticker import *
 def collect(child):
     pid, status = os.waitpid(child, 0)
@@ -180,10 +180,11 @@ def threads(count, run):
 """What scripts that fork begin with."""
 
 
-def run_silently(script: str, *options: str, timeout: float = 25.0) -> None:
+def run_silently(script: str, *options: str, timeout: float = 50.0) -> None:
     """Run a script that forks; it must end well and write nothing."""
     done = run_script(FORKS + script, *options, timeout=timeout)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    ended = done.returncode, done.stdout, done.stderr
+    assert ended == (0, "", ""), ended
 
 
 class Finalized:
