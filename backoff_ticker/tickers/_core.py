@@ -102,7 +102,7 @@ class TickerCore(Source):
         if timer is not None:
             from ._timer import TickerTimer
 
-            self._timer = TickerTimer(timer, pace, self._tell)
+            self._timer = TickerTimer(timer, pace)
         self._run = self._start_run(backoff)
 
     def _start_run(self, backoff: BackOff) -> PolicyRun:
@@ -202,10 +202,11 @@ class TickerCore(Source):
             else:
                 now = self._monotonic()
                 if due > now:
-                    if self._timer is None or not self._timer.is_stale:
+                    if self._timer is None or not self._timer.may_change():
                         return EMPTY
-                    self._defer([unchanged])  # starts it in a forked child
-                elif due < now and first_poll and self._pace is _SKIP:
+                    self._defer([unchanged])
+                    continue
+                if due < now and first_poll and self._pace is _SKIP:
                     self._fix_due(pending)
                 else:
                     tick = self._take(pending, due, now)
@@ -463,7 +464,8 @@ class TickerCore(Source):
     def _wait_sets(self) -> tuple[WaitSet, ...]:
         token = self._run.token
         line = self._readers
-        return (line,) if token is None else (line, token._wait_set())
+        sets = (line,) if token is None else (line, token._wait_set())
+        return sets if self._timer is None else (*sets, *self._timer.timer.c._wait_sets())
 
     def _recheck(self, waiter: Waiter) -> float | None:
         """Return until when a registered waiter waits, its ``limit`` at most; None: poll now."""
@@ -486,7 +488,7 @@ class TickerCore(Source):
         if self._deferred or pending.returned or due is None or due <= self._monotonic():
             return None
         if due >= until:
-            return until
+            return None if self._timer is not None and self._timer.may_change() else until
         return due if self._readers.leads(waiter) else until
 
     # For select()
