@@ -84,7 +84,7 @@ class CancellableBlock(Waiter, Generic[T_co]):
     async def enter_async(self) -> None:
         if self._task is None and current_task().cancelling():
             # A cancel from elsewhere may be pending; it must not be mistaken for this block's.
-            await checkpoint
+            await checkpoint()
         self.enter()
 
     def enter(self) -> None:
@@ -138,7 +138,7 @@ class CancellableBlock(Waiter, Generic[T_co]):
 
     async def settle(self) -> None:
         try:
-            await checkpoint
+            await checkpoint()
         except cancelled_error():
             if self._task.cancelling() > self._cancelling:
                 raise

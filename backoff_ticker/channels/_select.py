@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     class Selectable(Protocol[R_co]):
         """A source of the package: type checkers know what is selected, itself and its value."""
 
+        @property
         def _selected(self) -> R_co: ...
 
 else:
@@ -219,7 +220,7 @@ async def select_async(*sources: Any, timeout: float | timedelta | None = None) 
 
 async def _wait_async(caller: str, sources: tuple[AnySource, ...], seconds: float) -> _Selection:
     wait = _Selection(caller, sources, seconds)
-    await checkpoint
+    await checkpoint()
     try:
         while True:
             if wait.is_over():

@@ -66,15 +66,13 @@ class TickerCore(Source):
         _run: The policy; replaced by the asker only.
     """
 
-    if TYPE_CHECKING:
-
-        def _selected(self) -> tuple[Self, Tick | Closed]: ...
-
     __slots__ = (
         *("__weakref__", "_asker", "_clock", "_deferred", "_ending", "_monotonic", "_pace"),
         *("_is_stopped", "_pending", "_raised_error", "_readers", "_resets"),
         *("_run", "_timer", "_token"),
     )
+
+    _selected: tuple[Self, Tick | Closed]  # for type checkers: what select() returns
 
     def _begin(
         self,
@@ -123,10 +121,14 @@ class TickerCore(Source):
         return token is not None and token.cancelled and not self._spares_first()
 
     def _spares_first(self) -> bool:
-        """Whether the first tick is still to come, which it does even if the token is cancelled."""
+        """Whether the first tick is still to come, without a delay: then no cancel prevents it."""
         asker = self._asker
-        is_taken = asker is not None and asker[0] == _process.generation and asker[2]
-        return self._pending.ignores_cancel and not is_taken
+        if asker is not None and asker[0] == _process.generation and asker[2]:
+            return False  # it is just being taken
+        pending = self._pending
+        if pending.returned:
+            return pending.returned[0].number == 1
+        return pending.number == 1 and pending.is_immediate
 
     def _has_ended(self) -> bool:
         """Whether no tick comes any more, not even one that was given back."""

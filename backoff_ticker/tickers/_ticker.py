@@ -298,7 +298,7 @@ class AsyncTicker(BaseTicker):
             limit = as_seconds("timeout", timeout) + self._monotonic()
         try:
             if self._pending.number % CHECKPOINT_EVERY == 0:
-                await checkpoint
+                await checkpoint()
             tick: Tick = self._poll()
             if tick is not EMPTY:
                 return tick
