@@ -17,8 +17,7 @@ Invariants:
     * A callback runs once: only who deletes its handle from ``callbacks`` calls it, or prevents it.
 
 References: a child holds its parents; they hold it weakly. A registered callback keeps its token
-alive while something can cancel it: the roots of the tree pin its handle, and where there is a
-deadline, the handle has a timer, which has the token.
+alive while something can cancel it: the roots of the tree pin its handle, its timer has the token.
 """
 
 from __future__ import annotations

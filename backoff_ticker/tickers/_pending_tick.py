@@ -52,8 +52,7 @@ class PendingTick:
     def with_delay(self, delay: float | End) -> PendingTick:
         """Return the next state with another delay, counted from the same origin."""
         if isinstance(delay, End):
-            none = dict.fromkeys(["delay", "due", "origin"])
-            return self.replace(is_immediate=False, missed=0, end=delay, **none)
+            return self.replace(is_immediate=False, delay=None, due=None, origin=None, end=delay)
         due = None if self.origin is None else self.origin + delay
         return self.replace(is_immediate=False, due=due, delay=delay, missed=0)
 

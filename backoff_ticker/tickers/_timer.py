@@ -88,15 +88,14 @@ class TickerTimer:
     def _start(self, pending: PendingTick, now: float) -> None:
         due: Any = pending.due
         delay: Any = pending.delay
-        if due == NO_DEADLINE:  # in a forked child, where the timer has lost its callback
-            due = self._slot
         is_new = pending.number != self._started[1]
         self._started = 0, 0
         self._fired = None
+        if due != NO_DEADLINE:  # else in a forked child, where the timer has lost its callback
+            self._slot = due
         self.timer.c._drop_items()
         if not is_new or self._pace is Pace.SKIP or self._pace is Pace.BURST:
-            delay = max(0.0, due - now)
-        self._slot = due
+            delay = max(0.0, self._slot - now)
         self.timer.start(delay)
         if self._stopping:  # a stop() elsewhere may have come before the start
             self._halt()
@@ -104,10 +103,9 @@ class TickerTimer:
 
     def with_time_sent(self, tick: Tick) -> Tick:
         """Return ``tick`` with the time that the timer sent, if the timer made it due."""
-        fired = self._fired
-        if fired is None or fired[0] != tick.number:
+        if self._fired is None or self._fired[0] != tick.number:
             return tick
-        return tick._replace(time=as_number("what the timer sent", fired[2]))
+        return tick._replace(time=as_number("what the timer sent", self._fired[2]))
 
     def stop(self) -> None:
         """Stop the timer for good; an error is reported, not raised."""
