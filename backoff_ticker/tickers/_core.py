@@ -465,8 +465,7 @@ class TickerCore(Source):
 
     def _wait_sets(self) -> tuple[WaitSet, ...]:
         token = self._run.token
-        line = self._readers
-        sets = (line,) if token is None else (line, token._wait_set())
+        sets = (self._readers,) if token is None else (self._readers, token._wait_set())
         return sets if self._timer is None else (*sets, *self._timer.timer.c._wait_sets())
 
     def _recheck(self, waiter: Waiter) -> float | None:
