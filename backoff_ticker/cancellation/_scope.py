@@ -13,7 +13,6 @@ from ..waiting import NO_DEADLINE, Waiter, cancelled_error, checkpoint, complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import asyncio
     from typing import Any, Generic
 
     from typing_extensions import TypeVar
@@ -74,7 +73,6 @@ class CancellableBlock(Waiter, Generic[T_co]):
     __slots__ = ("_cancelling", "_fired", "_task", "_timer", "token")
 
     def __init__(self, token: T_co) -> None:
-        super().__init__(None, (token._wait_set(),))
         self.token: T_co = token
         self._task: Any = None
         self._timer: TimerHandle | None = None
@@ -84,7 +82,7 @@ class CancellableBlock(Waiter, Generic[T_co]):
     async def enter_async(self) -> None:
         if self._task is None and current_task().cancelling():
             # A cancel from elsewhere may be pending; it must not be mistaken for this block's.
-            await checkpoint
+            await checkpoint()
         self.enter()
 
     def enter(self) -> None:
@@ -94,9 +92,8 @@ class CancellableBlock(Waiter, Generic[T_co]):
         self._task = task = current_task()
         self._cancelling = task.cancelling()
         loop = task.get_loop()
-        self.loop: asyncio.AbstractEventLoop | None = loop
-        self.domain: int = id(loop)
         token = self.token
+        super().__init__(loop, (token._wait_set(),))
         try:
             self.register()
             self.hold()
@@ -138,7 +135,7 @@ class CancellableBlock(Waiter, Generic[T_co]):
 
     async def settle(self) -> None:
         try:
-            await checkpoint
+            await checkpoint()
         except cancelled_error():
             if self._task.cancelling() > self._cancelling:
                 raise

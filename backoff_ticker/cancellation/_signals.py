@@ -43,10 +43,7 @@ class SignalBlock:
     __slots__ = ("_cells", "_chain", "_new_token", "_numbers")
 
     def __init__(
-        self,
-        numbers: tuple[int, ...],
-        new_token: Callable[[], CancellationToken],
-        chain: bool,  # noqa: FBT001 - as cancel_on_signals() has it
+        self, numbers: tuple[int, ...], new_token: Callable[[], CancellationToken], *, chain: bool
     ) -> None:
         self._numbers = numbers
         self._new_token = new_token
@@ -163,7 +160,7 @@ def cancel_on_signals(
             raise TypeError("cancel_on_signals() takes a token, which has its clock, or a clock")
     as_flag("chain", chain)
     numbers = signals or (signal.SIGINT, signal.SIGTERM)
-    return SignalBlock(numbers, lambda: token or CancellationToken(clock=clock), chain)
+    return SignalBlock(numbers, lambda: token or CancellationToken(clock=clock), chain=chain)
 
 
 class _LoopWakeup:

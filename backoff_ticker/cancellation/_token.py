@@ -73,9 +73,7 @@ class CancellationToken(Node, Source, ProcessBound):
 
     __slots__ = ()
 
-    if TYPE_CHECKING:
-
-        def _selected(self) -> tuple[Self, BaseException | str | None]: ...
+    _selected: tuple[Self, BaseException | str | None]  # for type checkers: what select() returns
 
     _ends_with_value = True
     _kind = "a CancellationToken"

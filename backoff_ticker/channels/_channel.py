@@ -76,9 +76,7 @@ class Channel(Source, ProcessBound, Generic[T]):
 
     __slots__ = ("__weakref__", "_buffer", "_calls_left", "_capacity", "_clock", "_timing_clock")
 
-    if TYPE_CHECKING:
-
-        def _selected(self) -> tuple[Self, T | Closed]: ...
+    _selected: tuple[Self, T | Closed]  # for type checkers: what select() returns
 
     _kind = "a Channel"
     __class_getitem__: classmethod[Any, ..., GenericAlias] = classmethod(GenericAlias)
@@ -176,7 +174,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         if self._calls_left <= 0:
             self._calls_left = CHECKPOINT_EVERY
-            await checkpoint
+            await checkpoint()
         self._calls_left -= 1
         buffer: Any = self._buffer
         if buffer.room is None:
@@ -249,7 +247,7 @@ class Channel(Source, ProcessBound, Generic[T]):
         seconds = None if timeout is None else as_seconds("timeout", timeout)
         if self._calls_left <= 0:
             self._calls_left = CHECKPOINT_EVERY
-            await checkpoint
+            await checkpoint()
         self._calls_left -= 1
         buffer = self._buffer
         quick: Any = buffer.quick

@@ -29,14 +29,11 @@ if TYPE_CHECKING:
     class Selectable(Protocol[R_co]):
         """A source of the package: type checkers know what is selected, itself and its value."""
 
+        @property
         def _selected(self) -> R_co: ...
 
 else:
     R_co, Generic = None, {None: object}  # typing is not imported at run time
-
-
-_SELECTING = "select()", "await select_async()"
-_MERGING = "merge()", "async for"
 
 
 class _Selection:
@@ -174,7 +171,7 @@ def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
         (True, 'job')
     """
     seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
-    selection = _wait(_SELECTING, sources, seconds)
+    selection = _wait(("select()", "await select_async()"), sources, seconds)
     return selection.chosen, selection.value
 
 
@@ -219,7 +216,7 @@ async def select_async(*sources: Any, timeout: float | timedelta | None = None) 
 
 async def _wait_async(caller: str, sources: tuple[AnySource, ...], seconds: float) -> _Selection:
     wait = _Selection(caller, sources, seconds)
-    await checkpoint
+    await checkpoint()
     try:
         while True:
             if wait.is_over():
@@ -260,7 +257,7 @@ class Merge(Generic[R_co]):
 
     def __next__(self) -> R_co:
         while sources := tuple(self._open.copy().values()):
-            selection = _wait(_MERGING, sources, NO_DEADLINE)
+            selection = _wait(("merge()", "async for"), sources, NO_DEADLINE)
             # No call before a value is returned, so that no interrupt loses it.
             if selection.source is not None or self._leave_out(selection.chosen):
                 return selection.chosen, selection.value  # type: ignore[return-value]
@@ -272,7 +269,6 @@ class Merge(Generic[R_co]):
     async def __anext__(self) -> R_co:
         while sources := tuple(self._open.copy().values()):
             selection = await _wait_async("merge()", sources, NO_DEADLINE)
-            # No call before a value is returned, so that no interrupt loses it.
             if selection.source is not None or self._leave_out(selection.chosen):
                 return selection.chosen, selection.value  # type: ignore[return-value]
         raise StopAsyncIteration

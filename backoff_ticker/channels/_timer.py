@@ -114,11 +114,9 @@ class Timer(ProcessBound):
         True
     """
 
-    if TYPE_CHECKING:
-
-        def _selected(self) -> tuple[Self, float | Closed]: ...
-
     __slots__ = ("__weakref__", "_buffer", "_c", "_clock")
+
+    _selected: tuple[Self, float | Closed]  # for type checkers: what select() returns
 
     _kind = "a timer"
 

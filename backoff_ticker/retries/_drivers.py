@@ -401,7 +401,7 @@ async def drive_after_failure_async(  # noqa: PLR0913, PLR0917 - as above
             if error.__class__ is CircuitOpen or options.classify(error) is not None:
                 break
             if attempts % CHECKPOINT_EVERY == 0:
-                await checkpoint
+                await checkpoint()
             attempts = number
             try:
                 awaitable = operation(*args, **kwargs)

@@ -187,7 +187,7 @@ async def _next_end(hedging: Hedging, tasks: _Tasks) -> asyncio.Task[Any] | None
         source = None
     if source is ended:
         return value  # type: ignore[no-any-return]
-    await checkpoint  # lets attempts end that are done at the same moment
+    await checkpoint()  # lets attempts end that are done at the same moment
     return ended.receive_nowait() if len(ended) else None
 
 

@@ -68,7 +68,7 @@ async def wait_async(run: Run) -> StopReason | None:
             return StopReason.MAX_ELAPSED_TIME
         if run.skipping is not None:
             _skip(run, run.skipping)
-            await checkpoint
+            await checkpoint()
         elif run.options.timer is not None:
             with _TimerWait(run, run.options.timer) as timed:
                 timed.raise_if_closed(await select_async(*timed.sources, timeout=timed.timeout))
@@ -79,7 +79,7 @@ async def wait_async(run: Run) -> StopReason | None:
                 await park_coroutine(run.clock, sources, look, until)
             run.waited += monotonic() - began
         elif run.attempts % CHECKPOINT_EVERY == 0:
-            await checkpoint
+            await checkpoint()
         return run.limit_reached(run.now_if_limited())
     except Exception as failure:  # noqa: BLE001 - as above
         return run.fail(failure)

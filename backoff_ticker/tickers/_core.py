@@ -66,15 +66,13 @@ class TickerCore(Source):
         _run: The policy; replaced by the asker only.
     """
 
-    if TYPE_CHECKING:
-
-        def _selected(self) -> tuple[Self, Tick | Closed]: ...
-
     __slots__ = (
         *("__weakref__", "_asker", "_clock", "_deferred", "_ending", "_monotonic", "_pace"),
         *("_is_stopped", "_pending", "_raised_error", "_readers", "_resets"),
         *("_run", "_timer", "_token"),
     )
+
+    _selected: tuple[Self, Tick | Closed]  # for type checkers: what select() returns
 
     def _begin(
         self,
@@ -102,7 +100,7 @@ class TickerCore(Source):
         if timer is not None:
             from ._timer import TickerTimer
 
-            self._timer = TickerTimer(timer, pace, self._tell)
+            self._timer = TickerTimer(timer, pace)
         self._run = self._start_run(backoff)
 
     def _start_run(self, backoff: BackOff) -> PolicyRun:
@@ -123,10 +121,14 @@ class TickerCore(Source):
         return token is not None and token.cancelled and not self._spares_first()
 
     def _spares_first(self) -> bool:
-        """Whether the first tick is still to come, which it does even if the token is cancelled."""
+        """Whether the first tick is still to come, without a delay: then no cancel prevents it."""
         asker = self._asker
-        is_taken = asker is not None and asker[0] == _process.generation and asker[2]
-        return self._pending.ignores_cancel and not is_taken
+        if asker is not None and asker[0] == _process.generation and asker[2]:
+            return False  # it is just being taken
+        pending = self._pending
+        if pending.returned:
+            return pending.returned[0].number == 1
+        return pending.number == 1 and pending.is_immediate
 
     def _has_ended(self) -> bool:
         """Whether no tick comes any more, not even one that was given back."""
@@ -202,10 +204,11 @@ class TickerCore(Source):
             else:
                 now = self._monotonic()
                 if due > now:
-                    if self._timer is None or not self._timer.is_stale:
+                    if self._timer is None or not self._timer.may_change():
                         return EMPTY
-                    self._defer([unchanged])  # starts it in a forked child
-                elif due < now and first_poll and self._pace is _SKIP:
+                    self._defer([unchanged])
+                    continue
+                if due < now and first_poll and self._pace is _SKIP:
                     self._fix_due(pending)
                 else:
                     tick = self._take(pending, due, now)
@@ -462,8 +465,8 @@ class TickerCore(Source):
 
     def _wait_sets(self) -> tuple[WaitSet, ...]:
         token = self._run.token
-        line = self._readers
-        return (line,) if token is None else (line, token._wait_set())
+        sets = (self._readers,) if token is None else (self._readers, token._wait_set())
+        return sets if self._timer is None else (*sets, *self._timer.timer.c._wait_sets())
 
     def _recheck(self, waiter: Waiter) -> float | None:
         """Return until when a registered waiter waits, its ``limit`` at most; None: poll now."""
@@ -486,7 +489,7 @@ class TickerCore(Source):
         if self._deferred or pending.returned or due is None or due <= self._monotonic():
             return None
         if due >= until:
-            return until
+            return None if self._timer is not None and self._timer.may_change() else until
         return due if self._readers.leads(waiter) else until
 
     # For select()

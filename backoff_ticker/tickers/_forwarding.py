@@ -56,7 +56,7 @@ class Forwarding:
             wanted = "a method put_nowait(tick) or send_nowait(tick)"
             raise TypeError(f"sink must have {wanted}, not {safe_repr(sink)}")
         self._forwarder = _Forwarder(ticker, sink, close=close)
-        self._forwarder.start()
+        self._forwarder.call_at(ticker._clock.monotonic())
 
     @property
     def dropped(self) -> int:
@@ -78,9 +78,7 @@ class _Forwarder(Waiter):
     one call at a time. That takes what is due, registers and sets the timer.
     """
 
-    __slots__ = (
-        *("_close", "_lost", "_put_nowait", "_stopped", "_timer", "dropped", "sink", "ticker"),
-    )
+    __slots__ = ("_close", "_lost", "_send", "_stopped", "_timer", "dropped", "sink", "ticker")
 
     def __init__(self, ticker: TickerCore, sink: Sink | SendSink, *, close: bool) -> None:
         super().__init__(_loop_of(sink))
@@ -89,13 +87,10 @@ class _Forwarder(Waiter):
         self.sink = sink
         self.dropped = 0
         self._lost = 0  # ticks dropped since the last one that was sent
-        self._put_nowait: Callable[[Tick], object] = _put_of(sink)
+        self._send: Callable[[Tick], object] = _put_of(sink)
         self._close = close
         self._timer: TimerHandle | None = None
         self._stopped = False
-
-    def start(self) -> None:
-        self._call_at(self.ticker._clock.monotonic())
 
     def stop(self) -> None:
         self._stopped = True
@@ -105,7 +100,7 @@ class _Forwarder(Waiter):
         if self.loop is not None:
             return super().wake()
         try:
-            self.start()
+            self.call_at(self.ticker._clock.monotonic())
         except RuntimeError:
             return False  # the interpreter is shutting down: nothing is sent any more
         return True
@@ -126,7 +121,7 @@ class _Forwarder(Waiter):
                 # There is a timer even where nothing falls due: it keeps the scheduler thread
                 # alive, so that a wake-up from a signal handler need not start one.
                 latest = self.ticker._clock.monotonic() + LONGEST_WAIT
-                self._timer = self._call_at(min(when, latest))
+                self._timer = self.call_at(min(when, latest))
         except TickerClosed:
             self._end()
         except BaseException as error:
@@ -164,7 +159,7 @@ class _Forwarder(Waiter):
         if self._lost:
             tick = tick._replace(missed=tick.missed + self._lost)
         try:
-            self._put_nowait(tick)
+            self._send(tick)
         except Exception as error:
             names = {cls.__name__ for cls in type(error).__mro__ if _package_of(cls) in _PACKAGES}
             if names & _FULL:
@@ -179,7 +174,7 @@ class _Forwarder(Waiter):
         self._lost = 0
         return True
 
-    def _call_at(self, when: float) -> TimerHandle:
+    def call_at(self, when: float) -> TimerHandle:
         return self.ticker._clock.call_at(when, self.fire, loop=self.loop)
 
     def _leave(self) -> None:
@@ -187,7 +182,6 @@ class _Forwarder(Waiter):
             self._timer.cancel()
             self._timer = None
         self.unregister()
-        self.sources = ()
         self.place = None
 
     def _end(self) -> None:

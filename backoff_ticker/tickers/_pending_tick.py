@@ -49,18 +49,10 @@ class PendingTick:
         """Whether the policy will say the delay once it hears how the work went."""
         return self.delay is None and self.end is None
 
-    @property
-    def ignores_cancel(self) -> bool:
-        """Whether it comes even if the token is cancelled: the first, if no delay is before it."""
-        if self.returned:
-            return self.returned[0].number == 1
-        return self.number == 1 and self.is_immediate
-
     def with_delay(self, delay: float | End) -> PendingTick:
         """Return the next state with another delay, counted from the same origin."""
         if isinstance(delay, End):
-            none = dict.fromkeys(["delay", "due", "origin"])
-            return self.replace(is_immediate=False, missed=0, end=delay, **none)
+            return self.replace(is_immediate=False, delay=None, due=None, origin=None, end=delay)
         due = None if self.origin is None else self.origin + delay
         return self.replace(is_immediate=False, due=due, delay=delay, missed=0)
 

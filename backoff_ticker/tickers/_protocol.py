@@ -22,7 +22,6 @@ class Sink(Protocol):
 
     def put_nowait(self, item: Tick, /) -> object:
         """Take the item at once, or raise an error."""
-        ...
 
 
 class SendSink(Protocol):
@@ -35,4 +34,3 @@ class SendSink(Protocol):
 
     def send_nowait(self, item: Tick, /) -> object:
         """Take the item at once, or raise an error."""
-        ...

@@ -45,8 +45,7 @@ class BaseTicker(TickerCore):
     @property
     def next_delay(self) -> float | None:
         """The delay before the next tick, in seconds; None after the end, and while unknown."""
-        delay = self._pending.delay
-        return delay if self.close_reason is None else None
+        return self._pending.delay if self.close_reason is None else None
 
     @property
     def closed(self) -> bool:
@@ -298,7 +297,7 @@ class AsyncTicker(BaseTicker):
             limit = as_seconds("timeout", timeout) + self._monotonic()
         try:
             if self._pending.number % CHECKPOINT_EVERY == 0:
-                await checkpoint
+                await checkpoint()
             tick: Tick = self._poll()
             if tick is not EMPTY:
                 return tick

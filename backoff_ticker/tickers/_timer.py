@@ -7,64 +7,55 @@ returns, so the timer is started exactly once for each delay that begins.
 
 from __future__ import annotations
 
-from weakref import WeakMethod
-
 from .. import _process
 from .._sentinels import EMPTY, ENDED
 from .._unraisable import report
 from .._validation import as_number
 from ..channels import require_timer
 from ..policies import failed_with
-from ..waiting import NO_DEADLINE, Waiter
-from ._pending_tick import unchanged
+from ..waiting import NO_DEADLINE
 from ._tick import Pace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from ..channels import TimerLike
-    from ._pending_tick import PendingTick, Rule
+    from ._pending_tick import PendingTick
     from ._tick import Tick
 
 
-class TickerTimer(Waiter):
-    """The timer of one ticker, for which it stands in the line of the timer's channel.
+class TickerTimer:
+    """The timer of one ticker, whose readers wait for its channel, too.
 
     Attributes:
-        _number: The tick for which it was last started; 0: it has to be started again.
+        _started: In which process, and for which tick; tick 0: it has to be started again.
         _slot: When that tick would be due by the clock.
         _fired: Once it has fired: the tick that this made due, when, and the time that it sent.
             Stored without a call after the time was taken, so no interrupt loses it.
     """
 
-    __slots__ = ("_fired", "_number", "_pace", "_slot", "_stopped", "_stopping", "_tell", "_timer")
+    __slots__ = ("_fired", "_pace", "_slot", "_started", "_stopped", "_stopping", "timer")
 
-    def __init__(self, timer: TimerLike, pace: Pace, tell: Callable[[list[Rule]], None]) -> None:
+    def __init__(self, timer: TimerLike, pace: Pace) -> None:
         require_timer("timer", timer)
-        super().__init__(sources=timer.c._wait_sets())
-        self._timer = timer
+        self.timer = timer
         self._pace = pace
-        self._tell = WeakMethod(tell)
-        self._number = 0
+        self._started = 0, 0
         self._slot = 0.0
         self._fired: tuple[int, float, object] | None = None
         self._stopping = False  # True from the beginning of stop()
         self._stopped = False
 
-    def wake(self) -> bool:
-        """Have a reader look whether the timer has fired."""
-        tell = self._tell()
-        if tell is not None:
-            tell([unchanged])
-        return tell is not None
+    def may_change(self) -> bool:
+        """Whether ``follow()`` has to look at it: it has fired, or the process has forked."""
+        return self._started[0] != _process.generation or self.timer.c._buffer.is_ready()
 
     def drop_delay(self) -> None:
         """Stop the timer, and forget that it has fired: the next delay is a new one."""
-        if self._number and self._fired is None:
+        if self._started[1] and self._fired is None:
             self._halt()
-        self._number = 0
+        self._started = 0, 0
         self._fired = None
 
     def follow(self, pending: PendingTick, now: float) -> PendingTick:
@@ -76,64 +67,55 @@ class TickerTimer(Waiter):
                 self.drop_delay()
             return pending
         known = NO_DEADLINE, self._slot, None if self._fired is None else self._fired[1]
+        started = _process.generation, pending.number
         try:
-            if pending.number != self._number or pending.due not in known or self.is_stale:
+            if self._started != started or pending.due not in known:
                 self._start(pending, now)
             if self._fired is None and not self._stopping:
-                self._receive(min(self._slot, now))
+                due = min(self._slot, now)
+                sent = self.timer.c._take_nowait(fresh=False)
+                if sent is ENDED:
+                    raise RuntimeError(f"the channel of {self.timer!r} is closed")  # noqa: TRY301 - as what start() raises
+                if sent is not EMPTY:
+                    self._fired = pending.number, due, sent
             if self._fired is None:
                 return pending.replace(due=NO_DEADLINE)
             as_number("what the timer sent", self._fired[2], "a time in Unix seconds")
         except Exception as error:  # noqa: BLE001 - as of a policy: raised to the next reader
-            return pending.with_delay(failed_with(error, "the timer", self._timer))
+            return pending.with_delay(failed_with(error, "the timer", self.timer))
         return pending.replace(due=self._fired[1])
 
     def _start(self, pending: PendingTick, now: float) -> None:
         due: Any = pending.due
         delay: Any = pending.delay
-        if due == NO_DEADLINE:  # in a forked child, where the timer has lost its callback
-            due = self._slot
-        is_new = pending.number != self._number
-        self._number = 0
+        is_new = pending.number != self._started[1]
+        self._started = 0, 0
         self._fired = None
-        self._timer.c._drop_items()
+        if due != NO_DEADLINE:  # else in a forked child, where the timer has lost its callback
+            self._slot = due
+        self.timer.c._drop_items()
         if not is_new or self._pace is Pace.SKIP or self._pace is Pace.BURST:
-            delay = max(0.0, due - now)
-        self._slot = due
-        self._timer.start(delay)
+            delay = max(0.0, self._slot - now)
+        self.timer.start(delay)
         if self._stopping:  # a stop() elsewhere may have come before the start
             self._halt()
-        self._number = pending.number
-
-    def _receive(self, due: float) -> None:
-        """Note what the timer has sent; else stand in line, also in a forked child."""
-        self.generation = _process.generation
-        self.register()
-        if self._stopping:
-            self.unregister()  # stop() may have done so before
-        sent = self._timer.c._take_nowait(fresh=False)
-        if sent is ENDED:
-            raise RuntimeError(f"the channel of {self._timer!r} is closed")
-        if sent is not EMPTY:
-            self._fired = self._number, due, sent
+        self._started = _process.generation, pending.number
 
     def with_time_sent(self, tick: Tick) -> Tick:
         """Return ``tick`` with the time that the timer sent, if the timer made it due."""
-        fired = self._fired
-        if fired is None or fired[0] != tick.number:
+        if self._fired is None or self._fired[0] != tick.number:
             return tick
-        return tick._replace(time=as_number("what the timer sent", fired[2]))
+        return tick._replace(time=as_number("what the timer sent", self._fired[2]))
 
     def stop(self) -> None:
         """Stop the timer for good; an error is reported, not raised."""
         self._stopping = True
         if not self._stopped:
             self._halt()
-            self.unregister()
             self._stopped = True
 
     def _halt(self) -> None:
         try:
-            self._timer.stop()
+            self.timer.stop()
         except Exception as error:  # noqa: BLE001 - the caller of stop() cannot handle it
-            report(error, "Exception in stop() of a ticker's timer", self._timer)
+            report(error, "Exception in stop() of a ticker's timer", self.timer)

@@ -34,13 +34,9 @@ from __future__ import annotations
 from .._process import after_fork
 from ..clock import let_other_threads_run
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
-
 Claim = dict[int, bool]
 
-FREE: Final = 0
+FREE = 0
 """The key of the one entry of a claim."""
 
 _CLAIMS: tuple[Claim, ...] = tuple({FREE: True} for _ in range(64))

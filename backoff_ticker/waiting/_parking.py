@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from sys import modules
+from types import coroutine
 
 from .. import _process
 from .._unraisable import report
@@ -19,7 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Collection, Generator
-    from typing import Final
 
     from ..clock import Clock, Parker, TimerHandle
     from ._wait_set import Place, WaitSet
@@ -225,16 +225,12 @@ def cancelled_error() -> type[BaseException]:
     return asyncio.CancelledError
 
 
-class _Checkpoint:
-    __slots__ = ()
+@coroutine
+def checkpoint() -> Generator[None, None, None]:
+    """Let the loop run everything else that is ready, once."""
+    current_loop()  # the bare yield is asyncio's: another loop would not understand it
+    yield
 
-    def __await__(self) -> Generator[None, None, None]:
-        current_loop()  # the bare yield is asyncio's: another loop would not understand it
-        yield
-
-
-checkpoint: Final = _Checkpoint()
-"""Awaited, it lets the loop run everything else that is ready, once."""
 
 CHECKPOINT_EVERY = 64
-"""A coroutine that never needs to wait awaits ``checkpoint`` once per this many operations."""
+"""A coroutine that never needs to wait awaits ``checkpoint()`` once per this many operations."""

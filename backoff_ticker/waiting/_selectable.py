@@ -6,7 +6,7 @@ from abc import abstractmethod
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, ClassVar, Self
+    from typing import ClassVar
 
     from ..clock import Clock
     from ._parking import LoopWaiter, ThreadWaiter
@@ -29,11 +29,6 @@ class Source:
     _ends_with_value: ClassVar[bool] = False
     """Whether there is one value only, which is also the end; else the end is ``ENDED``."""
 
-    if TYPE_CHECKING:
-
-        def _selected(self) -> tuple[Self, Any]:
-            """Return what ``select`` returns for it: no code, but its type in each class."""
-
     @property
     def _timing_clock(self) -> Clock | None:
         """The clock whose time can make it ready; None: it becomes ready only by a wake-up."""
@@ -42,12 +37,10 @@ class Source:
     @abstractmethod
     def _wait_sets(self) -> tuple[WaitSet, ...]:
         """Return where a waiter must register to be woken for anything that happens here."""
-        raise NotImplementedError
 
     @abstractmethod
     def _recheck(self, waiter: ThreadWaiter | LoopWaiter) -> float | None:
         """Return until when a registered waiter has to wait; None: it need not wait."""
-        raise NotImplementedError
 
     def _begin_receive(self) -> None:
         """Note that a reader has come; called before its first ``_take_nowait()``."""
@@ -59,7 +52,6 @@ class Source:
         No call may follow the step that takes the value: an interrupt there would lose it. A reader
         that has not waited yet is ``fresh``.
         """
-        raise NotImplementedError
 
     def _put_back(self, value: object) -> None:
         """Undo ``_take_nowait()`` for a reader that was interrupted; not called with ``ENDED``."""

@@ -52,9 +52,7 @@ class Waiter:
 
     __slots__ = ("__weakref__", "domain", "generation", "limit", "loop", "place", "sources")
 
-    def __init__(
-        self, loop: AbstractEventLoop | None = None, sources: Collection[WaitSet] = ()
-    ) -> None:
+    def __init__(self, loop: AbstractEventLoop | None, sources: Collection[WaitSet] = ()) -> None:
         self.loop: AbstractEventLoop | None = loop
         self.domain: int = id(self) if loop is None else id(loop)
         self.generation: int = _process.generation

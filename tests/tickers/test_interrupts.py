@@ -106,7 +106,7 @@ def test_a_second_interrupt_while_a_tick_is_given_back_loses_no_tick(
             raise Interrupted
 
         ticker = Ticker(ZeroBackOff())
-        other = Waiter(sources=(ticker._readers,))
+        other = Waiter(None, (ticker._readers,))
         other.register()
         with monkeypatch.context() as patch:
             patch.setattr(WaitLine, "wake_firsts", interrupted_once)

@@ -355,7 +355,7 @@ def test_whoever_asks_to_be_told_of_waits_is_told_whatever_another_thread_does_m
     told: list[object] = []
 
     async def wait() -> None:
-        await checkpoint
+        await checkpoint()
 
     def begin() -> tuple[Callable[[], object], Callable[[], object]]:
         on_loop_wait(None)
@@ -382,7 +382,7 @@ def test_a_checkpoint_lets_everything_else_that_is_ready_run_once() -> None:
             log.append("second")
 
         task = asyncio.create_task(other())
-        await checkpoint
+        await checkpoint()
         log.append("main")
         await task
         return log
