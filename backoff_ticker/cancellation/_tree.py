@@ -6,6 +6,7 @@ Each token has a dict of *cells*, made with the first that needs them, by one ``
 * ``waiters``: the ``WaitSet`` of the threads, coroutines and scopes that a cancel wakes
 * ``children``: weak references to them, oldest first; ``forget``: what removes a dead one
 * ``callbacks``: handles of callbacks that were neither called nor removed, oldest first
+* ``timers``: by process generation, the one that calls them at the deadline
 * ``pins``: handles of descendants, which a root keeps alive
 * ``armed``: whether, and with which ``guard``, the end of a ``with`` block cancels the token
 
@@ -15,29 +16,29 @@ Invariants:
     * When a cancel returns to any caller, every descendant is marked. All its steps may be
       repeated, by several callers at once, and one cancel may interrupt another.
     * A callback runs once: only who deletes its handle from ``callbacks`` calls it, or prevents it.
+    * A deadline has one timer while there are callbacks, and none otherwise.
 
 References: a child holds its parents; they hold it weakly. A registered callback keeps its token
-alive while something can cancel it: the roots of the tree pin its handle, its timer has the token.
+alive while something can cancel it: the roots of the tree pin its handle, the timer has the token.
 """
 
 from __future__ import annotations
 
 from _thread import get_ident
 from contextvars import copy_context
-from functools import partial
 from weakref import ref
 
 from .. import _process
 from .._errors import Cancelled, DeadlineExceeded
 from .._unraisable import report
-from ..waiting import NO_DEADLINE, WaitSet, complete
+from ..waiting import FREE, NO_DEADLINE, WaitSet, acquire, claim_of, complete
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ..clock import Clock, TimerHandle
+    from ..clock import Clock
 
     Cause = tuple[BaseException | str | None]
 
@@ -143,6 +144,28 @@ def _run_callbacks(tree: list[dict[CallbackHandle, None]]) -> None:
         raise
 
 
+def _set_timer(token: Node) -> None:
+    """Have one timer at the deadline, which keeps the token alive, while there are callbacks."""
+    callbacks = token._cells["callbacks"]
+    timers = token._cells.setdefault("timers", {})
+    generation = _process.generation  # the scheduler of a forked child starts empty
+    unused = None
+    claim = claim_of(timers)
+    acquire(claim)
+    try:
+        if not callbacks and generation in timers:
+            unused = timers[generation]
+            del timers[generation]
+    finally:
+        claim[FREE] = True
+    if unused is not None:
+        unused.cancel()
+    if callbacks and generation not in timers:  # also one that saw the timer before it was taken
+        made = token._clock.call_at(token._deadline, lambda: token._cancel((DeadlineExceeded(),)))
+        if timers.setdefault(generation, made) is not made:
+            made.cancel()
+
+
 class CallbackHandle:
     """What ``CancellationToken.on_cancel()`` returns; its ``remove()`` prevents the callback.
 
@@ -153,7 +176,7 @@ class CallbackHandle:
         True
     """
 
-    __slots__ = ("_callback", "_callbacks", "_context", "_pins", "_timer", "_token")
+    __slots__ = ("_callback", "_callbacks", "_context", "_pins", "_token")
 
     def __init__(self, token: Node, callback: Callable[[], object]) -> None:
         self._token = token
@@ -161,7 +184,6 @@ class CallbackHandle:
         self._callbacks: dict[CallbackHandle, None] = token._cells.setdefault("callbacks", {})
         self._context = copy_context()
         self._pins: list[dict[CallbackHandle, None]] = []
-        self._timer: TimerHandle | None = None
 
     def remove(self) -> bool:
         """Prevent the call, from anywhere; False if it has begun, or was prevented before."""
@@ -196,20 +218,18 @@ class CallbackHandle:
                     pins = each._cells.setdefault("pins", {})
                     self._pins.append(pins)
                     pins[self] = None
-        token = self._token
-        if token._deadline != NO_DEADLINE and not token.cancelled:
-            end = partial(token._cancel, (DeadlineExceeded(),))
-            self._timer = token._clock.call_at(token._deadline, end)
-        self._callbacks[self] = None  # after that: who takes it out cancels the timer
-        if token.cancelled:
+        self._callbacks[self] = None
+        if self._token.cancelled:
             self._run()
+        elif self._token._deadline != NO_DEADLINE:
+            _set_timer(self._token)
 
     def _forget(self) -> None:
         """Keep the token alive no longer. May be repeated."""
         for pins in self._pins:
             pins.pop(self, None)
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._token._deadline != NO_DEADLINE:
+            _set_timer(self._token)
 
     def __repr__(self) -> str:
         return f"<CallbackHandle of {self._callback!r}>"
