@@ -25,7 +25,7 @@ The rule of a change:
 ``acquire()`` itself is a function in Python: CPython runs no handler as one returns. Its first step
 is written out where speed matters: ``try: del claim[FREE]``, ``except KeyError: acquire(claim)``.
 
-Objects share 64 claims by their address: none needs memory for its own, and a forked child, in
+Objects share 251 claims by their address: none needs memory for its own, and a forked child, in
 which the threads of its parent do not go on, frees all of them.
 """
 
@@ -39,13 +39,14 @@ Claim = dict[int, bool]
 FREE = 0
 """The key of the one entry of a claim."""
 
-_CLAIMS: tuple[Claim, ...] = tuple({FREE: True} for _ in range(64))
+_CLAIMS: tuple[Claim, ...] = tuple({FREE: True} for _ in range(251))
 
 
 def claim_of(thing: object) -> Claim:
     """Return the claim for changes of ``thing``; the same each time."""
-    address = id(thing)
-    return _CLAIMS[(address >> 4 ^ address >> 10) % len(_CLAIMS)]
+    # A prime number of claims: each thread may have memory of its own for new objects, and so
+    # those of two threads have addresses that differ by a large power of two.
+    return _CLAIMS[(id(thing) >> 4) % len(_CLAIMS)]
 
 
 def acquire(claim: Claim) -> None:

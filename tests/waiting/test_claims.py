@@ -295,3 +295,11 @@ def test_a_call_while_a_claim_is_held_is_seen():
     with pytest.raises(AssertionError, match="Finalized.*test_claims"), watched_calls():
         Finalized()
     claim[FREE] = True
+
+
+def test_objects_in_the_memory_of_different_threads_have_different_claims(monkeypatch):
+    """Allocators give threads large blocks, in which first objects stand at the same place."""
+    monkeypatch.setattr(_claim, "id", lambda address: address, raising=False)
+    for size in (2**12, 2**16, 2**20, 2**22, 2**26):
+        claims = [_claim.claim_of(0x7F00_0000_0160 + thread * size) for thread in range(16)]
+        assert len({id(claim) for claim in claims}) == 16
