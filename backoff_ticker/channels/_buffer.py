@@ -253,11 +253,13 @@ class Bounded(Unbounded):
             send = self.first_send
             if send is not None and (self.closed or self.room < self.receivers):
                 send = None
-            if self.items:
-                item = self.items.first_out
+            items = self.items
+            if items:
+                item = items[0]
+                del items[0]
                 self.room += 1
                 if send is not None:
-                    self.items.last_in = send.item
+                    items.last_in = send.item
                     self.room -= 1
             elif send is not None:
                 item = send.item

@@ -33,15 +33,19 @@ if TYPE_CHECKING:
     Ends = tuple[Callable[[object], object], Callable[[], object]]
 
 
-def seconds(count: int, *works: Work) -> float:
-    """Return how long the threads take that do ``count`` operations each, from a common start."""
-    begin = threading.Barrier(len(works) + 1)
+def seconds(count: int, *makes: Callable[[], Work]) -> float:
+    """Return how long the threads take that do ``count`` operations each, from a common start.
 
-    def run(work: Work) -> None:
+    Each makes its work, and so its objects, itself.
+    """
+    begin = threading.Barrier(len(makes) + 1)
+
+    def run(make: Callable[[], Work]) -> None:
+        work = make()
         begin.wait()
         work(count)
 
-    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    threads = [threading.Thread(target=run, args=(make,)) for make in makes]
     for thread in threads:
         thread.start()
     begin.wait()
@@ -70,9 +74,10 @@ class Subject:
 
     def __call__(self, count: int) -> dict[str, float]:
         """Measure the three ways, in thousand operations a second."""
-        alone = count / seconds(count, self._make())
-        apart = 2 * count / seconds(count, self._make(), self._make())
-        shared = self._operations_of_two * count / seconds(count, *self._share())
+        alone = count / seconds(count, self._make)
+        apart = 2 * count / seconds(count, self._make, self._make)
+        one, other = self._share()
+        shared = self._operations_of_two * count / seconds(count, lambda: one, lambda: other)
         return {
             "one thread": alone / 1_000,
             "two threads, two objects": apart / 1_000,
