@@ -164,6 +164,7 @@ def _set_timer(token: Node) -> None:
         made = token._clock.call_at(token._deadline, lambda: token._cancel((DeadlineExceeded(),)))
         if timers.setdefault(generation, made) is not made:
             made.cancel()
+        _set_timer(token)  # the callbacks may be gone meanwhile
 
 
 class CallbackHandle:

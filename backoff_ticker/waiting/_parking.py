@@ -73,6 +73,8 @@ class LoopWaiter(Waiter, Alarm):
         timer, self._timer = self._timer, None
         if timer is not None and not timer.cancel():
             return None  # the deadline has passed
+        if self.place is not None and recheck(self) is None:
+            return None  # it was woken: see WaitQueue
         self.register()
         deadline = recheck(self)
         if deadline is None:
@@ -145,8 +147,8 @@ def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
     try:
         woken = True
         while True:
-            if not woken:
-                return
+            if not woken or (waiter.place is not None and recheck(waiter) is None):
+                return  # the time is over; or it was woken, and looks before: see WaitQueue
             waiter.register()
             deadline = recheck(waiter)
             if deadline is None:

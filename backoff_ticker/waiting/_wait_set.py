@@ -323,17 +323,12 @@ class WaitQueue(WaitSet):
     """Waiters for values that each go to one waiter, such as the items of a channel.
 
     A wake-up takes one waiter of each domain out of the queue, so a value never waits for a loop
-    that does not run while others wait. A waiter that was woken registers again before it checks;
-    one that leaves without a value wakes the next, and so does one that was woken once more.
+    that does not run while others wait. A waiter that was woken looks for a value before it
+    registers again: it takes one only, and must not be found by a wake-up for another. One that
+    leaves without a value wakes the next.
     """
 
     __slots__ = ()
-
-    def leave(self, place: Place, domain: int) -> None:
-        """Unregister a waiter. May be repeated."""
-        if place.line is None or not self.remove(place):
-            self.wake_next()  # a value came since it registered, and it takes one only
-        super().leave(place, domain)
 
     def wake_next(self) -> None:
         """Wake the waiter of each domain that has waited longest, where one can be reached."""

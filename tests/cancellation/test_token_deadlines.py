@@ -282,6 +282,26 @@ def test_a_callback_that_comes_as_the_last_other_is_removed_has_a_timer(
     assert len(clock.pending()) == 0
 
 
+def test_a_callback_that_is_removed_as_its_timer_is_made_leaves_no_timer(
+    clock: VirtualClock,
+) -> None:
+    """By another thread."""
+
+    class MeddledClock:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(clock, name)
+
+        def call_at(self, when: float, callback: Any) -> Any:
+            made = clock.call_at(when, callback)
+            for handle in [*token._cells["callbacks"]]:
+                handle.remove()
+            return made
+
+    token = CancellationToken(clock=MeddledClock()).child(timeout=5)  # type: ignore[arg-type]
+    token.on_cancel(lambda: None)
+    assert clock.pending() == []
+
+
 def test_a_callback_without_a_scheduler_is_not_registered(clock: VirtualClock) -> None:
     class NoThreads:
         def __getattr__(self, name: str) -> Any:

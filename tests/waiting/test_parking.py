@@ -95,15 +95,15 @@ def test_a_thread_that_is_woken_checks_again_and_keeps_its_place_in_line(
 
     def look(waiter: Waiter) -> float | None:
         looks.append(waiter)
-        return NO_DEADLINE if len(looks) < 3 else None
+        return NO_DEADLINE if len(looks) < 4 else None
 
     done = in_thread(park_thread, clock, "test", "a coroutine", (line,), look)
-    for turn in (1, 2):
+    for count in (1, 3):  # once woken, it looks before it registers and after that
         clock.settle()
-        assert (len(looks), list(waiters_of(line))) == (turn, looks[:1])
+        assert (len(looks), list(waiters_of(line))) == (count, looks[:1])
         line.wake_firsts()
     done.result(PATIENCE)
-    assert looks == looks[:1] * 3
+    assert looks == looks[:1] * 4
     assert waiters_of(line) == []
 
 
