@@ -293,3 +293,16 @@ assert collect(children[0]) == 0
 assert taken == [1, 2], taken
 """
     )
+
+
+def test_a_cancel_in_a_child_starts_no_thread_for_callbacks_on_a_deadline() -> None:
+    run_silently(
+        """
+token = CancellationToken(timeout=3600)
+for _ in range(2): token.on_cancel(int)
+def child():
+    token.cancel()
+    assert threading.active_count() == 1
+assert collect(fork(child)) == 0
+"""
+    )

@@ -160,7 +160,7 @@ def _set_timer(token: Node) -> None:
         claim[FREE] = True
     if unused is not None:
         unused.cancel()
-    if callbacks and generation not in timers:  # also one that saw the timer before it was taken
+    if callbacks and generation not in timers:
         made = token._clock.call_at(token._deadline, lambda: token._cancel((DeadlineExceeded(),)))
         if timers.setdefault(generation, made) is not made:
             made.cancel()
@@ -229,7 +229,7 @@ class CallbackHandle:
         """Keep the token alive no longer. May be repeated."""
         for pins in self._pins:
             pins.pop(self, None)
-        if self._token._deadline != NO_DEADLINE:
+        if not self._callbacks and self._token._deadline != NO_DEADLINE:
             _set_timer(self._token)
 
     def __repr__(self) -> str:

@@ -166,6 +166,7 @@ class TickerCore(Source):
 
     def _raise_closed(self) -> None:
         """Raise why there is no tick: a failing policy's error once, else ``TickerClosed``."""
+        self._pass_on_wakeup()
         reason = self._ending
         end = self._pending.end
         error = end.error if end is not None and reason is CloseReason.FAILED else None
@@ -493,6 +494,11 @@ class TickerCore(Source):
         return due if self._readers.leads(waiter) else until
 
     # For select()
+
+    def _pass_on_wakeup(self) -> None:
+        """Wake the next that waits for the timer, which may be another ticker's by now."""
+        if self._timer is not None:
+            self._timer.timer.c._pass_on_wakeup()
 
     def _begin_receive(self) -> None:
         pending = self._pending

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 from backoff_ticker import (
     CLOSED,
     STOP,
+    AsyncTicker,
     Channel,
     ConstantBackOff,
     Pace,
@@ -17,6 +19,7 @@ from backoff_ticker import (
     Timer,
     WouldBlock,
     select,
+    select_async,
 )
 from backoff_ticker.testing import VirtualClock
 from tests.channels.ends import still_waits
@@ -243,3 +246,26 @@ def test_the_timer_of_the_clock_changes_nothing(
     pace: Pace, delays: list[float], waits: list[float]
 ) -> None:
     assert ticks_of(delays, waits, pace, timed=True) == ticks_of(delays, waits, pace, timed=False)
+
+
+@pytest.mark.parametrize("selects", [False, True])
+def test_a_timer_that_fires_for_the_next_ticker_wakes_no_reader_of_the_last(selects: bool) -> None:
+    """That reader was told of the end, and has not left the line of the timer's channel yet."""
+
+    async def main() -> None:
+        timer = Fake()
+        one, other = (AsyncTicker(ConstantBackOff(60), timer=timer) for _ in range(2))
+        await one.receive()
+        await other.receive()
+        ended = asyncio.create_task(select_async(one, Channel()) if selects else anext(one))
+        await asyncio.sleep(0.001)
+        reading = asyncio.create_task(other.receive())
+        await asyncio.sleep(0.001)
+        one.stop()
+        timer.fire()
+        tick = await asyncio.wait_for(reading, PATIENCE)
+        assert (tick.number, tick.time) == (2, 7.5)
+        await asyncio.wait([ended])
+        assert selects or isinstance(ended.exception(), StopAsyncIteration)
+
+    asyncio.run(main())
