@@ -72,7 +72,7 @@ def build_while_it_is_cancelled(crew: Crew, draw: Random) -> int:
         elif draw.random() < 0.3:
             callback.remove()
         known.append(token)
-        if len(known) == TREE:
+        if len(known) >= TREE:  # two threads may have appended
             big_enough.set()
 
     def build(draw: Random) -> None:
