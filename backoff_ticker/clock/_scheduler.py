@@ -30,12 +30,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_SPINS = "t" in getattr(sys, "abiflags", "")
-"""Whether the interpreter may run without its lock. It then yields to other threads for a while
-before it blocks on a lock, and a signal that comes meanwhile does not end that wait."""
-
 _MISSED_SIGNAL = 0.25
-"""Seconds after which the main thread, which runs the signal handlers, looks for such a signal."""
+"""Seconds for which the main thread, which runs the signal handlers, waits for a lock at a time: a
+signal that comes just before CPython blocks there does not end the wait."""
 
 _IDLE_SECONDS = 5.0
 _SWEEP_FROM = 64
@@ -54,7 +51,7 @@ class SystemParker:
         """Wait until unparked (True), or until ``deadline`` has passed (False)."""
         acquire = self._lock.acquire
         longest = LONGEST_WAIT
-        if _SPINS and threading.get_ident() == threading.main_thread().ident:
+        if threading.get_ident() == threading.main_thread().ident:
             longest = _MISSED_SIGNAL
         elif deadline is None:
             return acquire()  # wakes sooner than an acquire with a time-out

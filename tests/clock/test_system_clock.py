@@ -30,8 +30,6 @@ def now(monkeypatch):
     return now
 
 
-SPINS = _scheduler._SPINS
-
 # The clock
 
 
@@ -209,7 +207,7 @@ class FakeLock:
 
 @pytest.fixture(autouse=True)
 def main_thread_waits_as_others(monkeypatch):
-    monkeypatch.setattr(_scheduler, "_SPINS", False)
+    monkeypatch.setattr(_scheduler, "_MISSED_SIGNAL", A_DAY)
 
 
 def parker_with(lock):
@@ -242,12 +240,12 @@ def test_without_a_near_deadline_a_lock_is_waited_for_day_by_day(now, deadline):
 def test_without_a_deadline_a_lock_is_waited_for_once_and_without_a_limit(now):
     lock = FakeLock(now, [0.0])
     lock.opens_after = 1
-    assert parker_with(lock).park(None) is True
+    assert in_thread(parker_with(lock).park, None).result(PATIENCE) is True
     assert lock.waits == [-1]
 
 
-def test_where_a_lock_misses_signals_the_main_thread_looks_for_them(now, monkeypatch):
-    monkeypatch.setattr(_scheduler, "_SPINS", True)
+def test_as_a_lock_may_miss_signals_the_main_thread_looks_for_them(now, monkeypatch):
+    monkeypatch.setattr(_scheduler, "_MISSED_SIGNAL", 0.25)
     waits = []
     for deadline in (None, 1001.0):
         lock, of_another = FakeLock(now), FakeLock(now)
@@ -260,7 +258,6 @@ def test_where_a_lock_misses_signals_the_main_thread_looks_for_them(now, monkeyp
     assert waits == [[0.25] * 2, [-1], [0.25] * 2, [1.0]]
 
 
-@pytest.mark.skipif(not SPINS, reason="where a lock does not miss signals, there is no such limit")
 def test_a_signal_that_comes_as_the_main_thread_begins_to_wait_is_noticed():
     script = """
 import os, signal
