@@ -18,7 +18,7 @@ from backoff_ticker import (
     ConstantBackOff,
     retry_call,
 )
-from tests.helpers import PATIENCE, SetClock, in_thread
+from tests.helpers import PATIENCE, SetClock, eventually, in_thread
 from tests.retries.circuits import (
     CLOSED,
     HALF_OPEN,
@@ -512,8 +512,8 @@ def test_a_stampede_on_a_half_open_circuit_lets_only_the_probes_through(
             return False
 
     calls = [in_thread(call, number) for number in range(40)]
-    while sum(each.done() for each in calls) < 40 - probes:
-        threading.Event().wait(0.001)
+    eventually(lambda: sum(each.done() for each in calls) >= 40 - probes)
+    eventually(lambda: len(entered) >= probes)  # the last one was let in, and may not say so yet
     assert len(entered) == probes
     go_on.set()
     assert sum(each.result(PATIENCE) for each in calls) == probes
