@@ -42,6 +42,7 @@ class Unbounded(WaitQueue):
           again: it is refused. If the item is gone, a receiver that came before the end has it.
 
     Attributes:
+        accept: Appends to ``inbox``; kept, as CPython is slow to call a method of a subclass in C.
         room: How many more items are accepted; here None, for any number.
         items: Accepted and not received yet.
         quick: ``items`` while a receiver need not look at anything else; else ``()``.
@@ -255,6 +256,7 @@ class Bounded(Unbounded):
                 send = None
             items = self.items
             if items:
+                # Not ``first_out``: without the interpreter's lock all threads share its look-up.
                 item = items[0]
                 del items[0]
                 self.room += 1
