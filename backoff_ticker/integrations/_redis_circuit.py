@@ -175,11 +175,13 @@ class SharedCircuit:
     @contextmanager
     def _mute(self) -> Iterator[None]:
         ident = threading.get_ident()
-        self._muted.add(ident)
+        is_nested = ident in self._muted  # in a hook of the breaker, or in a signal handler
         try:
+            self._muted.add(ident)
             yield
         finally:
-            self._muted.discard(ident)
+            if not is_nested:
+                self._muted.discard(ident)
 
     def may_probe(self) -> bool:
         """Whether a call may be a probe; if nobody holds the lease, ask for it."""
@@ -272,7 +274,9 @@ class SharedCircuit:
         return int(version)
 
     def _apply(self, state: str, left: int) -> None:
-        if _BY_HAND in self._untold or _BY_HAND in self._telling:
+        # What a thread does by hand is noted once it is done. Nothing else is muted here, as two
+        # messages are not applied at a time.
+        if self._muted or _BY_HAND in self._untold or _BY_HAND in self._telling:
             return  # the last word is that of this process
         is_changed = self._untold.pop(_CHANGE, None) is not None or _CHANGE in self._telling
         breaker = self._breaker()

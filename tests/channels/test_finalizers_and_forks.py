@@ -36,8 +36,6 @@ CAPACITIES = pytest.mark.parametrize("capacity", [NO_DEADLINE, 2, 0])
 def test_finalizers_send_receive_and_close_wherever_a_collection_runs(
     capacity: float, threshold: int
 ) -> None:
-    ended: list[int] = []
-
     def one_round() -> None:
         traffic = Traffic(capacity)
         closing: Channel[int] = Channel(1)
@@ -53,12 +51,12 @@ def test_finalizers_send_receive_and_close_wherever_a_collection_runs(
                 pass
         gc.collect()
         traffic.channel.close()
-        ended.append(closing.closed)
+        # Another thread may be collecting: then collect() does nothing, and that one finalizes.
+        eventually(lambda: closing.closed)
 
     with gc_threshold(threshold):
         for _ in range(15):
             in_thread(one_round).result(PATIENCE)
-    assert ended == [True] * 15
 
 
 @pytest.mark.parametrize("threshold", THRESHOLDS)

@@ -96,7 +96,9 @@ def by_hand(redis_server, monkeypatch):
     """Make breakers that tell and hear when the test says so."""
     monkeypatch.setattr(_redis_circuit, "Link", LinkByHand)
     with redis_server.client() as client:
-        yield lambda backoff=A_MINUTE: RedisCircuitBreaker(client, "payments", backoff, failures=1)
+        yield lambda backoff=A_MINUTE, **options: RedisCircuitBreaker(
+            client, "payments", backoff, failures=1, **options
+        )
 
 
 def exchange(*breakers):
@@ -393,6 +395,26 @@ def test_it_is_opened_and_reset_by_hand_whatever_others_have_done(make, redis_se
     with pytest.raises(ValueError, match="seconds must be"):
         one.open(0)
     assert one.state is CLOSED
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_what_another_process_does_meanwhile_does_not_undo_a_reset_by_hand(by_hand, is_told):
+    def meanwhile(_old, new, breaker):
+        if new is CLOSED:
+            one.open(20)
+            exchange(one)
+            if is_told:
+                exchange(breaker)
+            else:
+                breaker._shared.hear(one._shared.link.answer)
+
+    one, other = by_hand(), by_hand(on_change=meanwhile)
+    other.open(10)
+    exchange(other, one)
+    other.reset()
+    assert other.state is CLOSED
+    exchange(other, one)
+    assert (one.state, other.state) == (CLOSED, CLOSED)
 
 
 def test_a_hook_may_change_it_again(make):
