@@ -4,12 +4,6 @@
 * ``_token``: the token, and ``any_of``.
 * ``_scope``: ``async with token.scope()``, which cancels code through asyncio.
 * ``_signals``: a token that signals cancel; the event loop notices them at once.
-
-What always holds:
-
-* The first cause stays. When ``cancel()`` returns, True or False, all descendants are cancelled.
-* A callback is called once or was removed, never both.
-* ``cancel()`` waits for nothing: signal handlers, finalizers and callbacks may call it.
 """
 
 from __future__ import annotations

@@ -99,11 +99,6 @@ class CancellationToken(Node, Source, ProcessBound):
             raise AttributeError("cancelled is read-only: call cancel()")
         super().__setattr__(name, value)
 
-    def __delattr__(self, name: str) -> None:
-        if name == "cancelled":
-            raise AttributeError("cancelled is read-only: call cancel()")
-        super().__delattr__(name)
-
     def cancel(self, cause: BaseException | str | None = None) -> bool:
         """Cancel this token and all its descendants; True for the one call that cancelled it.
 

@@ -5,24 +5,12 @@
 * ``_timer``: ``Timer``; its channel has a buffer that drops times of starts that are over.
 * ``_select``: ``select``, ``select_async`` and ``merge``, over channels and all other sources.
 * ``_protocol``: ``TimerLike``, what tickers and retries need of a timer.
-
-What always holds, an interrupt at any place included:
-
-* An item that was accepted can be received, once; one that was refused is never received.
-* Once a receiver has seen the end, nothing more is accepted, so nothing can follow.
-* A waiting receiver is woken if there is something for it; one that leaves wakes the next.
-* Whatever does not wait may run in signal handlers and finalizers.
 """
 
 from __future__ import annotations
 
 from ._channel import Channel as Channel
-from ._select import (
-    Merge as Merge,
-    merge as merge,
-    select as select,
-    select_async as select_async,
-)
+from ._select import Merge as Merge, merge as merge, select as select, select_async as select_async
 from ._timer import Timer as Timer, require_timer as require_timer
 
 TYPE_CHECKING = False

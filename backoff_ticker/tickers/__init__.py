@@ -7,11 +7,7 @@
 * ``_timer``: delays that a user's ``Timer`` measures.
 * ``_forwarding``: ticks that are sent to a user's queue or channel, the *sink*.
 
-What always holds:
-    * A ticker has no thread and no queue: its readers wait until the tick is due, and take it.
-    * Each tick goes to exactly one reader. One that is interrupted, cancelled or times out leaves
-      it to the next.
-    * One thread at a time asks a ticker's policy, and holds no claim while it does.
+A ticker has no thread and no queue: its readers wait until the tick is due, and take it.
 """
 
 from __future__ import annotations

@@ -55,14 +55,13 @@ class Pace(enum.Enum):
         self, slot: float, taken: float, delay: float
     ) -> tuple[float | None, float | None, int]:
         """Return ``(due, origin, missed)`` after a tick due at ``slot``; None: a poll decides."""
-        if self is Pace.RECEIPT:
-            return taken + delay, taken, 0
         if self is Pace.RETURN:
             return None, None, 0
-        if self is Pace.BURST:
-            return slot + delay, slot, 0
-        due, missed = catch_up(slot + delay, delay, taken)
-        return due, slot, missed
+        origin = taken if self is Pace.RECEIPT else slot
+        due, missed = origin + delay, 0
+        if self is Pace.SKIP:
+            due, missed = catch_up(due, delay, taken)
+        return due, origin, missed
 
 
 if TYPE_CHECKING:

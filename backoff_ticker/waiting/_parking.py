@@ -11,7 +11,6 @@ import threading
 from sys import modules
 from types import coroutine
 
-from .. import _process
 from .._unraisable import report
 from ..clock import Alarm
 from ._wait_set import NO_DEADLINE, THREADS, Waiter, complete
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator
 
     from ..clock import Clock, Parker, TimerHandle
-    from ._wait_set import Place, WaitSet
+    from ._wait_set import WaitSet
 
 
 class ThreadWaiter(Waiter):
@@ -56,12 +55,7 @@ class LoopWaiter(Waiter, Alarm):
     loop: asyncio.AbstractEventLoop  # type: ignore[mutable-override]  # it always has one
 
     def __init__(self, sources: Collection[WaitSet] = (), limit: float = NO_DEADLINE) -> None:
-        # What super().__init__() does, without the call: it would take a fiftieth of a wait.
-        self.loop = loop = current_loop()
-        self.domain: int = id(loop)
-        self.generation: int = _process.generation
-        self.sources: Collection[WaitSet] = sources
-        self.place: Place | None = None
+        super().__init__(current_loop(), sources)
         self.limit: float = limit
         self.future: asyncio.Future[None] | None = None
         self._timer: TimerHandle | None = None
