@@ -82,7 +82,7 @@ class TickerCore(Source):
         clock: Clock | None,
         timer: TimerLike | None,
     ) -> None:
-        """Do what the constructors do: errors of wrong calls name the class that was called."""
+        """Do what the constructors do."""
         if not isinstance(pace, Pace):
             raise TypeError(f"pace must be a Pace, not {safe_repr(pace)}")
         self._clock = resolve_clock(clock)

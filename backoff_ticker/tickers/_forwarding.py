@@ -8,7 +8,7 @@ from .._errors import TickerClosed
 from .._sentinels import EMPTY
 from .._unraisable import report
 from .._validation import LONGEST_WAIT, safe_repr, whole_repr
-from ..waiting import Waiter, complete, current_loop
+from ..waiting import Waiter, complete, current_loop, failure_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,11 +99,10 @@ class _Forwarder(Waiter):
     def wake(self) -> bool:
         if self.loop is not None:
             return super().wake()
-        try:
-            self.call_at(self.ticker._clock.monotonic())
-        except RuntimeError:
-            return False  # the interpreter is shutting down: nothing is sent any more
-        return True
+        error = failure_of(self.call_at, self.ticker._clock.monotonic())
+        if error is not None and not isinstance(error, RuntimeError):
+            raise error
+        return error is None  # else the interpreter is shutting down: nothing is sent any more
 
     def fire(self) -> None:
         """Send the ticks that are due; then set the timer, or end."""

@@ -253,14 +253,9 @@ class AsyncTicker(BaseTicker):
     Coroutines of several event loops may read it; it belongs to none. A reader that never has to
     wait yields to its loop at every 64th tick, so a delay of zero does not block other tasks.
 
-    If cancelled: the tick stays for the next reader, and nothing else stays behind.
+    It takes the arguments of ``Ticker``, which describes them.
 
-    Args:
-        backoff: The policy, as for a ``Ticker``; so are the others.
-        token: Ends the ticker.
-        pace: How it treats slow readers.
-        clock: Measures the delays.
-        timer: Measures the delays instead.
+    If cancelled: the tick stays for the next reader, and nothing else stays behind.
 
     Example:
         >>> import asyncio
@@ -275,16 +270,7 @@ class AsyncTicker(BaseTicker):
 
     __slots__ = ()
 
-    def __init__(
-        self,
-        backoff: BackOff,
-        *,
-        token: CancellationToken | None = None,
-        pace: Pace = Pace.RECEIPT,
-        clock: Clock | None = None,
-        timer: TimerLike | None = None,
-    ) -> None:
-        self._begin(backoff, token, pace, clock, timer)
+    __init__ = Ticker.__init__
 
     # One coroutine that does all, and repeats park_coroutine(): a second one would add an eighth to
     # the memory of a reader that waits.

@@ -13,8 +13,8 @@ What always holds:
   wake-up that it may have received: see the ``leave`` methods.
 * A cancel, a stop or a close first marks the end and then wakes the waiters; a signal handler that
   raises in the middle does not cut it short: see ``complete``.
-* A wake-up raises nothing and waits for nothing: it may come from a signal handler or a finalizer.
-* asyncio is never imported by a thread.
+* A wake-up waits for nothing: it may come from a signal handler or a finalizer. It raises nothing
+  but what a signal handler that interrupts it raises.
 """
 
 from __future__ import annotations
@@ -42,4 +42,5 @@ from ._wait_set import (
     WaitQueue as WaitQueue,
     WaitSet as WaitSet,
     complete as complete,
+    failure_of as failure_of,
 )

@@ -13,7 +13,7 @@ from types import coroutine
 
 from .._unraisable import report
 from ..clock import Alarm
-from ._wait_set import NO_DEADLINE, THREADS, Waiter, complete
+from ._wait_set import NO_DEADLINE, THREADS, Waiter, complete, failure_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,12 +39,10 @@ class ThreadWaiter(Waiter):
         self.parker: Parker = clock.parker(what)
 
     def wake(self) -> bool:
-        try:
-            self.parker.unpark()
-        except Exception as error:  # noqa: BLE001 - a clock's error must not leave others waiting
+        error = failure_of(self.parker.unpark)
+        if error is not None:  # it must not leave others waiting
             report(error, "Exception in unpark() of a clock's parker", self.parker)
-            return False
-        return True
+        return error is None
 
 
 class LoopWaiter(Waiter, Alarm):

@@ -93,7 +93,7 @@ class Waiter:
                 place = place.following  # type: ignore[union-attr]
 
     def wake(self) -> bool:
-        """Make it check again, from anywhere; raises nothing. False if it cannot be reached."""
+        """Make it check again, from anywhere; False if it cannot be reached."""
         return self.call_soon(self.fire)
 
     def call_soon(self, callback: Callable[..., object], *args: object) -> bool:
@@ -103,7 +103,9 @@ class Waiter:
         try:
             self.loop.call_soon_threadsafe(callback, *args)
         except RuntimeError:
-            return False
+            if self.loop.is_closed():
+                return False
+            raise  # that was a signal handler's
         return True
 
     def fire(self) -> None:
@@ -125,6 +127,22 @@ def complete(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
     except BaseException:
         end(*args)
         raise
+
+
+def failure_of(call: Callable[[Unpack[Ts]], object], *args: *Ts) -> Exception | None:
+    """Call twice if need be; return the second error, None if it works.
+
+    An error that only the first call raises was a signal handler's: it is raised.
+    """
+    try:
+        call(*args)
+    except Exception:
+        try:
+            call(*args)
+        except Exception as error:  # noqa: BLE001 - the caller decides about it
+            return error
+        raise
+    return None
 
 
 class Place(ref["Waiter"]):

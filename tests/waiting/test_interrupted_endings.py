@@ -234,12 +234,26 @@ class StopForwarding(Ending):
         eventually(lambda: not self.waiters(), "the forwarding has left the line")
 
 
+class Alarm(Exception):
+    """As the time limits of some programs raise it."""
+
+
+class WrongMoment(RuntimeError):
+    """As asyncio says that a loop is closed, and threading that no thread can be started."""
+
+
+@pytest.mark.parametrize("raised", [Interrupted, Alarm, WrongMoment])
 @pytest.mark.parametrize(
     "kind",
     [Cancel, WithToken, Stop, WithTicker, StopAsync, Close, CloseFull, StopTimer, StopForwarding],
 )
-def test_everybody_is_told(kind: Callable[[LoopThread], Ending], loop: LoopThread) -> None:
+def test_everybody_is_told(
+    kind: Callable[[LoopThread], Ending], raised: type[BaseException], loop: LoopThread
+) -> None:
     wrong: list[object] = []
+
+    def handle() -> None:
+        raise raised
 
     def run(interrupt: InterruptAt) -> None:
         if wrong:
@@ -250,7 +264,7 @@ def test_everybody_is_told(kind: Callable[[LoopThread], Ending], loop: LoopThrea
         try:
             with interrupt:
                 ending.end()
-        except Interrupted:
+        except raised:
             pass
         if place <= ending.entries:
             ending.end()
@@ -260,5 +274,5 @@ def test_everybody_is_told(kind: Callable[[LoopThread], Ending], loop: LoopThrea
             wrong.append((interrupt.where, error))
             ending.end()
 
-    assert each_place(run, all_of_them=True) > 3
+    assert each_place(run, handle, all_of_them=True) > 3
     assert wrong == []
