@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import queue
 import signal
@@ -25,7 +24,7 @@ from backoff_ticker import (
 )
 from tests.cancellation.test_scope import cancelling, run, turns
 from tests.effort import rounds
-from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
+from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected, waiters_of
 from tests.stress.places import InterruptAt, Interrupted, each_place
 from tests.stress.tools import start_threads
 
@@ -267,10 +266,5 @@ def test_a_sender_that_ended_is_kept_by_no_token_it_ever_waited_for() -> None:
     push.stop()
     link = weakref.ref(ticker)
     del ticker, push
-
-    def collected() -> bool:
-        gc.collect()
-        return link() is None
-
-    eventually(collected, "the ticker is collected")
+    wait_until_collected(link)
     assert len(waiters_of(token._wait_set())) == 0

@@ -14,7 +14,7 @@ from backoff_ticker import CancellationToken, Channel, ChannelClosed, WouldBlock
 from backoff_ticker.channels._buffer import PendingSend, Rendezvous
 from backoff_ticker.waiting import Waiter
 from tests.channels.traffic import NO_DEADLINE, Traffic
-from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
+from tests.helpers import PATIENCE, collect_garbage, eventually, in_thread, waiters_of
 from tests.stress.garbage import THRESHOLDS, interrupt_by_a_collection
 from tests.stress.tools import (
     Finalized,
@@ -92,7 +92,7 @@ def test_finalizers_meet_other_threads_that_send_and_receive() -> None:
         join_all(start_threads(3, work))
         channel.close()
         join_all(receivers)
-    gc.collect()
+    collect_garbage()
     extra.close()
     assert sorted(got) == sorted(made)
     assert sorted(extra) == sorted(made)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import queue
 import random
 import sys
@@ -18,7 +17,7 @@ import pytest
 from backoff_ticker.clock import _scheduler
 from backoff_ticker.clock._scheduler import Scheduler
 from tests.effort import rounds
-from tests.helpers import PATIENCE, eventually, in_thread
+from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected
 from tests.stress.tools import Gate, run_script
 
 FAR = 1e9
@@ -233,7 +232,7 @@ def test_no_frame_keeps_the_last_callback_alive(scheduler, monkeypatch, error):
     assert callback.called.wait(PATIENCE)
     link = weakref.ref(callback)
     del callback
-    eventually(lambda: gc.collect() >= 0 and link() is None, "the end of the callback")
+    wait_until_collected(link)
     assert scheduler.thread.is_alive()
     assert call.spent
 
