@@ -187,7 +187,7 @@ def test_a_signal_handler_that_holds_up_the_main_thread_holds_up_no_other_waiter
     def cancel_and_join() -> None:
         token.cancel() if where == "in the handler" else in_thread(token.cancel)
         for worker in workers:
-            worker.join(2)
+            worker.join(PATIENCE)
         ended.append([worker.is_alive() for worker in workers])
 
     def join_the_line() -> None:
@@ -215,13 +215,13 @@ def test_a_handler_in_the_main_thread_holds_up_no_other_reader_and_no_stop(on_us
 
     def wait_for_the_readers() -> None:
         try:
-            ticks.get(timeout=3)
+            ticks.get(timeout=PATIENCE)
         except queue.Empty:
             held_up.append("the readers")
         ticker.stop()
         for reader in readers:
             try:
-                reader.result(3)
+                reader.result(PATIENCE)
             except TimeoutError:
                 held_up.append("the end of a reader")
 
