@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import threading
 import time
+import weakref
 from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -38,6 +40,32 @@ def eventually(condition: Callable[[], object], what: str = "the condition") -> 
     while not condition():
         assert time.monotonic() < end, f"{what} did not come true"
         threading.Event().wait(0.001)
+
+
+class _Cycle:
+    """An object that only a collection of garbage frees."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def collect_garbage() -> None:
+    """Collect all that is garbage now; ``gc.collect()`` does nothing while another thread does."""
+    link = weakref.ref(_Cycle())
+    eventually(lambda: gc.collect() >= 0 and link() is None, "a collection of all garbage")
+
+
+def wait_until_collected(*links: weakref.ref[Any]) -> None:
+    """Wait until nothing is left of objects that nobody needs.
+
+    A thread that has told its result may hold them until its last function has returned.
+    """
+
+    def gone() -> bool:
+        gc.collect()
+        return [link for link in links if link() is not None] == []
+
+    eventually(gone, "the end of what nobody needs")
 
 
 def in_thread(function: Callable[..., Any], *args: Any) -> Future[Any]:

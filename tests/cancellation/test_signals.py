@@ -23,7 +23,7 @@ from backoff_ticker import (
     SystemClock,
     cancel_on_signals,
 )
-from tests.helpers import PATIENCE, SetClock, eventually, in_thread
+from tests.helpers import PATIENCE, SetClock, collect_garbage, eventually, in_thread
 from tests.stress.places import InterruptAt, Interrupted, each_place
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[dict[int, Any]]:
     """The handlers before the test: each test must leave them as they were."""
+    collect_garbage()  # with the files that other tests have left open in it
     mine = signal.valid_signals() - {signal.SIGALRM}  # the limit of each test has that one
     before = {number: signal.getsignal(number) for number in mine}
     try:

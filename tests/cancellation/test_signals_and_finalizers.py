@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
 from itertools import islice
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from backoff_ticker import CancellationToken, ConstantBackOff, Ticker, ZeroBackOff
 from backoff_ticker.clock._system import scheduler
 from tests.effort import rounds
-from tests.helpers import PATIENCE, eventually, in_thread
+from tests.helpers import PATIENCE, collect_garbage, eventually, in_thread
 from tests.stress.tools import (
     Finalized,
     fast_switching,
@@ -103,7 +102,7 @@ def test_finalizers_cancel_and_stop_wherever_a_collection_runs(threshold: int) -
     with gc_threshold(threshold):
         for _ in range(count):
             one_round()
-    gc.collect()
+    collect_garbage()
     assert len(stopped) == count
     assert (sum(won), len(called)) == (count, count)
     eventually(lambda: len(scheduler) < entries + 200, "the entries are swept")
@@ -126,7 +125,7 @@ def test_finalizers_meet_other_threads_that_read_and_cancel() -> None:
 
     with gc_threshold(3), fast_switching():
         join_all(start_threads(4, work))
-    gc.collect()
+    collect_garbage()
     assert len(ended) == 4 * count
 
 

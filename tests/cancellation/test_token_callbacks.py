@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import CancellationToken, any_of
-from tests.helpers import PATIENCE, in_thread
+from tests.helpers import PATIENCE, in_thread, wait_until_collected
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
@@ -258,8 +258,7 @@ def test_a_callback_that_ran_or_was_removed_keeps_nothing(how: str) -> None:
     }
     actions[how]()
     del child, handle, actions
-    gc.collect()
-    assert link() is None
+    wait_until_collected(link)
 
 
 def test_a_tree_with_callbacks_is_collected_when_nothing_can_cancel_it_any_more() -> None:
@@ -268,5 +267,4 @@ def test_a_tree_with_callbacks_is_collected_when_nothing_can_cancel_it_any_more(
     child.on_cancel(lambda: None)
     links = [weakref.ref(root), weakref.ref(child)]
     del root, child
-    gc.collect()
-    assert [link() for link in links] == [None, None]
+    wait_until_collected(*links)

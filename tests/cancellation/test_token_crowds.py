@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ import pytest
 
 from backoff_ticker import AsyncTicker, CancellationToken, Cancelled, ConstantBackOff, Ticker
 from tests.effort import rounds
-from tests.helpers import PATIENCE, LoopThread, eventually, in_thread, waiters_of
+from tests.helpers import PATIENCE, LoopThread, collect_garbage, eventually, in_thread, waiters_of
 from tests.stress.tools import join_all, start_threads
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def loops(clock: VirtualClock) -> Iterator[list[LoopThread]]:
     yield made
     for loop in made:
         loop.close()
-    gc.collect()
+    collect_garbage()
     assert [loop.errors for loop in made] == [[], [], []]
 
 
@@ -91,7 +90,7 @@ def test_one_cancel_wakes_100_threads_and_100_coroutines_though_a_loop_was_close
     assert [task.done() for task in tasks[closed]] == [False] * len(tasks[closed])
     abandon(tasks[closed])
     tasks.clear()
-    gc.collect()
+    collect_garbage()
     assert waiters_of(token._wait_set()) == []
 
 

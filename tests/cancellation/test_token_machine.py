@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from backoff_ticker import CancellationToken, DeadlineExceeded, any_of
 from backoff_ticker.testing import VirtualClock
+from tests.helpers import collect_garbage
 
 PICK = st.integers(0, 10**6)
 
@@ -195,7 +195,7 @@ class TokenTree(RuleBasedStateMachine):
     def collect(self) -> None:
         living = {node.name for node in self.alive()}
         if self.found() != living:
-            gc.collect()
+            collect_garbage()
         assert self.found() == living
         timed = [node for node in self.nodes if node.deadline is not None]
         assert len(self.clock.pending()) == sum(bool(node.pending) for node in timed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import CancellationToken, DeadlineExceeded, any_of
-from tests.helpers import PATIENCE, SetClock, in_thread
+from tests.helpers import PATIENCE, SetClock, in_thread, wait_until_collected
 from tests.stress.places import InterruptAt, Interrupted, each_place
 from tests.stress.tools import run_silently
 
@@ -78,8 +77,8 @@ class Scene:
         self.made.clear()
         del self.token
         if link() is not None:
-            gc.collect()
-        return (link(), pending) == (None, 0)
+            wait_until_collected(link)
+        return pending == 0
 
 
 def meddle(

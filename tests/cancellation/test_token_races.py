@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import queue
 import signal
@@ -25,7 +24,7 @@ from backoff_ticker import (
 )
 from tests.cancellation.test_scope import cancelling, run, turns
 from tests.effort import rounds
-from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
+from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected, waiters_of
 from tests.stress.places import InterruptAt, Interrupted, each_place
 from tests.stress.tools import start_threads
 
@@ -188,7 +187,7 @@ def test_a_signal_handler_that_holds_up_the_main_thread_holds_up_no_other_waiter
     def cancel_and_join() -> None:
         token.cancel() if where == "in the handler" else in_thread(token.cancel)
         for worker in workers:
-            worker.join(2)
+            worker.join(PATIENCE)
         ended.append([worker.is_alive() for worker in workers])
 
     def join_the_line() -> None:
@@ -216,13 +215,13 @@ def test_a_handler_in_the_main_thread_holds_up_no_other_reader_and_no_stop(on_us
 
     def wait_for_the_readers() -> None:
         try:
-            ticks.get(timeout=3)
+            ticks.get(timeout=PATIENCE)
         except queue.Empty:
             held_up.append("the readers")
         ticker.stop()
         for reader in readers:
             try:
-                reader.result(3)
+                reader.result(PATIENCE)
             except TimeoutError:
                 held_up.append("the end of a reader")
 
@@ -267,10 +266,5 @@ def test_a_sender_that_ended_is_kept_by_no_token_it_ever_waited_for() -> None:
     push.stop()
     link = weakref.ref(ticker)
     del ticker, push
-
-    def collected() -> bool:
-        gc.collect()
-        return link() is None
-
-    eventually(collected, "the ticker is collected")
+    wait_until_collected(link)
     assert len(waiters_of(token._wait_set())) == 0

@@ -13,7 +13,7 @@ import pytest
 from backoff_ticker import CancellationToken, DeadlineExceeded, any_of
 from backoff_ticker.testing import VirtualClock
 from tests.effort import rounds
-from tests.helpers import PATIENCE, in_thread
+from tests.helpers import PATIENCE, in_thread, wait_until_collected
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,8 +70,7 @@ def test_a_chain_of_2000_is_cancelled_from_its_root_and_freed() -> None:
     assert (leaf.cause, runs) == ("root", ["leaf"])
     links = [weakref.ref(token) for token in tokens]
     del tokens, leaf
-    gc.collect()
-    assert [link for link in links if link() is not None] == []
+    wait_until_collected(*links)
 
 
 def test_a_chain_lives_as_long_as_its_leaf() -> None:
@@ -275,8 +274,7 @@ def test_any_of_holds_its_sources_and_they_do_not_hold_it() -> None:
     assert second is not None
     link = weakref.ref(either)
     del either
-    gc.collect()
-    assert link() is None
+    wait_until_collected(link)
     assert (children(first), children(second)) == (0, 0)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ import pytest
 from backoff_ticker import CLOSED, Channel, ChannelClosed
 from backoff_ticker.channels._buffer import _take_out
 from tests.channels.ends import drained, error, in_turn, still_waits, value
+from tests.helpers import collect_garbage, wait_until_collected
 
 if TYPE_CHECKING:
     from backoff_ticker.testing import VirtualClock
@@ -169,7 +169,7 @@ def test_a_finalizer_may_send_receive_and_close(receivers: Any, clock: VirtualCl
             channel.close()
 
     Owner()
-    gc.collect()
+    collect_garbage()
     assert log == ["first"]
     assert value(receivers.collect(channel)) == ["last"]
 
@@ -187,8 +187,7 @@ def test_a_channel_that_is_dropped_lets_go_of_its_items(clock: VirtualClock) -> 
     del item, items
     assert watch() is not None
     del channel
-    gc.collect()
-    assert [each() for each in watches] == [None, None]
+    wait_until_collected(*watches)
 
 
 class Late(dict[str, object]):

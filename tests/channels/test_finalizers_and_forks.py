@@ -14,7 +14,7 @@ from backoff_ticker import CancellationToken, Channel, ChannelClosed, WouldBlock
 from backoff_ticker.channels._buffer import PendingSend, Rendezvous
 from backoff_ticker.waiting import Waiter
 from tests.channels.traffic import NO_DEADLINE, Traffic
-from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
+from tests.helpers import PATIENCE, collect_garbage, eventually, in_thread, waiters_of
 from tests.stress.garbage import THRESHOLDS, interrupt_by_a_collection
 from tests.stress.tools import (
     Finalized,
@@ -92,7 +92,7 @@ def test_finalizers_meet_other_threads_that_send_and_receive() -> None:
         join_all(start_threads(3, work))
         channel.close()
         join_all(receivers)
-    gc.collect()
+    collect_garbage()
     extra.close()
     assert sorted(got) == sorted(made)
     assert sorted(extra) == sorted(made)
@@ -145,20 +145,20 @@ while len(waiting(channels[2])) < 4 or len(pending_sends_of(full)) < 2: time.sle
 
 def in_child():
     for channel in channels:
-        own = threads(1, lambda: channel.receive(5))
+        own = threads(1, lambda: channel.receive(10))
         while not any(waiter.generation for waiter in waiting(channel)): time.sleep(0.001)
-        channel.send("item", 3)
-        own[0].join(3); assert not own[0].is_alive()
+        channel.send("item", 10)
+        own[0].join(10); assert not own[0].is_alive()
     sent = []
-    own = threads(1, lambda: sent.append(select(*channels, timeout=5)))
+    own = threads(1, lambda: sent.append(select(*channels, timeout=10)))
     while not any(waiter.generation for waiter in waiting(channels[2])): time.sleep(0.001)
-    channels[2].send("selected", 3)
-    own[0].join(3); assert sent == [(channels[2], "selected")], sent
+    channels[2].send("selected", 10)
+    own[0].join(10); assert sent == [(channels[2], "selected")], sent
     own = []
     for channel in channels: own += threads(2, lambda channel=channel: list(channel))
     time.sleep(0.01)
     for channel in channels: channel.close()
-    for thread in own: thread.join(3); assert not thread.is_alive()
+    for thread in own: thread.join(10); assert not thread.is_alive()
 """
 
 
@@ -167,10 +167,10 @@ def test_a_child_uses_its_copy_of_channels_on_which_threads_wait() -> None:
         WAITING
         + """
 for _ in range(5): assert collect(fork(in_child)) == 0
-for item in range(12): channels[item % 3].send(item, 3)
+for item in range(12): channels[item % 3].send(item, 10)
 for channel in channels: channel.close()
-assert [full.receive(3) for _ in range(3)] == ["kept", "of the parent", "of the parent"]
-for thread in started: thread.join(5); assert not thread.is_alive()
+assert [full.receive(10) for _ in range(3)] == ["kept", "of the parent", "of the parent"]
+for thread in started: thread.join(10); assert not thread.is_alive()
 assert set(heard) <= set(range(12)) and len(heard) >= 11, heard
 """
     )
@@ -207,7 +207,7 @@ def child():
     except WouldBlock: pass
     assert got == ['kept'], got
     full.send_nowait("own")
-    assert full.receive(1) == "own"
+    assert full.receive(10) == "own"
 assert collect(fork(child)) == 0
 """
     )
@@ -219,21 +219,21 @@ def test_timers_of_a_child_fire() -> None:
         """
 old = Timer(clock=SystemClock()); old.start(0.2)
 inside = Ticker(ConstantBackOff(0.001), timer=Timer(clock=SystemClock()))
-assert [inside.receive(2).number for _ in range(3)] == [1, 2, 3]
+assert [inside.receive(10).number for _ in range(3)] == [1, 2, 3]
 def child():
     timer = Timer(clock=SystemClock())
     for _ in range(3):
-        timer.start(0.001); assert timer.c.receive(3) > 0
-    timer.start(0); assert select(Channel(), timer, timeout=3)[0] is timer
-    old.start(0.001); assert old.c.receive(3) > 0
+        timer.start(0.001); assert timer.c.receive(10) > 0
+    timer.start(0); assert select(Channel(), timer, timeout=10)[0] is timer
+    old.start(0.001); assert old.c.receive(10) > 0
     own = Ticker(ConstantBackOff(0.001), timer=timer)
-    assert [own.receive(2).number for _ in range(3)] == [1, 2, 3]
+    assert [own.receive(10).number for _ in range(3)] == [1, 2, 3]
     ticks = Channel(float("inf"))
     own.send_to(ticks)
-    assert [ticks.receive(3).number for _ in range(3)] == [4, 5, 6]
+    assert [ticks.receive(10).number for _ in range(3)] == [4, 5, 6]
 for _ in range(5): assert collect(fork(child)) == 0
-assert old.c.receive(3) > 0
-assert inside.receive(2).number == 4
+assert old.c.receive(10) > 0
+assert inside.receive(10).number == 4
 """
     )
 

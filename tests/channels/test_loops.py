@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import math
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from backoff_ticker import (
     select_async,
 )
 from tests.channels.ends import LoopEnd, ThreadEnd, drained, still_waits, value, values
+from tests.helpers import collect_garbage, wait_until_collected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -59,7 +59,7 @@ class LoopThatGoes:
             self.loop.run_until_complete(asyncio.wait([task]))
             self.loop.close()
         del task
-        gc.collect()
+        collect_garbage()
 
 
 @CAPACITY
@@ -126,8 +126,7 @@ def test_a_loop_that_is_dropped_without_being_closed_is_collected(wait: str) -> 
     gone = LoopThatGoes(WAITS[wait](channel), "stopped")
     loop = weakref.ref(gone.loop)
     del gone
-    gc.collect()
-    assert loop() is None
+    wait_until_collected(loop)
     with pytest.raises(WouldBlock):
         channel.send_nowait("a")
     with pytest.raises(WouldBlock):

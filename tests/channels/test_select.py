@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 import queue
 import weakref
@@ -35,6 +34,7 @@ from tests.channels.ends import (
     value,
     values,
 )
+from tests.helpers import wait_until_collected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -405,8 +405,7 @@ def test_what_was_selected_is_not_kept(receivers: Any, clock: VirtualClock) -> N
         channel.receive_nowait()
     del item
     clock.settle()
-    gc.collect()
-    assert watch() is None
+    wait_until_collected(watch)
 
 
 EACH = 100

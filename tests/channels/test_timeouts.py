@@ -218,7 +218,7 @@ def test_a_tie_of_item_and_time_limit_loses_and_doubles_nothing(
 
     outcome = loop.submit(main())
     clock.advance(5)
-    assert outcome.result(1) + drained(channel) == accepted
+    assert outcome.result(PATIENCE) + drained(channel) == accepted
     assert accepted or capacity == 0
 
 
@@ -248,7 +248,7 @@ def test_a_tie_with_another_one_waiting_passes_the_item_on(
 
     outcome = loop.submit(main())
     clock.advance(5)
-    outcome.result(1)
+    outcome.result(PATIENCE)
 
 
 @LIMITED
@@ -282,7 +282,7 @@ def test_a_tie_of_room_and_time_limit_sends_once_at_the_most(
 
     outcome = loop.submit(main())
     clock.advance(5)
-    sent = outcome.result(1)
+    sent = outcome.result(PATIENCE)
     taken += drained(channel)
     assert taken in ([*range(capacity)], [*range(capacity), "late"])
     assert taken[-1:] == ["late"] or not sent
@@ -307,7 +307,7 @@ def test_what_is_given_up_leaves_nothing_behind(
 
     outcome = loop.submit(main())
     clock.advance(6)
-    outcome.result(1)
+    outcome.result(PATIENCE)
     assert clock.pending() == []
     assert drained(channel) == list(range(capacity))
     for refused in (channel.receive_nowait, lambda: Channel().send_nowait(1)):

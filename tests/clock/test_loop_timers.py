@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import gc
 import random
 import threading
 import weakref
@@ -18,7 +17,7 @@ from backoff_ticker.clock._loop_timers import LoopTimers
 from backoff_ticker.testing import VirtualClock
 from backoff_ticker.waiting import current_loop
 from tests.effort import rounds
-from tests.helpers import PATIENCE, LoopThread
+from tests.helpers import PATIENCE, LoopThread, wait_until_collected
 from tests.interleaving import each_interleaving
 
 A_DAY = 86_400.0
@@ -407,9 +406,7 @@ def test_neither_a_loop_nor_a_task_that_was_left_waiting_in_it_is_kept_alive():
         loop.close()
         return weakref.ref(loop), weakref.ref(big)
 
-    loop, big = run()
-    gc.collect()
-    assert (loop(), big()) == (None, None)
+    wait_until_collected(*run())
 
 
 def test_the_context_of_a_cancelled_timer_is_not_kept_alive():
@@ -432,9 +429,7 @@ def test_the_context_of_a_cancelled_timer_is_not_kept_alive():
         asyncio.run(main())
         return weakref.ref(big)
 
-    big = run()
-    gc.collect()
-    assert big() is None
+    wait_until_collected(run())
 
 
 def test_no_timer_can_be_set_in_a_closed_loop_although_one_is_armed_there(rig):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 
 import pytest
 
@@ -22,7 +21,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.clock._system import resolve_clock
 from backoff_ticker.testing import no_wait
-from tests.helpers import eventually
+from tests.helpers import collect_garbage, eventually
 from tests.retries.faces import ALL_ASYNC, in_loop
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, Takes, now
@@ -205,7 +204,7 @@ def test_a_loop_that_is_left_before_the_question_asks_nothing(clock):
             break
 
     in_loop(main())
-    gc.collect()
+    collect_garbage()
     assert budget.log == []
 
 

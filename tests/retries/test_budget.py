@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import sys
 import threading
 from contextlib import contextmanager
@@ -30,7 +29,7 @@ from backoff_ticker import (
     retry_call_async,
 )
 from backoff_ticker.waiting import FREE, acquire, claim_of
-from tests.helpers import PATIENCE, in_thread
+from tests.helpers import PATIENCE, collect_garbage, in_thread
 from tests.retries.faces import ALL_ASYNC, BOTH, in_loop, on_faces
 from tests.retries.made_policies import at
 from tests.retries.scripts import Recorded, Script, now
@@ -434,7 +433,7 @@ def test_a_loop_that_is_left_before_the_retry_costs_nothing(clock, make_budget):
             raise OSError
         break
     del attempt
-    gc.collect()
+    collect_garbage()
     assert budget.tokens == 5
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from backoff_ticker import (
     retry_call,
     retry_call_async,
 )
-from tests.helpers import SetClock
+from tests.helpers import SetClock, collect_garbage
 from tests.retries.circuits import (
     CLOSED,
     decorated,
@@ -176,7 +175,7 @@ def test_an_interrupt_anywhere_in_a_retry_frees_the_place_of_its_probe(way: Any)
         except Interrupted:
             pass
         interrupt.forget()
-        gc.collect()  # a loop that was left
+        collect_garbage()  # a loop that was left
         if breaker.remaining() is None:
             lost.append(interrupt.where)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import threading
 from contextlib import AsyncExitStack, ExitStack
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ from backoff_ticker import (
     ConstantBackOff,
     retry_call,
 )
-from tests.helpers import PATIENCE, SetClock, eventually, in_thread
+from tests.helpers import PATIENCE, SetClock, collect_garbage, eventually, in_thread
 from tests.retries.circuits import (
     CLOSED,
     HALF_OPEN,
@@ -247,7 +246,7 @@ def test_a_generator_that_is_dropped_frees_its_probe(now: SetClock) -> None:
     assert next(generator) == 1
     refused(breaker)
     del generator
-    gc.collect()
+    collect_garbage()
     assert breaker.remaining() == 0
     assert list(rows()) == [1]
     assert breaker.state is CLOSED
@@ -265,7 +264,7 @@ def test_an_async_generator_that_its_loop_closes_frees_its_probe(now: SetClock) 
         async for _ in rows():
             refused(breaker)
             break
-        gc.collect()
+        collect_garbage()
         await asyncio.sleep(0)  # the loop closes it in a task of its own
         await asyncio.sleep(0)
         assert breaker.remaining() == 0

@@ -204,13 +204,15 @@ def test_signal_handlers_and_finalizers_use_it_anywhere() -> None:
 def test_a_child_has_a_circuit_of_its_own() -> None:
     run_silently(
         """
+from tests.helpers import SetClock
 sys.setswitchinterval(1e-6)
+now = SetClock()
 asking, go_on = threading.Event(), threading.Event()
 class Policy:
     slow = False
     def next_backoff(self):
-        if self.slow: asking.set(); go_on.wait(8)
-        return 0.2
+        if self.slow: asking.set(); go_on.wait(30)
+        return 0.25
     def reset(self): pass
     def __copy__(self): return self
 
@@ -225,11 +227,11 @@ def refused(breaker):
     except CircuitOpen as error: return error.state
 
 policy = Policy()
-breaker = CircuitBreaker(policy, failures=1)
+breaker = CircuitBreaker(policy, failures=1, clock=now)
 fail(breaker)
-time.sleep(0.25)
+now.advance(0.25)
 def hang():
-    with breaker: go_on.wait(8)
+    with breaker: go_on.wait(30)
 probe, = threads(1, hang)
 while breaker.remaining() is not None: time.sleep(0.001)
 
@@ -240,21 +242,22 @@ def after_the_probe():
 assert collect(fork(after_the_probe)) == 0
 assert breaker.remaining() is None
 
-opening = CircuitBreaker(policy, failures=1)
+opening = CircuitBreaker(policy, failures=1, clock=now)
 policy.slow = True
 asker, = threads(1, lambda: fail(opening))
-assert asking.wait(5)
+assert asking.wait(10)
 def while_the_policy_is_asked():
     policy.slow = False
     assert refused(opening) == "open"
-    assert 0 < opening.remaining() <= 0.2
-    time.sleep(0.25)
+    assert opening.remaining() == 0.25
+    now.advance(0.25)
     with opening: pass
     assert opening.state == "closed"
 assert collect(fork(while_the_policy_is_asked)) == 0
 assert (opening.state, opening.remaining()) == ("open", 0.0)
+now.advance(0.25)
 go_on.set()
-probe.join(5); asker.join(5)
+probe.join(10); asker.join(10)
 assert breaker.state == "closed" and opening.state == "half-open"
 """
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import gc
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -31,7 +30,7 @@ from backoff_ticker.retries._attempt_scope import token_of_attempts, token_of_ru
 from backoff_ticker.retries._options import Options
 from backoff_ticker.retries._run import Run
 from backoff_ticker.testing import no_wait
-from tests.helpers import PATIENCE, attempts_tracked, in_thread
+from tests.helpers import PATIENCE, attempts_tracked, collect_garbage, in_thread
 from tests.retries.faces import BOTH, FOUR, SYNC, in_loop, on_faces
 from tests.retries.made_hooks import HOOKS, spanning
 from tests.retries.made_policies import at
@@ -505,7 +504,7 @@ def test_the_token_of_a_loop_that_is_left_between_attempts_is_cancelled(face: An
         in_loop(coroutine())
     else:
         sync()
-    gc.collect()
+    collect_garbage()
     assert seen[0].cancelled
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import random
 import signal
@@ -28,7 +27,7 @@ from backoff_ticker.retries._hedge_threads import _Attempt
 from backoff_ticker.retries._options import Options
 from backoff_ticker.retries._run import Run
 from tests import effort
-from tests.helpers import PATIENCE, SetClock, eventually
+from tests.helpers import PATIENCE, SetClock, collect_garbage, eventually
 from tests.retries.circuits import half_open
 from tests.retries.hedges import own_token
 from tests.stress.places import InterruptAt, Interrupted, each_place
@@ -144,7 +143,7 @@ def test_ctrl_c_at_any_place_of_a_hedged_coroutine_lets_its_loop_end() -> None:
         for each in tasks:
             each.cancel()
         if tasks:
-            _, left = loop.run_until_complete(asyncio.wait(tasks, timeout=1))
+            _, left = loop.run_until_complete(asyncio.wait(tasks, timeout=PATIENCE))
             assert not left, interrupt.where
         loop.close()
         assert breaker.remaining() is not None, interrupt.where
@@ -153,7 +152,7 @@ def test_ctrl_c_at_any_place_of_a_hedged_coroutine_lets_its_loop_end() -> None:
     # Python cannot import what it complains with, such as in the __new__ of a named tuple.
     with gc_threshold(0):
         assert each_place(run, ctrl_c) > 300
-        gc.collect()
+        collect_garbage()
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # in a thread, on purpose

@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from backoff_ticker.clock._scheduler import ScheduledCall
-from tests.helpers import LoopThread
+from tests.helpers import LoopThread, collect_garbage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -185,7 +185,7 @@ def ours() -> Counter[str]:
     Cancelled calls do not count: the scheduler keeps them while they are less than half of its own.
     """
     for _ in range(2):
-        gc.collect()
+        collect_garbage()
     kinds = [
         type(each)
         for each in gc.get_objects()

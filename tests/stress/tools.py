@@ -132,7 +132,7 @@ def children_of(token: Any) -> int:
 
 
 def run_script(
-    body: str, *options: str, timeout: float = 20.0, **environment: str
+    body: str, *options: str, timeout: float = 50.0, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run Python code in a process of its own, with the package on its path.
 
@@ -164,7 +164,7 @@ def fork(body):
         return child
     code = 99
     try:
-        signal.alarm(8)
+        signal.alarm(30)
         body()
         code = 0
     except BaseException:

@@ -14,7 +14,13 @@ import pytest
 from backoff_ticker import AsyncTicker, CancellationToken, ConstantBackOff, Ticker, any_of
 from backoff_ticker.clock._system import scheduler
 from tests import effort
-from tests.helpers import eventually, waiters_of
+from tests.helpers import (
+    PATIENCE,
+    collect_garbage,
+    eventually,
+    wait_until_collected,
+    waiters_of,
+)
 from tests.stress.tools import children_of, run_loop
 
 COUNT = effort.rounds(1000, 10_000)
@@ -25,14 +31,14 @@ class Base:
 
     def __init__(self) -> None:
         eventually(lambda: len(scheduler) < 100, "the scheduler is nearly empty")
-        gc.collect()
+        collect_garbage()
         self.objects = len(gc.get_objects())
         self.threads = threading.active_count()
         self.entries = len(scheduler)
 
     def check(self) -> None:
-        gc.collect()
         eventually(lambda: len(scheduler) - self.entries < 200, "the entries are swept")
+        collect_garbage()
         assert len(gc.get_objects()) - self.objects < 500
         # The scheduler's thread may have come; it goes when it is idle.
         assert threading.active_count() <= self.threads + 1
@@ -71,7 +77,7 @@ def test_tickers_dropped_after_a_wait_that_timed_out_leave_nothing() -> None:
 
         for _ in range(COUNT // 500):
             await asyncio.gather(*(use() for _ in range(500)))
-        gc.collect()
+        collect_garbage()
         await asyncio.sleep(0)
         assert waiters_of(token._wait_set()) == []
         assert children_of(token) == 0
@@ -102,12 +108,7 @@ def test_tickers_whose_sending_ended_leave_nothing(end: str) -> None:
                 ticker.stop()
             tickers.append(weakref.ref(ticker))
         del started, ticker, push, own
-
-    def all_gone() -> bool:
-        gc.collect()
-        return all(ref() is None for ref in tickers)
-
-    eventually(all_gone, "all tickers are collected")
+    wait_until_collected(*tickers)
     tickers.clear()
     base.check()
 
@@ -119,7 +120,7 @@ def test_children_with_deadlines_whose_callbacks_are_removed_leave_nothing() -> 
         handle = parent.child(timeout=3600).on_cancel(int)
         assert handle.remove()
     del handle
-    gc.collect()
+    collect_garbage()
     assert (children_of(parent), len(parent._cells.get("pins", ()))) == (0, 0)
     base.check()
 
@@ -139,16 +140,11 @@ def test_the_last_ticker_that_was_sent_is_not_kept_by_the_scheduler() -> None:
     sink: queue.SimpleQueue[Any] = queue.SimpleQueue()
     ticker = Ticker(ConstantBackOff(3600))
     push = ticker.send_to(sink)
-    sink.get(timeout=5)
+    sink.get(timeout=PATIENCE)
     push.stop()
     gone = weakref.ref(ticker)
     del ticker, push
-
-    def collected() -> bool:
-        gc.collect()
-        return gone() is None
-
-    eventually(collected, "it is collected")
+    wait_until_collected(gone)
 
 
 def test_a_reader_that_waits_for_tick_after_tick_leaves_no_object() -> None:
@@ -158,11 +154,11 @@ def test_a_reader_that_waits_for_tick_after_tick_leaves_no_object() -> None:
         counts = []
         async for tick in AsyncTicker(ConstantBackOff(0.0001)):
             if tick.number in (10, 60):
-                gc.collect()
+                collect_garbage()
                 counts.append(len(gc.get_objects()))
             if tick.number == 60:
                 break
         return counts
 
-    before, after = asyncio.run(main())
-    assert after <= before
+    # What other threads make meanwhile counts, too; what a reader leaves is left each time.
+    assert min(after - before for before, after in (asyncio.run(main()) for _ in range(3))) <= 0

@@ -19,7 +19,7 @@ from backoff_ticker import (
     WouldBlock,
     with_token,
 )
-from tests.helpers import PATIENCE, in_thread
+from tests.helpers import PATIENCE, in_thread, wait_until_collected
 from tests.tickers.made_policies import Blocking, Scripted, first_done
 from tests.tickers.test_forwarding import EITHER, ShutdownSink, Sink
 
@@ -65,8 +65,7 @@ def test_sending_keeps_the_ticker_alive_until_it_is_stopped(clock: VirtualClock,
     handle.stop()
     clock.settle()
     del handle
-    gc.collect()
-    assert alive() is None
+    wait_until_collected(alive)
 
 
 def test_the_handle_need_not_be_kept(clock: VirtualClock) -> None:
@@ -86,8 +85,7 @@ def test_a_stopped_handle_lets_go_of_its_sink(clock: VirtualClock) -> None:
     handle.stop()
     clock.settle()
     del handle, sink
-    gc.collect()
-    assert alive() is None
+    wait_until_collected(alive)
     assert not ticker.closed
 
 
@@ -99,8 +97,7 @@ def test_a_ticker_that_ended_is_kept_by_nobody(clock: VirtualClock) -> None:
     ticker.stop()
     clock.settle()
     del ticker
-    gc.collect()
-    assert alive() is None
+    wait_until_collected(alive)
 
 
 @EITHER

@@ -7,7 +7,7 @@ import queue
 import sys
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -28,6 +28,9 @@ from tests.helpers import PATIENCE, eventually, in_thread, waiters_of
 from tests.stress.tools import fast_switching, join_all, run_loop, start_threads
 from tests.tickers.made_policies import Scripted
 from tests.tickers.test_forwarding import ShutdownSink
+
+if TYPE_CHECKING:
+    from backoff_ticker.testing import VirtualClock
 
 
 def test_ticks_are_sent_in_real_time_too() -> None:
@@ -141,7 +144,7 @@ def test_a_sender_shares_its_ticks_with_readers_under_a_storm_of_calls() -> None
         join_all(caller)
         push.stop()
         wait_until_left(push)
-        last = in_thread(ticker.receive, 5).result(PATIENCE).number
+        last = in_thread(ticker.receive).result(PATIENCE).number
         ticker.stop()
         join_all(threads)
     numbers = sorted([*_numbers(_drain(sink)), *sum(taken, []), last])
@@ -174,7 +177,7 @@ def test_a_sender_to_a_loop_and_its_stop_from_threads_lose_no_tick() -> None:
         numbers: list[int] = []
         for _ in range(effort.rounds(20, 100)):
             push = ticker.send_to(sink)
-            numbers.append((await asyncio.wait_for(sink.get(), 5)).number)
+            numbers.append((await asyncio.wait_for(sink.get(), PATIENCE)).number)
             await asyncio.to_thread(push.stop)
             await asyncio.sleep(0)  # the loop makes the call that stop() has left
             assert push._forwarder not in waiters_of(ticker._readers)
@@ -214,10 +217,10 @@ def test_20_senders_and_their_tokens_end_together() -> None:
 
 
 def test_a_tick_that_was_taken_before_a_stop_is_received_by_who_took_it(
-    monkeypatch: pytest.MonkeyPatch,
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between taking a tick and returning it a reader calls the next in line: time for a stop."""
-    ticker = Ticker(ConstantBackOff(0.05))
+    ticker = Ticker(ConstantBackOff(0.05), clock=clock)
     ticker.receive()
     told: list[bool] = []
     taken: list[int] = []
@@ -239,7 +242,9 @@ def test_a_tick_that_was_taken_before_a_stop_is_received_by_who_took_it(
         taken.extend(tick.number for tick in ticker)
 
     monkeypatch.setattr(WaitLine, "wake_firsts", stop_meanwhile)
-    armed.append(True)
     threads += start_threads(3, read)
+    clock.settle()  # all wait for the second tick
+    armed.append(True)
+    clock.advance(0.05)
     join_all(threads)
     assert (told, taken) == ([True], [2])

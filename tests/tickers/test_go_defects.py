@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import weakref
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ from backoff_ticker import (
     with_token,
 )
 from tests import effort
-from tests.helpers import PATIENCE, in_thread
+from tests.helpers import PATIENCE, in_thread, wait_until_collected
 from tests.tickers.made_policies import Counting, reason_of
 
 if TYPE_CHECKING:
@@ -64,8 +63,7 @@ def test_row_2_a_ticker_dropped_without_a_stop_is_collected_at_once(
     del timed_out
     alive = weakref.ref(ticker)
     del ticker
-    gc.collect()
-    assert alive() is None
+    wait_until_collected(alive)
     assert clock.pending() == []
 
 

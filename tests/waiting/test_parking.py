@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import sys
 import weakref
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,7 @@ from backoff_ticker.waiting import (
     park_coroutine,
     park_thread,
 )
-from tests.helpers import PATIENCE, LoopThread, in_thread, waiters_of
+from tests.helpers import PATIENCE, LoopThread, in_thread, wait_until_collected, waiters_of
 from tests.interleaving import each_interleaving
 
 if TYPE_CHECKING:
@@ -410,6 +409,5 @@ def test_a_dropped_loop_is_collected_whatever_its_coroutines_wait_for(wait: str)
         loop.run_until_complete(asyncio.sleep(0))
     link = weakref.ref(loop)
     del loop
-    gc.collect()
-    assert link() is None
+    wait_until_collected(link)
     assert (waiters_of(token._wait_set()), waiters_of(ticker._readers)) == ([], [])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import pytest
 from backoff_ticker import _process
 from backoff_ticker.waiting import Waiter, WaitLine, WaitQueue, WaitSet
 from backoff_ticker.waiting._wait_set import THREADS
-from tests.helpers import waiters_of
+from tests.helpers import collect_garbage, waiters_of
 from tests.stress.places import InterruptAt, Interrupted, each_place
 
 if TYPE_CHECKING:
@@ -445,7 +444,7 @@ def test_sets_hold_their_waiters_weakly() -> None:
         for _ in range(2):
             probes("xx", log, source)
             kept.clear()
-            gc.collect()
+            collect_garbage()
         assert waiters_of(source) == []
         a, b = probes("ab", log, source)
         if isinstance(source, WaitLine):
