@@ -146,7 +146,7 @@ class Timer(ProcessBound):
             start.handle.cancel()  # start() or stop() elsewhere found no handle to cancel
 
     def stop(self) -> bool:
-        """Do not fire; drop a time not received yet. True if this prevented it. It never blocks."""
+        """Do not fire; drop a time not received yet. True if it was running. It never blocks."""
         return complete(self._stop, self._buffer.current)
 
     def _stop(self, start: Any) -> bool:  # noqa: ANN401 - a start, None or ENDED

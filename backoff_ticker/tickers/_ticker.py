@@ -67,8 +67,8 @@ class BaseTicker(TickerCore):
         tick is 0. It never blocks: a reader that is asking the policy just now does this, too.
 
         Raises:
-            RuntimeError: The ticker's own policy called it, or a signal handler or finalizer that
-                interrupted the policy.
+            RuntimeError: The ticker's own policy called it. Do not call it in signal handlers and
+                finalizers: those that interrupt a call of the ticker may get this error, too.
         """
         self._change(self._after_success)
 

@@ -1,8 +1,8 @@
 """How a thread and a coroutine wait until a source wakes them; the only file that uses asyncio.
 
 A signal handler may raise where a loop jumps back. CPython 3.12 to 3.14 take that place out of the
-``try`` around some loops: after a condition at the end of a turn, or at the head of the loop. So
-the waits here and in channels and tickers are all loops ``while True`` that end with a call.
+``try`` around some loops: after a condition at the end of a turn, or at the head of the loop. So a
+wait in a ``try`` that must undo something is a loop ``while True`` that ends with a call or await.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Whatever can be waited for (a token, the readers of a ticker, a channel) owns a 
 the waiters in it, without knowing whether a thread or a coroutine waits. A wake-up carries no
 value: it means "check again".
 
-A waiter has a ``Place`` in each set. The places of one *wake domain* (an event loop, or all
-threads) stand in a line, so the first of each domain is found at once, however many wait. Lines
-change under the claim of their set.
+A waiter has a ``Place`` in each set. The places of one *wake domain* (an event loop, or all threads
+but the main thread, each wait of which has its own, as has each forwarding) stand in a line, so the
+first of each domain is found at once. Lines change under the claim of their set.
 """
 
 from __future__ import annotations
