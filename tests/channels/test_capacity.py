@@ -158,10 +158,8 @@ def test_without_waiting_as_many_are_sent_as_receivers_wait(
     still_waits(clock, *receiving)
     for number in range(waiting):
         channel.send_nowait(number)
-    with pytest.raises(WouldBlock):
-        channel.send_nowait(-1)
+        clock.settle()  # a receiver that is about to take an item counts neither here nor there
     assert sorted(values(receiving)) == list(range(waiting))
-    clock.settle()
     with pytest.raises(WouldBlock):
         channel.send_nowait(-1)
 
