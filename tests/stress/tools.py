@@ -164,7 +164,7 @@ def fork(body):
         return child
     code = 99
     try:
-        signal.alarm(8)
+        signal.alarm(30)
         body()
         code = 0
     except BaseException:
