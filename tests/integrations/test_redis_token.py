@@ -398,8 +398,8 @@ def test_a_signal_handler_cancels_everywhere(connected, redis_server, tmp_path):
 @pytest.mark.parametrize("fail", [RedisServer.kill, RedisServer.pause])
 def test_a_program_waits_for_a_redis_that_is_gone_for_a_time_only(redis_server, tmp_path, fail):
     fail(redis_server)
-    for text, least, most in [("", 0, 4), ("twin.token.cancel()\n", 4, 12)]:
-        text += "import time; began = time.monotonic()\n"
+    for last, least, most in [("", 0, 4), ("twin.token.cancel()\n", 4, 12)]:
+        text = f"{last}import time; began = time.monotonic()\n"
         with program(redis_server, tmp_path, "gone", text) as process:
             assert process.wait() == 0
             assert process.count("closed before Redis was told") == (least > 0)
