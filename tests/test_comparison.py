@@ -477,13 +477,13 @@ def idle_loop():
     made.close()
 
 
-def is_woken(loop, start_waiting, change):
+def is_woken(loop, start_waiting, change, within=0.05):
     """Return whether a loop notices a change that another thread makes without telling it."""
     waiting = loop.submit(start_waiting)
     loop.settle()
     change()
     try:
-        waiting.result(0.05)
+        waiting.result(within)
     except TimeoutError:
         return False
     else:
@@ -507,7 +507,7 @@ def test_an_event_of_anyio_or_asyncio_does_not_wake_a_loop_from_another_thread(i
 @about("one signal stops threads and several loops")
 def test_a_token_does(idle_loop):
     token = b.CancellationToken()
-    assert is_woken(idle_loop, token.wait_async(), token.cancel)
+    assert is_woken(idle_loop, token.wait_async(), token.cancel, PATIENCE)
 
 
 @about("one signal stops threads and several loops")
@@ -591,7 +591,8 @@ def test_the_queues_of_the_standard_library_are_for_threads_or_for_one_loop(idle
     tasks = asyncio.Queue()
     assert not is_woken(idle_loop, tasks.get(), partial(tasks.put_nowait, "item"))
     channel = b.Channel(1)
-    assert is_woken(idle_loop, channel.receive_async(), partial(channel.send_nowait, "item"))
+    send = partial(channel.send_nowait, "item")
+    assert is_woken(idle_loop, channel.receive_async(), send, PATIENCE)
 
 
 @about("close a queue")

@@ -16,6 +16,7 @@ import pytest
 from tests.helpers import attempts_tracked, configure_django
 
 ROOT = Path(__file__).parent.parent
+PATIENCE = 110.0
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 FILE = re.compile(r"^```python\n# (\S+\.py)\n((?:.*\n)*?)```$", re.MULTILINE)
@@ -95,6 +96,7 @@ FILES_OF_TESTS = {
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("page", FILES_OF_TESTS, ids=name_of)
 def test_the_tests_of_a_page_pass(page, tmp_path):
     """A block is a file if its first line is a comment with its name."""
@@ -108,7 +110,7 @@ def test_the_tests_of_a_page_pass(page, tmp_path):
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stdout
@@ -125,6 +127,7 @@ COMMANDS = [
 
 @pytest.mark.slow
 @pytest.mark.posix
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_of_the_docs_works(command):
     """What ``run`` is to run may need a network, so an ``echo`` stands in for it."""
@@ -137,7 +140,7 @@ def test_a_command_of_the_docs_works(command):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -32,6 +32,7 @@ def pictures_of(page):
     return [(page.parent / path).resolve() for path in used if not path.startswith("https:")]
 
 
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize(
     "name",
     [
@@ -80,6 +81,7 @@ def test_pages_name_the_light_variant_and_describe_the_picture():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)
 def test_the_site_shows_the_variant_that_fits(tmp_path):
     for package in ("furo", "myst_parser", "sphinx"):
         pytest.importorskip(package)

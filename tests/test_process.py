@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import time
 
 import pytest
 
@@ -29,15 +28,15 @@ threads(2, token.wait)
 time.sleep(0.05)
 
 def in_child():
-    assert shared.receive(5).number > 1
-    assert slow.receive(5).number >= 1
+    assert shared.receive(20).number > 1
+    assert slow.receive(20).number >= 1
     ticks = queue.SimpleQueue()
     own = Ticker(ConstantBackOff(0.001))
     own.send_to(ticks)
-    assert [ticks.get(timeout=5).number for _ in range(3)] == [1, 2, 3]
+    assert [ticks.get(timeout=20).number for _ in range(3)] == [1, 2, 3]
     called = threading.Event()
     token.child(timeout=0.001).on_cancel(called.set)
-    assert called.wait(5)
+    assert called.wait(20)
     woken = threads(3, token.wait) + threads(2, lambda: list(slow))
     woken += threads(1, lambda: list(shared))
     async def in_a_loop():
@@ -48,7 +47,7 @@ def in_child():
         assert await waiting
     asyncio.run(in_a_loop())
     for thread in woken:
-        thread.join(4)
+        thread.join(20)
         assert not thread.is_alive()
 """
 
@@ -89,14 +88,14 @@ holder = threading.Thread(target=lambda: taken.append(ticker.receive().number))
 holder.start(); asking.wait()
 waiters = threads(2, lambda: taken.append(ticker.receive().number))
 def child():
-    assert ticker.receive(2).number == 1
-    assert [ticker.receive(2).number for _ in range(3)] == [2, 3, 4]
+    assert ticker.receive(20).number == 1
+    assert [ticker.receive(20).number for _ in range(3)] == [2, 3, 4]
     ticker.success(); ticker.reset()
-    assert ticker.receive(2).number == 5
+    assert ticker.receive(20).number == 5
     ticker.stop()
 assert collect(fork(child)) == 0
 go_on.set()
-for thread in (holder, *waiters): thread.join(5)
+for thread in (holder, *waiters): thread.join(20)
 assert sorted(taken) == [1, 2, 3], taken
 """
     )
@@ -114,7 +113,7 @@ class Forking:
     def reset(self): pass
     def __copy__(self): return self
 ticker = Ticker(Forking())
-numbers = [ticker.receive(2).number for _ in range(5)]
+numbers = [ticker.receive(20).number for _ in range(5)]
 assert numbers == [1, 2, 3, 4, 5]
 if not children[0]: os._exit(0)
 assert collect(children[0]) == 0
@@ -149,7 +148,7 @@ for _ in range(5):
 assert not token.cancelled and not ticker.closed
 token.cancel()
 for thread in dead:
-    thread.join(5); assert not thread.is_alive()
+    thread.join(20); assert not thread.is_alive()
 """,
     )
 
@@ -162,12 +161,12 @@ called = threading.Event()
 token = CancellationToken().child(timeout=0.3)
 handle = token.on_cancel(called.set)
 def child():
-    assert token.wait(2) and token.cancelled
+    assert token.wait(20) and token.cancelled
     late = threading.Event(); token.on_cancel(late.set)
     assert late.is_set()
     handle.remove()
 assert collect(fork(child)) == 0
-assert called.wait(2)
+assert called.wait(20)
 """
     )
 
@@ -193,14 +192,20 @@ if __name__ == "__main__":
         child = context.Process(target=tick_and_report, args=(reports,))
         child.start()
         assert reports.get() == [[1, 2, 3], [1, 2, 3], [1, 2, 3], True]
-        child.join(10)
+        child.join(30)
         assert child.exitcode == 0
     token.cancel()
 """,
-        timeout=30,
+        timeout=50,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
+
+PATIENT = """
+from backoff_ticker.clock._system import scheduler
+scheduler._idle_seconds = 3600.0
+"""
+"""An exit that waited for the scheduler's thread would take an hour, and not five seconds."""
 
 EXITS = {
     "waiting daemon threads": """
@@ -221,7 +226,7 @@ def at_exit():
     ticker = Ticker(ConstantBackOff(0.001))
     assert [ticker.receive().number for _ in range(3)] == [1, 2, 3]
     token = CancellationToken().child(timeout=0.001)
-    assert token.wait(1)
+    assert token.wait(20)
     try:
         Ticker(ConstantBackOff(0.001)).send_to(queue.SimpleQueue())
     except RuntimeError:
@@ -262,11 +267,10 @@ ENDS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("body", EXITS)
-def test_an_exit_with_running_tickers_is_quick_andrun_silently(body: str, end: str) -> None:
+def test_an_exit_with_running_tickers_is_quick_and_silent(body: str, end: str) -> None:
     for _ in range(2):
-        begun = time.monotonic()
-        run_silently(EXITS[body] + ENDS[end], "-X", "dev", "-W", "error")
-        assert time.monotonic() - begun < 5.0
+        script = PATIENT + EXITS[body] + ENDS[end]
+        run_silently(script, "-X", "dev", "-W", "error", timeout=25.0)
 
 
 def test_a_state_that_was_replaced_before_a_fork_is_not_claimed_in_the_child() -> None:

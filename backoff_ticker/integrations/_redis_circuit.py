@@ -162,9 +162,11 @@ class SharedCircuit:
         """Tell what a user does inside, whatever others have done."""
         try:
             with self._mute():
-                yield
+                try:
+                    yield
+                finally:
+                    self._note(_BY_HAND)  # while it is muted: no message comes between
         finally:
-            self._note(_BY_HAND)
             self.link.tell()
 
     def _note(self, what: str) -> None:

@@ -120,6 +120,11 @@ class CommandQueue:
                 if self.commands:  # a signal handler may have forked
                     self.commands.popleft()
 
+    @property
+    def runs_here(self) -> bool:
+        """Whether this thread is in the middle of a command."""
+        return bool(self._lock._is_owned())  # type: ignore[attr-defined]
+
     def unlock(self) -> None:
         """Release the lock if an interrupt left it locked here. Called before each wait."""
         while self._lock._is_owned():  # type: ignore[attr-defined]
@@ -173,7 +178,7 @@ class CommandQueue:
             ClockUsageError: This thread was interrupted while it ran a command.
             Exception: Whatever the function raised.
         """
-        if self._lock._is_owned():  # type: ignore[attr-defined]
+        if self.runs_here:
             raise ClockUsageError("a signal handler cannot query a clock that it interrupted")
         results: list[T] = []
         errors: list[Exception] = []

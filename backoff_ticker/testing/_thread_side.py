@@ -56,7 +56,7 @@ class VirtualParker:
             wait_for_turn(kernel, participant, begin)
         finally:
             if was_external:  # back inside idle()
-                kernel.post(kernel.run_queue.pause, participant, State.EXTERNAL, participant.what)
+                become_external(kernel, participant, participant.what)
         return not participant.timed_out
 
     def unpark(self) -> None:
@@ -178,6 +178,16 @@ def counted(kernel: Kernel, participant: Participant) -> Iterator[None]:
         kernel.query(lambda: kernel.run_queue.leave(participant))  # done when the block is left
 
 
+def become_external(kernel: Kernel, participant: Participant, what: str) -> None:
+    """Let others run and time pass: done when this returns, as waits here go by the state.
+
+    But for a signal handler that has interrupted a command, which comes first.
+    """
+    kernel.post(kernel.run_queue.pause, participant, State.EXTERNAL, what)
+    if participant.state is not State.EXTERNAL and not kernel.commands.runs_here:
+        kernel.query(int)
+
+
 @contextmanager
 def waiting_externally(
     kernel: Kernel, participant: Participant | None, what: str
@@ -191,7 +201,7 @@ def waiting_externally(
         kernel.post(kernel.run_queue.resume, participant)
 
     try:
-        kernel.post(kernel.run_queue.pause, participant, State.EXTERNAL, what)
+        become_external(kernel, participant, what)
         yield
     finally:
         wait_for_turn(kernel, participant, end)

@@ -84,9 +84,13 @@ class Reader:
             self._more(end)
         return self.seen
 
-    def at_end(self) -> bool:
-        """Whether nobody can write any more at this moment."""
-        while not self.ended and select.select([self.descriptor], [], [], 0)[0]:
+    def at_end(self, patience: float) -> bool:
+        """Whether nobody can write any more, at the latest after so many seconds."""
+        end = time.monotonic() + patience
+        while not self.ended:
+            left = max(0.0, end - time.monotonic())
+            if not select.select([self.descriptor], [], [], left)[0]:
+                break
             self._more(time.monotonic())
         return self.ended
 
@@ -214,9 +218,12 @@ class Running:
         err = self.err.rest().decode() if self.err else ""
         return self.wait(), out, err
 
-    def nobody_left(self) -> bool:
-        """Whether neither the run nor any process it started is there."""
-        return self.told.at_end()
+    def nobody_left(self, patience: float = PATIENCE) -> bool:
+        """Whether neither the run nor any process it started is there.
+
+        Those that were killed may still be ending, as those that end by themselves are not.
+        """
+        return self.told.at_end(patience)
 
     def __enter__(self) -> Running:
         return self

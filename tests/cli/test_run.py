@@ -376,7 +376,7 @@ def test_what_a_command_leaves_behind_is_left_alone(options, status):
         os.close(read)
         assert running.out.until("done")
         assert running.wait() == (0 if options else status)
-        assert not running.nobody_left()
+        assert not running.nobody_left(0.05)
         os.write(write, b"hello\n")
         running.until("got hello")
     os.close(write)

@@ -143,7 +143,7 @@ def test_without_a_match_listed_codes_and_success_are_repeated(code, attempts):
 
 @slow
 def test_an_attempt_that_took_too_long_is_repeated_even_if_it_matched():
-    options = {"until_output": "ready", "attempt_timeout": 1, "max_attempts": 2}
+    options = {"until_output": "ready", "attempt_timeout": 2, "max_attempts": 2}
     with shell("echo ready; sleep 1000; :", **options) as running:
         assert running.wait() == 124
         assert running.out.rest() == b"ready\n" * 2
@@ -257,7 +257,7 @@ def test_a_broken_pipe_of_the_command_itself_is_repeated():
 
 def test_a_reader_that_does_not_read_holds_up_no_time_out():
     """The second part finds some room, but not enough."""
-    options = {"until_output": "never", "timeout": 1, "grace": SOON}
+    options = {"until_output": "never", "timeout": 4, "grace": SOON}
     script = "os.write(1, b'x' * 40_000); os.read(0, 1); os.write(1, b'x' * 60_000)"
     how = {"stdin": subprocess.PIPE}
     with Running(*talks(f"{script}; rests()"), how=how, **options) as running:

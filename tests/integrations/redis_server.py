@@ -57,8 +57,8 @@ class RedisServer:
         return f"redis://127.0.0.1:{self.port}/0"
 
     def client(self, **options: Any) -> redis.Redis:
-        """Return a client, by default one that waits for an answer for 1 s."""
-        return redis.Redis.from_url(self.url, **{"socket_timeout": 1.0, **options})
+        """Return a client, by default one that waits long, on a machine with much to do."""
+        return redis.Redis.from_url(self.url, **{"socket_timeout": PATIENCE, **options})
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
@@ -67,7 +67,7 @@ class RedisServer:
             [PROGRAM, *self._arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         end = time.monotonic() + PATIENCE
-        with self.client() as client:
+        with self.client(socket_timeout=1.0) as client:
             while True:
                 try:
                     client.ping()
@@ -103,7 +103,7 @@ class RedisServer:
     def wait_for_replicas(self, number: int = 1) -> None:
         """Wait until that many replicas have all that was written."""
         end = time.monotonic() + PATIENCE
-        with self.client(socket_timeout=PATIENCE, single_connection_client=True) as client:
+        with self.client(single_connection_client=True) as client:
             client.incr("followed")  # WAIT is for what its own connection wrote, and all before
             while client.wait(number, 1000) < number:
                 assert time.monotonic() < end, "no replica follows"
@@ -133,7 +133,7 @@ def failover(folder: Path) -> Iterator[tuple[RedisServer, RedisServer, int]]:
         config = folder / "sentinel.conf"
         config.write_text(
             f"port {unused.port}\nsentinel monitor jobs 127.0.0.1 {first.port} 1\n"
-            "sentinel down-after-milliseconds jobs 200\nsentinel failover-timeout jobs 2000\n"
+            "sentinel down-after-milliseconds jobs 1000\nsentinel failover-timeout jobs 2000\n"
         )
         assert PROGRAM is not None
         watch = subprocess.Popen([PROGRAM, str(config), "--sentinel"], stdout=subprocess.DEVNULL)

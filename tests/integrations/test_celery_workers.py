@@ -22,7 +22,7 @@ pytest.importorskip("kombu.transport.redis")
 pytestmark = [pytest.mark.slow, pytest.mark.posix, pytest.mark.timeout(120), needs_redis]
 
 DELAYS = [0.1, 0.2, 0.4]
-VISIBILITY_TIMEOUT = 2
+VISIBILITY_TIMEOUT = 6
 EARLY = 0.01
 """Seconds by which Celery may begin a task too early: it compares clocks of different kinds."""
 

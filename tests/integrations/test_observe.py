@@ -27,8 +27,6 @@ from backoff_ticker import (
 from backoff_ticker.integrations._observe import Labels, Observer, type_name
 from tests.helpers import eventually
 
-pytestmark = pytest.mark.timeout(20)
-
 
 class Told(Observer):
     """Keeps what it is told, with the thread that told it; ``broken``: it fails instead."""

@@ -36,8 +36,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.integrations.opentelemetry import OpenTelemetryObserver
 from backoff_ticker.testing import no_wait
-
-pytestmark = pytest.mark.timeout(30)
+from tests.integrations.processes import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -367,7 +366,7 @@ print([(metric.name, metric.data.data_points[0].value) for metric in scope.metri
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=PATIENCE,
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")

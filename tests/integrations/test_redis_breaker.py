@@ -101,6 +101,15 @@ def by_hand(redis_server, monkeypatch):
         )
 
 
+@pytest.fixture
+def now(monkeypatch):
+    """The clock of all breakers, which the test sets; links and Redis have theirs."""
+    made = SetClock()
+    for module in (_redis_breaker, _redis_circuit):
+        monkeypatch.setattr(module, "CLOCK", made)
+    return made
+
+
 def exchange(*breakers):
     for each in breakers:
         each._shared.link.exchange()
@@ -154,11 +163,12 @@ def test_it_opens_and_closes_everywhere(make):
     one, other = make(), make(on_change=lambda old, new, breaker: seen.append((old, new, breaker)))
     fail(one)
     each_is(OPEN, one, other)
-    assert 59 < other.remaining() < 60.1
+    assert 30 < other.remaining() <= 60
     assert refused(other).state is OPEN
     one.reset()
     each_is(CLOSED, one, other)
     succeed(other)
+    eventually(lambda: len(seen) == 2)  # a hook is called after the change
     assert seen == [(CLOSED, OPEN, other), (OPEN, CLOSED, other)]
 
 
@@ -183,20 +193,18 @@ def test_a_retry_waits_until_another_process_has_closed_it(make):
     assert retry_call(lambda: "done", breaker=one) == "done"
 
 
-def test_the_delays_grow_as_if_there_was_one_policy(make, monkeypatch):
+def test_the_delays_grow_as_if_there_was_one_policy(make, now):
     breakers = [make(ExponentialBackOff(0.05, 0, 2, max_elapsed_time=None)) for _ in range(3)]
     fail(breakers[0])
-    each_is(OPEN, breakers[0])
     for exponent in range(1, 5):
+        each_is(OPEN, *breakers)
+        now.advance(0.1 * 2 ** (exponent - 1))  # more than is left, which is told in ms
         one = breakers[exponent % 3]
-        eventually(lambda one=one: one.state is not CLOSED)
-        ticket = probe(one)
-        one.record(ticket, OSError())
-        delay = 0.05 * 2**exponent
-        assert delay * 0.5 < one.remaining() <= delay, exponent
+        one.record(probe(one), OSError())
+        assert one.remaining() == pytest.approx(0.05 * 2**exponent)
 
 
-def test_those_that_open_it_at_the_same_time_have_opened_it_once(make, redis_server):
+def test_those_that_open_it_at_the_same_time_have_opened_it_once(make, redis_server, now):
     policy = [Scripted(0.3, 30.0, 3000.0) for _ in range(3)]
     breakers = [make(each) for each in policy]
     redis_server.pause()
@@ -207,6 +215,7 @@ def test_those_that_open_it_at_the_same_time_have_opened_it_once(make, redis_ser
         eventually(lambda each=each: not each._shared._untold and each.connected)
     eventually(lambda: len({each._shared.version for each in breakers}) == 1)
     assert [each.asked for each in policy] == [1, 1, 1]
+    now.advance(0.3)
     one = breakers[1]
     one.record(probe(one), OSError())
     eventually(lambda: all((each.remaining() or 0) > 20 for each in breakers))
@@ -417,12 +426,35 @@ def test_what_another_process_does_meanwhile_does_not_undo_a_reset_by_hand(by_ha
     assert (one.state, other.state) == (CLOSED, CLOSED)
 
 
+def test_a_message_that_comes_before_a_reset_by_hand_is_noted_does_not_undo_it(by_hand):
+    class Noting(dict):
+        """Another process opens the circuit, as the reset is noted."""
+
+        def __setitem__(self, what, breaker):
+            other._shared._untold = {}
+            one.open(20)
+            exchange(one)
+            other._shared.hear(one._shared.link.answer)  # in the other thread
+            other._shared._untold[what] = breaker
+
+    one, other = by_hand(), by_hand()
+    other.open(10)
+    exchange(other, one)
+    other._shared._untold = Noting()
+    other.reset()
+    assert other.state is CLOSED
+    exchange(other, one)
+    assert (one.state, other.state) == (CLOSED, CLOSED)
+
+
 def test_a_hook_may_change_it_again(make):
     one = make(on_change=lambda _old, new, breaker: new is OPEN and breaker.reset())
-    other = make()
+    seen = []
+    other = make(on_change=lambda _old, new, _breaker: seen.append(new))
     fail(other)
-    each_is(OPEN, other)
-    each_is(CLOSED, one, other)
+    eventually(lambda: len(seen) == 2)
+    assert seen == [OPEN, CLOSED]
+    each_is(CLOSED, one)
 
 
 def test_an_error_of_the_policy_is_logged_where_nobody_can_receive_it(make, caplog):
@@ -515,10 +547,12 @@ class Service:
 
 
 @pytest.mark.parametrize("probes", [1, 3])
-def test_only_one_of_them_probes(make, probes):
+def test_only_one_of_them_probes(make, probes, monkeypatch):
+    monkeypatch.setattr(_redis_circuit, "PATIENCE", 60.0)  # a late answer is one all the same
     service, is_up = Service(), threading.Event()
     delays = ExponentialBackOff(0.03, 0, 1, max_elapsed_time=None)
-    breakers = [make(delays, probes=probes, successes=probes) for _ in range(3)]
+    options = {"probes": probes, "successes": probes, "socket_timeout": PATIENCE}
+    breakers = [make(delays, **options) for _ in range(3)]
     make_half_open(*breakers)
     outages = []
 
@@ -561,15 +595,8 @@ def test_a_process_without_calls_does_not_keep_others_from_probing(make, monkeyp
 
 
 @pytest.fixture
-def now():
-    return SetClock()
-
-
-@pytest.fixture
-def due(by_hand, monkeypatch, now):
+def due(by_hand, now):
     """Two breakers that are half-open, on a clock that the test sets."""
-    monkeypatch.setattr(_redis_circuit, "CLOCK", now)
-    monkeypatch.setattr(_redis_breaker, "CLOCK", now)
     one, other = by_hand(), by_hand()
     one.open(0.001)
     exchange(one, other)
@@ -585,8 +612,10 @@ def test_a_process_asks_before_it_probes(due, now, redis_server):
     exchange(one, other)
     now.advance(4.9)
     assert [is_let_through(each) for each in (one, other, one)] == [True, False, True]
+    began = time.time() * 1000
     exchange(one, other)
-    assert 59_000 < int(stored(redis_server)["lease"]) - time.time() * 1000 < 61_000
+    lease = int(stored(redis_server)["lease"])
+    assert began + 60_000 < lease < time.time() * 1000 + 61_000
     now.advance(59)
     assert [is_let_through(each) for each in (other, one)] == [False, True]
     now.advance(2)
@@ -673,7 +702,7 @@ def test_a_probe_that_was_released_leaves_its_place_to_the_same_process(make):
 
 
 def test_no_call_waits_for_redis(make, redis_server):
-    breaker = make(ConstantBackOff(0.001), socket_timeout=5.0)
+    breaker = make(ConstantBackOff(0.001), socket_timeout=3 * PATIENCE)
     redis_server.pause()
 
     async def main():
@@ -689,7 +718,7 @@ def test_no_call_waits_for_redis(make, redis_server):
             breaker.reset()
         return time.monotonic() - started
 
-    assert asyncio.run(main()) < 2.0
+    assert asyncio.run(main()) < PATIENCE
     redis_server.resume()
 
 
@@ -726,7 +755,7 @@ def test_an_opening_whose_time_is_over_is_not_told(make, redis_server):
 
 @pytest.mark.parametrize("is_there_old_data", [False, True])
 def test_a_redis_that_has_lost_a_change_learns_it_again(make, redis_server, is_there_old_data):
-    one, other = make(), make()
+    one, other = (make(ConstantBackOff(3600)) for _ in range(2))
     other.open(50)
     each_is(OPEN, one)
     client = redis_server.client()
@@ -740,7 +769,7 @@ def test_a_redis_that_has_lost_a_change_learns_it_again(make, redis_server, is_t
     redis_server.resume()
     client.delete(KEY)
     if is_there_old_data:
-        client.restore(KEY, 0, old)
+        client.restore(KEY, 0, old, replace=True)  # they may have told it meanwhile
     for each in (one, other):
         assert each.wait_until_connected(PATIENCE)
     eventually(lambda: int(stored(redis_server).get("version", 0)) >= other._shared.version)
@@ -762,7 +791,7 @@ def test_after_a_failover_they_agree(make, redis_server, tmp_path):
         try:
             assert late.wait_until_connected(PATIENCE)
             assert late.state is OPEN
-            assert 0 < late.remaining() <= one.remaining() + 0.1
+            assert 0 < late.remaining() <= 60
         finally:
             late.close()
 
@@ -784,7 +813,8 @@ from backoff_ticker import CircuitOpen, ConstantBackOff
 from backoff_ticker.integrations import _redis_circuit
 from backoff_ticker.integrations.redis import RedisCircuitBreaker
 
-_redis_circuit.LEASE = 1.0
+_redis_circuit.LEASE = 3.0
+_redis_circuit.PATIENCE = 60.0  # a late answer is one all the same
 port, service = int(sys.argv[1]), int(sys.argv[2])
 
 def call():
@@ -793,27 +823,32 @@ def call():
             raise ConnectionError("the service has failed")
 
 breaker = RedisCircuitBreaker(
-    redis.Redis(port=port, socket_timeout=1),
+    redis.Redis(port=port, socket_timeout=20),
     "payments",
     ConstantBackOff(0.3),
     failures=3,
-    probe_timeout=1,
+    probe_timeout=3,
     on_change=lambda old, new, breaker: print(f"{old} -> {new}"),
 )
 assert breaker.wait_until_connected(10)
 print("ready")
+is_refused = False
 while True:
     try:
         with breaker:
             call()
-    except (CircuitOpen, OSError):
+    except CircuitOpen:
+        if not is_refused:
+            is_refused = True
+            print("refused")
+    except OSError:
         pass
     time.sleep(0.001)
 """
 
 
 class ServiceOnLoopback:
-    """Answers each connection with 1 or 0, or does not answer; counts those that are open."""
+    """Answers each connection with 1 or 0, or does not answer; counts those that wait for it."""
 
     def __init__(self):
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=100)
@@ -834,12 +869,14 @@ class ServiceOnLoopback:
             self.at_once += 1
             self.most = max(self.most, self.at_once)
         with connection:
-            if self.answer:
+            answer = self.answer
+            if answer:
                 threading.Event().wait(0.01)
-                connection.sendall(self.answer)
-            connection.recv(1)  # until the other end is closed
-            with self._lock:
+            else:
+                connection.recv(1)  # until the other end is closed
+            with self._lock:  # before the caller has its answer, and another one may call
                 self.at_once -= 1
+            connection.sendall(answer)
 
     def close(self):
         self._listener.close()
@@ -862,11 +899,11 @@ def test_three_processes_have_one_circuit(redis_server, service, tmp_path):
         programs = [one, two, three]
         for each in programs:
             each.wait_for("ready")
-        eventually(lambda: service.calls > 20)
+        eventually(lambda: service.calls > 5)
         service.answer = b"0"
         for each in programs:
             each.wait_for("closed -> open")
-        eventually(lambda: service.at_once == 0)
+            each.wait_for("refused")  # so its calls from before have ended
         calls, service.most = service.calls, 0
         eventually(lambda: service.calls >= calls + 3)
         assert service.most == 1, "one probe at a time"
@@ -880,9 +917,9 @@ def test_three_processes_have_one_circuit(redis_server, service, tmp_path):
             return len(probing) == 1
 
         eventually(find_probing)
+        service.answer = b"1"
         probing[0].stop(signal.SIGKILL)
         programs.remove(probing[0])
-        service.answer = b"1"
         for each in programs:  # once the time of the dead one's probe is over
             each.wait_for("-> closed")
         ends = [each.lines[-1] for each in programs]
@@ -896,7 +933,7 @@ def test_the_program_of_the_page_opens_it(make, redis_server, tmp_path):
     with Process(tmp_path, "maintenance.py", "1800", env=env) as program:
         assert program.wait() == 0
     each_is(OPEN, one)
-    assert 1790 < one.remaining() <= 1800
+    assert 1700 < one.remaining() <= 1800
 
 
 @pytest.mark.slow
@@ -943,14 +980,15 @@ def test_it_needs_few_rights(redis_server, db, more):
 # Its life
 
 
-def test_a_closed_one_goes_on_alone(make):
+def test_a_closed_one_goes_on_alone(make, now):
     one, other = make(ConstantBackOff(0.3)), make()
     fail(one)
     one.close()
     one.close()
-    eventually(lambda: other.state is not CLOSED)
+    each_is(OPEN, other)
     assert not one.connected
-    each_is(HALF_OPEN, one)
+    now.advance(0.3)
+    assert one.state is HALF_OPEN
     succeed(one)
     assert one.state is CLOSED
     assert other.state is not CLOSED

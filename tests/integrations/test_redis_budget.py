@@ -334,16 +334,16 @@ def test_many_coroutines_at_once(make_budget):
 
 
 def test_while_redis_does_not_answer_one_retry_waits_for_the_time_out(redis_server):
-    watched = Watched(redis_server, 5, socket_timeout=0.5)
+    watched = Watched(redis_server, 5, socket_timeout=2.0)
     assert watched.take() == [True]
     redis_server.pause()
     began = time.monotonic()
     assert watched.take() == [True]
-    assert 0.5 <= time.monotonic() - began < 5
+    assert 2.0 <= time.monotonic() - began < PATIENCE
     assert not watched.shares
     began = time.monotonic()
     assert watched.take(5) == [True] * 4 + [False]  # of the fallback
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - began < 2.0
     redis_server.resume()
     assert watched.take() == [False]
     watched.ask_again()
@@ -374,7 +374,7 @@ def test_the_retries_of_the_client_are_not_used(redis_server):
 
 
 def test_a_decision_whose_answer_is_lost_may_lose_tokens_but_never_makes_any(redis_server):
-    watched = Watched(redis_server, 20, fallback=None, socket_timeout=0.5)
+    watched = Watched(redis_server, 20, fallback=None, socket_timeout=2.0)
     assert watched.take(20) == [True] * 20
     for _ in range(100):
         watched.budget.success()
@@ -689,8 +689,7 @@ def test_an_abandoned_budget_leaves_no_thread(make_budget):
     name, gone = f"RedisRetryBudget {budget.name}", weakref.ref(budget)
     assert any(name in thread.name for thread in threading.enumerate())
     del budget
-    gc.collect()
-    eventually(lambda: gone() is None)
+    eventually(lambda: (gc.collect(), gone())[1] is None)
     eventually(lambda: not any(name in thread.name for thread in threading.enumerate()))
 
 

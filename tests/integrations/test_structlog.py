@@ -29,8 +29,6 @@ from backoff_ticker.integrations.structlog import StructlogObserver
 from backoff_ticker.testing import no_wait
 from tests.helpers import eventually
 
-pytestmark = pytest.mark.timeout(30)
-
 
 @pytest.fixture
 def events():

@@ -498,13 +498,13 @@ def test_a_cancel_of_another_token_passes():
 
 
 def test_nothing_is_left_over():
-    before = threading.active_count()
+    before = threading.enumerate()
     threads = [threading.Thread(target=ActivityEnvironment().run, args=(short,)) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(PATIENCE)
-    assert threading.active_count() == before
+    assert new_threads(before) == set()
 
     async def main():
         await ActivityEnvironment().run(short_coroutine)
@@ -513,6 +513,11 @@ def test_nothing_is_left_over():
         assert len(asyncio.all_tasks()) == 1
 
     asyncio.run(main())
+
+
+def new_threads(before):
+    """Return the threads that have started since; some of those from before may have ended."""
+    return set(threading.enumerate()) - set(before)
 
 
 def short():
@@ -532,7 +537,7 @@ async def answer():
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_temporals_error_in_a_thread_leaves_nothing_behind_wherever_it_comes():
     """Temporal raises it between any two instructions of the activity."""
-    before = threading.active_count()
+    before = threading.enumerate()
     ends = []
 
     def body(began):
@@ -560,7 +565,7 @@ def test_temporals_error_in_a_thread_leaves_nothing_behind_wherever_it_comes():
         assert not thread.is_alive()
     assert len(ends) == number
     ends.clear()
-    wait_until(lambda: threading.active_count() == before)
+    wait_until(lambda: not new_threads(before))
 
 
 def spin(times):
@@ -587,9 +592,9 @@ def test_a_watch_ends_once_nobody_holds_the_token():
         found.append(weakref.ref(token))
         block.gen = None  # never left
 
-    before = threading.active_count()
+    before = threading.enumerate()
     ActivityEnvironment().run(body)
-    wait_until(lambda: threading.active_count() == before)
+    wait_until(lambda: not new_threads(before))
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,7 @@ def test_jobs_that_a_shutdown_cancels_hold_nothing_up(auto):
     pool = ThreadPoolExecutor(1)
     first = pool.submit(auto.sleep, 10)
     others = [pool.submit(auto.sleep, 10) for _ in range(5)]
+    auto.block_until(parked=1)  # the first one has been taken
     pool.shutdown(cancel_futures=True)
     assert (first.done(), [one.cancelled() for one in others]) == (True, [True] * 5)
     assert auto.monotonic() == 10.0
