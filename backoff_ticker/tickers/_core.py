@@ -18,6 +18,7 @@ Invariants:
 from __future__ import annotations
 
 from _thread import get_ident
+from collections import deque
 
 from .. import _process
 from .._errors import CloseReason, TickerClosed
@@ -90,7 +91,7 @@ class TickerCore(Source):
         self._pace = pace
         self._readers = WaitLine()
         self._asker: Asker | None = None
-        self._deferred: list[Rule] | None = None
+        self._deferred: deque[Rule] | None = None
         self._resets = 0
         self._ending: CloseReason | None = None
         self._is_stopped = self._raised_error = False
@@ -241,7 +242,7 @@ class TickerCore(Source):
 
             run = self._run
             token = run.token
-            begun: list[Rule] | None = None
+            begun: deque[Rule] | None = None
             if pending.returned:
                 tick, *rest = pending.returned
                 after = pending.replace(returned=tuple(rest))
@@ -285,7 +286,7 @@ class TickerCore(Source):
                 tick = _new_tuple(Tick, fields)
                 if self._timer is not None:
                     tick = self._timer.with_time_sent(tick)
-                    begun = [unchanged]  # each rule has the timer started
+                    begun = deque((unchanged,))  # each rule has the timer started
                 spared = _CANCELLED if number == 1 and pending.is_immediate else None
             reason = None if after.end is None else after.end.reason
             is_cancelled = token is not None and spared is None and token.cancelled
@@ -352,7 +353,7 @@ class TickerCore(Source):
 
     def _defer(self, rules: list[Rule], resets: int = 0) -> None:
         """Move at most one rule from ``rules`` to those that are deferred."""
-        deferred: list[Rule] = []
+        deferred: deque[Rule] = deque()
         claim = self._readers.claim
         acquire(claim)
         try:
