@@ -175,8 +175,8 @@ def delay_after(backoff: BackOff, n: int) -> float | Stop:
 
     Any ``n`` costs the same, save where the delays before matter:
 
-    - A limit of elapsed time, a feedback policy, and a policy or wrapper of your own are asked
-      ``n`` times, or until they return ``STOP``. That takes one or two milliseconds for 1,000 times.
+    - A policy with a limit of elapsed time, a feedback policy, and a policy or wrapper of your own
+      are asked ``n`` times, or until they return ``STOP``; 1,000 times take about a millisecond.
     - ``DecorrelatedJitterBackOff`` draws up to 1,000 of the delays before. Those further back make
       no difference.
 
