@@ -208,7 +208,6 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
         return self.base, self._limit(last)
 
     def _skip(self, calls: int) -> int:
-        drawn = min(calls, _REMEMBERED_DELAYS)
-        for _ in range(drawn):
+        for _ in range(min(calls, _REMEMBERED_DELAYS)):
             self.next_backoff()
-        return drawn + super()._skip(calls - drawn)
+        return calls

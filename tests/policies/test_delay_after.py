@@ -173,12 +173,21 @@ def test_a_cancelled_token_ends_the_run_of_its_policy():
     assert delay_after(with_token(ConstantBackOff(1), token), 1) is STOP
 
 
-def test_a_policy_that_two_parts_of_a_chain_share_goes_on():
-    part = ExponentialBackOff(1, 0, 2, None, None)
+@pytest.mark.parametrize(
+    "part",
+    [
+        ExponentialBackOff(1, 0, 2, None, None),
+        TruncatedExponentialBackOff(None, 0),
+        FullJitterBackOff(2, None, StubRandom(0.5)),
+    ],
+    ids=readable_id,
+)
+def test_a_policy_that_two_parts_of_a_chain_share_goes_on(part):
     policy = chain(with_max_retries(part, 2), with_max_interval(part, 20), StopBackOff())
     assert [delay_after(policy, n) for n in (1, 2, 3, 4, 9)] == [1.0, 2.0, 4.0, 8.0, 20.0]
     twice = with_max_retries(part, 3)
-    assert delay_after(chain(with_max_interval(twice, 2), twice), 4) is STOP
+    policy = chain(with_max_retries(twice, 2), twice, with_max_retries(ConstantBackOff(9), 1))
+    assert [delay_after(policy, n) for n in (2, 3, 4, 5)] == [2.0, 4.0, 9.0, STOP]
 
 
 # Any number of failures
@@ -235,6 +244,8 @@ def test_a_policy_of_a_user_is_asked_for_each_delay():
 
 def test_a_feedback_policy_is_told_of_each_failure():
     class Shared(Feedback):
+        next_backoff = Recording.next_backoff
+
         def __copy__(self):
             return self
 
