@@ -198,10 +198,10 @@ NAMES = """
     RetryBudget RetryOptions STOP Scope SendSink SignalBlock Sink Stop StopBackOff StopReason
     SystemClock Tick Ticker TickerClosed Timer TimerHandle TimerLike TokenBackOff
     TruncatedExponentialBackOff WallTime WouldBlock ZeroBackOff any_of attempts cancel_on_signals
-    chain current_attempt current_clock delays hedge_call hedge_call_async is_active log_retries
-    merge named_policy parse_retry_after retry retry_call retry_call_async retry_options retry_with
-    select select_async set_active set_default_hooks set_default_token with_added_jitter with_jitter
-    with_max_elapsed_time with_max_interval with_max_retries with_token
+    chain current_attempt current_clock delay_after delays hedge_call hedge_call_async is_active
+    log_retries merge named_policy parse_retry_after retry retry_call retry_call_async retry_options
+    retry_with select select_async set_active set_default_hooks set_default_token with_added_jitter
+    with_jitter with_max_elapsed_time with_max_interval with_max_retries with_token
 """
 
 

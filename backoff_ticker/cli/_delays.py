@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
 
+from .._sentinels import STOP
 from ..policies import draw_next, start_policy
 from ._param_types import exact, rounded
 from ._table import as_table as table_of
@@ -55,7 +56,7 @@ def delays_of(policy: BackOff, count: int, clock: FrozenClock) -> list[Delay]:
         retry = len(delays) + 1
         bounds = run.bounds(retry)  # type: ignore[attr-defined]
         drawn = draw_next(run, clock)
-        if drawn is None or bounds is None:
+        if drawn is STOP or bounds is None:
             break
         least, greatest = bounds
         middle = least + (greatest - least) / 2.0

@@ -1,28 +1,13 @@
-"""The delay of a message that has failed, computed from its number of retries."""
+"""What errors mean to a package that makes the attempts itself, from a message."""
 
 from __future__ import annotations
 
-from itertools import islice
-
 from .._errors import Permanent
-from ..policies import delays
 from ._checks import as_seconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
-
-    from ..policies import BackOff
-
-
-def delay_after(policy: BackOff, retries: int) -> float | None:
-    """Return the delay that follows after ``retries`` retries, in seconds; None for ``STOP``.
-
-    A copy of the policy is asked ``retries + 1`` times, so that nothing needs to be kept of it
-    between two attempts, which may be made by different processes. For limits of elapsed time each
-    delay counts as waited, and no time counts for the attempts.
-    """
-    return next(islice(delays(policy), retries, None), None)
 
 
 def is_permanent(error: BaseException) -> bool:

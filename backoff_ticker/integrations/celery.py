@@ -11,13 +11,11 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from .._errors import CircuitOpen
-from .._sentinels import STOP
-from ..policies import ExponentialBackOff
+from ..policies import ExponentialBackOff, delay_after
 from ..retries import StopReason, attempts
 from ._celery_shutdown import shutdown_token
 from ._checks import check_policy
 from ._extras import imports_of_extra
-from ._redelivery import delay_after
 
 with imports_of_extra("celery"):
     import celery
@@ -105,8 +103,8 @@ def retry_task(  # noqa: PLR0913 - options
 
     Args:
         policy: The back-off policy; None means ``ExponentialBackOff()``. For retry n it gives its
-            n-th delay: a copy is asked n times, which takes about a millisecond for n = 1000.
-            Delays that are drawn at random are drawn again for each retry.
+            n-th delay, that of ``delay_after(policy, n)``: delays that are drawn at random, and
+            count for a limit of time, are drawn again for each retry.
         on: The errors that are retried, as in ``retry``. Types and a mapping do not cover
             ``SoftTimeLimitExceeded`` unless they name it. Policies in a mapping, or returned by a
             function, give the delay for all retries of the task, whatever the errors before.
@@ -169,8 +167,8 @@ class _Retries:
         request, limit = task.request, task.max_retries
         ticket = None if self._breaker is None else self._ticket(task, self._breaker)
         loop = attempts(
-            _Replayed(self._policy, request.retries),
-            on=_replayed_on(self._on, request.retries),
+            _DelayAfter(self._policy, request.retries + 1),
+            on=_on_after(self._on, request.retries + 1),
             max_attempts=None if limit is None else max(limit - request.retries, 0) + 1,
             **self._options,
         )
@@ -230,38 +228,37 @@ class _Retries:
         raise retry from error
 
 
-class _Replayed:
-    """A policy that answers with the delay of a later call of another one."""
+class _DelayAfter:
+    """A policy that answers as another one does after a number of failures."""
 
-    def __init__(self, backoff: BackOff, calls: int) -> None:
+    def __init__(self, backoff: BackOff, failures: int) -> None:
         self.token = getattr(backoff, "token", None)
         self._backoff = backoff
-        self._calls = calls
+        self._failures = failures
 
     def reset(self) -> None:
         """Do nothing: it has no state."""
 
     def next_backoff(self) -> float | Stop:
-        """Return the delay after those of the earlier calls, or ``STOP``."""
-        delay = delay_after(self._backoff, self._calls)
-        return STOP if delay is None else delay
+        """Return the delay after the failures, or ``STOP``."""
+        return delay_after(self._backoff, self._failures)
 
     def __repr__(self) -> str:
         return repr(self._backoff)
 
 
-def _replayed_on(on: Any, retries: int) -> Any:  # noqa: ANN401
+def _on_after(on: Any, failures: int) -> Any:  # noqa: ANN401
     """Return ``on`` for one retry, without the errors that mean something to Celery."""
 
-    def replayed(rule: Any) -> Any:  # noqa: ANN401
-        return _Replayed(rule, retries) if hasattr(rule, "next_backoff") else rule
+    def after(rule: Any) -> Any:  # noqa: ANN401
+        return _DelayAfter(rule, failures) if hasattr(rule, "next_backoff") else rule
 
     if isinstance(on, (type, tuple)):
         on = dict.fromkeys(on if isinstance(on, tuple) else (on,), True)
     if isinstance(on, Mapping):
-        rules = {kind: replayed(rule) for kind, rule in on.items()}
+        rules = {kind: after(rule) for kind, rule in on.items()}
         return {SoftTimeLimitExceeded: False, **rules, TaskPredicate: False}
-    return lambda error: not isinstance(error, TaskPredicate) and replayed(on(error))
+    return lambda error: not isinstance(error, TaskPredicate) and after(on(error))
 
 
 def _send_back(task: Any, error: BaseException, countdown: float, retries: int) -> Retry:  # noqa: ANN401

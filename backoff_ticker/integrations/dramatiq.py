@@ -12,11 +12,12 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
 from .._errors import CircuitOpen, RetryAfter
-from ..policies import ExponentialBackOff
+from .._sentinels import STOP
+from ..policies import ExponentialBackOff, delay_after
 from ..retries import attempts, retry_call
 from ._checks import check_policy
 from ._extras import imports_of_extra
-from ._redelivery import bounded, delay_after, is_permanent
+from ._redelivery import bounded, is_permanent
 
 with imports_of_extra("dramatiq"):
     from dramatiq.errors import Retry
@@ -234,10 +235,10 @@ class BackOffRetries(Retries):
             return None
         options = message.options
         retries = options.setdefault("retries", 0)
-        delay = delay_after(self._option(actor, "policy"), retries)
+        delay = delay_after(self._option(actor, "policy"), retries + 1)
         refused = error.__cause__ if isinstance(error, _Refused) else error
         if isinstance(refused, CircuitOpen):
-            return max(delay or 0.0, refused.seconds or 0.0)
+            return max(0.0 if delay is STOP else delay, refused.seconds or 0.0)
         options["retries"] = retries + 1
         options["traceback"] = "".join(traceback.format_exception(error, limit=30))
         options["requeue_timestamp"] = int(time.time() * 1000)
@@ -248,7 +249,7 @@ class BackOffRetries(Retries):
         else:
             is_over = max_retries is not None and retries >= max_retries
         budget = self._option(actor, "budget")
-        if is_over or delay is None or not (budget is None or budget.try_acquire()):
+        if is_over or delay is STOP or not (budget is None or budget.try_acquire()):
             self._give_up(broker, actor, message, retries, max_retries)
             return None
         if isinstance(error, Retry) and error.delay is not None:

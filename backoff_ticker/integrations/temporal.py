@@ -10,11 +10,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from .._errors import Cancelled, CircuitOpen, DeadlineExceeded, Permanent, RetryAfter
-from ..policies import ConstantBackOff, ExponentialBackOff, MaxRetriesBackOff
+from .._sentinels import STOP
+from ..policies import ConstantBackOff, ExponentialBackOff, MaxRetriesBackOff, delay_after
 from ..retries import attempts
 from ._checks import check_policy
 from ._extras import imports_of_extra
-from ._redelivery import bounded, delay_after, is_permanent
+from ._redelivery import bounded, is_permanent
 from ._temporal_token import activity_token
 
 with imports_of_extra("temporal"):
@@ -25,6 +26,7 @@ with imports_of_extra("temporal"):
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from .._sentinels import Stop
     from ..policies import BackOff
 
 __all__ = ["activity_errors", "activity_token", "retry_policy"]
@@ -211,7 +213,7 @@ def _translated(
 ) -> ApplicationError | None:
     """Return the error that Temporal gets in the place of another; None: the same one."""
     if is_permanent(error):
-        return _application_error(error, None)
+        return _application_error(error, STOP)
     if isinstance(error, RetryAfter):
         return _application_error(error, bounded(error.seconds, max_retry_after))
     if isinstance(error, Cancelled) and not isinstance(error, DeadlineExceeded):
@@ -219,19 +221,19 @@ def _translated(
     is_open = isinstance(error, CircuitOpen) and error.seconds is not None
     if policy is None and not is_open:
         return None
-    delay = 0.0 if policy is None else delay_after(policy, activity.info().attempt - 1)
-    if delay is not None and isinstance(error, CircuitOpen):
+    delay = 0.0 if policy is None else delay_after(policy, activity.info().attempt)
+    if delay is not STOP and isinstance(error, CircuitOpen):
         delay = max(delay, error.seconds or 0.0)
     return _application_error(error, delay)
 
 
-def _application_error(error: Exception, delay: float | None) -> ApplicationError:
+def _application_error(error: Exception, delay: float | Stop) -> ApplicationError:
     inner = _inner(error)
     return ApplicationError(
         str(inner),
         type=type(inner).__name__,
-        non_retryable=delay is None,
-        next_retry_delay=None if delay is None else max(_duration(delay), _SHORTEST),
+        non_retryable=delay is STOP,
+        next_retry_delay=None if delay is STOP else max(_duration(delay), _SHORTEST),
     )
 
 

@@ -70,6 +70,7 @@ from ._run import (
     End as End,
     FrozenClock as FrozenClock,
     PolicyRun as PolicyRun,
+    delay_after as delay_after,
     delays as delays,
     draw_next as draw_next,
     failed_with as failed_with,

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
     from ._base import Bounds
 
+_REMEMBERED_DELAYS = 1000
+"""How many delays before make a difference to one that is drawn up to a multiple of the previous
+one. With any cap that is used, the distribution has stopped changing long before."""
+
 
 class _CappedGrowth(Policy):
     """What the three policies share: a limit that grows from a base to a cap."""
@@ -52,6 +56,10 @@ class _CappedGrowth(Policy):
     def reset(self) -> None:
         """Start again with the first delay."""
         self.retries = 0
+
+    def _skip(self, calls: int) -> int:
+        self.retries += calls
+        return calls
 
 
 class FullJitterBackOff(_CappedGrowth):
@@ -198,3 +206,8 @@ class DecorrelatedJitterBackOff(_CappedGrowth):
 
     def _span(self, first: int, last: int) -> Bounds:  # noqa: ARG002 - the least is the base
         return self.base, self._limit(last)
+
+    def _skip(self, calls: int) -> int:
+        for _ in range(min(calls, _REMEMBERED_DELAYS)):
+            self.next_backoff()
+        return calls

@@ -81,6 +81,15 @@ class Policy:
         """Return how many calls return a delay before the first ``STOP``: at least, at most."""
         return inf, inf
 
+    def _skip(self, calls: int) -> int | None:  # noqa: ARG002 - of subclasses
+        """Go on as after so many calls, at a cost that does not grow with them.
+
+        Returns:
+            How many of them return a delay before the first ``STOP``. None if that, or what
+            follows, depends on the time or on answers: then nothing has changed.
+        """
+        return None
+
     def _bind_clock(self, clock: TimeSource) -> None:
         """Measure time on ``clock`` from now on, unless a clock was given to the constructor."""
 
@@ -122,6 +131,13 @@ def calls_of(policy: BackOff) -> Calls:
     if isinstance(policy, Policy) and is_builtin(type(policy)):
         return policy._calls()
     return 0, inf
+
+
+def skip(policy: BackOff, calls: int) -> int | None:
+    """Do for any policy what ``_skip()`` does; ``skip(policy, 0)`` only tells whether it can."""
+    if isinstance(policy, Policy) and is_builtin(type(policy)):
+        return policy._skip(calls)
+    return None
 
 
 def geometric(first: float, factor: float, steps: int) -> float:

@@ -7,7 +7,7 @@ from operator import methodcaller
 
 from .._sentinels import STOP
 from .._validation import LARGEST, whole_repr
-from ._base import UNKNOWN, Policy, calls_of, span_of, union
+from ._base import UNKNOWN, Policy, calls_of, skip, span_of, union
 from ._copying import held_policies, is_immutable, require_policy
 from ._run import checked_delay, combined, is_feedback, tell, token_of
 from ._wrapper import TakesFeedback, add_feedback
@@ -124,6 +124,16 @@ class ChainBackOff(Policy):
         # Not sum() alone: ints too great for a float may be among them.
         least, most = (inf if inf in each else sum(each) for each in counts)
         return least, most
+
+    def _skip(self, calls: int) -> int | None:
+        if any(skip(backoff, 0) is None for backoff in self.backoffs):
+            return None
+        left = calls
+        while left and self.position < len(self.backoffs):
+            left -= skip(self.backoffs[self.position], left) or 0
+            if left:
+                self.position += 1
+        return calls - left
 
     def __repr__(self) -> str:
         return f"chain({', '.join(map(whole_repr, self.backoffs))})"

@@ -57,6 +57,9 @@ class ConstantBackOff(Policy):
     def _span(self, first: int, last: int) -> Bounds:  # noqa: ARG002 - each call is like the others
         return self._interval, self._interval
 
+    def _skip(self, calls: int) -> int:
+        return calls
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._interval!r})"
 
@@ -86,6 +89,9 @@ class ZeroBackOff(Policy):
     def _span(self, first: int, last: int) -> Bounds:  # noqa: ARG002 - each call is like the others
         return 0.0, 0.0
 
+    def _skip(self, calls: int) -> int:
+        return calls
+
 
 class StopBackOff(Policy):
     """Never tries again.
@@ -114,3 +120,6 @@ class StopBackOff(Policy):
 
     def _calls(self) -> Calls:
         return 0, 0
+
+    def _skip(self, calls: int) -> int:  # noqa: ARG002 - none returns a delay
+        return 0

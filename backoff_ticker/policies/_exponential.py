@@ -177,6 +177,13 @@ class ExponentialBackOff(Policy):
     def _calls(self) -> Calls:
         return (inf if self.max_elapsed_time is None else 0), inf
 
+    def _skip(self, calls: int) -> int | None:
+        if self.max_elapsed_time is not None:
+            return None
+        self._step += calls
+        self._interval = self._interval_at(self._step)
+        return calls
+
 
 class TruncatedExponentialBackOff(Policy):
     """Waits 1 s, 2 s, 4 s, ... plus a short random time, and at most a maximum; without end.
@@ -260,3 +267,7 @@ class TruncatedExponentialBackOff(Policy):
         most = self.maximum_backoff
         greatest = self._plain(last - 1) + self.max_jitter
         return capped(self._plain(first - 1), most), capped(greatest, most)
+
+    def _skip(self, calls: int) -> int:
+        self.retries += calls
+        return calls

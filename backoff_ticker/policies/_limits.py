@@ -78,6 +78,11 @@ class MaxRetriesBackOff(BackOffWrapper):
         least, most = super()._calls()
         return min(least, self.max_retries), min(most, self.max_retries)
 
+    def _skip(self, calls: int) -> int | None:
+        skipped = super()._skip(min(calls, self.max_retries - self.retries))
+        self.retries += skipped or 0
+        return skipped
+
     def __repr__(self) -> str:
         return f"with_max_retries({whole_repr(self.backoff)}, {safe_repr(self.max_retries)})"
 
@@ -135,6 +140,9 @@ class MaxElapsedTimeBackOff(BackOffWrapper):
     def _calls(self) -> Calls:
         least, most = super()._calls()
         return (least if self.max_elapsed_time is None else 0), most
+
+    def _skip(self, calls: int) -> int | None:
+        return super()._skip(calls) if self.max_elapsed_time is None else None
 
     def __repr__(self) -> str:
         return f"with_max_elapsed_time({whole_repr(self.backoff)}, {self.max_elapsed_time!r})"
@@ -213,6 +221,9 @@ class TokenBackOff(BackOffWrapper):
 
     def _calls(self) -> Calls:
         return 0, super()._calls()[1]
+
+    def _skip(self, calls: int) -> int | None:
+        return 0 if self._token.cancelled else super()._skip(calls)
 
     def __repr__(self) -> str:
         return f"with_token({whole_repr(self.backoff)}, {self._token!r})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .._sentinels import STOP
 from .._validation import LARGEST
-from ._base import UNKNOWN, Policy, calls_of, span_of
+from ._base import UNKNOWN, Policy, calls_of, skip, span_of
 from ._copying import is_builtin, require_policy
 from ._run import checked_delay, is_feedback, tell, token_of
 
@@ -163,3 +163,6 @@ class BackOffWrapper(Policy):
 
     def _calls(self) -> Calls:
         return calls_of(self.backoff)
+
+    def _skip(self, calls: int) -> int | None:
+        return skip(self.backoff, calls)

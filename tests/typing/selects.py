@@ -17,6 +17,7 @@ from backoff_ticker import (
     Ticker,
     Timer,
     ZeroBackOff,
+    delay_after,
     merge,
     select,
     select_async,
@@ -74,9 +75,11 @@ def merged(both: Merge) -> None:
         assert_type(value, Any)
 
 
-def narrowed(value: Tick | Closed, delay: float | Stop) -> None:
+def narrowed(value: Tick | Closed) -> None:
     if value is not CLOSED:
         assert_type(value, Tick)
+    delay = delay_after(ZeroBackOff(), 1)
+    assert_type(delay, float | Stop)
     if delay is not STOP:
         assert_type(delay, float)
     if isinstance(value, Closed):

@@ -13,6 +13,7 @@ from backoff_ticker import (
     ConstantBackOff,
     Outcome,
     attempts,
+    delay_after,
     hedge_call,
     hedge_call_async,
     retry,
@@ -53,6 +54,10 @@ def imports() -> None:
 
     Tocker()
 
+
+# Policies
+
+delay_after(30, 1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 # What is decorated
 

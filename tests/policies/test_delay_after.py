@@ -1,0 +1,283 @@
+"""``delay_after()``: what ``delays()`` gives at that place, at a cost that does not grow."""
+
+from __future__ import annotations
+
+import copy
+from itertools import islice
+
+import pytest
+from hypothesis import strategies as st
+
+from backoff_ticker import (
+    STOP,
+    CancellationToken,
+    ConstantBackOff,
+    DecorrelatedJitterBackOff,
+    EqualJitterBackOff,
+    ExponentialBackOff,
+    FeedbackBackOff,
+    FullJitterBackOff,
+    LIMDBackOff,
+    StopBackOff,
+    TruncatedExponentialBackOff,
+    ZeroBackOff,
+    chain,
+    delay_after,
+    delays,
+    with_added_jitter,
+    with_jitter,
+    with_max_elapsed_time,
+    with_max_interval,
+    with_max_retries,
+    with_token,
+)
+from tests.helpers import readable_id
+from tests.policies.policy_doubles import Counting, Feedback, InDict, Recording, steps
+from tests.policies.policy_strategies import (
+    EVERY,
+    MANY,
+    drawn_policy,
+    for_each_kind,
+    run,
+    samples,
+)
+from tests.policies.random_doubles import LAST_DRAW, Seeded, StubRandom
+
+FAILURES = range(1, 51)
+PLAIN = [policy for policy in samples() if not isinstance(policy, FeedbackBackOff)]
+
+
+def replayed(policy, n, before_last=lambda: None):
+    """Return the ``n``-th delay, or ``STOP``, of a run that is asked for each delay before it."""
+    iterator = delays(policy)
+    list(islice(iterator, n - 1))
+    before_last()
+    return next(iterator, STOP)
+
+
+# The same as a replay
+
+
+@for_each_kind(
+    EVERY,
+    n=st.integers(1, 50),
+    draws=st.sampled_from([0.0, 0.5, LAST_DRAW]),
+    has_clock=st.booleans(),
+)
+def test_it_is_the_nth_delay_of_a_run(kind, data, n, draws, has_clock):
+    generator = StubRandom(draws)
+    policy, clock, _ = drawn_policy(data, kind, generator)
+    if not has_clock:  # so that delays count as waited
+        policy = data.draw(EVERY[kind])(generator, None)
+    assert delay_after(policy, n) == replayed(policy, n)
+    assert clock.monotonic() == 1000.0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda rng: ExponentialBackOff(1, 0.5, 1.2, 60, None, rng=rng),
+        lambda rng: TruncatedExponentialBackOff(60, 2, rng),
+        lambda rng: FullJitterBackOff(1, 60, rng),
+        lambda rng: EqualJitterBackOff(1, None, rng),
+        lambda rng: with_jitter(ConstantBackOff(9), "equal", rng),
+        lambda rng: with_added_jitter(FullJitterBackOff(1, 60, rng), 5, rng),
+        lambda rng: with_max_retries(FullJitterBackOff(1, 60, rng), 30),
+        lambda rng: with_max_interval(EqualJitterBackOff(1, 60, rng), 40),
+        lambda rng: with_max_elapsed_time(EqualJitterBackOff(1, 60, rng), None),
+        lambda rng: with_token(FullJitterBackOff(1, 60, rng), CancellationToken()),
+        lambda rng: chain(with_max_retries(FullJitterBackOff(1, 9, rng), 20), ConstantBackOff(9)),
+    ],
+)
+def test_of_independent_draws_only_those_of_the_last_delay_are_made(make):
+    rng = Seeded(1)
+    policy = make(rng)
+    for n in FAILURES:
+        expected = replayed(policy, n, lambda: rng.seed(7))
+        rng.seed(7)
+        assert delay_after(policy, n) == expected, n
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda rng: DecorrelatedJitterBackOff(1, 60, rng),
+        lambda rng: with_max_retries(DecorrelatedJitterBackOff(1, None, rng), 30),
+        lambda rng: ExponentialBackOff(1, rng=rng),
+        lambda rng: ExponentialBackOff(1, look_ahead=False, rng=rng),
+        lambda rng: with_max_elapsed_time(FullJitterBackOff(1, 60, rng), 600),
+        lambda rng: with_jitter(with_max_elapsed_time(ConstantBackOff(9), 200), rng=rng),
+        lambda rng: LIMDBackOff(1, 2, 0.5, jitter_factor=0.5, rng=rng),
+        lambda rng: chain(
+            with_max_retries(DecorrelatedJitterBackOff(1, 9, rng), 20),
+            with_max_elapsed_time(FullJitterBackOff(1, 60, rng), 300),
+        ),
+    ],
+)
+def test_where_draws_before_matter_they_are_made(make):
+    rng = Seeded(1)
+    policy = make(rng)
+    for n in FAILURES:
+        rng.seed(7)
+        expected = replayed(policy, n)
+        rng.seed(7)
+        assert delay_after(policy, n) == expected, n
+
+
+@for_each_kind(EVERY, before=st.integers(0, 5), n=st.integers(1, 9))
+def test_it_changes_nothing(kind, data, before, n):
+    policy, clock, generator = drawn_policy(data, kind)
+    run(policy, clock, [0.0] * before)
+    twin = copy.copy(policy)
+    delay_after(policy, n)
+    generator.seed(7)
+    expected = run(twin, clock, [0.0] * 9)
+    generator.seed(7)
+    assert run(policy, clock, [0.0] * 9) == expected
+
+
+# Limits
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        (with_max_elapsed_time(ConstantBackOff(2), 6), [2, 2, 2, STOP, STOP]),
+        (ExponentialBackOff(1, 0, 2, 60, 7), [1, 2, 4, STOP, STOP]),
+        (ExponentialBackOff(1, 0, 2, 60, 6, look_ahead=False), [1, 2, 4, STOP, STOP]),
+        # What is waited counts, whichever wrapper says so.
+        (with_max_interval(ExponentialBackOff(1, 0, 2, 60, 13), 2), [1, 2, 2, 2, STOP]),
+        # The time of one part counts for the next one.
+        (
+            chain(with_max_retries(ZeroBackOff(), 2), with_max_elapsed_time(ConstantBackOff(2), 4)),
+            [0, 0, 2, 2, STOP],
+        ),
+        (
+            chain(with_max_retries(ConstantBackOff(3), 2), with_max_elapsed_time(ZeroBackOff(), 5)),
+            [3, 3, STOP, STOP, STOP],
+        ),
+        (with_max_retries(StopBackOff(), 3), [STOP] * 5),
+    ],
+    ids=readable_id,
+)
+def test_a_run_that_has_ended_does_not_go_on(policy, expected):
+    assert [delay_after(policy, n) for n in range(1, 6)] == expected
+
+
+def test_a_cancelled_token_ends_the_run_of_its_policy():
+    token = CancellationToken()
+    policy = chain(with_token(ConstantBackOff(1), token), with_max_retries(ConstantBackOff(9), 2))
+    assert delay_after(policy, MANY) == 1.0
+    token.cancel()
+    assert [delay_after(policy, n) for n in (1, 2, 3)] == [9.0, 9.0, STOP]
+    assert delay_after(with_token(ConstantBackOff(1), token), 1) is STOP
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        ExponentialBackOff(1, 0, 2, None, None),
+        TruncatedExponentialBackOff(None, 0),
+        FullJitterBackOff(2, None, StubRandom(0.5)),
+    ],
+    ids=readable_id,
+)
+def test_a_policy_that_two_parts_of_a_chain_share_goes_on(part):
+    policy = chain(with_max_retries(part, 2), with_max_interval(part, 20), StopBackOff())
+    assert [delay_after(policy, n) for n in (1, 2, 3, 4, 9)] == [1.0, 2.0, 4.0, 8.0, 20.0]
+    twice = with_max_retries(part, 3)
+    policy = chain(with_max_retries(twice, 2), twice, with_max_retries(ConstantBackOff(9), 1))
+    assert [delay_after(policy, n) for n in (2, 3, 4, 5)] == [2.0, 4.0, 9.0, STOP]
+
+
+# Any number of failures
+
+
+def asks_again(policy):
+    """Whether the delays before are drawn, too."""
+    limits = [getattr(policy, name, None) for name in ("max_elapsed_time", "last_delay")]
+    return any(limit is not None for limit in limits)
+
+
+@pytest.mark.parametrize("policy", PLAIN, ids=readable_id)
+def test_a_billion_failures_cost_few_steps(policy):
+    most = 200_000 if asks_again(policy) else steps(lambda: delay_after(policy, 5)) + 100
+    assert steps(lambda: delay_after(policy, MANY)) <= most
+    for n in (MANY, 10**400):
+        delay, bounds = delay_after(policy, n), policy.bounds(n)
+        assert delay is STOP or bounds[0] <= delay <= bounds[1]
+
+
+def test_limits_of_a_billion_retries_are_exact():
+    policy = chain(with_max_retries(ConstantBackOff(1), MANY), StopBackOff(), ConstantBackOff(2))
+    limited = with_max_retries(policy, MANY + 1)
+    assert [delay_after(limited, MANY + n) for n in (0, 1, 2)] == [1.0, 2.0, STOP]
+
+
+def test_decorrelated_jitter_does_not_draw_what_makes_no_difference():
+    rng = Seeded(1)
+    policy, far = DecorrelatedJitterBackOff(1, 60, rng), []
+    for n in (1001, 1002, MANY):
+        rng.seed(7)
+        far.append(delay_after(policy, n))
+    assert len(set(far)) == 1
+    rng.seed(7)
+    assert far[0] == replayed(policy, 1001)
+
+
+# Policies of a user
+
+
+def test_a_policy_of_a_user_is_asked_for_each_delay():
+    class Alternating(ConstantBackOff):
+        asked = 0
+
+        def next_backoff(self):
+            self.asked += 1
+            return float(self.asked % 2)
+
+    assert [delay_after(Counting(), n) for n in (1, 2, 50)] == [0.0, 1.0, 49.0]
+    assert delay_after(with_max_retries(InDict(Counting()), 7), 7) == 6.0
+    assert [delay_after(Alternating(5), n) for n in (1, 2, 3)] == [1.0, 0.0, 1.0]
+    assert delay_after(chain(with_max_retries(ZeroBackOff(), 2), Counting()), 4) == 1.0
+
+
+def test_a_feedback_policy_is_told_of_each_failure():
+    class Shared(Feedback):
+        next_backoff = Recording.next_backoff
+
+        def __copy__(self):
+            return self
+
+    policy = Shared()
+    assert delay_after(policy, 2) == 5.0
+    assert policy.calls == ["reset", ("failure", None), ("failure", None)]
+
+
+def test_an_answer_after_stop_does_not_count():
+    policy = Recording([1.0, STOP, 3.0])
+    assert [delay_after(policy, n) for n in (1, 2, 3)] == [1.0, STOP, STOP]
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("n", "error"), [(0, ValueError), (-1, ValueError), (True, TypeError), (1.0, TypeError)]
+)
+def test_what_is_no_number_of_a_failure_is_refused(n, error):
+    with pytest.raises(error) as caught:
+        delay_after(ZeroBackOff(), n)
+    assert str(caught.value).startswith("n must be an int >= 1, not ")
+
+
+def test_what_is_no_policy_is_refused():
+    with pytest.raises(TypeError, match=r"^backoff must be a BackOff"):
+        delay_after(30, 1)
+
+
+@pytest.mark.parametrize(("answer", "error"), [(-1.0, ValueError), ("1", TypeError)])
+def test_a_bad_answer_is_refused_whichever_it_is(answer, error):
+    policy = Recording([answer, 2.0])
+    with pytest.raises(error, match="returns must be a finite number of seconds"):
+        delay_after(policy, 2)
