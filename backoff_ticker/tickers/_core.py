@@ -83,7 +83,7 @@ class TickerCore(Source):
         clock: Clock | None,
         timer: TimerLike | None,
     ) -> None:
-        """Do what the constructors do."""
+        """Do what the constructors do: errors of wrong calls name the class that was called."""
         if not isinstance(pace, Pace):
             raise TypeError(f"pace must be a Pace, not {safe_repr(pace)}")
         self._clock = resolve_clock(clock)
@@ -455,9 +455,7 @@ class TickerCore(Source):
         return pending.recovered().with_delay(self._run.success())
 
     def _after_failure(self, pending: PendingTick) -> PendingTick:
-        if not pending.awaits_feedback:
-            return pending
-        return pending.with_delay(self._run.failure())
+        return pending.with_delay(self._run.failure()) if pending.awaits_feedback else pending
 
     # Waiting for a tick
 

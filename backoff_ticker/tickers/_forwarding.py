@@ -8,7 +8,7 @@ from .._errors import TickerClosed
 from .._sentinels import EMPTY
 from .._unraisable import report
 from .._validation import LONGEST_WAIT, safe_repr, whole_repr
-from ..waiting import Waiter, complete, current_loop, failure_of
+from ..waiting import CHECKPOINT_EVERY, Waiter, complete, current_loop, failure_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from ._core import TickerCore
     from ._protocol import SendSink, Sink
     from ._tick import Tick
-
-_MOST_IN_A_ROW = 64
-_PAUSE_WHEN_FULL = 0.001
 
 # The errors, or their base classes, by which queues report that they are full, or shut down. They
 # share no base class, and to import the packages of all of them would cost too much.
@@ -135,7 +132,7 @@ class _Forwarder(Waiter):
         """Send what is due, but not for ever; return when to look again without a wake-up."""
         ticker = self.ticker
         pause = 0.0
-        for _ in range(_MOST_IN_A_ROW):
+        for _ in range(CHECKPOINT_EVERY):
             if self._stopped:
                 break
             tick = ticker._poll(first_poll=False)
@@ -149,7 +146,7 @@ class _Forwarder(Waiter):
             elif self._stopped:
                 ticker._put_back(tick)
             elif not self._put(tick):
-                pause = _PAUSE_WHEN_FULL
+                pause = 0.001  # seconds, as the sink is full
                 break
         return ticker._clock.monotonic() + pause
 

@@ -270,7 +270,16 @@ class AsyncTicker(BaseTicker):
 
     __slots__ = ()
 
-    __init__ = Ticker.__init__
+    def __init__(
+        self,
+        backoff: BackOff,
+        *,
+        token: CancellationToken | None = None,
+        pace: Pace = Pace.RECEIPT,
+        clock: Clock | None = None,
+        timer: TimerLike | None = None,
+    ) -> None:
+        self._begin(backoff, token, pace, clock, timer)
 
     # One coroutine that does all, and repeats park_coroutine(): a second one would add an eighth to
     # the memory of a reader that waits.

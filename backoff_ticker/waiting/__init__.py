@@ -13,8 +13,7 @@ What always holds:
   wake-up that it may have received: see the ``leave`` methods.
 * A cancel, a stop or a close first marks the end and then wakes the waiters; a signal handler that
   raises in the middle does not cut it short: see ``complete``.
-* A wake-up waits for nothing: it may come from a signal handler or a finalizer. It raises nothing
-  but what a signal handler that interrupts it raises.
+* A wake-up waits for nothing: it may come from a signal handler or a finalizer.
 """
 
 from __future__ import annotations

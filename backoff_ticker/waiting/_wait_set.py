@@ -130,10 +130,7 @@ def complete(end: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
 
 
 def failure_of(call: Callable[[Unpack[Ts]], object], *args: *Ts) -> Exception | None:
-    """Call twice if need be; return the second error, None if it works.
-
-    An error that only the first call raises was a signal handler's: it is raised.
-    """
+    """Return the error of a call that fails twice; one that fails once was interrupted."""
     try:
         call(*args)
     except Exception:
@@ -141,7 +138,7 @@ def failure_of(call: Callable[[Unpack[Ts]], object], *args: *Ts) -> Exception | 
             call(*args)
         except Exception as error:  # noqa: BLE001 - the caller decides about it
             return error
-        raise
+        raise  # what a signal handler has raised
     return None
 
 
