@@ -264,7 +264,10 @@ class SharedCircuit:
         """Take over what the script says, unless it is old; return its version."""
         version, state, left, by, prober, lease = message.decode().split()
         with self._lock:
-            if int(version) > self.version:
+            if int(version) > self.version and by != self._me and self._has_last_word():
+                # Perhaps Redis has heard that word before this change, not after it: ask again.
+                self.link.tell()
+            elif int(version) > self.version:
                 self.version = int(version)
                 self._forget_lease()
                 if by != self._me:
@@ -275,11 +278,12 @@ class SharedCircuit:
                 self.lease = is_mine, CLOCK.monotonic() + seconds
         return int(version)
 
+    def _has_last_word(self) -> bool:
+        """Whether a change by hand is under way, or not told yet."""
+        # Nothing else is muted here, as two messages are not applied at a time.
+        return bool(self._muted) or _BY_HAND in self._untold or _BY_HAND in self._telling
+
     def _apply(self, state: str, left: int) -> None:
-        # What a thread does by hand is noted once it is done. Nothing else is muted here, as two
-        # messages are not applied at a time.
-        if self._muted or _BY_HAND in self._untold or _BY_HAND in self._telling:
-            return  # the last word is that of this process
         is_changed = self._untold.pop(_CHANGE, None) is not None or _CHANGE in self._telling
         breaker = self._breaker()
         if breaker is None:

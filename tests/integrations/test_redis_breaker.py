@@ -213,7 +213,8 @@ def test_those_that_open_it_at_the_same_time_have_opened_it_once(make, redis_ser
     redis_server.resume()
     for each in breakers:
         eventually(lambda each=each: not each._shared._untold and each.connected)
-    eventually(lambda: len({each._shared.version for each in breakers}) == 1)
+    versions = lambda: [each._shared.version for each in breakers]
+    eventually(lambda: 0 < min(versions()) == max(versions()))
     assert [each.asked for each in policy] == [1, 1, 1]
     now.advance(0.3)
     one = breakers[1]
@@ -444,6 +445,26 @@ def test_a_message_that_comes_before_a_reset_by_hand_is_noted_does_not_undo_it(b
     other.reset()
     assert other.state is CLOSED
     exchange(other, one)
+    assert (one.state, other.state) == (CLOSED, CLOSED)
+
+
+def test_what_comes_after_a_change_by_hand_counts_though_its_answer_is_still_on_the_way(by_hand):
+    one, other = by_hand(), by_hand()
+    link = one._shared.link
+    ask = link._execute
+
+    def ask_and_be_slow(*command):
+        link._execute = ask
+        answer = ask(*command)
+        other.reset()
+        exchange(other)
+        one._shared.hear(other._shared.link.answer)
+        return answer
+
+    one.open(30)
+    link._execute = ask_and_be_slow
+    exchange(one)
+    exchange(one)  # as it was told to ask again
     assert (one.state, other.state) == (CLOSED, CLOSED)
 
 
