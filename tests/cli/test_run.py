@@ -317,9 +317,9 @@ def test_the_command_has_no_descriptor_of_ours(options):
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="no /proc")
 def test_attempts_leave_no_descriptor_of_ours_open():
     script = "echo $(ls /proc/$PPID/fd | wc -l); exit 1"
-    with shell(script, max_attempts=4, until_output="never") as running:
+    with shell(script, max_attempts=16, until_output="never") as running:
         first, *_, last = map(int, running.finish()[1].split())
-    assert last < first + 3  # one may still be closed as the command starts
+    assert last < first + 10  # some may still be closed as the command starts
 
 
 @pytest.mark.parametrize(
