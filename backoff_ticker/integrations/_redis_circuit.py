@@ -46,6 +46,7 @@ A process that has not heard of it for hours must not undo it. Those that know i
 SCRIPT = """
 local time = redis.call("TIME")
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local stamp = time[1] * 1000000 + time[2]
 local me, base, change, open_for = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 local forced, lease_for = ARGV[5] == "1", tonumber(ARGV[6])
 local found = redis.call("HMGET", KEYS[1], "version", "state", "until", "by", "prober", "lease")
@@ -56,7 +57,7 @@ local function number(value) return string.format("%.0f", value) end
 
 -- A process that did not know of the latest change makes none, unless a user has asked for it.
 if change ~= "-" and (forced or version <= base) then
-    version, state, by = math.max(now, version + 1, base + 1), change, me
+    version, state, by = math.max(stamp, version + 1, base + 1), change, me
     open_until = open_for < 0 and -1 or now + open_for
     prober, lease_until, is_new = "-", 0, true
 end
@@ -79,7 +80,7 @@ return message
 """
 """Make a change or take the lease, if it may be; return and publish what holds then.
 
-A version is the time of the change on the server's clock, in ms, but greater than all before: a
+A version is the time of the change on the server's clock, in µs, but greater than all before: a
 Redis without data, or with old data, does not give one a second time.
 """
 
