@@ -468,6 +468,21 @@ def test_what_comes_after_a_change_by_hand_counts_though_its_answer_is_still_on_
     assert (one.state, other.state) == (CLOSED, CLOSED)
 
 
+def test_redis_gives_no_version_twice_though_it_loses_its_data_between_two_changes(
+    by_hand, redis_server
+):
+    client = redis_server.client()
+    for _ in range(20):  # both changes come within a millisecond, mostly
+        breakers = by_hand(), by_hand()
+        for each in breakers:
+            each.open(30)
+        for each in breakers:
+            exchange(each)
+            client.delete(KEY)
+        one, other = (each._shared.version for each in breakers)
+        assert one != other
+
+
 def test_a_hook_may_change_it_again(make):
     one = make(on_change=lambda _old, new, breaker: new is OPEN and breaker.reset())
     seen = []
