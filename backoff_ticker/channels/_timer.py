@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
 def is_timer(value: object) -> TypeGuard[TimerLike]:
     """Whether ``value`` has what a timer needs: ``start``, ``stop`` and a channel ``c``."""
-    methods = callable(getattr(value, "start", None)) and callable(getattr(value, "stop", None))
-    fits = methods and isinstance(getattr(value, "c", None), Channel)
-    return fits and not isinstance(value, type)
+    fits = isinstance(getattr(value, "c", None), Channel) and not isinstance(value, type)
+    return fits and all(callable(getattr(value, name, None)) for name in ("start", "stop"))
 
 
 def require_timer(name: str, value: object) -> None:
@@ -163,8 +162,7 @@ class Timer(ProcessBound):
 
     def __repr__(self) -> str:
         start = self._buffer.current
+        state = "not started" if start is None else "stopped"
         if start.__class__ is _Start:
             state = "running" if start.time is None else "fired"
-        else:
-            state = "not started" if start is None else "stopped"
         return f"<Timer {state}, clock={whole_repr(self._clock)}>"

@@ -213,6 +213,5 @@ def _loop_of(sink: object) -> AbstractEventLoop | None:
     try:
         return current_loop()
     except RuntimeError:
-        raise RuntimeError(
-            f"sink {sink!r} belongs to an event loop: call send_to() in that loop"
-        ) from None
+        problem = f"sink {sink!r} belongs to an event loop: call send_to() in that loop"
+        raise RuntimeError(problem) from None

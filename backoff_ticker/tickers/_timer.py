@@ -13,7 +13,7 @@ from .._unraisable import report
 from .._validation import as_number
 from ..channels import require_timer
 from ..policies import failed_with
-from ..waiting import NO_DEADLINE
+from ..waiting import FREE, NO_DEADLINE
 from ._tick import Pace
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ class TickerTimer:
             Stored without a call after the time was taken, so no interrupt loses it.
     """
 
-    __slots__ = ("_fired", "_pace", "_slot", "_started", "_stopped", "_stopping", "timer")
+    __slots__ = ("_fired", "_pace", "_slot", "_started", "_unstopped", "timer")
 
     def __init__(self, timer: TimerLike, pace: Pace) -> None:
         require_timer("timer", timer)
@@ -44,8 +44,7 @@ class TickerTimer:
         self._started = 0, 0
         self._slot = 0.0
         self._fired: tuple[int, float, object] | None = None
-        self._stopping = False  # True from the beginning of stop()
-        self._stopped = False
+        self._unstopped = {FREE: True}  # empty from the beginning of stop()
 
     def may_change(self) -> bool:
         """Whether ``follow()`` has to look at it: it has fired, or the process has forked."""
@@ -60,7 +59,7 @@ class TickerTimer:
 
     def follow(self, pending: PendingTick, now: float) -> PendingTick:
         """Start or stop the timer as ``pending`` needs it; return ``pending`` with its due time."""
-        if self._stopping:
+        if not self._unstopped:
             return pending
         if pending.is_immediate or pending.delay is None or pending.origin is None:
             if self._fired is None:
@@ -71,7 +70,7 @@ class TickerTimer:
         try:
             if self._started != started or pending.due not in known:
                 self._start(pending, now)
-            if self._fired is None and not self._stopping:
+            if self._fired is None and self._unstopped:
                 due = min(self._slot, now)
                 sent = self.timer.c._take_nowait(fresh=False)
                 if sent is ENDED:
@@ -86,18 +85,17 @@ class TickerTimer:
         return pending.replace(due=self._fired[1])
 
     def _start(self, pending: PendingTick, now: float) -> None:
-        due: Any = pending.due
         delay: Any = pending.delay
         is_new = pending.number != self._started[1]
         self._started = 0, 0
         self._fired = None
-        if due != NO_DEADLINE:  # else in a forked child, where the timer has lost its callback
-            self._slot = due
+        if pending.due is not None and pending.due != NO_DEADLINE:  # else in a forked child
+            self._slot = pending.due
         self.timer.c._drop_items()
         if not is_new or self._pace is Pace.SKIP or self._pace is Pace.BURST:
             delay = max(0.0, self._slot - now)
         self.timer.start(delay)
-        if self._stopping:  # a stop() elsewhere may have come before the start
+        if not self._unstopped:  # a stop() elsewhere may have come before the start
             self._halt()
         self._started = _process.generation, pending.number
 
@@ -108,11 +106,16 @@ class TickerTimer:
         return tick._replace(time=as_number("what the timer sent", self._fired[2]))
 
     def stop(self) -> None:
-        """Stop the timer for good; an error is reported, not raised."""
-        self._stopping = True
-        if not self._stopped:
+        """Stop the timer for good, once; an error is reported, not raised."""
+        try:
+            del self._unstopped[FREE]
+        except KeyError:
+            return
+        try:  # ATOMIC: no call before this: an interrupt would leave the timer running.
             self._halt()
-            self._stopped = True
+        except BaseException:
+            self._unstopped[FREE] = True
+            raise
 
     def _halt(self) -> None:
         try:

@@ -86,7 +86,7 @@ class LoopWaiter(Waiter, Alarm):
         if timer is not None:
             timer.cancel()
         self.unregister()
-        self.sources = ()  # a cancelled timer may stay in the heap for some time
+        self.sources: Collection[WaitSet] = ()  # its cancelled timer may stay in the heap
 
     def __repr__(self) -> str:
         return "<waiting coroutine>"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import itertools
 import logging
 import os
@@ -35,7 +34,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.integrations.redis import RedisRetryBudget
 from backoff_ticker.testing import VirtualClock
-from tests.helpers import PATIENCE, eventually, in_thread
+from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected
 from tests.integrations.fleet import FIRST, GOOD, KINDS, RETRY, outage
 from tests.integrations.processes import Process
 from tests.integrations.redis_server import RedisServer, failover, needs_redis
@@ -689,7 +688,7 @@ def test_an_abandoned_budget_leaves_no_thread(make_budget):
     name, gone = f"RedisRetryBudget {budget.name}", weakref.ref(budget)
     assert any(name in thread.name for thread in threading.enumerate())
     del budget
-    eventually(lambda: (gc.collect(), gone())[1] is None)
+    wait_until_collected(gone)
     eventually(lambda: not any(name in thread.name for thread in threading.enumerate()))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import os
 import threading
@@ -25,7 +24,7 @@ from backoff_ticker import (
 )
 from backoff_ticker.integrations import _redis_link
 from backoff_ticker.integrations._redis_link import Link
-from tests.helpers import PATIENCE, eventually
+from tests.helpers import PATIENCE, eventually, wait_until_collected
 from tests.integrations.redis_server import RedisServer
 
 pytestmark = pytest.mark.timeout(30)
@@ -260,7 +259,7 @@ def test_the_end_of_a_link_frees_it(redis_server):
         assert not thread.is_alive()
     link = weakref.ref(one.link)
     del one
-    eventually(lambda: (gc.collect(), link())[1] is None)
+    wait_until_collected(link)
 
 
 @pytest.mark.posix

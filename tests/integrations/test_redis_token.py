@@ -20,7 +20,7 @@ from backoff_ticker import CancellationToken, ConstantBackOff, DeadlineExceeded
 from backoff_ticker.cancellation import _tree
 from backoff_ticker.integrations import _redis_link
 from backoff_ticker.integrations.redis import RedisCancellationToken
-from tests.helpers import PATIENCE, eventually
+from tests.helpers import PATIENCE, eventually, wait_until_collected
 from tests.integrations.processes import Process, write_files
 from tests.integrations.redis_server import RedisServer, failover
 
@@ -488,7 +488,7 @@ def test_what_nobody_uses_any_more_ends_its_threads(redis_server, has_parent):
     threads = [each for each in threading.enumerate() if KEY in each.name]
     token = weakref.ref(twin.token)
     del twin, parent
-    eventually(lambda: (gc.collect(), token())[1] is None)
+    wait_until_collected(token)
     for thread in threads:
         thread.join(PATIENCE)
         assert not thread.is_alive()

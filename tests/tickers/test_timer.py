@@ -25,6 +25,7 @@ from backoff_ticker import (
 )
 from tests.channels.ends import still_waits
 from tests.helpers import PATIENCE, in_thread
+from tests.interleaving import each_interleaving
 from tests.tickers.made_policies import Scripted, reason_of
 from tests.tickers.made_timers import Failing, Fake, Instant
 
@@ -354,6 +355,20 @@ def test_it_is_stopped_with_the_ticker(
     with pytest.raises(TickerClosed):
         ticker.receive_nowait()
     assert len(timer.delays) == 1
+
+
+def test_stopped_by_two_threads_at_once_it_is_stopped_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second thread comes at each instruction of the first one in turn."""
+
+    def begin() -> tuple[Callable[[], object], Callable[[], object]]:
+        timers[:] = [Fake()]
+        ticker = Ticker(ConstantBackOff(10), timer=timers[0])
+        ticker.receive()
+        return ticker.stop, ticker.stop
+
+    timers: list[Fake] = []
+    for _ in each_interleaving(begin, monkeypatch):
+        assert timers[0].stops == 1
 
 
 @pytest.fixture
