@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from types import coroutine
+
+from .._sentinels import EMPTY
 from .._validation import counted, whole_repr
 from ._attempt_context import enter_run, leave_run
-from ._attempt_scope import attempt_scope, token_of_run
+from ._attempt_scope import token_of_run
+from ._engine import CALL, READY, GeneratorExitCarrier, Marker, perform
 from ._error_chain import set_link
-from ._final_error import take_final_error
 from ._options import LOOP_OPTIONS, Options
 from ._outcome import Outcome
-from ._run import CUT, REFUSED, Run
+from ._run import Run
 from ._settings import settings
 from ._signatures import shows
-from ._steps import END, RETRY, EnterManager, GeneratorExitCarrier, Steps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from types import TracebackType
     from typing import Any, Generic, Self, overload
 
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
     from ..channels import TimerLike
     from ..clock import Clock
     from ..policies import BackOff
-    from ._attempt_scope import AttemptScope
     from ._budget_protocol import BudgetLike
     from ._circuit_breaker import CircuitBreaker
     from ._option_types import (
@@ -44,10 +46,6 @@ else:
     Options_co, Generic = None, {None: object}  # typing is not imported at run time
 
 _NAME = "attempts()"
-
-_OFF = Options(_NAME, None, {})
-_OFF.is_off = True
-
 
 if TYPE_CHECKING:
 
@@ -152,23 +150,18 @@ class Attempts(Generic[Options_co]):
     """
 
     __slots__ = (
-        "_asynchronous",
-        "_is_raised",
-        "_is_used",
-        "_open",
-        "_options",
-        "_run",
-        "_steps",
+        *("_final", "_has_ended", "_is_raised", "_is_used", "_open", "_options", "_pending"),
+        *("_run", "_steps"),
     )
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._run: Run | None = None
-        self._steps: Steps | None = None
+        self._steps: Any = None  # perform() of the run
         self._open: Attempt | None = None
-        self._asynchronous = False
-        self._is_raised = False
-        self._is_used = False
+        self._pending: Any = EMPTY  # what perform() awaits, while a plain `with` cannot
+        self._final: BaseException | None = None
+        self._has_ended = self._is_raised = self._is_used = False
 
     @property
     def outcome(self) -> Outcome:
@@ -183,87 +176,119 @@ class Attempts(Generic[Options_co]):
         policy = whole_repr(self._options.backoff)
         return f"<Attempts {state}, {counted(made, 'attempt')}, {policy}>"
 
-    def _begin(self, *, asynchronous: bool) -> Self:
+    def _begin(self, *, awaits: bool) -> Self:
         if self._run is None:
-            options: Options | None = self._options
-            if settings.in_use:
-                options = self._options.under_settings()
-            run = Run(options or _OFF, _NAME)
-            run.awaits = asynchronous
-            try:
-                if run.is_tracked:
-                    enter_run(run)
-                self._steps = Steps(run)
-            finally:
-                if run.is_tracked:
-                    leave_run(run)
+            options = self._options
+            run = Run(options.under_settings() if settings.in_use else options, _NAME)
+            run.awaits = awaits
+            self._steps = perform(run, None)
             self._run = run
-            self._asynchronous = asynchronous
-        elif self._is_used or self._asynchronous != asynchronous:
+        elif self._is_used or self._run.awaits != awaits:
             raise RuntimeError("attempts() can be iterated once: call it again for another run")
         return self
 
     def __iter__(self: Attempts[SyncOptions]) -> Attempts[SyncOptions]:
         self._options.raise_if_attempts_are_cut()
-        return self._begin(asynchronous=False)
+        return self._begin(awaits=False)
 
     def __next__(self) -> Attempt:
-        steps = self._used(asynchronous=False)
+        run = self._used(awaits=False)
         try:
-            self._enter_run()
-            steps.advance(EnterManager)
-            while steps.refuse_attempt():
-                steps.advance()
+            self._enter(run)
+            while not self._has_ended and self._go_on() is not READY:
+                pass  # RETRY: what comes before the next attempt follows
         finally:
-            self._leave_run()
-        if steps.step is END:
-            self._end()
+            self._leave(run)
+        if self._has_ended:
+            self._raise_final()
             raise StopIteration
-        return self._opened(steps)
+        self._open = Attempt(self, run)
+        return self._open
 
     def __aiter__(self) -> Self:
-        return self._begin(asynchronous=True)
+        return self._begin(awaits=True)
 
     async def __anext__(self) -> Attempt:
-        steps = self._used(asynchronous=True)
+        run = self._used(awaits=True)
         try:
-            self._enter_run()
-            await steps.advance_async(EnterManager)
-            while steps.refuse_attempt():
-                await steps.advance_async()
+            self._enter(run)
+            while not self._has_ended and await self._go_on_async() is not READY:
+                pass
         finally:
-            self._leave_run()
-        if steps.step is END:
-            self._end()
+            self._leave(run)
+        if self._has_ended:
+            self._raise_final()
             raise StopAsyncIteration
-        return self._opened(steps)
+        self._open = Attempt(self, run)
+        return self._open
 
-    def _used(self, *, asynchronous: bool) -> Steps:
+    def _used(self, *, awaits: bool) -> Run:
         if self._run is None:
-            self._begin(asynchronous=asynchronous)
+            self._begin(awaits=awaits)
         if self._open is not None:
             raise RuntimeError(
                 f"attempt {self._open.number} was not made: write `with attempt:` in the loop"
             )
-        assert self._steps is not None  # noqa: S101 - begun
+        assert self._run is not None  # noqa: S101 - begun
         self._is_used = True
-        return self._steps
+        return self._run
 
-    def _opened(self, steps: Steps) -> Attempt:
-        assert self._run is not None  # noqa: S101 - begun
-        self._open = Attempt(self, self._run, steps)
-        return self._open
+    def _go_on(self, answer: object = None) -> Any:
+        """Run ``perform()`` up to a ``Marker`` or something to be awaited; return it.
 
-    def _end(self, raised: BaseException | None = None) -> None:
+        Args:
+            answer: What that gets for the marker or the awaitable where it was.
+        """
+        return self._resumed(self._steps.send, answer)
+
+    def _throw(self, error: BaseException) -> Any:
+        """Do the same with an exception that is raised where it was."""
+        return self._resumed(self._steps.throw, error)
+
+    def _resumed(self, resume: Any, value: object) -> Any:
+        if self._has_ended:
+            return None
+        self._has_ended = True  # also if an interrupt comes out of it
+        try:
+            step = resume(value)
+        except StopIteration as end:
+            self._final = end.value
+            return None
+        self._has_ended = False
+        return step
+
+    @coroutine
+    def _go_on_async(self) -> Generator[Any, Any, Any]:
+        """Do what ``_go_on()`` does, up to a ``Marker``, in a coroutine."""
+        step, self._pending = self._pending, EMPTY
+        if step is EMPTY:
+            step = self._go_on()
+        while not self._has_ended and step.__class__ is not Marker:
+            try:
+                value = yield step
+            except BaseException as error:  # noqa: BLE001 - perform() raises it again
+                step = self._throw(error)
+            else:
+                step = self._go_on(value)
+        return step
+
+    def _enter(self, run: Run) -> None:
+        if run.is_tracked:
+            enter_run(run)
+
+    def _leave(self, run: Run) -> None:
+        """Show no attempt any more; if the run has ended, cancel the token of its attempts."""
+        if run.is_tracked:
+            leave_run(run)
+        if self._has_ended:
+            run.close()
+
+    def _raise_final(self, ended_by: BaseException | None = None) -> None:
         """Raise the error of the run, once; not if the block raises that very error anyway."""
-        assert self._run is not None  # noqa: S101 - begun
-        if self._is_raised:
+        final, self._final = self._final, None
+        if final is None or final is ended_by:
             return
-        self._is_raised = True
-        final = take_final_error(self._run)
-        if final is None or final is raised:
-            return
-        if raised is None and isinstance(final, (StopIteration, StopAsyncIteration)):
+        if ended_by is None and isinstance(final, (StopIteration, StopAsyncIteration)):
             # Raised by a step of the loop, it would end the loop silently.
             final, cause = RuntimeError(f"the run ended with {type(final).__name__}"), final
             final.__cause__ = cause
@@ -274,20 +299,6 @@ class Attempts(Generic[Options_co]):
             # `raise` has put the block's error there, but that is in the chain of causes already.
             set_link(final, "__context__", context)
             del final, context
-
-    def _enter_run(self) -> None:
-        assert self._run is not None  # noqa: S101 - begun
-        if self._run.is_tracked:
-            enter_run(self._run)
-
-    def _leave_run(self) -> None:
-        """Show no attempt any more; if the run has ended, cancel the token of its attempts."""
-        assert self._run is not None  # noqa: S101 - begun
-        assert self._steps is not None  # noqa: S101
-        if self._run.is_tracked:
-            leave_run(self._run)
-        if self._steps.step is END:
-            self._run.close()
 
 
 class Attempt:
@@ -317,15 +328,12 @@ class Attempt:
         number: The number of the attempt, from 1.
     """
 
-    __slots__ = ("_attempts", "_has_result", "_is_entered", "_run", "_scope", "_steps", "number")
+    __slots__ = ("_attempts", "_is_entered", "_run", "number")
 
-    def __init__(self, attempts: Attempts, run: Run, steps: Steps) -> None:
+    def __init__(self, attempts: Attempts, run: Run) -> None:
         self._attempts = attempts
         self._run = run
-        self._steps = steps
-        self._scope: AttemptScope | None = None
         self._is_entered = False
-        self._has_result = False
         self.number: int = run.attempts
 
     @property
@@ -350,81 +358,56 @@ class Attempt:
         Thread safety: any thread, before the block ends.
         """
         self._run.result = value
-        self._has_result = True
 
     def __repr__(self) -> str:
         state = "running" if self._is_entered else "not begun"
         return f"<Attempt {self.number}, {state if self._attempts._open is self else 'ended'}>"
 
-    def _enter(self) -> None:
-        if self._is_entered or self._attempts._open is not self:
+    def _enter(self) -> Attempts:
+        attempts = self._attempts
+        if self._is_entered or attempts._open is not self:
             raise RuntimeError(f"attempt {self.number} can be entered once")
         self._is_entered = True
+        attempts._enter(self._run)
+        return attempts
 
-    def _begin_block(self) -> None:
-        if self._steps.step is END:  # a hook has failed, or a cancel came
-            self._attempts._open = None
-            if self._run.ticket is not None:
-                self._run.tell_circuit(REFUSED)
-            self._attempts._end()
-        self._run.is_paid = False
-        if self._attempts._asynchronous:
-            self._scope = attempt_scope(self._run)
-            if self._scope is not None:
-                self._scope.block.enter()
+    def _entered(self, step: object) -> Self:
+        """Return this, or raise why the block must not run: a cancel came."""
+        attempts = self._attempts
+        if step is not CALL:
+            attempts._open = None
+            attempts._leave(self._run)
+            attempts._raise_final()
+        return self
 
-    def _end_block(self, error: BaseException | None) -> None:
-        """Leave the scope, and answer the step ``ATTEMPT`` with how the block ended."""
-        run, steps = self._run, self._steps
-        self._attempts._open = None
-        if self._scope is not None:
-            self._scope.leave(error)
-        if run.ticket is not None:
-            try:
-                run.tell_circuit(CUT if error is not None and run.cut is error else error)
-            except Exception as failure:  # noqa: BLE001 - raised at the end
-                steps.throw(failure)
-                return
-        if error is None and run.options.judges_results and not self._has_result:
-            run.failing_component = "a block without attempt.set_result()"
-            steps.throw(RuntimeError("until and retry_if need attempt.set_result(value)"))
-        elif error is not None and run.cut is error:
-            steps.answer(CUT)
-        elif error is None or isinstance(error, Exception):
-            steps.answer(error)
+    def _ended(self, error: BaseException | None) -> None:
+        """Tell ``perform()`` how the block has ended; what it awaits then is pending."""
+        attempts = self._attempts
+        attempts._open = None
+        if error is None or isinstance(error, Exception):
+            step = attempts._go_on(error)
         elif isinstance(error, GeneratorExit):
-            steps.throw(GeneratorExitCarrier(error))
+            step = attempts._throw(GeneratorExitCarrier(error))
         else:
-            steps.throw(error)
+            step = attempts._throw(error)
+        if not attempts._has_ended and step.__class__ is not Marker:
+            attempts._pending = step
 
     def _swallows(self, error: BaseException | None) -> bool:
         """Whether the block swallows the error that ended it, because the loop goes on."""
-        if self._steps.step is END:
-            self._attempts._end(error)
+        if self._attempts._has_ended:
+            self._attempts._raise_final(error)
             return False
         return True
 
     def __enter__(self) -> Self:
-        self._enter()
-        step = self._steps.step
-        if isinstance(step, EnterManager) and step.is_async:
+        attempts = self._enter()
+        if self._run.needs_await:
             raise RuntimeError(
                 "on_attempt returned an asynchronous context manager, which needs "
                 "`async with attempt:`"
             )
-        # If a cancel came before the block, hooks that need an `await` cannot run here.
-        asynchronous = self._attempts._asynchronous
-        advance = self._steps.finish_unawaited if asynchronous else self._steps.advance
-        try:
-            self._attempts._enter_run()
-            advance()
-            if self._steps.refuse_attempt():
-                advance()
-            self._begin_block()
-        except BaseException:
-            self._attempts._leave_run()
-            raise
-        return self
+        return self._entered(attempts._go_on())
 
     def __exit__(
         self,
@@ -433,31 +416,17 @@ class Attempt:
         traceback: TracebackType | None,
     ) -> bool:
         try:
-            self._end_block(error)
-            if self._attempts._asynchronous:
-                self._steps.advance_unawaited()
-            else:
-                self._steps.advance(RETRY)
+            self._ended(error)
         except BaseException as raised:
             if raised is error or isinstance(raised, GeneratorExitCarrier):
                 return False  # the interrupt that ended the block propagates by itself
             raise
         finally:
-            self._attempts._leave_run()
+            self._attempts._leave(self._run)
         return self._swallows(error)
 
     async def __aenter__(self) -> Self:
-        self._enter()
-        try:
-            self._attempts._enter_run()
-            await self._steps.advance_async()
-            if self._steps.refuse_attempt():
-                await self._steps.advance_async()
-            self._begin_block()
-        except BaseException:
-            self._attempts._leave_run()
-            raise
-        return self
+        return self._entered(await self._enter()._go_on_async())
 
     async def __aexit__(
         self,
@@ -466,12 +435,13 @@ class Attempt:
         traceback: TracebackType | None,
     ) -> bool:
         try:
-            self._end_block(error)
-            await self._steps.advance_async(RETRY)
+            self._ended(error)
+            if self._attempts._pending is not EMPTY:
+                await self._attempts._go_on_async()
         except BaseException as raised:
             if raised is error or isinstance(raised, GeneratorExitCarrier):
                 return False
             raise
         finally:
-            self._attempts._leave_run()
+            self._attempts._leave(self._run)
         return self._swallows(error)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ._drivers import call, call_async
 from ._operation import require_operation
 from ._options import NO_FALLBACK, Options
 from ._signatures import shows
+from ._tries import retried, retried_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
     checked = _checked("retry_call()", backoff, options)
     if options:
         checked.raise_if_attempts_are_cut()
-    return call(checked, operation)
+    return retried(operation, None, checked)()
 
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) 
     """
     require_operation(operation)
     checked = _checked("retry_call_async()", backoff, options)
-    return await call_async(checked, operation)
+    return await retried_async(operation, None, checked)()
 
 
 _DEFAULT = Options("", None, {})

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from functools import wraps
-from types import CoroutineType
 from weakref import ref
 
 from .._validation import safe_repr
 from ..policies import NamedPolicy, is_policy, require_policy
-from ._drivers import (
-    drive_after_failure,
-    drive_after_failure_async,
-    drive_from_start,
-    drive_from_start_async,
-)
 from ._generators import retried_async_generator, retried_generator
-from ._operation import kind_of, name_of, raise_coroutine_returned, raise_if_makes_policy
+from ._operation import kind_of, name_of, raise_if_makes_policy
 from ._options import NO_FALLBACK, Options
-from ._settings import settings
 from ._signatures import shows
+from ._tries import retried, retried_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -327,110 +320,15 @@ def decorated(function: Any, options: Options) -> Any:
             f"retry() takes a BackOff as backoff, or decorates a function, "
             f"not {safe_repr(function)}" + below
         )
-    result = _wrapper_for(function)(function, name_of(function), options)
+    kind, name = kind_of(function), name_of(function)
+    if kind == "generator":
+        result = retried_generator(function, name, options)
+    elif kind == "async generator":
+        result = retried_async_generator(function, name, options)
+    elif kind == "coroutine function":
+        result = wraps(function)(retried_async(function, name, options))
+    else:
+        options.raise_if_attempts_are_cut()
+        result = wraps(function)(retried(function, name, options))
     setattr(result, MARK, Decoration(result, function, options.given))
     return result
-
-
-def _wrapper_for(function: object) -> Callable[[Operation, str, Options], Any]:
-    kind = kind_of(function)
-    if kind == "coroutine function":
-        return _coroutine_function
-    if kind == "async generator":
-        return retried_async_generator
-    return retried_generator if kind == "generator" else _function
-
-
-def _function(function: Operation, name: str, options: Options) -> Any:
-    options.raise_if_attempts_are_cut()
-    if options.starts_early:
-
-        @wraps(function)
-        def run_from_start(*args: Any, **kwargs: Any) -> Any:
-            return drive_from_start(options, name, function, args, kwargs)
-
-        return run_from_start
-
-    if options.limits_time or options.budget is not None:
-        return _measured_function(function, name, options)
-
-    @wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        # As call() of _drivers.py, inlined: one more call would double the cost of the decorator.
-        if settings.in_use:
-            return drive_from_start(options, name, function, args, kwargs)
-        try:
-            result = function(*args, **kwargs)
-        except Exception as caught:  # noqa: BLE001 - the run decides about it
-            error = caught
-        else:
-            if result.__class__ is CoroutineType:
-                raise_coroutine_returned(name, result)
-            return result
-        try:
-            return drive_after_failure(options, name, error, None, function, args, kwargs)
-        finally:
-            del error
-
-    return wrapper
-
-
-def _measured_function(function: Operation, name: str, options: Options) -> Any:
-    limits_time, budget = options.limits_time, options.budget
-
-    @wraps(function)
-    def measured(*args: Any, **kwargs: Any) -> Any:
-        # Inlined once more, with what each call costs if there are limits or a budget.
-        if settings.in_use:
-            return drive_from_start(options, name, function, args, kwargs)
-        began = options.start_of_limits() if limits_time else None
-        try:
-            result = function(*args, **kwargs)
-        except Exception as caught:  # noqa: BLE001 - the run decides about it
-            error = caught
-        else:
-            if result.__class__ is CoroutineType:
-                raise_coroutine_returned(name, result)
-            if budget is not None:
-                budget.success()
-            return result
-        try:
-            return drive_after_failure(options, name, error, began, function, args, kwargs)
-        finally:
-            del error
-
-    return measured
-
-
-def _coroutine_function(function: Operation, name: str, options: Options) -> Any:
-    if options.starts_early or options.can_cut:
-
-        @wraps(function)
-        async def run_from_start(*args: Any, **kwargs: Any) -> Any:
-            return await drive_from_start_async(options, name, function, args, kwargs)
-
-        return run_from_start
-
-    limits_time, budget = options.limits_time, options.budget
-
-    @wraps(function)
-    async def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if settings.in_use:
-            return await drive_from_start_async(options, name, function, args, kwargs)
-        began = options.start_of_limits() if limits_time else None
-        try:
-            result = await function(*args, **kwargs)
-        except Exception as caught:  # noqa: BLE001 - the run decides about it
-            error = caught
-        else:
-            if budget is not None:
-                budget.success()
-            return result
-        try:
-            return await drive_after_failure_async(
-                options, name, error, began, function, args, kwargs
-            )
-        finally:
-            del error
-
-    return wrapper

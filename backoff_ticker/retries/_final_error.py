@@ -20,78 +20,44 @@ if TYPE_CHECKING:
 
 _PREFIX = "gave up after "
 _WITHOUT_ERROR = {None, StopReason.SUCCEEDED, StopReason.INTERRUPTED}
+_WITHOUT_FALLBACK = {StopReason.CANCELLED, StopReason.FAILED, StopReason.NOT_RETRIED}
 
 
-_WITHOUT_FALLBACK = {StopReason.CANCELLED, StopReason.FAILED}
+async def concluded(run: Run) -> BaseException | None:
+    """Return the error to raise for a run that has ended; None: ``run.result`` is the result.
 
-
-def result_of(run: Run) -> Any:
-    """Return the result of a run that has ended, or its fallback, or raise its error."""
+    The result may be that of its fallback.
+    """
     final = take_final_error(run)
     try:
-        if final is None:
-            return run.result
-        if not _falls_back(run):
-            _raise(final)
-        result = _fallback(run, final)
-        if result.__class__ is CoroutineType and callable(run.options.fallback):
-            close_unawaited(result)
-            raise TypeError(
-                "fallback returned a coroutine, which only a coroutine can await"
-            ) from final
-        return result
+        if final is None or not _falls_back(run):
+            return final
+        fallback = run.options.fallback
+        if callable(fallback):
+            run.result = fallback(run.outcome())
+            if run.awaits and is_awaitable(run.result):
+                run.result = await run.result
+            elif run.result.__class__ is CoroutineType:
+                close_unawaited(run.result)
+                text = "fallback returned a coroutine, which only a coroutine can await"
+                raise TypeError(text) from final  # noqa: TRY301 - handled as an error of fallback
+        else:
+            run.result = fallback
+    except Exception as failure:  # noqa: BLE001 - returned
+        append_cause(failure, final)  # type: ignore[arg-type]
+        return failure
+    else:
+        return None
     finally:
         del final  # its traceback refers to this frame: a reference cycle
 
 
-async def result_of_async(run: Run) -> Any:
-    """Do what ``result_of()`` does; await what a function as ``fallback`` returned."""
-    final = take_final_error(run)
-    try:
-        if final is None:
-            return run.result
-        if not _falls_back(run):
-            _raise(final)
-        result = _fallback(run, final)
-        if not callable(run.options.fallback) or not is_awaitable(result):
-            return result
-        try:
-            return await result
-        except Exception as failure:
-            append_cause(failure, final)
-            raise
-    finally:
-        del final
-
-
 def _falls_back(run: Run) -> bool:
-    return (
-        run.options.fallback is not NO_FALLBACK
-        and run.reason not in _WITHOUT_FALLBACK
-        and not (run.reason is StopReason.NOT_RETRIED and _says_cancelled(run.error))
-        and not run.is_untouched
-    )
+    return run.options.fallback is not NO_FALLBACK and run.reason not in _WITHOUT_FALLBACK
 
 
-def _says_cancelled(error: object) -> bool:
-    """Whether the error says that work was stopped on purpose, by a token of something else."""
-    return isinstance(error, Cancelled) and not isinstance(error, DeadlineExceeded)
-
-
-def _fallback(run: Run, final: BaseException) -> Any:
-    fallback = run.options.fallback
-    if not callable(fallback):
-        return fallback
-    try:
-        return fallback(run.outcome())
-    except Exception as failure:
-        append_cause(failure, final)
-        raise
-    finally:
-        del final
-
-
-def _raise(final: BaseException) -> NoReturn:
+def raised(final: BaseException) -> NoReturn:
+    """Raise the error of a run, with the context that it has."""
     context = final.__context__
     try:
         raise final

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial, wraps
 
 from .._sentinels import EMPTY, ENDED
-from ._drivers import call, call_async, drive_from_start, drive_from_start_async
-from ._settings import settings
+from ._tries import retried, retried_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,14 +50,11 @@ def retried_generator(function: Callable[..., Any], name: str, options: Options)
     """Return a generator function whose generators are retried until their first item."""
     options.raise_if_attempts_are_cut()
     options.raise_if_results_are_judged()
-    start = partial(_primed, function)
+    start = retried(partial(_primed, function), name, options)
 
     @wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if options.starts_early or settings.in_use:  # hooks may look at the arguments
-            items, value = drive_from_start(options, name, start, args, kwargs)
-        else:
-            items, value = call(options, partial(start, *args, **kwargs), name)
+        items, value = start(*args, **kwargs)
         return value if items is None else (yield from items)
 
     return wrapper
@@ -67,14 +63,11 @@ def retried_generator(function: Callable[..., Any], name: str, options: Options)
 def retried_async_generator(function: Callable[..., Any], name: str, options: Options) -> Any:
     """Return an async generator function whose generators are retried until their first item."""
     options.raise_if_results_are_judged()
-    start = partial(_primed_async, function)
+    start = retried_async(partial(_primed_async, function), name, options)
 
     @wraps(function)
     async def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if options.starts_early or settings.in_use:
-            items, item = await drive_from_start_async(options, name, start, args, kwargs)
-        else:
-            items, item = await call_async(options, partial(start, *args, **kwargs), name)
+        items, item = await start(*args, **kwargs)
         if item is ENDED:
             return
         try:

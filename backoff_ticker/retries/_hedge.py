@@ -7,7 +7,7 @@ from ..channels import Channel, select_async
 from ..waiting import cancelled_error, checkpoint, complete, current_loop
 from ._attempt_context import show_attempt
 from ._attempt_scope import token_of_attempts
-from ._final_error import result_of_async
+from ._final_error import concluded, raised
 from ._hedging import CUT_FOR, Hedging, NotMade, checked_options
 from ._operation import is_awaitable, name_of, not_awaitable
 from ._options import NO_FALLBACK, Awaiting
@@ -133,10 +133,9 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
     """
     checked = checked_options("hedge_call_async()", operation, backoff, options)
     if settings.in_use:
-        known = checked.under_settings()
-        if known is None:
+        checked = checked.under_settings()
+        if checked.is_off:
             return await operation()
-        checked = known
     run = Run(checked, name_of(operation))
     run.awaits = True
     tasks = _Tasks(run, operation)
@@ -165,7 +164,11 @@ async def _result(hedging: Hedging, tasks: _Tasks) -> Any:
             hedging.end(StopReason.SUCCEEDED)
     except Exception as failure:  # noqa: BLE001 - of the policy, or of what judges
         hedging.end(run.fail(failure))
-    return await result_of_async(run)
+    final = await concluded(run)
+    try:
+        return run.result if final is None else raised(final)
+    finally:
+        del final
 
 
 async def _decide(hedging: Hedging, tasks: _Tasks) -> StopReason:
@@ -287,7 +290,7 @@ class _Tasks:
             raise NotMade from failure
         if not is_paid:
             raise NotMade
-        reason = run.limit_reached(run.now_if_limited())
+        reason = run.limit_reached()
         if reason is not None:  # the answer may have taken long
             budget.release()
             raise NotMade(reason)

@@ -13,7 +13,7 @@ from ..clock import start_thread
 from ..waiting import FREE, acquire, claim_of, complete, raise_if_loop_runs
 from ._attempt_context import show_attempt
 from ._attempt_scope import token_of_attempts
-from ._final_error import result_of
+from ._final_error import concluded, raised
 from ._hedging import CUT_FOR, Hedging, NotMade, checked_options
 from ._operation import coroutine_returned, name_of
 from ._options import NO_FALLBACK
@@ -160,10 +160,9 @@ def hedge_call(
     if pool is not None:
         _require_thread_pool(pool)
     if settings.in_use:
-        known = checked.under_settings()
-        if known is None:
+        checked = checked.under_settings()
+        if checked.is_off:
             return operation()
-        checked = known
     raise_if_loop_runs("hedge_call()", "await hedge_call_async()")
     run = Run(checked, name_of(operation))
     threads = _Threads(run, operation, pool)
@@ -211,7 +210,14 @@ def _result(hedging: Hedging, threads: _Threads) -> Any:
     except Exception as failure:  # noqa: BLE001 - of the policy or the pool, or of what judges
         hedging.end(run.fail(failure))
     threads.dismiss()
-    return result_of(run)
+    try:
+        concluded(run).send(None)
+    except StopIteration as end:
+        final = end.value
+    try:
+        return run.result if final is None else raised(final)
+    finally:
+        del final
 
 
 def _decide(hedging: Hedging, threads: _Threads) -> StopReason:

@@ -234,14 +234,14 @@ class Options:
             "; functools.partial(...) gives arguments to the operation" if takes_operation else ""
         )
 
-    def under_settings(self) -> Options | None:
+    def under_settings(self) -> Options:
         """Return these options with the default hooks and token of the process.
 
-        None: retries are switched off.
+        While retries are switched off, an operation is called once, and its error passes.
         """
         values = settings.values
         if not values["active"]:
-            return None
+            return _OFF
         if not values["hooks"] and values["token"] is None:
             return self
         number, made = values["number"], self._with_defaults
@@ -386,6 +386,10 @@ class Options:
         """Return a wait that the operation or ``on`` asked for, at most ``max_retry_after``."""
         most = self.max_retry_after
         return seconds if most is None else min(seconds, most)
+
+
+_OFF = Options("", None, {})
+_OFF.is_off = True
 
 
 def _types_of(on: type | tuple[type, ...] | Mapping[type, object]) -> Iterable[type]:

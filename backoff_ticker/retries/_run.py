@@ -17,10 +17,10 @@ from .._errors import (
 from .._validation import LARGEST
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
-from ..waiting import complete
+from ..waiting import CHECKPOINT_EVERY, complete
 from ._error_chain import append_cause, find_permanent, set_link, unwrapped
 from ._no_wait import SkippingClock, active_no_wait, fewest_attempts
-from ._operation import NO_KWARGS, close_unawaited
+from ._operation import NO_KWARGS, close_unawaited, name_of
 from ._options import Awaiting
 from ._outcome import Outcome, StopReason
 from ._settings import settings
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..cancellation import CancellationToken
     from ..clock import Clock
     from ..policies import BackOff
-    from ._operation import Args, Kwargs
+    from ._operation import Args, Kwargs, Operation
     from ._options import Demand, Options
 
     Poll = Callable[[], float | Stop | End]
@@ -68,8 +68,11 @@ class Run:
     Args:
         options: The options.
         name: The name of the operation.
-        began: When the first attempt began, if attempts were made and that was measured.
+        operation: What to call; None: a loop has a block instead, or the call is hedged.
+        args: Its positional arguments.
+        kwargs: Its keyword arguments.
         attempts: The number of attempts that were already made; 0: the run begins now.
+        began: When the first attempt began, if attempts were made and that was measured.
 
     Attributes:
         clock: Measures the run.
@@ -143,10 +146,13 @@ class Run:
         "latest_start",
         "max_attempts",
         "name",
+        "needs_await",
+        "operation",
         "options",
         "outer",
         "policy",
         "reason",
+        "refusal",
         "result",
         "skipping",
         "ticket",
@@ -158,9 +164,13 @@ class Run:
     def __init__(
         self,
         options: Options,
-        name: str,
-        began: float | None = None,
+        name: str | None,
+        operation: Operation | None = None,
+        args: Args = (),
+        kwargs: Kwargs = NO_KWARGS,
+        *,
         attempts: int = 0,
+        began: float | None = None,
     ) -> None:
         clock = resolve_clock(options.clock)
         token = options.token
@@ -170,7 +180,7 @@ class Run:
                 f"not on {token.clock!r}: make the token where that clock is the current one"
             )
         self.options: Options = options
-        self.name: str = name
+        self.name: str = name_of(operation) if name is None else name
         self.clock: Clock = clock
         self.token: CancellationToken | None = token
         self.policy: BackOff = options.backoff
@@ -193,14 +203,17 @@ class Run:
             if options.max_elapsed_time is not None:
                 # A limit of 0 means one attempt, even if the clock has not moved since.
                 self.latest_start = min(began + (options.max_elapsed_time or -LARGEST), LARGEST)
-        self.is_tracked: bool = settings.tracks_attempts
+        self.is_tracked: bool = settings.tracks_attempts and not options.is_off
         self.awaits = self.is_waiting = self.is_paid = False
         self.waited = self.delay = self.ended = 0.0
-        self.args: Args = ()
-        self.kwargs: Kwargs = NO_KWARGS
+        self.operation: Operation | None = operation
+        self.args: Args = args
+        self.kwargs: Kwargs = kwargs
         self.error: Any = None
         self.result: Any = None
         self.ticket: Any = None
+        self.refusal: Exception | None = None
+        self.needs_await: bool = False
         self.current: Any = None
         self.outer: Any = None
         self.tokens: dict[int, Any] = {}
@@ -254,7 +267,7 @@ class Run:
 
     def after_budget(self) -> StopReason | None:
         """Decide what follows an attempt, after ``ask_budget()``, which may have taken long."""
-        reason = self.limit_reached(self.now_if_limited())
+        reason = self.limit_reached()
         return reason or (None if self.is_paid else StopReason.BUDGET)
 
     def _after_judgement(
@@ -344,7 +357,7 @@ class Run:
                 self.attempts -= 1
                 if self.current is not None:
                     self.current.number = self.attempts
-                return self.limit_reached(self.now_if_limited()) or StopReason.CANCELLED
+                return self.limit_reached() or StopReason.CANCELLED
             if self.cut_for is not None:
                 return self.cut_for
             error, self.cut = self.error_for(CUT), None
@@ -409,8 +422,10 @@ class Run:
             return False
         return self.clock.monotonic() >= token.deadline
 
-    def limit_reached(self, now: float) -> StopReason | None:
-        """Return which limit forbids another attempt at ``now``; None: none does."""
+    def limit_reached(self, now: float | None = None) -> StopReason | None:
+        """Return which limit forbids another attempt, now if no time is given; None: none does."""
+        if now is None:
+            now = self.now_if_limited()
         if self.token is not None and self.is_cancelled():
             return StopReason.CANCELLED
         if self.deadline is not None and now >= self.deadline:
@@ -423,6 +438,19 @@ class Run:
         """Whether a wait of ``delay`` from now would end later than ``max_elapsed_time`` allows."""
         latest_start = self.latest_start
         return latest_start is not None and self.clock.monotonic() + self.delay > latest_start
+
+    def must_wait(self) -> bool:
+        """Whether a wait follows, be it one of no time that others can make long."""
+        return bool(
+            self.delay
+            or self.always_waits
+            or self.options.notify
+            or (self.awaits and self.attempts % CHECKPOINT_EVERY == 0)
+        )
+
+    def can_be_cut(self) -> bool:
+        """Whether something may cut an attempt in a coroutine."""
+        return self.options.can_cut or self.token is not None
 
     def is_refused(self) -> bool:
         """Whether a call must not be made: the last check of the token, right before the call.
@@ -565,12 +593,6 @@ class Run:
         """Whether the error of the first attempt passes unchanged: ``on`` does not retry it."""
         return self.reason is StopReason.NOT_RETRIED and self.attempts == 1
 
-    def succeeded(self) -> Any:
-        """Return the result of a run without hooks."""
-        if self.options.budget is not None:
-            self.options.budget.success()
-        return self.result
-
     def fail(self, failure: Exception) -> StopReason:
         """Store the exception of a component other than the operation, to be raised at the end."""
         if self.failure is not None:
@@ -594,7 +616,7 @@ class Run:
         A context may keep an attempt, and with it the run, for a long time. So the run drops
         everything else.
         """
-        self.result = self.current = self.outer = None
+        self.result = self.current = self.outer = self.operation = None
         self.args, self.kwargs = (), NO_KWARGS
         self.cancel_attempts()
 

@@ -52,7 +52,7 @@ def wait(run: Run) -> StopReason | None:
                 what = f"a retry of {run.name}"
                 park_thread(run.clock, what, _IN_COROUTINES, sources, look, until)
             run.waited += monotonic() - began
-        return run.limit_reached(run.now_if_limited())
+        return run.limit_reached()
     except Exception as failure:  # noqa: BLE001 - of the timer or the clock: raised at the end
         return run.fail(failure)
 
@@ -80,7 +80,7 @@ async def wait_async(run: Run) -> StopReason | None:
             run.waited += monotonic() - began
         elif run.attempts % CHECKPOINT_EVERY == 0:
             await checkpoint()
-        return run.limit_reached(run.now_if_limited())
+        return run.limit_reached()
     except Exception as failure:  # noqa: BLE001 - as above
         return run.fail(failure)
 

@@ -1,0 +1,390 @@
+"""The one way through a retry: attempts, hooks, decisions and waits, in their order.
+
+``perform()`` is written once, as a coroutine, and ``Run`` decides what follows. Three drive it:
+
+* A thread runs it to its end by one ``send()``: where a coroutine awaits, a thread calls, so it never
+  suspends. See ``drive()``.
+* A coroutine awaits it. See ``drive_async()``.
+* A loop over ``attempts()`` has no operation to call: it runs ``perform()`` from one ``Marker`` to
+  the next, and tells it how the block ended.
+"""
+
+from __future__ import annotations
+
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
+
+from .._errors import Cancelled
+from .._sentinels import EMPTY
+from ..waiting import CHECKPOINT_EVERY
+from ._attempt_context import close_run, enter_run, show_next_attempt
+from ._attempt_scope import attempt_scope, token_of_attempts
+from ._final_error import concluded, raised
+from ._operation import close_unawaited, is_awaitable, not_awaitable, raise_coroutine_returned
+from ._options import Awaiting
+from ._outcome import StopReason
+from ._run import ASK_BUDGET, CUT, REFUSED, NoResult
+from ._wait import wait, wait_async
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from typing import Any
+
+    from ._run import Run
+
+    Inner = Callable[[Run], Any]
+    Manager = tuple[Callable[[], object], Callable[..., object]]
+
+
+class Marker:
+    """Where a loop takes over from ``perform()``."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Marker, Any, Any]:
+        return (yield self)
+
+
+READY = Marker()
+"""The next attempt is due, and may be made."""
+CALL = Marker()
+"""Its block begins; the answer is the exception that ended it, or None."""
+RETRY = Marker()
+"""The block has failed, and another attempt follows."""
+
+
+class GeneratorExitCarrier(BaseException):
+    """Carries a ``GeneratorExit`` that ended the block of a loop into ``perform()``.
+
+    Thrown as itself it would say that ``perform()`` is dropped, and can await nothing.
+
+    Attributes:
+        error: The ``GeneratorExit``.
+    """
+
+    def __init__(self, error: GeneratorExit) -> None:
+        self.error = error
+
+
+def drive(run: Run, error: Exception | None = None) -> Any:
+    """Bring a run to its end in this thread; return the result, or raise how it ended.
+
+    Args:
+        run: The run.
+        error: What the first attempt raised, if it was made already.
+    """
+    final: BaseException | None = None
+    try:
+        if run.is_tracked:
+            enter_run(run)
+        perform(run, error).send(None)
+    except StopIteration as end:  # no other: see perform()
+        final = end.value
+        if final is None:
+            return run.result
+    finally:
+        error = None  # its traceback refers to this frame: a reference cycle
+        _clean_up(run)
+    try:
+        raised(final)  # type: ignore[arg-type]
+    finally:
+        final = None
+
+
+async def drive_async(run: Run, error: Exception | None = None) -> Any:
+    """Bring a run to its end in this coroutine, as ``drive()`` does in a thread."""
+    run.awaits = True
+    final: BaseException | None = None
+    try:
+        if run.is_tracked:
+            enter_run(run)
+        final = await perform(run, error)
+        if final is None:
+            return run.result
+    finally:
+        error = None
+        _clean_up(run)
+    try:
+        raised(final)
+    finally:
+        final = None
+
+
+def _clean_up(run: Run) -> None:
+    run.error = None
+    if run.is_tracked:
+        try:
+            close_run(run)
+        except BaseException:  # an interrupt
+            close_run(run)
+            raise
+    run.refund()
+
+
+async def perform(run: Run, error: Exception | None) -> BaseException | None:
+    """Bring a run to its end; return the error to raise, None if ``run.result`` is the result.
+
+    Args:
+        run: The run.
+        error: What the first attempt raised, if it was made already.
+    """
+    options = run.options
+    reason: Any = None
+    try:
+        while True:
+            if error is None:
+                run.attempts += 1
+                if run.is_tracked:
+                    show_next_attempt(run)
+                if options.on_attempt is not None:
+                    error = await _with_hooks(run, "on_attempt", _attempt)
+                else:
+                    if run.operation is None:
+                        await _gate(run)
+                    error = await _attempt(run)
+            reason = run.after_attempt(error)
+            error = None
+            if reason.__class__ is Awaiting:
+                reason = await _answered(run, reason)
+            if reason is not None:
+                break
+            run.is_waiting = True
+            if run.operation is None:
+                await RETRY
+            for function in options.notify or ():
+                run.failing_component = "notify"
+                await _performed(run, function(run.error, run.delay))
+            if options.on_retry is not None:
+                reason = await _with_hooks(run, "on_retry", _wait)
+            elif run.must_wait():
+                reason = await _wait(run)
+            run.is_waiting = False
+            if reason is not None:
+                break
+    except Exception as failure:  # noqa: BLE001 - raised at the end
+        reason = run.fail(failure)
+    except BaseException:  # an interrupt, or nobody goes on with the run: a loop was left
+        run.end(StopReason.INTERRUPTED)
+        run.cancel_attempts()
+        raise
+    finally:
+        error = None  # its traceback refers to this frame
+    run.end(reason)
+    if reason is StopReason.SUCCEEDED:
+        if options.budget is not None:
+            options.budget.success()
+        if options.on_success is not None:
+            await _last_hooks(run, "on_success")
+    gave_up = run.reason is not StopReason.SUCCEEDED and not run.is_untouched
+    if gave_up and options.on_give_up is not None:
+        await _last_hooks(run, "on_give_up")  # also if on_success has failed
+    return await concluded(run)
+
+
+async def _gate(run: Run) -> None:
+    """Find out whether the next attempt of a loop must not be made; if it may, say so."""
+    if run.is_refused():
+        run.refusal = REFUSED
+    elif run.options.breaker is not None:
+        run.refusal = run.ask_circuit()
+    if run.refusal is None:
+        await READY
+
+
+async def _attempt(run: Run) -> Exception | None:
+    """Make one attempt; return the ``error`` that ``Run.after_attempt()`` takes."""
+    options = run.options
+    if options.on_attempt is not None and run.attempts > 1 and run.limit_reached():
+        return REFUSED  # a limit was reached during the hooks
+    refusal: Exception | None
+    if run.operation is None:
+        refusal, run.refusal = run.refusal, None
+    else:
+        refusal = None if options.breaker is None else run.ask_circuit()
+    if refusal is not None or options.breaker is None:
+        return refusal or await _call(run)
+    error = None
+    try:
+        error = await _call(run)
+    except BaseException as interrupt:
+        run.tell_circuit(interrupt)
+        raise
+    try:
+        run.tell_circuit(error)
+        return error
+    finally:
+        del error
+
+
+async def _call(run: Run) -> Exception | None:
+    """Call the operation once, unless that is refused or cut; or have a loop run its block."""
+    operation = run.operation
+    if operation is None:
+        run.result = EMPTY
+    scope = attempt_scope(run) if run.awaits and run.can_be_cut() else None
+    if scope is not None:
+        if operation is None:
+            scope.block.enter()
+        else:
+            await scope.block.enter_async()
+    error: Any = None
+    awaited = True
+    try:
+        # No call between the check of the token and that of the operation: a signal handler could
+        # come there and cancel the token, and the operation would be called after the cancel.
+        if run.token is not None and run.is_refused():
+            error = REFUSED
+        elif operation is None:
+            run.is_paid = False
+            error = await CALL
+        else:
+            run.is_paid = False
+            run.result = operation(*run.args, **run.kwargs)
+            if run.awaits:
+                awaited = is_awaitable(run.result)
+                if awaited:
+                    run.result = await run.result
+    except BaseException as failure:
+        if scope is not None and scope.leave(failure):
+            await scope.block.settle()
+        if run.cut is failure:
+            return CUT
+        if not isinstance(failure, Exception):
+            raise
+        return failure
+    if scope is not None and scope.leave(error):
+        await scope.block.settle()
+    if error is None:
+        _check_result(run, awaited=awaited)
+    return error  # type: ignore[no-any-return]
+
+
+def _check_result(run: Run, *, awaited: bool) -> None:
+    if run.options.is_off:
+        return
+    if run.operation is None:
+        if run.result is EMPTY and run.options.judges_results:
+            run.failing_component = "a block without attempt.set_result()"
+            raise RuntimeError("until and retry_if need attempt.set_result(value)")
+    elif not awaited:
+        run.failing_component = run.name
+        raise not_awaitable(run.name, run.result)
+    elif run.result.__class__ is CoroutineType and not run.awaits:
+        run.failing_component = run.name
+        raise_coroutine_returned(run.name, run.result)
+
+
+async def _wait(run: Run) -> StopReason | None:
+    return await wait_async(run) if run.awaits else wait(run)
+
+
+async def _answered(run: Run, reason: Any) -> StopReason | None:
+    """Return what follows an attempt, where ``on``, a judge of results or the budget is awaited."""
+    if reason is not ASK_BUDGET:
+        reason = run.after_answer(await reason())
+    if reason is ASK_BUDGET:
+        await _ask_budget(run)
+        reason = run.after_budget()
+    return reason  # type: ignore[no-any-return]
+
+
+async def _ask_budget(run: Run) -> None:
+    """Ask the budget to pay for the next attempt; ``Run.after_budget()`` decides then.
+
+    A cancel of the run's token, or ``timeout``, ends the question: nothing is paid then.
+    """
+    budget = run.options.budget
+    if run.token is None and run.deadline is None:
+        run.is_paid = await budget.try_acquire_async()
+        return
+    token = token_of_attempts(run)
+    try:
+        async with token.scope():
+            run.is_paid = await budget.try_acquire_async()
+    except Cancelled:
+        if not token.cancelled:
+            raise  # an error of the budget
+    finally:
+        token.cancel()
+
+
+# Hooks
+
+
+async def _performed(run: Run, answer: Any) -> Any:
+    """Return what a function of the user answered; what can be awaited is awaited."""
+    if answer is None or not is_awaitable(answer):
+        return answer
+    if run.awaits:
+        return await answer
+    close_unawaited(answer)
+    raise TypeError(
+        f"{run.failing_component} returned an awaitable, which only a coroutine can await"
+    )
+
+
+async def _last_hooks(run: Run, name: str) -> None:
+    try:
+        await _with_hooks(run, name, None)
+    except Exception as failure:  # noqa: BLE001 - raised at the end
+        run.end(run.fail(failure))
+
+
+async def _with_hooks(run: Run, name: str, inner: Inner | None) -> Any:
+    """Call hooks in their order, then ``inner(run)``, and return its answer.
+
+    If hooks return context managers, these are entered before that, and left exactly once after it
+    with the error that ended it; whether they swallow that error does not matter.
+    """
+    run.failing_component = name
+    outcome = run.outcome()
+    managers = []
+    for hook in getattr(run.options, name):
+        answer = hook(outcome)
+        if answer is not None:
+            managed = _managed(name, await _performed(run, answer))
+            if managed is not None:
+                managers.append(managed)
+    if inner is _attempt and run.operation is None:
+        run.needs_await = any(enter.__name__ == "__aenter__" for enter, _ in managers)
+        await _gate(run)
+    return await _inside(run, name, managers, inner)
+
+
+async def _inside(run: Run, name: str, managers: list[Manager], inner: Inner | None) -> Any:
+    """Return the answer of ``inner(run)`` inside the managers, the first outermost."""
+    if not managers:
+        return None if inner is None else await inner(run)
+    (enter, leave), *others = managers
+    await _performed(run, enter())
+    try:
+        answer = await _inside(run, name, others, inner)
+    except GeneratorExit as dropped:  # nothing can be awaited
+        close_unawaited(leave(type(dropped), dropped, dropped.__traceback__))
+        raise
+    except BaseException as interrupt:
+        run.failing_component = name
+        seen = interrupt.error if isinstance(interrupt, GeneratorExitCarrier) else interrupt
+        await _performed(run, leave(type(seen), seen, seen.__traceback__))
+        raise
+    run.failing_component = name
+    told: Any = run.failure if answer is StopReason.FAILED else answer  # the wait has failed
+    ended = run.error_for(told) if isinstance(told, NoResult) else told
+    if isinstance(ended, BaseException):
+        await _performed(run, leave(type(ended), ended, ended.__traceback__))
+    else:
+        await _performed(run, leave(None, None, None))
+    return answer
+
+
+def _managed(name: str, manager: object) -> Manager | None:
+    """Return how to enter and leave a context manager.
+
+    None for any other object: what else a hook returns does not matter.
+    """
+    for enter, leave in (("__enter__", "__exit__"), ("__aenter__", "__aexit__")):
+        if hasattr(manager, enter) and hasattr(manager, leave):
+            return getattr(manager, enter), getattr(manager, leave)
+    if isinstance(manager, (GeneratorType, AsyncGeneratorType)):
+        raise TypeError(f"{name} is a generator function, which needs @contextmanager around it")
+    return None
