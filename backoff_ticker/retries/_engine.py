@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from types import AsyncGeneratorType, CoroutineType, GeneratorType
+from types import AsyncGeneratorType, CoroutineType, GeneratorType, coroutine
 
 from .._errors import Cancelled
 from .._sentinels import EMPTY
@@ -83,8 +83,14 @@ def drive(run: Run, error: Exception | None = None) -> Any:
         if final is None:
             return run.result
     finally:
-        error = None  # its traceback refers to this frame: a reference cycle
-        _clean_up(run)
+        run.error = error = None  # its traceback refers to this frame: a reference cycle
+        if run.is_tracked:
+            try:
+                close_run(run)
+            except BaseException:  # an interrupt
+                close_run(run)
+                raise
+        run.refund()
     try:
         raised(final)  # type: ignore[arg-type]
     finally:
@@ -102,26 +108,22 @@ async def drive_async(run: Run, error: Exception | None = None) -> Any:
         if final is None:
             return run.result
     finally:
-        error = None
-        _clean_up(run)
+        run.error = error = None
+        if run.is_tracked:
+            try:
+                close_run(run)
+            except BaseException:  # an interrupt
+                close_run(run)
+                raise
+        run.refund()
     try:
         raised(final)
     finally:
         final = None
 
 
-def _clean_up(run: Run) -> None:
-    run.error = None
-    if run.is_tracked:
-        try:
-            close_run(run)
-        except BaseException:  # an interrupt
-            close_run(run)
-            raise
-    run.refund()
-
-
-async def perform(run: Run, error: Exception | None) -> BaseException | None:
+@coroutine  # not async: Python would warn of a coroutine that an interrupt kept from its first step
+def perform(run: Run, error: Exception | None) -> Generator[Any, Any, BaseException | None]:
     """Bring a run to its end; return the error to raise, None if ``run.result`` is the result.
 
     Args:
@@ -137,27 +139,27 @@ async def perform(run: Run, error: Exception | None) -> BaseException | None:
                 if run.is_tracked:
                     show_next_attempt(run)
                 if options.on_attempt is not None:
-                    error = await _with_hooks(run, "on_attempt", _attempt)
+                    error = yield from _with_hooks(run, "on_attempt", _attempt)
                 else:
                     if run.operation is None:
-                        await _gate(run)
-                    error = await _attempt(run)
+                        yield from _gate(run)
+                    error = yield from _attempt(run)
             reason = run.after_attempt(error)
             error = None
             if reason.__class__ is Awaiting:
-                reason = await _answered(run, reason)
+                reason = yield from _answered(run, reason)
             if reason is not None:
                 break
             run.is_waiting = True
             if run.operation is None:
-                await RETRY
+                yield RETRY
             for function in options.notify or ():
                 run.failing_component = "notify"
-                await _performed(run, function(run.error, run.delay))
+                yield from _performed(run, function(run.error, run.delay))
             if options.on_retry is not None:
-                reason = await _with_hooks(run, "on_retry", _wait)
+                reason = yield from _with_hooks(run, "on_retry", _wait)
             elif run.must_wait():
-                reason = await _wait(run)
+                reason = yield from _wait(run)
             run.is_waiting = False
             if reason is not None:
                 break
@@ -174,11 +176,11 @@ async def perform(run: Run, error: Exception | None) -> BaseException | None:
         if options.budget is not None:
             options.budget.success()
         if options.on_success is not None:
-            await _last_hooks(run, "on_success")
+            yield from _last_hooks(run, "on_success")
     gave_up = run.reason is not StopReason.SUCCEEDED and not run.is_untouched
     if gave_up and options.on_give_up is not None:
-        await _last_hooks(run, "on_give_up")  # also if on_success has failed
-    return await concluded(run)
+        yield from _last_hooks(run, "on_give_up")  # also if on_success has failed
+    return (yield from concluded(run))
 
 
 async def _gate(run: Run) -> None:
