@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from types import coroutine
 
-from .._sentinels import EMPTY
 from .._validation import counted, whole_repr
 from ._attempt_context import enter_run, leave_run
 from ._attempt_scope import token_of_run
-from ._engine import CALL, READY, GeneratorExitCarrier, Marker, perform
+from ._engine import AWAIT, CALL, READY, GeneratorExitCarrier, Marker, perform
 from ._error_chain import set_link
 from ._options import LOOP_OPTIONS, Options
 from ._outcome import Outcome
@@ -18,7 +17,7 @@ from ._signatures import shows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from types import TracebackType
     from typing import Any, Generic, Self, overload
 
@@ -150,8 +149,8 @@ class Attempts(Generic[Options_co]):
     """
 
     __slots__ = (
-        *("_final", "_has_ended", "_is_raised", "_is_used", "_open", "_options", "_pending"),
-        *("_run", "_steps"),
+        *("_final", "_has_ended", "_is_raised", "_is_used", "_open", "_options", "_run"),
+        "_steps",
     )
 
     def __init__(self, options: Options) -> None:
@@ -159,7 +158,6 @@ class Attempts(Generic[Options_co]):
         self._run: Run | None = None
         self._steps: Any = None  # perform() of the run
         self._open: Attempt | None = None
-        self._pending: Any = EMPTY  # what perform() awaits, while a plain `with` cannot
         self._final: BaseException | None = None
         self._has_ended = self._is_raised = self._is_used = False
 
@@ -234,10 +232,10 @@ class Attempts(Generic[Options_co]):
         return self._run
 
     def _go_on(self, answer: object = None) -> Any:
-        """Run ``perform()`` up to a ``Marker`` or something to be awaited; return it.
+        """Run ``perform()`` up to the next ``Marker``, or what it awaits; return that.
 
         Args:
-            answer: What that gets for the marker or the awaitable where it was.
+            answer: What ``perform()`` gets where it was.
         """
         return self._resumed(self._steps.send, answer)
 
@@ -245,7 +243,7 @@ class Attempts(Generic[Options_co]):
         """Do the same with an exception that is raised where it was."""
         return self._resumed(self._steps.throw, error)
 
-    def _resumed(self, resume: Any, value: object) -> Any:
+    def _resumed(self, resume: Callable[[Any], Any], value: object) -> Any:
         if self._has_ended:
             return None
         self._has_ended = True  # also if an interrupt comes out of it
@@ -259,13 +257,11 @@ class Attempts(Generic[Options_co]):
 
     @coroutine
     def _go_on_async(self) -> Generator[Any, Any, Any]:
-        """Do what ``_go_on()`` does, up to a ``Marker``, in a coroutine."""
-        step, self._pending = self._pending, EMPTY
-        if step is EMPTY:
-            step = self._go_on()
-        while not self._has_ended and step.__class__ is not Marker:
+        """Do what ``_go_on()`` does in a coroutine, up to a ``Marker`` that says where a run is."""
+        step = self._go_on()
+        while not self._has_ended and (step.__class__ is not Marker or step is AWAIT):
             try:
-                value = yield step
+                value = None if step is AWAIT else (yield step)
             except BaseException as error:  # noqa: BLE001 - perform() raises it again
                 step = self._throw(error)
             else:
@@ -380,18 +376,14 @@ class Attempt:
             attempts._raise_final()
         return self
 
-    def _ended(self, error: BaseException | None) -> None:
-        """Tell ``perform()`` how the block has ended; what it awaits then is pending."""
+    def _ended(self, error: BaseException | None) -> Any:
+        """Tell ``perform()`` how the block has ended; return the next ``Marker``."""
         attempts = self._attempts
         attempts._open = None
         if error is None or isinstance(error, Exception):
-            step = attempts._go_on(error)
-        elif isinstance(error, GeneratorExit):
-            step = attempts._throw(GeneratorExitCarrier(error))
-        else:
-            step = attempts._throw(error)
-        if not attempts._has_ended and step.__class__ is not Marker:
-            attempts._pending = step
+            return attempts._go_on(error)
+        carried = GeneratorExitCarrier(error) if isinstance(error, GeneratorExit) else error
+        return attempts._throw(carried)
 
     def _swallows(self, error: BaseException | None) -> bool:
         """Whether the block swallows the error that ended it, because the loop goes on."""
@@ -407,7 +399,10 @@ class Attempt:
                 "on_attempt returned an asynchronous context manager, which needs "
                 "`async with attempt:`"
             )
-        return self._entered(attempts._go_on())
+        step = attempts._go_on()
+        while step is AWAIT:  # a cancel came, and its hooks cannot be awaited here
+            step = attempts._go_on(True)  # noqa: FBT003
+        return self._entered(step)
 
     def __exit__(
         self,
@@ -435,8 +430,7 @@ class Attempt:
         traceback: TracebackType | None,
     ) -> bool:
         try:
-            self._ended(error)
-            if self._attempts._pending is not EMPTY:
+            if self._ended(error) is AWAIT:
                 await self._attempts._go_on_async()
         except BaseException as raised:
             if raised is error or isinstance(raised, GeneratorExitCarrier):

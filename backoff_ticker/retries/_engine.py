@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from typing import Any
 
+    from ._attempt_scope import AttemptScope
     from ._run import Run
 
     Inner = Callable[[Run], Any]
@@ -51,6 +52,8 @@ CALL = Marker()
 """Its block begins; the answer is the exception that ended it, or None."""
 RETRY = Marker()
 """The block has failed, and another attempt follows."""
+AWAIT = Marker()
+"""Something has to be awaited, which a plain ``with`` cannot; if the answer is True, it is not."""
 
 
 class GeneratorExitCarrier(BaseException):
@@ -248,17 +251,23 @@ async def _call(run: Run) -> Exception | None:
                     run.result = await run.result
     except BaseException as failure:
         if scope is not None and scope.leave(failure):
-            await scope.block.settle()
+            await _settled(run, scope)
         if run.cut is failure:
             return CUT
         if not isinstance(failure, Exception):
             raise
         return failure
     if scope is not None and scope.leave(error):
-        await scope.block.settle()
+        await _settled(run, scope)
     if error is None:
         _check_result(run, awaited=awaited)
     return error  # type: ignore[no-any-return]
+
+
+async def _settled(run: Run, scope: AttemptScope) -> None:
+    if run.operation is None:
+        await AWAIT
+    await scope.block.settle()
 
 
 def _check_result(run: Run, *, awaited: bool) -> None:
@@ -282,6 +291,8 @@ async def _wait(run: Run) -> StopReason | None:
 
 async def _answered(run: Run, reason: Any) -> StopReason | None:
     """Return what follows an attempt, where ``on``, a judge of results or the budget is awaited."""
+    if run.operation is None:
+        await AWAIT
     if reason is not ASK_BUDGET:
         reason = run.after_answer(await reason())
     if reason is ASK_BUDGET:
@@ -318,6 +329,9 @@ async def _performed(run: Run, answer: Any) -> Any:
     if answer is None or not is_awaitable(answer):
         return answer
     if run.awaits:
+        if run.operation is None and await AWAIT:
+            close_unawaited(answer)
+            return None
         return await answer
     close_unawaited(answer)
     raise TypeError(

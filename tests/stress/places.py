@@ -111,7 +111,7 @@ class InterruptAt:
             self._at[frame] = frame.f_lasti
             if before in _CALLS:
                 # The call of a coroutine function makes a coroutine, and enters nothing.
-                if now != "GET_AWAITABLE":
+                if now not in ("GET_AWAITABLE", "GET_YIELD_FROM_ITER"):
                     self._pass(frame)
             elif frame.f_lasti <= at and "JUMP_BACKWARD" in before and "NO_INT" not in before:
                 self._pass(frame)
