@@ -143,25 +143,30 @@ def perform(run: Run, error: Exception | None) -> Generator[Any, Any, BaseExcept
                     show_next_attempt(run)
                 if options.on_attempt is not None:
                     error = yield from _with_hooks(run, "on_attempt", _attempt)
-                else:
-                    if run.operation is None:
-                        yield from _gate(run)
+                elif run.operation is None:
+                    yield from _gate(run)
                     error = yield from _attempt(run)
+                elif run.awaits or options.breaker is not None:
+                    error = yield from _attempt(run)
+                else:
+                    error = _call(run)
             reason = run.after_attempt(error)
             error = None
             if reason.__class__ is Awaiting:
                 reason = yield from _answered(run, reason)
             if reason is not None:
                 break
-            run.is_waiting = True
             if run.operation is None:
+                run.is_waiting = True
                 yield RETRY
-            for function in options.notify or ():
-                run.failing_component = "notify"
-                yield from _performed(run, function(run.error, run.delay))
+            if options.needs_steps:
+                run.is_waiting = True
+                for function in options.notify or ():
+                    run.failing_component = "notify"
+                    yield from _performed(run, function(run.error, run.delay))
             if options.on_retry is not None:
                 reason = yield from _with_hooks(run, "on_retry", _wait)
-            elif run.must_wait():
+            elif run.delay or run.always_waits or options.needs_steps or run.must_yield():
                 reason = yield from _wait(run)
             run.is_waiting = False
             if reason is not None:
@@ -178,8 +183,9 @@ def perform(run: Run, error: Exception | None) -> Generator[Any, Any, BaseExcept
     if reason is StopReason.SUCCEEDED:
         if options.budget is not None:
             options.budget.success()
-        if options.on_success is not None:
-            yield from _last_hooks(run, "on_success")
+        if options.on_success is None:
+            return None
+        yield from _last_hooks(run, "on_success")
     gave_up = run.reason is not StopReason.SUCCEEDED and not run.is_untouched
     if gave_up and options.on_give_up is not None:
         yield from _last_hooks(run, "on_give_up")  # also if on_success has failed
@@ -206,26 +212,46 @@ async def _attempt(run: Run) -> Exception | None:
         refusal, run.refusal = run.refusal, None
     else:
         refusal = None if options.breaker is None else run.ask_circuit()
-    if refusal is not None or options.breaker is None:
-        return refusal or await _call(run)
+    if refusal is not None:
+        return refusal
     error = None
     try:
-        error = await _call(run)
+        if run.operation is None or run.awaits:
+            error = await _call_async(run)
+        else:
+            error = _call(run)
     except BaseException as interrupt:
-        run.tell_circuit(interrupt)
+        if options.breaker is not None:
+            run.tell_circuit(interrupt)
         raise
     try:
-        run.tell_circuit(error)
+        if options.breaker is not None:
+            run.tell_circuit(error)
         return error
     finally:
         del error
 
 
-async def _call(run: Run) -> Exception | None:
-    """Call the operation once, unless that is refused or cut; or have a loop run its block."""
+def _call(run: Run) -> Exception | None:
+    """Call the operation once, unless that is refused."""
+    # No call between the check of the token and that of the operation: a signal handler could
+    # come there and cancel the token, and the operation would be called after the cancel.
+    if run.token is not None and run.is_refused():
+        return REFUSED
+    run.is_paid = False
+    try:
+        run.result = run.operation(*run.args, **run.kwargs)  # type: ignore[misc]  # not a loop's
+    except Exception as failure:  # noqa: BLE001 - the run decides about it
+        return failure
+    if run.result.__class__ is CoroutineType and not run.options.is_off:
+        run.failing_component = run.name
+        raise_coroutine_returned(run.name, run.result)
+    return None
+
+
+async def _call_async(run: Run) -> Exception | None:
+    """Await the operation once, unless that is refused or cut; or have a loop run its block."""
     operation = run.operation
-    if operation is None:
-        run.result = EMPTY
     scope = attempt_scope(run) if run.awaits and run.can_be_cut() else None
     if scope is not None:
         if operation is None:
@@ -233,22 +259,20 @@ async def _call(run: Run) -> Exception | None:
         else:
             await scope.block.enter_async()
     error: Any = None
-    awaited = True
+    plain = False
     try:
-        # No call between the check of the token and that of the operation: a signal handler could
-        # come there and cancel the token, and the operation would be called after the cancel.
         if run.token is not None and run.is_refused():
             error = REFUSED
         elif operation is None:
             run.is_paid = False
+            run.result = EMPTY
             error = await CALL
         else:
             run.is_paid = False
-            run.result = operation(*run.args, **run.kwargs)
-            if run.awaits:
-                awaited = is_awaitable(run.result)
-                if awaited:
-                    run.result = await run.result
+            run.result = operation(*run.args, **run.kwargs)  # right after the check, as above
+            plain = not is_awaitable(run.result)
+            if not plain:
+                run.result = await run.result
     except BaseException as failure:
         if scope is not None and scope.leave(failure):
             await _settled(run, scope)
@@ -259,8 +283,12 @@ async def _call(run: Run) -> Exception | None:
         return failure
     if scope is not None and scope.leave(error):
         await _settled(run, scope)
-    if error is None:
-        _check_result(run, awaited=awaited)
+    if plain and not run.options.is_off:
+        run.failing_component = run.name
+        raise not_awaitable(run.name, run.result)
+    if error is None and run.result is EMPTY and run.options.judges_results:
+        run.failing_component = "a block without attempt.set_result()"
+        raise RuntimeError("until and retry_if need attempt.set_result(value)")
     return error  # type: ignore[no-any-return]
 
 
@@ -268,21 +296,6 @@ async def _settled(run: Run, scope: AttemptScope) -> None:
     if run.operation is None:
         await AWAIT
     await scope.block.settle()
-
-
-def _check_result(run: Run, *, awaited: bool) -> None:
-    if run.options.is_off:
-        return
-    if run.operation is None:
-        if run.result is EMPTY and run.options.judges_results:
-            run.failing_component = "a block without attempt.set_result()"
-            raise RuntimeError("until and retry_if need attempt.set_result(value)")
-    elif not awaited:
-        run.failing_component = run.name
-        raise not_awaitable(run.name, run.result)
-    elif run.result.__class__ is CoroutineType and not run.awaits:
-        run.failing_component = run.name
-        raise_coroutine_returned(run.name, run.result)
 
 
 async def _wait(run: Run) -> StopReason | None:

@@ -113,7 +113,7 @@ def _why(run: Run) -> str:  # noqa: PLR0911 - one for each reason
                 return f"the next wait of {round(run.delay, 3)} s would end later than {why}"
             return f"later than {why}"
         case StopReason.EXHAUSTED:
-            return f"the policy stopped: {safe_repr(run.policy)}"
+            return f"the policy stopped: {safe_repr(run.policy or options.backoff)}"
         case StopReason.CIRCUIT_OPEN:
             return _why_circuit_open(run)
         case StopReason.BUDGET:

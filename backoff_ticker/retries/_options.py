@@ -121,6 +121,7 @@ class Options:
     given: Mapping[str, Any] = {}
     is_immutable: bool = False
     is_off: bool = False
+    is_special: bool = False
     needs_steps: bool = False
     can_cut: bool = False
     limits_time: bool = False
@@ -158,6 +159,7 @@ class Options:
         self._what = what
         # On the instance, because classify() reads it: faster there than on the class.
         self._on_types: Any = Exception  # None: `on` is a function or a mapping
+        self.retried: set[type] = set()
         self._rules: Mapping[type, Any] | None = None
         self._covers_cancelled = False
         if options:
@@ -169,6 +171,7 @@ class Options:
                 if not isinstance(rule, bool):
                     self._check_copy_and_token(f"on[{kind.__name__}]", rule)
         token = self.token
+        self.is_special = token is not None or self.timer is not None
         if token is not None:
             self.can_cut = True
             self.starts_early = self.starts_early or token.deadline is not None
@@ -257,6 +260,7 @@ class Options:
             setattr(made, name, (*(getattr(self, name) or ()), *hooks))
             made.needs_steps = True
         made._obey(values["token"])
+        made.is_special = made.is_special or made.token is not None
         made.can_cut = made.can_cut or made.token is not None
         return made
 
@@ -327,11 +331,20 @@ class Options:
             ):
                 return StopReason.NOT_RETRIED
         if types is not None:
-            return None if was_cut or isinstance(error, types) else StopReason.NOT_RETRIED
+            if isinstance(error, types):
+                self._remember(error)
+                return None
+            return None if was_cut else StopReason.NOT_RETRIED
         if self._rules is None:
             return self.parse_answer(self.on(error))
         named = (self._rules[kind] for kind in type(error).__mro__ if kind in self._rules)
         return self.parse_answer(next(named, was_cut))
+
+    def _remember(self, error: Exception) -> None:
+        """Note that errors of this class are retried: nothing but their class decides that."""
+        kind = type(error)
+        if type(kind) is type and not issubclass(kind, BackoffTickerError):
+            self.retried.add(kind)
 
     def parse_answer(self, answer: Any) -> Demand:
         """Return what an answer of ``on`` means, as ``classify()`` does."""

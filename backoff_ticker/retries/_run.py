@@ -67,7 +67,7 @@ class Run:
 
     Args:
         options: The options.
-        name: The name of the operation.
+        name: The name of the operation; None: to be found out.
         operation: What to call; None: a loop has a block instead, or the call is hedged.
         args: Its positional arguments.
         kwargs: Its keyword arguments.
@@ -75,27 +75,23 @@ class Run:
         began: When the first attempt began, if attempts were made and that was measured.
 
     Attributes:
-        clock: Measures the run.
+        token: Cancels the run: the given one, combined with that of the policy.
         deadline: When ``timeout`` is reached, in the clock's monotonic seconds; None: never.
         latest_start: When the last attempt may begin, by ``max_elapsed_time``; None: at any time.
+        max_attempts: How many attempts there may be; None: any number.
+        skipping: The clock that skips waits, inside ``no_wait()``; else None.
+        always_waits: Whether a ``delay`` of 0 is a wait as well: waits are skipped, or timed.
         awaits: Whether a coroutine drives it, which can await what predicates return.
-        policy: The policy that was asked last, as it was given.
-        attempts: How many attempts began.
-        max_attempts: How many there may be; None: any number.
+        policy: The policy of ``on`` that was asked last; None: that of the retry.
         waited: Seconds spent between attempts.
         delay: The wait that follows the last failure, in seconds.
         error: The exception of the last attempt that failed.
         result: The value of the last attempt that returned.
-        args: The positional arguments of the operation.
-        kwargs: Its keyword arguments.
-        token: Cancels the run: the given one, combined with that of the policy.
-        skipping: The clock that skips waits, inside ``no_wait()``; else None.
-        always_waits: Whether a ``delay`` of 0 is a wait as well: waits are skipped, or timed.
+        refusal: What a loop finds before its next attempt that must not be made.
+        needs_await: Whether the next attempt of a loop has an asynchronous manager around it.
         is_tracked: Whether its attempts are shown to ``current_attempt()``.
         current: The ``CurrentAttempt`` that is shown, if any.
         outer: What was shown before.
-        tokens: By ``TOKEN`` the token that attempts passed to what they called, if one was asked
-            for; None: the run has ended before. By ``LATE_TOKEN`` one that was asked for then.
         cut_at: When ``attempt_timeout`` cuts the attempt that runs, if it does.
         cut: The ``asyncio.CancelledError`` that cut the last attempt: it shows where.
         cut_for: Why the run ends after that cut; None: ``attempt_timeout`` cut the attempt.
@@ -105,126 +101,103 @@ class Run:
         failed_component: The name of that component.
         is_waiting: Whether the wait of ``delay`` is under way, or would be the next step.
         is_paid: Whether the budget was charged for an attempt that has not been made yet.
-        began: When the first attempt began, in the clock's monotonic seconds; None: not measured.
         ended: When it ended, if it is known when it began.
         reason: Why it ended; None before.
     """
 
-    is_waiting: bool
-    is_paid: bool
-    awaits: bool
-    waited: float
-    delay: float
-    ended: float
-    failing_component: str
-    failed_component: str
+    # How a run begins. Most never change most of it: so it is kept in the class.
+    token: CancellationToken | None = None
+    deadline: float | None = None
+    latest_start: float | None = None
+    max_attempts: int | None = None
+    skipping: SkippingClock | None = None
+    always_waits: bool = False
+    awaits: bool = False
+    policy: BackOff | None = None
+    waited: float = 0.0
+    delay: float = 0.0
+    error: Any = None
+    result: Any = None
+    refusal: Exception | None = None
+    needs_await: bool = False
+    is_tracked: bool = False
+    current: Any = None
+    outer: Any = None
+    cut_at: float | None = None
+    cut: BaseException | None = None
+    cut_for: StopReason | None = None
+    ticket: Any = None
+    failing_component: str = ""
+    failure: Exception | None = None
+    failed_component: str = ""
+    is_waiting: bool = False
+    is_paid: bool = False
+    ended: float = 0.0
+    reason: StopReason | None = None
+    _clock: Clock | None = None
+    _poll: Poll | None = None
+    _chosen: dict[int, tuple[BackOff, Poll]] | None = None
 
-    __slots__ = (
-        "_chosen",
-        "_poll",
-        "always_waits",
-        "args",
-        "attempts",
-        "awaits",
-        "began",
-        "clock",
-        "current",
-        "cut",
-        "cut_at",
-        "cut_for",
-        "deadline",
-        "delay",
-        "ended",
-        "error",
-        "failed_component",
-        "failing_component",
-        "failure",
-        "is_paid",
-        "is_tracked",
-        "is_waiting",
-        "kwargs",
-        "latest_start",
-        "max_attempts",
-        "name",
-        "needs_await",
-        "operation",
-        "options",
-        "outer",
-        "policy",
-        "reason",
-        "refusal",
-        "result",
-        "skipping",
-        "ticket",
-        "token",
-        "tokens",
-        "waited",
-    )
-
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - all that differs from run to run
         self,
         options: Options,
         name: str | None,
         operation: Operation | None = None,
         args: Args = (),
         kwargs: Kwargs = NO_KWARGS,
-        *,
         attempts: int = 0,
         began: float | None = None,
     ) -> None:
-        clock = resolve_clock(options.clock)
-        token = options.token
-        if token is not None and token.deadline is not None and token.clock is not clock:
-            raise ValueError(
-                f"token must have its deadline on the retry's clock {clock!r}, "
-                f"not on {token.clock!r}: make the token where that clock is the current one"
-            )
         self.options: Options = options
         self.name: str = name_of(operation) if name is None else name
-        self.clock: Clock = clock
-        self.token: CancellationToken | None = token
-        self.policy: BackOff = options.backoff
-        self.attempts: int = attempts
-        self.max_attempts: int | None = options.max_attempts
-        self.always_waits: bool = options.timer is not None
-        self.skipping: SkippingClock | None = None
-        if active_no_wait:
-            self.max_attempts = fewest_attempts(options.max_attempts)
-            self.clock = clock = self.skipping = SkippingClock(clock)
-            self.always_waits = True
-        if began is None and not attempts:
-            began = clock.monotonic()
-        self.began: float | None = began
-        self.deadline: float | None = None
-        self.latest_start: float | None = None
-        if began is not None and options.limits_time:
-            if options.timeout is not None:
-                self.deadline = min(began + options.timeout, LARGEST)
-            if options.max_elapsed_time is not None:
-                # A limit of 0 means one attempt, even if the clock has not moved since.
-                self.latest_start = min(began + (options.max_elapsed_time or -LARGEST), LARGEST)
-        self.is_tracked: bool = settings.tracks_attempts and not options.is_off
-        self.awaits = self.is_waiting = self.is_paid = False
-        self.waited = self.delay = self.ended = 0.0
         self.operation: Operation | None = operation
         self.args: Args = args
         self.kwargs: Kwargs = kwargs
-        self.error: Any = None
-        self.result: Any = None
-        self.ticket: Any = None
-        self.refusal: Exception | None = None
-        self.needs_await: bool = False
-        self.current: Any = None
-        self.outer: Any = None
+        self.attempts: int = attempts
+        self.began: float | None = began
         self.tokens: dict[int, Any] = {}
-        self.cut: BaseException | None = None
-        self.cut_at: float | None = None
-        self.cut_for: StopReason | None = None
-        self.failing_component = self.failed_component = ""
-        self.failure: Exception | None = None
-        self.reason: StopReason | None = None
-        self._poll: Poll | None = None
-        self._chosen: dict[int, tuple[BackOff, Poll]] | None = None
+        if options.max_attempts is not None:
+            self.max_attempts = options.max_attempts
+        if options.is_special or active_no_wait:
+            self._use_special_options()
+        if options.limits_time or not attempts:
+            self._start_time()
+        if settings.tracks_attempts:
+            self.is_tracked = not options.is_off
+
+    def _use_special_options(self) -> None:
+        options = self.options
+        self.always_waits = options.timer is not None
+        token = options.token
+        if token is not None:
+            if token.deadline is not None and token.clock is not self.clock:
+                raise ValueError(
+                    f"token must have its deadline on the retry's clock {self.clock!r}, "
+                    f"not on {token.clock!r}: make the token where that clock is the current one"
+                )
+            self.token = token
+        if active_no_wait:
+            self.max_attempts = fewest_attempts(options.max_attempts)
+            self._clock = self.skipping = SkippingClock(self.clock)
+            self.always_waits = True
+
+    def _start_time(self) -> None:
+        options = self.options
+        began = self.began
+        if began is None:
+            self.began = began = self.clock.monotonic()
+        if options.timeout is not None:
+            self.deadline = min(began + options.timeout, LARGEST)
+        if options.max_elapsed_time is not None:
+            # A limit of 0 means one attempt, even if the clock has not moved since.
+            self.latest_start = min(began + (options.max_elapsed_time or -LARGEST), LARGEST)
+
+    @property
+    def clock(self) -> Clock:
+        """What measures the run."""
+        if self._clock is None:
+            self._clock = resolve_clock(self.options.clock)
+        return self._clock
 
     # The rule
 
@@ -238,8 +211,14 @@ class Run:
             Why the run ends; None: another attempt follows, after a wait of ``delay``; an
             ``Awaiting``: ``after_answer()`` decides, once that was awaited, or ``after_budget()``.
         """
+        options = self.options
         if error is not None:
+            if error.__class__ in options.retried and error.__cause__ is None:
+                self.error = error
+                return self._decide(None)
             return self.after_failure(error)
+        if not options.judges_results:
+            return StopReason.SUCCEEDED
         try:
             accepted = self.accepts_result()
         except Exception as failure:  # noqa: BLE001 - raised at the end
@@ -310,7 +289,8 @@ class Run:
                 reason = self.limit_reached(now)
                 if reason is not None:
                     return reason
-            if self.max_attempts is not None and self.attempts >= self.max_attempts:
+            most = self.max_attempts
+            if most is not None and self.attempts >= most:
                 return StopReason.MAX_ATTEMPTS
             if demand is None or demand is options.backoff:
                 reason = self.poll_policy()
@@ -439,14 +419,9 @@ class Run:
         latest_start = self.latest_start
         return latest_start is not None and self.clock.monotonic() + self.delay > latest_start
 
-    def must_wait(self) -> bool:
-        """Whether a wait follows, be it one of no time that others can make long."""
-        return bool(
-            self.delay
-            or self.always_waits
-            or self.options.notify
-            or (self.awaits and self.attempts % CHECKPOINT_EVERY == 0)
-        )
+    def must_yield(self) -> bool:
+        """Whether a coroutine lets its loop run, as it has made so many attempts without a wait."""
+        return self.awaits and self.attempts % CHECKPOINT_EVERY == 0
 
     def can_be_cut(self) -> bool:
         """Whether something may cut an attempt in a coroutine."""
@@ -483,11 +458,10 @@ class Run:
             Exception: The policy failed.
         """
         self.failing_component = "the back-off policy"
+        self.policy = chosen
         if chosen is None:
-            self.policy = self.options.backoff
             answer: Any = (self._poll or self._start_policy())()
         else:
-            self.policy = chosen
             answer = self._poll_of(chosen)()
         if answer.__class__ is float:
             self.delay = answer

@@ -43,7 +43,7 @@ def retried(function: Operation, name: str | None, options: Options) -> Operatio
                 budget.success()
             return result
         try:
-            return drive(Run(options, name, function, args, kwargs, attempts=1, began=began), error)
+            return drive(Run(options, name, function, args, kwargs, 1, began), error)
         finally:
             del error
 
@@ -75,7 +75,7 @@ def retried_async(function: Operation, name: str | None, options: Options) -> Op
                 budget.success()
             return result
         try:
-            run = Run(options, name, function, args, kwargs, attempts=1, began=began)
+            run = Run(options, name, function, args, kwargs, 1, began)
             return await drive_async(run, error)
         finally:
             del error
