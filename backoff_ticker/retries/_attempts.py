@@ -17,7 +17,7 @@ from ._signatures import shows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Generator
     from types import TracebackType
     from typing import Any, Generic, Self, overload
 
@@ -231,24 +231,18 @@ class Attempts(Generic[Options_co]):
         self._is_used = True
         return self._run
 
-    def _go_on(self, answer: object = None) -> Any:
+    def _go_on(self, answer: object = None, error: BaseException | None = None) -> Any:
         """Run ``perform()`` up to the next ``Marker``, or what it awaits; return that.
 
         Args:
             answer: What ``perform()`` gets where it was.
+            error: An exception that is raised there instead.
         """
-        return self._resumed(self._steps.send, answer)
-
-    def _throw(self, error: BaseException) -> Any:
-        """Do the same with an exception that is raised where it was."""
-        return self._resumed(self._steps.throw, error)
-
-    def _resumed(self, resume: Callable[[Any], Any], value: object) -> Any:
         if self._has_ended:
             return None
         self._has_ended = True  # also if an interrupt comes out of it
         try:
-            step = resume(value)
+            step = self._steps.throw(error) if error is not None else self._steps.send(answer)
         except StopIteration as end:
             self._final = end.value
             return None
@@ -263,7 +257,7 @@ class Attempts(Generic[Options_co]):
             try:
                 value = None if step is AWAIT else (yield step)
             except BaseException as error:  # noqa: BLE001 - perform() raises it again
-                step = self._throw(error)
+                step = self._go_on(None, error)
             else:
                 step = self._go_on(value)
         return step
@@ -383,7 +377,7 @@ class Attempt:
         if error is None or isinstance(error, Exception):
             return attempts._go_on(error)
         carried = GeneratorExitCarrier(error) if isinstance(error, GeneratorExit) else error
-        return attempts._throw(carried)
+        return attempts._go_on(None, carried)
 
     def _swallows(self, error: BaseException | None) -> bool:
         """Whether the block swallows the error that ended it, because the loop goes on."""

@@ -93,7 +93,8 @@ def drive(run: Run, error: Exception | None = None) -> Any:
             except BaseException:  # an interrupt
                 close_run(run)
                 raise
-        run.refund()
+        if run.is_paid or run.ticket is not None:
+            run.refund()
     try:
         raised(final)  # type: ignore[arg-type]
     finally:
@@ -118,7 +119,8 @@ async def drive_async(run: Run, error: Exception | None = None) -> Any:
             except BaseException:  # an interrupt
                 close_run(run)
                 raise
-        run.refund()
+        if run.is_paid or run.ticket is not None:
+            run.refund()
     try:
         raised(final)
     finally:
@@ -143,6 +145,8 @@ def perform(run: Run, error: Exception | None) -> Generator[Any, Any, BaseExcept
                     show_next_attempt(run)
                 if options.on_attempt is not None:
                     error = yield from _with_hooks(run, "on_attempt", _attempt)
+                elif run.operation is None and not run.awaits and options.breaker is None:
+                    error = yield from _block(run)
                 elif run.operation is None:
                     yield from _gate(run)
                     error = yield from _attempt(run)
@@ -166,7 +170,12 @@ def perform(run: Run, error: Exception | None) -> Generator[Any, Any, BaseExcept
                     yield from _performed(run, function(run.error, run.delay))
             if options.on_retry is not None:
                 reason = yield from _with_hooks(run, "on_retry", _wait)
-            elif run.delay or run.always_waits or options.needs_steps or run.must_yield():
+            elif (
+                run.delay
+                or run.always_waits
+                or options.needs_steps
+                or (run.awaits and run.attempts % CHECKPOINT_EVERY == 0)
+            ):
                 reason = yield from _wait(run)
             run.is_waiting = False
             if reason is not None:
@@ -190,6 +199,21 @@ def perform(run: Run, error: Exception | None) -> Generator[Any, Any, BaseExcept
     if gave_up and options.on_give_up is not None:
         yield from _last_hooks(run, "on_give_up")  # also if on_success has failed
     return (yield from concluded(run))
+
+
+def _block(run: Run) -> Generator[Marker, Any, Exception | None]:
+    """Have a loop in a thread run its block; where nothing else belongs to an attempt."""
+    if run.is_refused():
+        return REFUSED
+    yield READY
+    if run.is_refused():
+        return REFUSED
+    run.is_paid = False
+    run.result = EMPTY
+    error: Exception | None = yield CALL
+    if error is None:
+        _require_result(run)
+    return error
 
 
 async def _gate(run: Run) -> None:
@@ -286,10 +310,15 @@ async def _call_async(run: Run) -> Exception | None:
     if plain and not run.options.is_off:
         run.failing_component = run.name
         raise not_awaitable(run.name, run.result)
-    if error is None and run.result is EMPTY and run.options.judges_results:
+    if error is None and run.result is EMPTY:
+        _require_result(run)
+    return error  # type: ignore[no-any-return]
+
+
+def _require_result(run: Run) -> None:
+    if run.result is EMPTY and run.options.judges_results:
         run.failing_component = "a block without attempt.set_result()"
         raise RuntimeError("until and retry_if need attempt.set_result(value)")
-    return error  # type: ignore[no-any-return]
 
 
 async def _settled(run: Run, scope: AttemptScope) -> None:

@@ -25,7 +25,9 @@ from ..policies import (
     require_policy,
     token_of,
 )
+from ..waiting import CHECKPOINT_EVERY
 from ._error_chain import find_permanent
+from ._no_wait import active_no_wait
 from ._operation import is_awaitable
 from ._outcome import StopReason
 from ._settings import HOOKS, as_hooks, settings
@@ -91,6 +93,7 @@ class Options:
     Attributes:
         backoff: The policy; each run makes a copy.
         given: The options of a decorator as they were given, the policy among them.
+        judges_results: Whether ``until`` or ``retry_if`` is given.
         is_immutable: Whether the policy has no state, so that runs share it without a copy.
         is_off: Whether these are the options of a loop while retries are switched off: its one
             attempt is all, and its error passes as it is.
@@ -102,9 +105,8 @@ class Options:
         starts_early: Whether a run in a thread begins before the first attempt, not after its
             failure: if it needs steps, if there is a circuit breaker to ask, or a deadline whose
             clock has to be compared.
-        attempts_at_once: The numbers of the attempts that follow a failure without a wait. Empty
-            unless only ``classify()`` and a token decide about them: there is no policy to poll,
-            no limit to compare and no hook to call. None: not known yet.
+        most_at_once: How many attempts ``may_try_again()`` allows; None: not known yet.
+        retried: Classes of errors of which it is known that they are retried.
 
     Args:
         what: The public function that was called, for error messages.
@@ -121,13 +123,14 @@ class Options:
     given: Mapping[str, Any] = {}
     is_immutable: bool = False
     is_off: bool = False
+    judges_results: bool = False
     is_special: bool = False
     needs_steps: bool = False
     can_cut: bool = False
     limits_time: bool = False
     awaits_budget: bool = False
     starts_early: bool = False
-    attempts_at_once: range | None = None
+    most_at_once: int | None = None
     on: Any = Exception
     until: Callable[[Any], object] | None = None
     retry_if: Callable[[Any], object] | None = None
@@ -190,6 +193,7 @@ class Options:
                 self._use_on(value)
             elif name in _CALLED_BETWEEN_ATTEMPTS and checked is not None:
                 self.needs_steps = self.starts_early = True
+                self.judges_results = self.judges_results or name in ("until", "retry_if")
             elif name in ("timeout", "attempt_timeout", "max_elapsed_time"):
                 self.can_cut = self.can_cut or name != "max_elapsed_time"
                 self.limits_time = self.limits_time or name != "attempt_timeout"
@@ -263,11 +267,6 @@ class Options:
         made.is_special = made.is_special or made.token is not None
         made.can_cut = made.can_cut or made.token is not None
         return made
-
-    @property
-    def judges_results(self) -> bool:
-        """Whether ``until`` or ``retry_if`` is given."""
-        return self.until is not None or self.retry_if is not None
 
     def start_of_limits(self) -> float | None:
         """Return the current time, if a limit of time counts from it; else None."""
@@ -357,27 +356,20 @@ class Options:
         expected = "a bool, seconds >= 0, a timedelta or a BackOff"
         return self._clamped(as_seconds("what on returns", answer, expected))
 
-    def find_attempts_at_once(self) -> range:
-        """Compute, store and return ``attempts_at_once``.
+    def may_try_again(self, error: Exception, attempts: int) -> bool:
+        """Whether an attempt follows a failure at once, as it did for errors of this class before.
 
-        Called at the first failure, because it costs more than a call that succeeds.
+        Nothing but the class decides then: there is no wait, limit, hook, budget or token.
         """
-        types = self._on_types
-        only_errors_decide = (
-            self.budget is None
-            and self.breaker is None
-            and not self.limits_time
-            and self.timer is None
-            and not self.needs_steps
-            and self.is_immutable
-            and self.backoff.next_backoff() == 0.0
-            and types is not None
-            # A metaclass may run code of its own, which may fail, in isinstance().
-            and all(type(kind) is type for kind in _types_of(types))
-        )
-        last = self.max_attempts or sys.maxsize - 1  # a range of larger numbers is slower
-        self.attempts_at_once = range(2, last + 1 if only_errors_decide else 0)
-        return self.attempts_at_once
+        if error.__class__ not in self.retried or error.__cause__ is not None or active_no_wait:
+            return False
+        if self.most_at_once is None:
+            is_plain = self.budget is None and not (
+                self.limits_time or self.is_special or self.starts_early or self.is_off
+            )
+            repeats = is_plain and self.is_immutable and self.backoff.next_backoff() == 0.0
+            self.most_at_once = (self.max_attempts or sys.maxsize) if repeats else 0
+        return attempts < self.most_at_once and attempts % CHECKPOINT_EVERY != 0
 
     def accepts(self, result: object) -> bool | Awaiting:
         """Return whether ``until`` or ``retry_if`` accepts a result.

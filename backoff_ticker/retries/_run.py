@@ -62,7 +62,28 @@ REFUSED: Final = NoResult("not made: the token was cancelled right before")
 CUT: Final = NoResult("cut by the token or a limit of time")
 
 
-class Run:
+class _Rare:
+    """What most runs never change: kept in the class, so that a run begins quickly."""
+
+    __slots__ = ("__dict__",)
+
+    skipping: SkippingClock | None = None
+    waited: float = 0.0
+    refusal: Exception | None = None
+    needs_await: bool = False
+    current: Any = None
+    outer: Any = None
+    cut_at: float | None = None
+    cut: BaseException | None = None
+    cut_for: StopReason | None = None
+    failure: Exception | None = None
+    failed_component: str = ""
+    ended: float = 0.0
+    _clock: Clock | None = None
+    _chosen: dict[int, tuple[BackOff, Poll]] | None = None
+
+
+class Run(_Rare):
     """The state of one run; used by one thread or task at a time.
 
     Args:
@@ -105,38 +126,12 @@ class Run:
         reason: Why it ended; None before.
     """
 
-    # How a run begins. Most never change most of it: so it is kept in the class.
-    token: CancellationToken | None = None
-    deadline: float | None = None
-    latest_start: float | None = None
-    max_attempts: int | None = None
-    skipping: SkippingClock | None = None
-    always_waits: bool = False
-    awaits: bool = False
-    policy: BackOff | None = None
-    waited: float = 0.0
-    delay: float = 0.0
-    error: Any = None
-    result: Any = None
-    refusal: Exception | None = None
-    needs_await: bool = False
-    is_tracked: bool = False
-    current: Any = None
-    outer: Any = None
-    cut_at: float | None = None
-    cut: BaseException | None = None
-    cut_for: StopReason | None = None
-    ticket: Any = None
-    failing_component: str = ""
-    failure: Exception | None = None
-    failed_component: str = ""
-    is_waiting: bool = False
-    is_paid: bool = False
-    ended: float = 0.0
-    reason: StopReason | None = None
-    _clock: Clock | None = None
-    _poll: Poll | None = None
-    _chosen: dict[int, tuple[BackOff, Poll]] | None = None
+    __slots__ = (
+        *("_poll", "always_waits", "args", "attempts", "awaits", "began", "deadline", "delay"),
+        *("error", "failing_component", "is_paid", "is_tracked", "is_waiting", "kwargs"),
+        *("latest_start", "max_attempts", "name", "operation", "options", "policy", "reason"),
+        *("result", "ticket", "token", "tokens"),
+    )
 
     def __init__(  # noqa: PLR0913, PLR0917 - all that differs from run to run
         self,
@@ -156,8 +151,19 @@ class Run:
         self.attempts: int = attempts
         self.began: float | None = began
         self.tokens: dict[int, Any] = {}
-        if options.max_attempts is not None:
-            self.max_attempts = options.max_attempts
+        self.max_attempts: int | None = options.max_attempts
+        self.delay = 0.0
+        self.failing_component = ""
+        self.token: CancellationToken | None = None
+        self.deadline: float | None = None
+        self.latest_start: float | None = None
+        self.policy: BackOff | None = None
+        self.reason: StopReason | None = None
+        self._poll: Poll | None = None
+        self.error: Any = None
+        self.result: Any = None
+        self.ticket: Any = None
+        self.always_waits = self.awaits = self.is_paid = self.is_tracked = self.is_waiting = False
         if options.is_special or active_no_wait:
             self._use_special_options()
         if options.limits_time or not attempts:
@@ -293,7 +299,17 @@ class Run:
             if most is not None and self.attempts >= most:
                 return StopReason.MAX_ATTEMPTS
             if demand is None or demand is options.backoff:
-                reason = self.poll_policy()
+                # As poll_policy(), without the call.
+                self.failing_component = "the back-off policy"
+                answer = (self._poll or self._start_policy())()
+                self.policy = None
+                if answer.__class__ is not float:
+                    try:
+                        return self._end_of_policy(answer)
+                    finally:
+                        del answer  # as there, too
+                self.delay = answer  # type: ignore[assignment]
+                reason = None
             elif isinstance(demand, float):
                 reason = self.poll_policy()
                 self.delay = demand
@@ -419,10 +435,6 @@ class Run:
         latest_start = self.latest_start
         return latest_start is not None and self.clock.monotonic() + self.delay > latest_start
 
-    def must_yield(self) -> bool:
-        """Whether a coroutine lets its loop run, as it has made so many attempts without a wait."""
-        return self.awaits and self.attempts % CHECKPOINT_EVERY == 0
-
     def can_be_cut(self) -> bool:
         """Whether something may cut an attempt in a coroutine."""
         return self.options.can_cut or self.token is not None
@@ -466,6 +478,12 @@ class Run:
         if answer.__class__ is float:
             self.delay = answer
             return None
+        try:
+            return self._end_of_policy(answer)
+        finally:
+            del answer  # the traceback of its error refers to this frame: a reference cycle
+
+    def _end_of_policy(self, answer: Any) -> StopReason:
         if isinstance(answer, End) and answer.error is not None:
             try:
                 raise answer.error
@@ -602,7 +620,8 @@ class Run:
 
     def end(self, reason: StopReason) -> None:
         """Store why the run ended, and when."""
-        self.refund()
+        if self.is_paid or self.ticket is not None:
+            self.refund()
         if self.began is not None:
             self.ended = self.clock.monotonic()
         self.reason = reason  # last: another thread may ask for the outcome

@@ -32,18 +32,23 @@ def retried(function: Operation, name: str | None, options: Options) -> Operatio
         if starts_early or settings.in_use:
             return drive(Run(options.under_settings(), name, function, args, kwargs))
         began = options.start_of_limits() if limits_time else None
+        attempts = 0
+        while True:
+            attempts += 1
+            try:
+                result = function(*args, **kwargs)
+            except Exception as caught:  # noqa: BLE001 - the run decides about it
+                error = caught
+            else:
+                if result.__class__ is CoroutineType:
+                    raise_coroutine_returned(name or name_of(function), result)
+                if budget is not None:
+                    budget.success()
+                return result
+            if not options.may_try_again(error, attempts):
+                break
         try:
-            result = function(*args, **kwargs)
-        except Exception as caught:  # noqa: BLE001 - the run decides about it
-            error = caught
-        else:
-            if result.__class__ is CoroutineType:
-                raise_coroutine_returned(name or name_of(function), result)
-            if budget is not None:
-                budget.success()
-            return result
-        try:
-            return drive(Run(options, name, function, args, kwargs, 1, began), error)
+            return drive(Run(options, name, function, args, kwargs, attempts, began), error)
         finally:
             del error
 
@@ -60,22 +65,27 @@ def retried_async(function: Operation, name: str | None, options: Options) -> Op
             run = Run(options.under_settings(), name, function, args, kwargs)
             return await drive_async(run)
         began = options.start_of_limits() if limits_time else None
+        attempts = 0
         plain = False
+        while True:
+            attempts += 1
+            try:
+                result = function(*args, **kwargs)
+                plain = result.__class__ is not CoroutineType and not is_awaitable(result)
+                if not plain:
+                    result = await result
+            except Exception as caught:  # noqa: BLE001 - the run decides about it
+                error = caught
+            else:
+                if plain:
+                    raise not_awaitable(name or name_of(function), result)
+                if budget is not None:
+                    budget.success()
+                return result
+            if not options.may_try_again(error, attempts):
+                break
         try:
-            result = function(*args, **kwargs)
-            plain = result.__class__ is not CoroutineType and not is_awaitable(result)
-            if not plain:
-                result = await result
-        except Exception as caught:  # noqa: BLE001 - the run decides about it
-            error = caught
-        else:
-            if plain:
-                raise not_awaitable(name or name_of(function), result)
-            if budget is not None:
-                budget.success()
-            return result
-        try:
-            run = Run(options, name, function, args, kwargs, 1, began)
+            run = Run(options, name, function, args, kwargs, attempts, began)
             return await drive_async(run, error)
         finally:
             del error
