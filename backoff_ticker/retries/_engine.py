@@ -2,8 +2,8 @@
 
 ``perform()`` is written once, as a coroutine, and ``Run`` decides what follows. Three drive it:
 
-* A thread runs it to its end by one ``send()``: where a coroutine awaits, a thread calls, so it never
-  suspends. See ``drive()``.
+* A thread runs it to its end by one ``send()``: where a coroutine awaits, a thread calls, so it
+  never suspends. See ``drive()``.
 * A coroutine awaits it. See ``drive_async()``.
 * A loop over ``attempts()`` has no operation to call: it runs ``perform()`` from one ``Marker`` to
   the next, and tells it how the block ended.
@@ -15,7 +15,7 @@ from types import AsyncGeneratorType, CoroutineType, GeneratorType, coroutine
 
 from .._errors import Cancelled
 from .._sentinels import EMPTY
-from ..waiting import CHECKPOINT_EVERY
+from ..waiting import CHECKPOINT_EVERY as EVERY
 from ._attempt_context import close_run, enter_run, show_next_attempt
 from ._attempt_scope import attempt_scope, token_of_attempts
 from ._final_error import concluded, raised
@@ -27,11 +27,13 @@ from ._wait import wait, wait_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Collection, Generator
     from typing import Any
 
     from ._attempt_scope import AttemptScope
+    from ._outcome import Outcome
     from ._run import Run
+    from ._settings import Hooks
 
     Inner = Callable[[Run], Any]
     Manager = tuple[Callable[[], object], Callable[..., object]]
@@ -128,7 +130,9 @@ async def drive_async(run: Run, error: Exception | None = None) -> Any:
 
 
 @coroutine  # not async: Python would warn of a coroutine that an interrupt kept from its first step
-def perform(run: Run, error: Exception | None) -> Generator[Any, Any, BaseException | None]:
+def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
+    run: Run, error: Exception | None
+) -> Generator[Any, Any, BaseException | None]:
     """Bring a run to its end; return the error to raise, None if ``run.result`` is the result.
 
     Args:
@@ -136,6 +140,8 @@ def perform(run: Run, error: Exception | None) -> Generator[Any, Any, BaseExcept
         error: What the first attempt raised, if it was made already.
     """
     options = run.options
+    is_loop = run.operation is None
+    may_await = run.awaits or options.breaker is not None
     reason: Any = None
     try:
         while True:
@@ -143,15 +149,21 @@ def perform(run: Run, error: Exception | None) -> Generator[Any, Any, BaseExcept
                 run.attempts += 1
                 if run.is_tracked:
                     show_next_attempt(run)
+                managers = None
                 if options.on_attempt is not None:
-                    error = yield from _with_hooks(run, "on_attempt", _attempt)
-                elif run.operation is None and not run.awaits and options.breaker is None:
+                    answered = _call_hooks(run, "on_attempt", options.on_attempt)
+                    if answered is not None:
+                        managers = yield from answered
+                if is_loop and (may_await or managers is not None):
+                    yield from _gate(run, managers)
+                if options.on_attempt is not None and run.attempts > 1 and run.limit_reached():
+                    run.refusal = REFUSED  # the hooks may have taken long
+                if managers is not None:
+                    error = yield from _inside(run, "on_attempt", managers, _attempt)
+                elif may_await or (options.on_attempt is not None and run.refusal is not None):
+                    error = yield from _attempt(run)
+                elif is_loop:
                     error = yield from _block(run)
-                elif run.operation is None:
-                    yield from _gate(run)
-                    error = yield from _attempt(run)
-                elif run.awaits or options.breaker is not None:
-                    error = yield from _attempt(run)
                 else:
                     error = _call(run)
             reason = run.after_attempt(error)
@@ -160,23 +172,27 @@ def perform(run: Run, error: Exception | None) -> Generator[Any, Any, BaseExcept
                 reason = yield from _answered(run, reason)
             if reason is not None:
                 break
-            if run.operation is None:
+            if is_loop:
                 run.is_waiting = True
                 yield RETRY
+            managers = None
             if options.needs_steps:
                 run.is_waiting = True
                 for function in options.notify or ():
                     run.failing_component = "notify"
-                    yield from _performed(run, function(run.error, run.delay))
-            if options.on_retry is not None:
-                reason = yield from _with_hooks(run, "on_retry", _wait)
-            elif (
-                run.delay
-                or run.always_waits
-                or options.needs_steps
-                or (run.awaits and run.attempts % CHECKPOINT_EVERY == 0)
-            ):
-                reason = yield from _wait(run)
+                    answer = function(run.error, run.delay)
+                    if answer is not None:
+                        yield from _performed(run, answer)
+                if options.on_retry is not None:
+                    answered = _call_hooks(run, "on_retry", options.on_retry)
+                    if answered is not None:
+                        managers = yield from answered
+            if managers is not None:
+                reason = yield from _inside(run, "on_retry", managers, _wait)
+            elif run.delay or run.always_waits or (run.awaits and run.attempts % EVERY == 0):
+                reason = (yield from wait_async(run)) if run.awaits else wait(run)
+            elif options.needs_steps:
+                reason = run.limit_reached()  # the functions may have taken long
             run.is_waiting = False
             if reason is not None:
                 break
@@ -192,13 +208,18 @@ def perform(run: Run, error: Exception | None) -> Generator[Any, Any, BaseExcept
     if reason is StopReason.SUCCEEDED:
         if options.budget is not None:
             options.budget.success()
-        if options.on_success is None:
+        if options.on_success is not None:
+            answered = _last_hooks(run, "on_success", options.on_success)
+            if answered is not None:
+                yield from answered
+        if run.reason is StopReason.SUCCEEDED:
             return None
-        yield from _last_hooks(run, "on_success")
-    gave_up = run.reason is not StopReason.SUCCEEDED and not run.is_untouched
-    if gave_up and options.on_give_up is not None:
-        yield from _last_hooks(run, "on_give_up")  # also if on_success has failed
-    return (yield from concluded(run))
+    if options.on_give_up is not None and not run.is_untouched:
+        answered = _last_hooks(run, "on_give_up", options.on_give_up)  # also if on_success failed
+        if answered is not None:
+            yield from answered
+    final: BaseException | None = yield from concluded(run)
+    return final
 
 
 def _block(run: Run) -> Generator[Marker, Any, Exception | None]:
@@ -216,8 +237,9 @@ def _block(run: Run) -> Generator[Marker, Any, Exception | None]:
     return error
 
 
-async def _gate(run: Run) -> None:
+async def _gate(run: Run, managers: Collection[Manager] | None) -> None:
     """Find out whether the next attempt of a loop must not be made; if it may, say so."""
+    run.needs_await = any(enter.__name__ == "__aenter__" for enter, _ in managers or ())
     if run.is_refused():
         run.refusal = REFUSED
     elif run.options.breaker is not None:
@@ -229,13 +251,9 @@ async def _gate(run: Run) -> None:
 async def _attempt(run: Run) -> Exception | None:
     """Make one attempt; return the ``error`` that ``Run.after_attempt()`` takes."""
     options = run.options
-    if options.on_attempt is not None and run.attempts > 1 and run.limit_reached():
-        return REFUSED  # a limit was reached during the hooks
-    refusal: Exception | None
-    if run.operation is None:
-        refusal, run.refusal = run.refusal, None
-    else:
-        refusal = None if options.breaker is None else run.ask_circuit()
+    refusal, run.refusal = run.refusal, None
+    if refusal is None and run.operation is not None and options.breaker is not None:
+        refusal = run.ask_circuit()
     if refusal is not None:
         return refusal
     error = None
@@ -381,36 +399,63 @@ async def _performed(run: Run, answer: Any) -> Any:
     )
 
 
-async def _last_hooks(run: Run, name: str) -> None:
+def _call_hooks(run: Run, name: str, hooks: Hooks) -> Generator[Any, Any, Any] | None:
+    """Call hooks in their order; return what goes on, if one answers: it returns the managers."""
+    run.failing_component = name
+    outcome = run.outcome()
+    for number, hook in enumerate(hooks):
+        answer = hook(outcome)
+        if answer is not None:
+            return _managers(run, name, answer, outcome, hooks[number + 1 :])
+    return None
+
+
+@coroutine
+def _managers(
+    run: Run, name: str, answer: Any, outcome: Outcome, hooks: Hooks
+) -> Generator[Any, Any, list[Manager] | None]:
+    """Return the context managers that hooks answer with; None if there is none."""
+    managers = []
+    calls = iter(hooks)
+    while True:
+        managed = None if answer is None else _managed(name, (yield from _performed(run, answer)))
+        if managed is not None:
+            managers.append(managed)
+        hook = next(calls, None)
+        if hook is None:
+            return managers or None
+        answer = hook(outcome)
+
+
+def _last_hooks(run: Run, name: str, hooks: Hooks) -> Generator[Any, Any, Any] | None:
+    """Call the hooks at the end of a run; return what goes on, if one answers."""
     try:
-        await _with_hooks(run, name, None)
+        answered = _call_hooks(run, name, hooks)
     except Exception as failure:  # noqa: BLE001 - raised at the end
+        run.end(run.fail(failure))
+        return None
+    return None if answered is None else _in_managers(run, name, answered)
+
+
+@coroutine
+def _in_managers(
+    run: Run, name: str, answered: Generator[Any, Any, Any]
+) -> Generator[Any, Any, None]:
+    """Enter and leave the managers of the last hooks, around nothing."""
+    try:
+        managers = yield from answered
+        if managers is not None:
+            yield from _inside(run, name, managers, None)
+    except Exception as failure:  # noqa: BLE001 - as above
         run.end(run.fail(failure))
 
 
-async def _with_hooks(run: Run, name: str, inner: Inner | None) -> Any:
-    """Call hooks in their order, then ``inner(run)``, and return its answer.
-
-    If hooks return context managers, these are entered before that, and left exactly once after it
-    with the error that ended it; whether they swallow that error does not matter.
-    """
-    run.failing_component = name
-    outcome = run.outcome()
-    managers = []
-    for hook in getattr(run.options, name):
-        answer = hook(outcome)
-        if answer is not None:
-            managed = _managed(name, await _performed(run, answer))
-            if managed is not None:
-                managers.append(managed)
-    if inner is _attempt and run.operation is None:
-        run.needs_await = any(enter.__name__ == "__aenter__" for enter, _ in managers)
-        await _gate(run)
-    return await _inside(run, name, managers, inner)
-
-
 async def _inside(run: Run, name: str, managers: list[Manager], inner: Inner | None) -> Any:
-    """Return the answer of ``inner(run)`` inside the managers, the first outermost."""
+    """Return the answer of ``inner(run)`` inside the managers, the first outermost.
+
+    Each is left exactly once, with the error that ended ``inner``; whether it swallows that error
+    does not matter.
+    """
     if not managers:
         return None if inner is None else await inner(run)
     (enter, leave), *others = managers
