@@ -71,12 +71,12 @@ def attempt_scope(run: Run) -> AttemptScope | None:
 
 def token_of_run(run: Run) -> CancellationToken:
     """Return the one token for what all attempts call; it is cancelled when the run ends, too."""
-    token = run.tokens.get(TOKEN)
+    token = run.__dict__.get(TOKEN)
     if token is None:
         made = token_of_attempts(run)
-        token = run.tokens.setdefault(TOKEN, made)  # two threads may have made one
+        token = run.__dict__.setdefault(TOKEN, made)  # two threads may have made one
         if token is None:  # the run has ended without one
-            token = run.tokens.setdefault(LATE_TOKEN, made)
+            token = run.__dict__.setdefault(LATE_TOKEN, made)
             token.cancel()
     return token  # type: ignore[no-any-return]
 

@@ -301,6 +301,7 @@ def checked_options(what: str, backoff: BackOff | None, options: Mapping[str, An
     """Return the options of a decorator, checked; it remembers what was given."""
     checked = Options(what, backoff, options)
     checked.given = options if backoff is None else {"backoff": backoff, **options}
+    checked.keep_defaults()
     return checked
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import CoroutineType
 
-from .._errors import Cancelled, DeadlineExceeded
+from .._errors import DeadlineExceeded
 from .._validation import counted, safe_repr
 from ._error_chain import append_cause, set_link
 from ._operation import close_unawaited, is_awaitable

@@ -234,6 +234,10 @@ class Options:
         if token is not None and token is not self.token:
             self.token = token if self.token is None else any_of(token, self.token)
 
+    def keep_defaults(self) -> None:
+        """Copy the defaults to the instance, where each call finds them faster."""
+        self.__dict__ = {**_DEFAULTS, **self.__dict__}
+
     def _hint(self) -> str:
         """Return how arguments reach the operation, for errors of functions that call one."""
         takes_operation = "call" in self._what
@@ -392,6 +396,8 @@ class Options:
         most = self.max_retry_after
         return seconds if most is None else min(seconds, most)
 
+
+_DEFAULTS = {name: getattr(Options, name) for name in Options.__annotations__}
 
 _OFF = Options("", None, {})
 _OFF.is_off = True

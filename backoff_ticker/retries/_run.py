@@ -17,7 +17,7 @@ from .._errors import (
 from .._validation import LARGEST
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
-from ..waiting import CHECKPOINT_EVERY, complete
+from ..waiting import complete
 from ._error_chain import append_cause, find_permanent, set_link, unwrapped
 from ._no_wait import SkippingClock, active_no_wait, fewest_attempts
 from ._operation import NO_KWARGS, close_unawaited, name_of
@@ -58,8 +58,8 @@ class NoResult(BackoffTickerError):
 ASK_BUDGET: Final = Awaiting(None)
 """Follows a failure if ``ask_budget()`` has to be awaited first, then ``Run.after_budget()``."""
 
-TOKEN: Final = 0
-LATE_TOKEN: Final = 1
+TOKEN: Final = "of the attempts"
+LATE_TOKEN: Final = "made after the end"
 
 REFUSED: Final = NoResult("not made: the token was cancelled right before")
 CUT: Final = NoResult("cut by the token or a limit of time")
@@ -71,7 +71,6 @@ class _Rare:
     __slots__ = ("__dict__",)
 
     skipping: SkippingClock | None = None
-    waited: float = 0.0
     refusal: Exception | None = None
     needs_await: bool = False
     current: Any = None
@@ -81,6 +80,7 @@ class _Rare:
     cut_for: StopReason | None = None
     failure: Exception | None = None
     failed_component: str = ""
+    policy: BackOff | None = None
     _chosen: dict[int, tuple[BackOff, Poll]] | None = None
 
 
@@ -104,7 +104,7 @@ class Run(_Rare):
         skipping: The clock that skips waits, inside ``no_wait()``; else None.
         always_waits: Whether a ``delay`` of 0 is a wait as well: waits are skipped, or timed.
         awaits: Whether a coroutine drives it, which can await what predicates return.
-        policy: The policy of ``on`` that was asked last; None: that of the retry.
+        policy: The policy of ``on`` that has ended the run; None: that of the retry.
         waited: Seconds spent between attempts.
         delay: The wait that follows the last failure, in seconds.
         error: The exception of the last attempt that failed.
@@ -132,8 +132,12 @@ class Run(_Rare):
         *("_clock", "_monotonic", "_poll", "always_waits", "args", "attempts", "awaits", "began"),
         *("deadline", "delay", "ended", "error", "failing_component", "is_paid", "is_tracked"),
         *("is_waiting", "kwargs", "latest_start", "max_attempts", "name", "now", "operation"),
-        *("options", "policy", "reason", "result", "ticket", "token", "tokens"),
+        *("options", "reason", "result", "ticket", "token", "waited"),
     )
+
+    ended: float
+    now: float
+    _monotonic: Callable[[], float]
 
     def __init__(  # noqa: PLR0913, PLR0917 - all that differs from run to run
         self,
@@ -152,32 +156,28 @@ class Run(_Rare):
         self.kwargs: Kwargs = kwargs
         self.attempts: int = attempts
         self.began: float | None = began
-        self.tokens: dict[int, Any] = {}
         self.max_attempts: int | None = options.max_attempts
-        self.delay = 0.0
+        self.delay = self.waited = 0.0
         self.failing_component = ""
         self.token: CancellationToken | None = None
         self.deadline: float | None = None
         self.latest_start: float | None = None
-        self.now = 0.0
-        self.policy: BackOff | None = None
         self.reason: StopReason | None = None
-        self._clock: Clock | None = None
+        self._clock: Clock | None = options.clock
         self._poll: Poll | None = None
         self.error: Any = None
         self.result: Any = None
         self.ticket: Any = None
-        self.always_waits = self.awaits = self.is_paid = self.is_tracked = self.is_waiting = False
+        self.always_waits = self.awaits = self.is_paid = self.is_waiting = False
+        self.is_tracked: bool = settings.tracks_attempts and not options.is_off
         if options.is_special or active_no_wait:
             self._use_special_options()
         if options.limits_time or not attempts:
-            self._monotonic: Callable[[], float] = self.clock.monotonic
+            self._monotonic = self.clock.monotonic
             if began is None:
                 self.began = began = self._monotonic()
             if options.limits_time:
                 self._set_limits(began)
-        if settings.tracks_attempts:
-            self.is_tracked = not options.is_off
 
     def _use_special_options(self) -> None:
         options = self.options
@@ -207,7 +207,7 @@ class Run(_Rare):
     def clock(self) -> Clock:
         """What measures the run."""
         if self._clock is None:
-            self._clock = resolve_clock(self.options.clock)
+            self._clock = resolve_clock(None)
         return self._clock
 
     # The rule
@@ -305,13 +305,12 @@ class Run(_Rare):
                 # As poll_policy(), without the call.
                 self.failing_component = "the back-off policy"
                 answer = (self._poll or self._start_policy())()
-                self.policy = None
                 if answer.__class__ is not float:
                     try:
-                        return self._end_of_policy(answer)
+                        return self._end_of_policy(answer, None)
                     finally:
                         del answer  # as there, too
-                self.delay = answer  # type: ignore[assignment]
+                self.delay = answer
                 reason = None
             elif isinstance(demand, float):
                 reason = self.poll_policy()
@@ -467,7 +466,6 @@ class Run(_Rare):
             Exception: The policy failed.
         """
         self.failing_component = "the back-off policy"
-        self.policy = chosen
         if chosen is None:
             answer: Any = (self._poll or self._start_policy())()
         else:
@@ -476,11 +474,12 @@ class Run(_Rare):
             self.delay = answer
             return None
         try:
-            return self._end_of_policy(answer)
+            return self._end_of_policy(answer, chosen)
         finally:
             del answer  # the traceback of its error refers to this frame: a reference cycle
 
-    def _end_of_policy(self, answer: Any) -> StopReason:
+    def _end_of_policy(self, answer: Any, chosen: BackOff | None) -> StopReason:
+        self.policy = chosen
         if isinstance(answer, End) and answer.error is not None:
             try:
                 raise answer.error
@@ -611,7 +610,7 @@ class Run(_Rare):
 
     def cancel_attempts(self) -> None:
         """Cancel the token of the attempts, but keep what is needed to leave the run."""
-        token = self.tokens.setdefault(TOKEN, None)
+        token = self.__dict__.setdefault(TOKEN, None)
         if token is not None:
             token.cancel()
 
