@@ -5,12 +5,14 @@ from __future__ import annotations
 from types import coroutine
 
 from .._validation import counted, whole_repr
+from ..clock import resolve_clock
 from ._attempt_context import enter_run, leave_run
 from ._attempt_scope import token_of_run
 from ._engine import AWAIT, CALL, READY, GeneratorExitCarrier, Marker, perform
 from ._error_chain import set_link
+from ._operation import NO_KWARGS
 from ._options import LOOP_OPTIONS, Options
-from ._outcome import Outcome
+from ._outcome import Outcome, StopReason
 from ._run import Run
 from ._settings import settings
 from ._signatures import shows
@@ -149,87 +151,144 @@ class Attempts(Generic[Options_co]):
     """
 
     __slots__ = (
-        *("_final", "_has_ended", "_is_raised", "_is_used", "_open", "_options", "_run"),
-        "_steps",
+        *("_awaits", "_began", "_ended", "_error", "_final", "_has_ended", "_made", "_open"),
+        *("_options", "_run", "_steps"),
     )
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._run: Run | None = None
+        self._run: Run | None = None  # None as long as attempts need no more than what follows
+        self._made = 0
+        self._error: Exception | None = None  # of the last attempt
+        self._began = self._ended = 0.0
         self._steps: Any = None  # perform() of the run
         self._open: Attempt | None = None
         self._final: BaseException | None = None
-        self._has_ended = self._is_raised = self._is_used = False
+        self._awaits: bool | None = None
+        self._has_ended = False
 
     @property
     def outcome(self) -> Outcome:
         """The state of the run so far, or how it ended."""
-        if self._run is None:
+        if self._run is not None:
+            return self._run.outcome()
+        made, error, has_ended = self._made, self._error, self._has_ended
+        if not made:
             return Outcome(_NAME, 0, 0.0, 0.0, None, None, None)
-        return self._run.outcome()
+        reason = StopReason.SUCCEEDED if has_ended else None
+        elapsed = (self._ended if has_ended else self._now()) - self._began
+        return Outcome(_NAME, made, elapsed, 0.0, None, reason, error)
 
     def __repr__(self) -> str:
-        run = self._run
-        state, made = ("not begun", 0) if run is None else (run.reason or "open", run.attempts)
+        _, made, *_, reason, _ = self.outcome
+        state = (reason or "open") if self._made else "not begun"
         policy = whole_repr(self._options.backoff)
         return f"<Attempts {state}, {counted(made, 'attempt')}, {policy}>"
 
+    def _now(self) -> float:
+        return resolve_clock(self._options.clock).monotonic()
+
     def _begin(self, *, awaits: bool) -> Self:
-        if self._run is None:
-            options = self._options
-            run = Run(options.under_settings() if settings.in_use else options, _NAME)
-            run.awaits = awaits
-            self._steps = perform(run, None)
-            self._run = run
-        elif self._is_used or self._run.awaits != awaits:
+        if self._made or self._awaits is (not awaits):
             raise RuntimeError("attempts() can be iterated once: call it again for another run")
+        self._awaits = awaits
         return self
+
+    def _new_run(self, began: float | None = None) -> Run:
+        """Return a new run, which goes on after ``_made`` attempts."""
+        options = self._options
+        if settings.in_use:
+            options = options.under_settings()
+        self._run = run = Run(options, _NAME, None, (), NO_KWARGS, self._made, began)
+        run.awaits = bool(self._awaits)
+        return run
+
+    def _next_at_once(self, *, awaits: bool) -> Attempt | None:
+        """Return the next attempt, if nothing has to be done before it; check what is asked."""
+        if self._open is not None:
+            raise RuntimeError(
+                f"attempt {self._open.number} was not made: write `with attempt:` in the loop"
+            )
+        if not self._made:
+            self._begin(awaits=awaits)
+            options = self._options
+            if options.starts_early or settings.in_use or (awaits and options.can_cut):
+                self._steps = perform(self._new_run(), None)
+                self._made = 1
+                return None
+            self._began = self._now()
+        elif self._run is not None or self._has_ended:
+            return None
+        self._made += 1
+        self._open = attempt = Attempt(self, self._made)
+        return attempt
+
+    def _ends_without_run(self, error: BaseException | None) -> Any:
+        """Note how an attempt has ended; return the next ``Marker``, if that takes a run."""
+        options, run = self._options, self._run
+        if isinstance(error, Exception):
+            if run is None and options.may_try_again(error, self._made):
+                self._error = error
+                return None
+            self._steps = perform(run or self._new_run(self._began), error)
+            self._error = None
+            return self._go_on()
+        if error is None and run is None:
+            self._ended = self._now()
+        else:
+            run = run or self._new_run(self._began)
+            run.end(StopReason.SUCCEEDED if error is None else StopReason.INTERRUPTED)
+        self._has_ended = True  # last: another thread may ask for the outcome
+        if error is None and options.budget is not None:
+            options.budget.success()
+        return None
 
     def __iter__(self: Attempts[SyncOptions]) -> Attempts[SyncOptions]:
         self._options.raise_if_attempts_are_cut()
         return self._begin(awaits=False)
 
     def __next__(self) -> Attempt:
-        run = self._used(awaits=False)
-        try:
-            self._enter(run)
-            while not self._has_ended and self._go_on() is not READY:
-                pass  # RETRY: what comes before the next attempt follows
-        finally:
-            self._leave(run)
-        if self._has_ended:
-            self._raise_final()
+        attempt = self._next_at_once(awaits=False)
+        if attempt is not None:
+            return attempt
+        run = self._run
+        if run is not None and not self._has_ended:
+            try:
+                if run.is_tracked:
+                    enter_run(run)
+                while self._go_on() is not READY and not self._has_ended:
+                    pass  # RETRY: what comes before the next attempt follows
+            finally:
+                self._leave()
+        if run is None or self._has_ended:
+            if self._final is not None:
+                self._raise_final()
             raise StopIteration
-        self._open = Attempt(self, run)
+        self._open = Attempt(self, run.attempts)
         return self._open
 
     def __aiter__(self) -> Self:
         return self._begin(awaits=True)
 
     async def __anext__(self) -> Attempt:
-        run = self._used(awaits=True)
-        try:
-            self._enter(run)
-            while not self._has_ended and await self._go_on_async() is not READY:
-                pass
-        finally:
-            self._leave(run)
-        if self._has_ended:
-            self._raise_final()
+        attempt = self._next_at_once(awaits=True)
+        if attempt is not None:
+            return attempt
+        run = self._run
+        if run is not None and not self._has_ended:
+            try:
+                if run.is_tracked:
+                    enter_run(run)
+                while await self._go_on_async() is not READY and not self._has_ended:
+                    pass
+            finally:
+                self._leave()
+        if run is None or self._has_ended:
+            if self._final is not None:
+                self._raise_final()
             raise StopAsyncIteration
-        self._open = Attempt(self, run)
+        self._open = Attempt(self, run.attempts)
         return self._open
-
-    def _used(self, *, awaits: bool) -> Run:
-        if self._run is None:
-            self._begin(awaits=awaits)
-        if self._open is not None:
-            raise RuntimeError(
-                f"attempt {self._open.number} was not made: write `with attempt:` in the loop"
-            )
-        assert self._run is not None  # noqa: S101 - begun
-        self._is_used = True
-        return self._run
 
     def _go_on(self, answer: object = None, error: BaseException | None = None) -> Any:
         """Run ``perform()`` up to the next ``Marker``, or what it awaits; return that.
@@ -262,15 +321,12 @@ class Attempts(Generic[Options_co]):
                 step = self._go_on(value)
         return step
 
-    def _enter(self, run: Run) -> None:
-        if run.is_tracked:
-            enter_run(run)
-
-    def _leave(self, run: Run) -> None:
+    def _leave(self) -> None:
         """Show no attempt any more; if the run has ended, cancel the token of its attempts."""
-        if run.is_tracked:
+        run = self._run
+        if run is not None and run.is_tracked:
             leave_run(run)
-        if self._has_ended:
+        if run is not None and self._has_ended:
             run.close()
 
     def _raise_final(self, ended_by: BaseException | None = None) -> None:
@@ -318,13 +374,12 @@ class Attempt:
         number: The number of the attempt, from 1.
     """
 
-    __slots__ = ("_attempts", "_is_entered", "_run", "number")
+    __slots__ = ("_attempts", "_is_entered", "number")
 
-    def __init__(self, attempts: Attempts, run: Run) -> None:
+    def __init__(self, attempts: Attempts, number: int) -> None:
         self._attempts = attempts
-        self._run = run
         self._is_entered = False
-        self.number: int = run.attempts
+        self.number: int = number
 
     @property
     def outcome(self) -> Outcome:
@@ -340,14 +395,17 @@ class Attempt:
 
         Thread safety: read it in the block; the token may be used in any thread.
         """
-        return token_of_run(self._run)
+        attempts = self._attempts
+        return token_of_run(attempts._run or attempts._new_run(attempts._began))
 
     def set_result(self, value: object) -> None:
         """Set the result that ``until`` or ``retry_if`` checks; the last call counts.
 
         Thread safety: any thread, before the block ends.
         """
-        self._run.result = value
+        run = self._attempts._run
+        if run is not None:  # else nothing checks it
+            run.result = value
 
     def __repr__(self) -> str:
         state = "running" if self._is_entered else "not begun"
@@ -358,7 +416,6 @@ class Attempt:
         if self._is_entered or attempts._open is not self:
             raise RuntimeError(f"attempt {self.number} can be entered once")
         self._is_entered = True
-        attempts._enter(self._run)
         return attempts
 
     def _entered(self, step: object) -> Self:
@@ -366,14 +423,16 @@ class Attempt:
         attempts = self._attempts
         if step is not CALL:
             attempts._open = None
-            attempts._leave(self._run)
+            attempts._leave()
             attempts._raise_final()
         return self
 
     def _ended(self, error: BaseException | None) -> Any:
-        """Tell ``perform()`` how the block has ended; return the next ``Marker``."""
+        """Tell how the block has ended; return the next ``Marker``."""
         attempts = self._attempts
         attempts._open = None
+        if attempts._steps is None:
+            return attempts._ends_without_run(error)
         if error is None or isinstance(error, Exception):
             return attempts._go_on(error)
         carried = GeneratorExitCarrier(error) if isinstance(error, GeneratorExit) else error
@@ -388,7 +447,12 @@ class Attempt:
 
     def __enter__(self) -> Self:
         attempts = self._enter()
-        if self._run.needs_await:
+        run = attempts._run
+        if run is None or attempts._steps is None:
+            return self
+        if run.is_tracked:
+            enter_run(run)
+        if run.needs_await:
             raise RuntimeError(
                 "on_attempt returned an asynchronous context manager, which needs "
                 "`async with attempt:`"
@@ -404,18 +468,27 @@ class Attempt:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool:
+        attempts = self._attempts
         try:
             self._ended(error)
+            if attempts._run is None:
+                return not attempts._has_ended
         except BaseException as raised:
             if raised is error or isinstance(raised, GeneratorExitCarrier):
                 return False  # the interrupt that ended the block propagates by itself
             raise
         finally:
-            self._attempts._leave(self._run)
+            self._attempts._leave()
         return self._swallows(error)
 
     async def __aenter__(self) -> Self:
-        return self._entered(await self._enter()._go_on_async())
+        attempts = self._enter()
+        run = attempts._run
+        if run is None or attempts._steps is None:
+            return self
+        if run.is_tracked:
+            enter_run(run)
+        return self._entered(await attempts._go_on_async())
 
     async def __aexit__(
         self,
@@ -431,5 +504,5 @@ class Attempt:
                 return False
             raise
         finally:
-            self._attempts._leave(self._run)
+            self._attempts._leave()
         return self._swallows(error)

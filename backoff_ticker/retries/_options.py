@@ -365,6 +365,8 @@ class Options:
 
         Nothing but the class decides then: there is no wait, limit, hook, budget or token.
         """
+        if error.__class__ not in self.retried and self._on_types is not None:
+            self.classify(error)
         if error.__class__ not in self.retried or error.__cause__ is not None or active_no_wait:
             return False
         if self.most_at_once is None:

@@ -172,7 +172,7 @@ class Run(_Rare):
         self.is_tracked: bool = settings.tracks_attempts and not options.is_off
         if options.is_special or active_no_wait:
             self._use_special_options()
-        if options.limits_time or not attempts:
+        if began is not None or not attempts:
             self._monotonic = self.clock.monotonic
             if began is None:
                 self.began = began = self._monotonic()

@@ -37,16 +37,17 @@ def retried(function: Operation, name: str | None, options: Options) -> Operatio
             attempts += 1
             try:
                 result = function(*args, **kwargs)
-            except Exception as caught:  # noqa: BLE001 - the run decides about it
-                error = caught
+            except Exception as failure:  # noqa: BLE001 - the run decides about it
+                if options.may_try_again(failure, attempts):
+                    continue
+                error = failure
+                break
             else:
                 if result.__class__ is CoroutineType:
                     raise_coroutine_returned(name or name_of(function), result)
                 if budget is not None:
                     budget.success()
                 return result
-            if not options.may_try_again(error, attempts):
-                break
         try:
             return drive(Run(options, name, function, args, kwargs, attempts, began), error)
         finally:
@@ -74,16 +75,17 @@ def retried_async(function: Operation, name: str | None, options: Options) -> Op
                 plain = result.__class__ is not CoroutineType and not is_awaitable(result)
                 if not plain:
                     result = await result
-            except Exception as caught:  # noqa: BLE001 - the run decides about it
-                error = caught
+            except Exception as failure:  # noqa: BLE001 - the run decides about it
+                if options.may_try_again(failure, attempts):
+                    continue
+                error = failure
+                break
             else:
                 if plain:
                     raise not_awaitable(name or name_of(function), result)
                 if budget is not None:
                     budget.success()
                 return result
-            if not options.may_try_again(error, attempts):
-                break
         try:
             run = Run(options, name, function, args, kwargs, attempts, began)
             return await drive_async(run, error)
