@@ -22,7 +22,7 @@ from ._final_error import concluded, raised
 from ._operation import close_unawaited, is_awaitable, not_awaitable, raise_coroutine_returned
 from ._options import Awaiting
 from ._outcome import StopReason
-from ._run import ASK_BUDGET, CUT, REFUSED, NoResult
+from ._run import ASK_BUDGET, CUT, REFUSED, SUCCEEDED, NoResult
 from ._wait import wait, wait_async
 
 TYPE_CHECKING = False
@@ -140,8 +140,10 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
         error: What the first attempt raised, if it was made already.
     """
     options = run.options
+    on_attempt, needs_steps = options.on_attempt, options.needs_steps
     is_loop = run.operation is None
     may_await = run.awaits or options.breaker is not None
+    managers: Any
     reason: Any = None
     try:
         while True:
@@ -150,33 +152,33 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
                 if run.is_tracked:
                     show_next_attempt(run)
                 managers = None
-                if options.on_attempt is not None:
-                    answered = _call_hooks(run, "on_attempt", options.on_attempt)
-                    if answered is not None:
-                        managers = yield from answered
+                if on_attempt is not None:
+                    answered = _call_hooks(run, "on_attempt", on_attempt)
+                    managers = None if answered is None else (yield from answered)
                 if is_loop and (may_await or managers is not None):
                     yield from _gate(run, managers)
-                if options.on_attempt is not None and run.attempts > 1 and run.limit_reached():
+                if on_attempt is not None and run.attempts > 1 and run.limit_reached():
                     run.refusal = REFUSED  # the hooks may have taken long
                 if managers is not None:
                     error = yield from _inside(run, "on_attempt", managers, _attempt)
-                elif may_await or (options.on_attempt is not None and run.refusal is not None):
+                elif may_await or (on_attempt is not None and run.refusal is not None):
                     error = yield from _attempt(run)
                 elif is_loop:
                     error = yield from _block(run)
                 else:
                     error = _call(run)
             reason = run.after_attempt(error)
-            error = None
-            if reason.__class__ is Awaiting:
-                reason = yield from _answered(run, reason)
             if reason is not None:
-                break
+                if reason.__class__ is Awaiting:
+                    reason = yield from _answered(run, reason)
+                if reason is not None:
+                    break
+            error = None
             if is_loop:
                 run.is_waiting = True
                 yield RETRY
             managers = None
-            if options.needs_steps:
+            if needs_steps:
                 run.is_waiting = True
                 for function in options.notify or ():
                     run.failing_component = "notify"
@@ -185,13 +187,12 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
                         yield from _performed(run, answer)
                 if options.on_retry is not None:
                     answered = _call_hooks(run, "on_retry", options.on_retry)
-                    if answered is not None:
-                        managers = yield from answered
+                    managers = None if answered is None else (yield from answered)
             if managers is not None:
                 reason = yield from _inside(run, "on_retry", managers, _wait)
             elif run.delay or run.always_waits or (run.awaits and run.attempts % EVERY == 0):
                 reason = (yield from wait_async(run)) if run.awaits else wait(run)
-            elif options.needs_steps:
+            elif needs_steps:
                 reason = run.limit_reached()  # the functions may have taken long
             run.is_waiting = False
             if reason is not None:
@@ -205,14 +206,14 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
     finally:
         error = None  # its traceback refers to this frame
     run.end(reason)
-    if reason is StopReason.SUCCEEDED:
+    if reason is SUCCEEDED:
         if options.budget is not None:
             options.budget.success()
         if options.on_success is not None:
             answered = _last_hooks(run, "on_success", options.on_success)
             if answered is not None:
                 yield from answered
-        if run.reason is StopReason.SUCCEEDED:
+        if run.reason is SUCCEEDED:
             return None
     if options.on_give_up is not None and not run.is_untouched:
         answered = _last_hooks(run, "on_give_up", options.on_give_up)  # also if on_success failed

@@ -250,6 +250,8 @@ class Options:
 
         While retries are switched off, an operation is called once, and its error passes.
         """
+        if not settings.in_use:
+            return self
         values = settings.values
         if not values["active"]:
             return _OFF

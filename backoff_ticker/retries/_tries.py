@@ -32,13 +32,13 @@ def retried(function: Operation, name: str | None, options: Options) -> Operatio
         if starts_early or settings.in_use:
             return drive(Run(options.under_settings(), name, function, args, kwargs))
         began = options.start_of_limits() if limits_time else None
-        attempts = 0
+        attempts = 1
         while True:
-            attempts += 1
             try:
                 result = function(*args, **kwargs)
             except Exception as failure:  # noqa: BLE001 - the run decides about it
                 if options.may_try_again(failure, attempts):
+                    attempts += 1
                     continue
                 error = failure
                 break
@@ -66,10 +66,9 @@ def retried_async(function: Operation, name: str | None, options: Options) -> Op
             run = Run(options.under_settings(), name, function, args, kwargs)
             return await drive_async(run)
         began = options.start_of_limits() if limits_time else None
-        attempts = 0
+        attempts = 1
         plain = False
         while True:
-            attempts += 1
             try:
                 result = function(*args, **kwargs)
                 plain = result.__class__ is not CoroutineType and not is_awaitable(result)
@@ -77,6 +76,7 @@ def retried_async(function: Operation, name: str | None, options: Options) -> Op
                     result = await result
             except Exception as failure:  # noqa: BLE001 - the run decides about it
                 if options.may_try_again(failure, attempts):
+                    attempts += 1
                     continue
                 error = failure
                 break
