@@ -9,11 +9,17 @@ from __future__ import annotations
 from contextvars import ContextVar
 
 from ._attempt_scope import limits_of, token_of_run
+from ._run import Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from ..cancellation import CancellationToken
-    from ._run import Run
+
+    # The first attempt of a function: what its run is made of; then the run, if somebody asks.
+    First = list[Any]
 
 
 class CurrentAttempt:
@@ -79,12 +85,40 @@ class CurrentAttempt:
 _DEEPEST = 100
 """How many runs inside each other are looked at as one is left out of order."""
 
-_here: ContextVar[CurrentAttempt | None] = ContextVar("current_attempt", default=None)
+_PARTS = 7
+"""How many arguments make a ``Run``."""
+
+_here: ContextVar[CurrentAttempt | First | None] = ContextVar("current_attempt", default=None)
+
+shown_here: Callable[[], Any] = _here.get
+show: Callable[[Any], object] = _here.set
 
 
 def attempt_here() -> CurrentAttempt | None:
     """Return the innermost attempt around the caller."""
-    return _here.get()
+    shown = _here.get()
+    if shown.__class__ is not list:
+        return shown  # type: ignore[return-value]
+    run = run_of(shown)
+    # Two threads may ask at once, in copies of the context.
+    current: CurrentAttempt = run.__dict__.setdefault("current", CurrentAttempt(run, 1))
+    return current
+
+
+def run_of(first: First) -> Run:
+    """Return the run of a first attempt."""
+    if len(first) == _PARTS:
+        first.append(Run(*first[:_PARTS]))
+    run: Run = first[_PARTS]  # not [-1]: of two threads that ask at once, one is first
+    return run
+
+
+def leave_first(first: First, outer: Any) -> None:
+    """Show what was shown before the first attempt; close the run, if there is one."""
+    if _here.get() is first:  # not if a coroutine is closed in another context
+        _here.set(outer)
+    if len(first) > _PARTS:
+        first[_PARTS].close()
 
 
 def show_next_attempt(run: Run) -> None:
@@ -123,7 +157,7 @@ def _unlink(run: Run) -> None:
     """
     here = _here.get()
     for _ in range(_DEEPEST):
-        if here is None:
+        if here is None or here.__class__ is list:
             return
         if here._run.outer is run.current:
             here._run.outer = run.outer

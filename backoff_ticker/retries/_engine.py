@@ -89,14 +89,12 @@ def drive(run: Run, error: Exception | None = None) -> Any:
             return run.result
     finally:
         run.error = error = None  # its traceback refers to this frame: a reference cycle
-        if run.is_tracked:
+        if run.is_tracked or run.is_paid or run.ticket is not None:
             try:
-                close_run(run)
+                _close(run)
             except BaseException:  # an interrupt
-                close_run(run)
+                _close(run)
                 raise
-        if run.is_paid or run.ticket is not None:
-            run.refund()
     try:
         raised(final)  # type: ignore[arg-type]
     finally:
@@ -115,18 +113,22 @@ async def drive_async(run: Run, error: Exception | None = None) -> Any:
             return run.result
     finally:
         run.error = error = None
-        if run.is_tracked:
+        if run.is_tracked or run.is_paid or run.ticket is not None:
             try:
-                close_run(run)
+                _close(run)
             except BaseException:  # an interrupt
-                close_run(run)
+                _close(run)
                 raise
-        if run.is_paid or run.ticket is not None:
-            run.refund()
     try:
         raised(final)
     finally:
         final = None
+
+
+def _close(run: Run) -> None:
+    if run.is_tracked:
+        close_run(run)
+    run.refund()
 
 
 @coroutine  # not async: Python would warn of a coroutine that an interrupt kept from its first step

@@ -250,13 +250,11 @@ class Options:
 
         While retries are switched off, an operation is called once, and its error passes.
         """
-        if not settings.in_use:
+        if not settings.overrides:
             return self
         values = settings.values
         if not values["active"]:
             return _OFF
-        if not values["hooks"] and values["token"] is None:
-            return self
         number, made = values["number"], self._with_defaults
         if made is None or made[0] != number:
             made = number, self._make_with_defaults(values)

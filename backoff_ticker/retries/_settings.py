@@ -31,17 +31,19 @@ class Settings:
 
     Attributes:
         in_use: Whether any of them differs from what it is at the start of the process.
+        overrides: Whether one that differs changes the options of runs.
         tracks_attempts: Whether runs show their attempts to ``current_attempt()``.
         values: All of them by name; also the ``number`` of changes, and, by their numbers, the
             ``blocks`` that are open: each with the setting that it has changed, and the value to
             restore. Each change replaces the dict, and none changes it.
     """
 
-    __slots__ = ("_claim", "in_use", "tracks_attempts", "values")
+    __slots__ = ("_claim", "in_use", "overrides", "tracks_attempts", "values")
 
     def __init__(self) -> None:
         self._claim = claim_of(self)
         self.in_use: bool = False
+        self.overrides: bool = False
         self.tracks_attempts: bool = False
         self.values: Mapping[str, Any] = {
             "active": True,
@@ -56,14 +58,15 @@ class Settings:
         """Replace the values that were seen; False: another thread has replaced them before."""
         tracks_attempts = values["tracks_attempts"]
         has_defaults = bool(values["hooks"]) or values["token"] is not None
-        in_use = not values["active"] or has_defaults or tracks_attempts
+        overrides = not values["active"] or has_defaults
         claim = self._claim
         acquire(claim)
         try:
             is_seen = self.values is seen
             if is_seen:
                 self.values = values
-                self.in_use = in_use
+                self.in_use = overrides or tracks_attempts
+                self.overrides = overrides
                 self.tracks_attempts = tracks_attempts
         finally:
             claim[FREE] = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import CoroutineType
 
+from ._attempt_context import leave_first, run_of, show, shown_here
 from ._engine import drive, drive_async
 from ._operation import is_awaitable, name_of, not_awaitable, raise_coroutine_returned
 from ._run import Run
@@ -29,29 +30,47 @@ def retried(function: Operation, name: str | None, options: Options) -> Operatio
     budget = options.budget
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        began = first = None
         if starts_early or settings.in_use:
-            return drive(Run(options.under_settings(), name, function, args, kwargs))
-        began = options.start_of_limits() if limits_time else None
+            if starts_early or settings.overrides:
+                return drive(Run(options.under_settings(), name, function, args, kwargs))
+            began = options.start_of_limits()
+            first = [options, name, function, args, kwargs, 1, began]
+            outer = shown_here()
+        elif limits_time:
+            began = options.start_of_limits()
         attempts = 1
-        while True:
-            try:
-                result = function(*args, **kwargs)
-            except Exception as failure:  # noqa: BLE001 - the run decides about it
-                if options.may_try_again(failure, attempts):
-                    attempts += 1
-                    continue
-                error = failure
-                break
-            else:
+        error: Any
+        try:
+            if first is not None:
+                show(first)
+            while True:
+                try:
+                    result = function(*args, **kwargs)
+                except Exception as failure:  # noqa: BLE001 - the run decides about it
+                    if first is None and options.may_try_again(failure, attempts):
+                        attempts += 1
+                        continue
+                    error = failure
+                    break
                 if result.__class__ is CoroutineType:
                     raise_coroutine_returned(name or name_of(function), result)
                 if budget is not None:
                     budget.success()
                 return result
-        try:
+            if first is not None:
+                return drive(run_of(first), error)
             return drive(Run(options, name, function, args, kwargs, attempts, began), error)
         finally:
-            del error
+            error = None  # its traceback refers to this frame
+            if first is not None:
+                try:
+                    show(outer)
+                    if first[-1] is not began:  # somebody has asked: the run was made
+                        leave_first(first, outer)
+                except BaseException:  # an interrupt
+                    leave_first(first, outer)
+                    raise
 
     return call
 
@@ -62,34 +81,47 @@ def retried_async(function: Operation, name: str | None, options: Options) -> Op
     limits_time, budget = options.limits_time, options.budget
 
     async def call(*args: Any, **kwargs: Any) -> Any:
+        began = first = None
         if starts_early or settings.in_use:
-            run = Run(options.under_settings(), name, function, args, kwargs)
-            return await drive_async(run)
-        began = options.start_of_limits() if limits_time else None
+            if starts_early or settings.overrides:
+                run = Run(options.under_settings(), name, function, args, kwargs)
+                return await drive_async(run)
+            began = options.start_of_limits()
+            first = [options, name, function, args, kwargs, 1, began]
+            outer = shown_here()
+        elif limits_time:
+            began = options.start_of_limits()
         attempts = 1
-        plain = False
-        while True:
-            try:
-                result = function(*args, **kwargs)
-                plain = result.__class__ is not CoroutineType and not is_awaitable(result)
-                if not plain:
-                    result = await result
-            except Exception as failure:  # noqa: BLE001 - the run decides about it
-                if options.may_try_again(failure, attempts):
-                    attempts += 1
-                    continue
-                error = failure
-                break
-            else:
-                if plain:
+        error: Any
+        try:
+            if first is not None:
+                show(first)
+            while True:
+                try:
+                    result = function(*args, **kwargs)
+                    is_plain = result.__class__ is not CoroutineType and not is_awaitable(result)
+                    if not is_plain:
+                        result = await result
+                except Exception as failure:  # noqa: BLE001 - the run decides about it
+                    if first is None and options.may_try_again(failure, attempts):
+                        attempts += 1
+                        continue
+                    error = failure
+                    break
+                if is_plain:
                     raise not_awaitable(name or name_of(function), result)
                 if budget is not None:
                     budget.success()
                 return result
-        try:
             run = Run(options, name, function, args, kwargs, attempts, began)
-            return await drive_async(run, error)
+            return await drive_async(run if first is None else run_of(first), error)
         finally:
-            del error
+            error = None  # its traceback refers to this frame
+            if first is not None:
+                try:
+                    leave_first(first, outer)
+                except BaseException:  # an interrupt
+                    leave_first(first, outer)
+                    raise
 
     return call
