@@ -10,12 +10,12 @@ Files, each of which imports only from those above it:
 - ``_signatures``: how functions that take ``**options`` show each of them.
 - ``_circuit``, ``_circuit_breaker``: the states of a circuit; the breaker that keeps one of them.
 - ``_run``: the state of one run, and the one place that decides what follows a failure.
-- ``_final_error``, ``_attempt_scope``, ``_ask_budget``, ``_wait``: the error at the end, the scope
-  that cuts an attempt of a coroutine, a budget to be awaited, the wait between two attempts.
+- ``_final_error``, ``_attempt_scope``, ``_wait``: the error at the end, the scope that cuts an
+  attempt of a coroutine, the wait between two attempts.
 - ``_attempt_context``, ``_current_attempt``: which attempt runs here; runs keep track of it once
   the latter is imported.
-- ``_steps``: the order of attempts, hooks and waits, for runs with hooks and for loops.
-- ``_drivers``: what brings a run to its end, in a thread and in a coroutine.
+- ``_engine``: the one way through attempts, hooks, decisions and waits, in their order.
+- ``_tries``: the cheap first try of a function.
 - ``_hedging``: the decisions of a hedged call.
 - ``_call``, ``_generators``, ``_decorator``, ``_retry_with``, ``_attempts``, ``_hedge``,
   ``_hedge_threads``: the public functions.

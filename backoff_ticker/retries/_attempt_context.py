@@ -155,7 +155,7 @@ def _unlink(run: Run) -> None:
     Generators that take turns do so. Otherwise the inner run would show the outer one's attempt
     again, for ever.
     """
-    here = _here.get()
+    here: Any = _here.get()
     for _ in range(_DEEPEST):
         if here is None or here.__class__ is list:
             return

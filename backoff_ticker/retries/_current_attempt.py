@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from ._attempt_context import attempt_here
+import sys
+from threading import get_ident
+
+from . import _tries
+from ._attempt_context import CurrentAttempt, attempt_here
+from ._attempts import Attempt
+from ._engine import perform
+from ._run import Run
 from ._settings import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ._attempt_context import CurrentAttempt
+    from collections.abc import Iterator
+    from types import FrameType
 
 
 def current_attempt() -> CurrentAttempt | None:
@@ -21,8 +29,7 @@ def current_attempt() -> CurrentAttempt | None:
     ``asyncio.to_thread()`` see it; a thread that an attempt starts sees it only if it runs in a
     copy of the context (``sys.flags.thread_inherit_context``: then each thread does).
 
-    Import it at the top of your module. Runs that began before it was first imported are not
-    tracked, because tracking makes each call slower.
+    Retries show their attempts once it was imported, because that makes each call slower.
 
     Example:
         >>> from backoff_ticker import ZeroBackOff, current_attempt, retry
@@ -41,7 +48,44 @@ def current_attempt() -> CurrentAttempt | None:
 
     Thread safety: any thread or task; each sees its own attempt.
     """
-    return attempt_here()
+    here = attempt_here()
+    for thread, frame, attempt in _before[:]:
+        if frame in _callers():
+            return here or attempt
+        if thread == get_ident():
+            _before.clear()
+    return here
+
+
+def _callers() -> Iterator[FrameType]:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _run_in(frame: FrameType) -> Run | None:
+    """Return the run of which an attempt is made in a frame."""
+    code, values = frame.f_code, frame.f_locals
+    if code is perform.__code__:
+        return values["run"]  # type: ignore[no-any-return]
+    if code.co_filename == _tries.__file__ and code.co_name == "call":
+        names = ("options", "name", "function", "args", "kwargs", "attempts", "began")
+        return Run(*map(values.get, names))  # type: ignore[arg-type]
+    for each in values.values():
+        if each.__class__ is Attempt and each._is_entered and each._attempts._open is each:
+            return each._attempts._run or each._attempts._new_run(each._attempts._began)
+    return None
 
 
 settings.track_attempts()
+
+# The first import may come from inside of an attempt that nothing shows. So it is looked for then,
+# and is this one as long as its frame runs.
+_before = [
+    (get_ident(), frame, CurrentAttempt(run, run.attempts))
+    for frame in _callers()
+    if (run := _run_in(frame)) is not None
+][:1]
+for *_, first in _before:
+    first._run.is_tracked = True  # so the next ones are shown

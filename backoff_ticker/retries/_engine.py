@@ -145,6 +145,10 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
     on_attempt, needs_steps = options.on_attempt, options.needs_steps
     is_loop = run.operation is None
     may_await = run.awaits or options.breaker is not None
+    # The shortest way to make an attempt; in managers of hooks it is always _attempt().
+    make: Any = _attempt
+    if options.breaker is None and not (is_loop and run.awaits):
+        make = _block if is_loop else _call_async
     managers: Any
     reason: Any = None
     try:
@@ -160,15 +164,13 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
                 if is_loop and (may_await or managers is not None):
                     yield from _gate(run, managers)
                 if on_attempt is not None and run.attempts > 1 and run.limit_reached():
-                    run.refusal = REFUSED  # the hooks may have taken long
+                    run.refusal = error = REFUSED  # the hooks may have taken long
                 if managers is not None:
                     error = yield from _inside(run, "on_attempt", managers, _attempt)
-                elif may_await or (on_attempt is not None and run.refusal is not None):
-                    error = yield from _attempt(run)
-                elif is_loop:
-                    error = yield from _block(run)
+                elif is_loop or may_await:
+                    error = error or (yield from make(run))
                 else:
-                    error = _call(run)
+                    error = error or _call(run)
             reason = run.after_attempt(error)
             if reason is not None:
                 if reason.__class__ is Awaiting:
@@ -293,7 +295,9 @@ def _call(run: Run) -> Exception | None:
     return None
 
 
-async def _call_async(run: Run) -> Exception | None:
+async def _call_async(  # noqa: C901, PLR0912 - as it has to be awaited, and may be cut
+    run: Run,
+) -> Exception | None:
     """Await the operation once, unless that is refused or cut; or have a loop run its block."""
     operation = run.operation
     scope = attempt_scope(run) if run.awaits and run.can_be_cut() else None

@@ -292,7 +292,7 @@ class Options:
         if self.fallback is not NO_FALLBACK:
             raise TypeError(f"{self._what} cannot use fallback with a generator")
 
-    def classify(  # noqa: PLR0911 - one for each rule
+    def classify(  # noqa: C901, PLR0911 - one for each rule
         self, error: Exception, *, was_cut: bool = False
     ) -> Demand:
         """Return whether, and when, an error is retried, apart from all limits.
@@ -367,7 +367,9 @@ class Options:
         """
         if error.__class__ not in self.retried and self._on_types is not None:
             self.classify(error)
-        if error.__class__ not in self.retried or error.__cause__ is not None or active_no_wait:
+        if error.__class__ not in self.retried or error.__cause__ is not None:
+            return False
+        if active_no_wait or settings.in_use:
             return False
         if self.most_at_once is None:
             is_plain = self.budget is None and not (

@@ -60,8 +60,8 @@ class NoResult(BackoffTickerError):
 ASK_BUDGET: Final = Awaiting(None)
 """Follows a failure if ``ask_budget()`` has to be awaited first, then ``Run.after_budget()``."""
 
-TOKEN: Final = "of the attempts"
-LATE_TOKEN: Final = "made after the end"
+TOKEN: Final = "of the attempts"  # noqa: S105 - a key
+LATE_TOKEN: Final = "made after the end"  # noqa: S105
 
 REFUSED: Final = NoResult("not made: the token was cancelled right before")
 CUT: Final = NoResult("cut by the token or a limit of time")
@@ -430,9 +430,8 @@ class Run(_Rare):
         return None
 
     def would_wait_too_long(self) -> bool:
-        """Whether a wait of ``delay`` from now would end later than ``max_elapsed_time`` allows."""
-        latest_start = self.latest_start
-        return latest_start is not None and self._monotonic() + self.delay > latest_start
+        """Whether a wait of ``delay`` from now would end later than ``latest_start``."""
+        return self._monotonic() + self.delay > self.latest_start  # type: ignore[operator]
 
     def can_be_cut(self) -> bool:
         """Whether something may cut an attempt in a coroutine."""

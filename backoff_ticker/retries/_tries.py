@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from ._options import Options
 
 
-def retried(function: Operation, name: str | None, options: Options) -> Operation:
+def retried(  # noqa: C901 - of the function inside
+    function: Operation, name: str | None, options: Options
+) -> Operation:
     """Return what calls a function as the options say.
 
     Args:
@@ -29,7 +31,7 @@ def retried(function: Operation, name: str | None, options: Options) -> Operatio
     starts_early, limits_time = options.starts_early, options.limits_time
     budget = options.budget
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0912 - one call, as it is fast
         began = first = None
         if starts_early or settings.in_use:
             if starts_early or settings.overrides:
@@ -75,12 +77,14 @@ def retried(function: Operation, name: str | None, options: Options) -> Operatio
     return call
 
 
-def retried_async(function: Operation, name: str | None, options: Options) -> Operation:
+def retried_async(  # noqa: C901 - as above
+    function: Operation, name: str | None, options: Options
+) -> Operation:
     """Return a coroutine function that awaits a function as the options say."""
     starts_early = options.starts_early or options.can_cut
     limits_time, budget = options.limits_time, options.budget
 
-    async def call(*args: Any, **kwargs: Any) -> Any:
+    async def call(*args: Any, **kwargs: Any) -> Any:  # noqa: C901, PLR0912 - as above
         began = first = None
         if starts_early or settings.in_use:
             if starts_early or settings.overrides:

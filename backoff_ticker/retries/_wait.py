@@ -38,7 +38,7 @@ def wait(run: Run) -> StopReason | None:
     """
     run.failing_component = "the wait"
     try:
-        if run.would_wait_too_long():
+        if run.latest_start is not None and run.would_wait_too_long():
             return StopReason.MAX_ELAPSED_TIME
         if run.skipping is not None:
             _skip(run, run.skipping)
@@ -46,11 +46,12 @@ def wait(run: Run) -> StopReason | None:
             with _TimerWait(run, run.options.timer) as timed:
                 timed.raise_if_closed(select(*timed.sources, timeout=timed.timeout))
         elif run.delay:
-            began, until, sources, look = _waits(run)
-            monotonic = run.clock.monotonic
+            clock = run.clock
+            monotonic = clock.monotonic
+            began, until, sources, look = _waits(run, monotonic())
             while monotonic() < until and not (run.token is not None and run.token.cancelled):
                 what = f"a retry of {run.name}"
-                park_thread(run.clock, what, _IN_COROUTINES, sources, look, until)
+                park_thread(clock, what, _IN_COROUTINES, sources, look, until)
             run.waited += monotonic() - began
         return run.limit_reached()
     except Exception as failure:  # noqa: BLE001 - of the timer or the clock: raised at the end
@@ -64,7 +65,7 @@ async def wait_async(run: Run) -> StopReason | None:
     """
     run.failing_component = "the wait"
     try:
-        if run.would_wait_too_long():
+        if run.latest_start is not None and run.would_wait_too_long():
             return StopReason.MAX_ELAPSED_TIME
         if run.skipping is not None:
             _skip(run, run.skipping)
@@ -73,10 +74,11 @@ async def wait_async(run: Run) -> StopReason | None:
             with _TimerWait(run, run.options.timer) as timed:
                 timed.raise_if_closed(await select_async(*timed.sources, timeout=timed.timeout))
         elif run.delay:
-            began, until, sources, look = _waits(run)
-            monotonic = run.clock.monotonic
+            clock = run.clock
+            monotonic = clock.monotonic
+            began, until, sources, look = _waits(run, monotonic())
             while monotonic() < until and not (run.token is not None and run.token.cancelled):
-                await park_coroutine(run.clock, sources, look, until)
+                await park_coroutine(clock, sources, look, until)
             run.waited += monotonic() - began
         elif run.attempts % CHECKPOINT_EVERY == 0:
             await checkpoint()
@@ -85,9 +87,8 @@ async def wait_async(run: Run) -> StopReason | None:
         return run.fail(failure)
 
 
-def _waits(run: Run) -> Waits:
+def _waits(run: Run, began: float) -> Waits:
     """Return when the wait begins and ends, and the wait sets and ``recheck`` for parking."""
-    began = run.clock.monotonic()
     until = min(began + run.delay, LARGEST)
     if run.deadline is not None:
         until = min(until, run.deadline)  # notify and hooks may have taken long

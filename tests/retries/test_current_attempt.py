@@ -575,10 +575,56 @@ from backoff_ticker.retries._settings import settings
 seen = [settings.in_use]
 def operation():
     from backoff_ticker import current_attempt
-    seen.append(current_attempt() is not None)
     seen.append(settings.in_use)
-retry_call(operation)
 retry_call(operation)
 print(json.dumps(seen))
 """
-    assert run(script) == [False, False, True, True, True]
+    assert run(script) == [False, True]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "retry_call(operation, ZeroBackOff(), on=OSError)",
+        "retry_call(operation, ZeroBackOff(), on=OSError, on_attempt=bool)",
+        "asyncio.run(retry_call_async(coroutine, ZeroBackOff(), on=OSError))",
+        "asyncio.run(retry_call_async(coroutine, ZeroBackOff(), on=OSError, timeout=60))",
+        "loop()",
+        "asyncio.run(async_loop())",
+    ],
+)
+def test_who_first_asks_inside_of_an_attempt_is_told_too(call: str) -> None:
+    script = f"""
+import asyncio, threading
+import backoff_ticker
+from backoff_ticker import ZeroBackOff, attempts, retry_call, retry_call_async
+seen = []
+def operation():
+    current = backoff_ticker.current_attempt()
+    backoff_ticker.retry_call(lambda: seen.append(backoff_ticker.current_attempt() is not current))
+    assert backoff_ticker.current_attempt() is current
+    thread = threading.Thread(target=lambda: seen.append(backoff_ticker.current_attempt()))
+    thread.start()
+    thread.join()
+    assert current.token.cancelled is False
+    seen.append(current.number)
+    if current.number < 3:
+        raise OSError
+async def coroutine():
+    await asyncio.sleep(0)
+    operation()
+def loop():
+    for attempt in attempts(ZeroBackOff(), on=OSError):
+        with attempt:
+            operation()
+async def async_loop():
+    async for attempt in attempts(ZeroBackOff(), on=OSError):
+        with attempt:
+            await coroutine()
+{call}
+seen.append(backoff_ticker.current_attempt())
+from backoff_ticker.retries import _current_attempt
+seen.append(len(_current_attempt._before))
+print(json.dumps(seen))
+"""
+    assert run(script) == [True, None, 1, True, None, 2, True, None, 3, None, 0]
