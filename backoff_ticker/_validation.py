@@ -11,7 +11,7 @@ from math import isfinite
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from datetime import timedelta
 
 LARGEST = 1.7976931348623157e308
@@ -128,3 +128,15 @@ def as_count(name: str, value: object, least: int = 0, *, also: str = "") -> int
     if value < least:
         raise ValueError(f"{name} must be {expected}, not {safe_repr(value)}")
     return value
+
+
+def as_hooks(name: str, value: object) -> tuple[Callable[..., object], ...] | None:
+    """Return one callable, or a list or tuple of them, as a tuple; None if there is none."""
+    hooks = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    for hook in hooks:
+        if not callable(hook):
+            raise TypeError(
+                f"{name} must be a callable, a list or tuple of them, or None, "
+                f"not {safe_repr(value)}"
+            )
+    return hooks or None

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from .._errors import CircuitOpen
 from ..policies import ExponentialBackOff
-from ..retries import CircuitBreaker, RetryBudget, retry_call_async
+from ..circuits import CircuitBreaker
+from ..retries import RetryBudget, retry_call_async
 from ..testing import VirtualClock
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from ..cancellation import CancellationToken
     from ..clock import Clock
     from ..policies import BackOff
-    from ..retries import BudgetLike, CircuitBreaker, Outcome
+    from ..circuits import CircuitBreaker
+    from ..retries import BudgetLike, Outcome
 
     Seconds = float | timedelta
     Hook = Callable[[Outcome], object]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from .._errors import CircuitOpen, CircuitState
 from ..clock import SystemClock
 from ..policies import ExponentialBackOff
-from ..retries import CircuitBreaker, RetryBudget
+from ..circuits import CircuitBreaker
+from ..retries import RetryBudget
 from ._checks import as_seconds, check_name
 from ._redis_client import check_client
 from ._redis_script import Script

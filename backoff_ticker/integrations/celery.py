@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from .._sentinels import Stop
     from ..cancellation import CancellationToken
     from ..policies import BackOff
-    from ..retries import BudgetLike, CircuitBreaker, CircuitTicket, Outcome
+    from ..circuits import CircuitBreaker, CircuitTicket
+    from ..retries import BudgetLike, Outcome
 
     Seconds = float | timedelta
     ErrorTypes = (

@@ -8,7 +8,7 @@ from .._validation import counted, whole_repr
 from ._attempt_context import enter_run, leave_run
 from ._attempt_scope import token_of_run
 from ._engine import AWAIT, CALL, READY, GeneratorExitCarrier, Marker, perform
-from ._error_chain import set_link
+from .._error_chain import set_link
 from ._options import LOOP_OPTIONS, Options
 from ._outcome import Outcome
 from ._run import Run
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..policies import BackOff
     from ._budget_protocol import BudgetLike
-    from ._circuit_breaker import CircuitBreaker
+    from ..circuits import CircuitBreaker
     from ._option_types import (
         AsyncHooks,
         AsyncNotify,

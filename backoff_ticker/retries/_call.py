@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..policies import BackOff
     from ._budget_protocol import BudgetLike
-    from ._circuit_breaker import CircuitBreaker
+    from ..circuits import CircuitBreaker
     from ._option_types import (
         AsyncHooks,
         AsyncNotify,

@@ -9,7 +9,7 @@ from ._attempt_context import show_attempt
 from ._attempt_scope import token_of_attempts
 from ._final_error import concluded, raised
 from ._hedging import CUT_FOR, Hedging, NotMade, checked_options
-from ._operation import is_awaitable, name_of, not_awaitable
+from .._operation import is_awaitable, name_of, not_awaitable
 from ._options import NO_FALLBACK, Awaiting
 from ._outcome import StopReason
 from ._run import Run
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..policies import BackOff
     from ._budget_protocol import BudgetLike
-    from ._circuit_breaker import CircuitBreaker
+    from ..circuits import CircuitBreaker
     from ._option_types import AsyncHedgeOptions, AsyncResultCheck, AsyncRetryOn, Seconds
     from ._options import NoFallback
     from ._outcome import Outcome

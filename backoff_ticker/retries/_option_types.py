@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..policies import BackOff
     from ._budget_protocol import BudgetLike
-    from ._circuit_breaker import CircuitBreaker
+    from ..circuits import CircuitBreaker
     from ._outcome import Outcome
 
     Seconds = float | timedelta

@@ -265,15 +265,3 @@ def set_default_token(token: CancellationToken | None) -> AbstractContextManager
     if token is not None:
         require_token("token", token)
     return _Change(f"set_default_token({safe_repr(token)})", "token", token)
-
-
-def as_hooks(name: str, value: object) -> tuple[Callable[..., object], ...] | None:
-    """Return one callable, or a list or tuple of them, as a tuple; None if there is none."""
-    hooks = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    for hook in hooks:
-        if not callable(hook):
-            raise TypeError(
-                f"{name} must be a callable, a list or tuple of them, or None, "
-                f"not {safe_repr(value)}"
-            )
-    return hooks or None

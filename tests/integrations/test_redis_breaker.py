@@ -33,7 +33,7 @@ from backoff_ticker.integrations.redis import RedisCircuitBreaker
 from tests import effort
 from tests.helpers import PATIENCE, SetClock, eventually, in_thread
 from tests.integrations.processes import Process, write_files
-from tests.retries.circuits import WAYS, fail, refused, succeed
+from tests.circuits.circuits import WAYS, fail, refused, succeed
 from tests.tickers.made_policies import Scripted
 
 pytestmark = pytest.mark.timeout(45)

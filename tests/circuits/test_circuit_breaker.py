@@ -32,13 +32,14 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
-from tests.retries.circuits import (
+from tests.circuits.circuits import (
     CLOSED,
     HALF_OPEN,
     OPEN,
     WAYS,
     fail,
     half_open,
+    none_is_open,
     opened,
     refused,
     succeed,
@@ -126,7 +127,7 @@ def test_blocks_leave_nothing_behind(way: Any, now: SetClock) -> None:
     succeed(breaker, 1, way)
     fail(breaker, 1, way=way)
     refused(breaker, way)
-    assert breaker._blocks == {}
+    assert none_is_open(breaker)
 
 
 # Which errors count

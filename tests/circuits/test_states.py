@@ -9,18 +9,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from backoff_ticker import CircuitState
-from backoff_ticker.retries._circuit import (
+from backoff_ticker.circuits._states import (
     Circuit,
     CircuitTicket,
     Closed,
     HalfOpen,
-    InARow,
-    LastCalls,
-    LastSeconds,
     Open,
-    Opening,
     Rules,
 )
+from backoff_ticker.circuits._thresholds import InARow, LastCalls, LastSeconds
 
 RESULTS = st.lists(st.booleans(), max_size=120)
 
@@ -178,7 +175,7 @@ def test_it_does_what_the_model_does(
             else:
                 circuit = circuit.finished(rules, ticket, result, now)
             model.record(call, result, now)
-        if isinstance(circuit, Opening):
+        if circuit.since is not None:
             assert circuit.seconds_left(rules, now) == 0.0
             assert circuit.admitted(rules, CircuitTicket(), now) is None
             circuit = Open(circuit.since + 5.0)
@@ -193,7 +190,8 @@ def test_no_state_changes_itself() -> None:
     rules, ticket = Rules(InARow(2), 2, 2), CircuitTicket()
     states: list[Circuit] = [
         Closed(ticket, 1),
-        Opening(5.0, is_first=True),
+        Open(since=5.0, is_first=True),
+        Open(8.0, since=5.0),
         Open(5.0),
         Open(inf),
         HalfOpen((ticket,), 1),
