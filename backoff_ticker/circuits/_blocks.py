@@ -1,8 +1,8 @@
 """Which ``with`` block of a circuit breaker is left here: a context variable of the breaker knows.
 
-The variable has the innermost block that is open in a context (that of a thread or a task). What it
-was set with puts back the block around that one, and only in the context in which it was set: a
-task begins with a copy of the variable, and leaves no block of the task that has started it.
+The variable has the innermost block that is open in a context (that of a thread or a task). The
+token with which it was set puts back the block around that one, and only in the context in which it
+was set: so a task, which begins with a copy, leaves no block of the task that has started it.
 
 A block may be left where it was not entered: a fixture or a generator may be entered in one task
 and closed in another. Then it may be any open block of the breaker. If they all have the same
@@ -22,25 +22,23 @@ if TYPE_CHECKING:
 
 
 class Block:
-    """A ``with`` block that is open.
-
-    Attributes:
-        ticket: That of its call.
-        token: What puts back the block around it; None: it was left; absent: it was not entered.
-    """
+    """A ``with`` block that is open."""
 
     __slots__ = ("ticket", "token")
 
     ticket: CircuitTicket
-    token: Token[Any] | None
+    token: Token[Any] | None  # absent: it was not entered; None: it was left
 
 
 def left_elsewhere(breaker: object, blocks: dict[Block, None]) -> Block:
-    """Return a block with the ticket of one that is left where it was not entered.
+    """Return a block for one that is left where it was not entered.
 
     Args:
-        breaker: The breaker that is left.
+        breaker: The breaker of the block.
         blocks: Its open blocks, the oldest first.
+
+    Raises:
+        RuntimeError: There are none.
     """
     candidates = [*blocks.copy()]
     if not candidates:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from functools import wraps
-from math import inf, isnan, nan
-from types import CoroutineType
+from math import inf, isnan, nan, ulp
+from types import CoroutineType, SimpleNamespace
 
 from .. import _process
-from .._errors import Cancelled, CircuitOpen, CircuitState, DeadlineExceeded
+from .._errors import CircuitOpen, CircuitState
 from .._operation import coroutine_returned, is_awaitable, kind_of, name_of, raise_async
 from .._process import ProcessBound
 from .._unraisable import report
@@ -17,7 +17,7 @@ from ..clock import resolve_clock
 from ..policies import End, ExponentialBackOff, PolicyRun, start_policy
 from ..waiting import FREE, acquire, claim_of, complete
 from ._blocks import Block, forget_newest, left_elsewhere
-from ._error_rule import as_error_rule, is_failure
+from ._error_rule import as_error_rule, judged
 from ._states import Circuit, CircuitTicket, Closed, HalfOpen, Open, Rules
 from ._thresholds import threshold_of
 
@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import timedelta
-    from types import TracebackType, UnionType
+    from types import UnionType
     from typing import Any, Self, TypeVar
 
     from ..clock import Clock
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
     Hook = Callable[[CircuitState, CircuitState, "CircuitBreaker"], object]
 
+_ABOVE_ZERO = "a finite number of seconds > 0 or a timedelta"
+_CURRENT_TIME: Any = SimpleNamespace(
+    monotonic=lambda: resolve_clock(None).monotonic(), time=lambda: resolve_clock(None).time()
+)
 _DEFAULT_BACKOFF = ExponentialBackOff(5, multiplier=2, max_interval=60, max_elapsed_time=None)
 
 
@@ -139,20 +143,21 @@ class CircuitBreaker(ProcessBound):
         threshold = threshold_of(failures, failure_rate, window_calls, window, minimum_calls)
         probes = as_count("probes", probes, 1)
         self._rules = Rules(threshold, probes, as_count("successes", successes, 1))
-        self._probe_timeout = _above_zero("probe_timeout", probe_timeout)
+        self._probe_timeout = as_seconds("probe_timeout", probe_timeout, _ABOVE_ZERO, ulp(0.0))
         if may_probe is not None and not callable(may_probe):
             raise TypeError(f"may_probe must be callable or None, not {safe_repr(may_probe)}")
         self._may_probe = may_probe
         hooks = None if on_change is None else as_hooks("on_change", on_change)
         self._hooks: tuple[Callable[..., object], ...] = hooks or ()
         self._on: Any = as_error_rule("on", on)
-        time = _CurrentTime() if clock is None else resolve_clock(clock)
-        self._monotonic = time.monotonic
+        # A breaker may be made where a module is imported, and used in tests on a virtual clock.
+        time = _CURRENT_TIME if clock is None else resolve_clock(clock)
+        self._monotonic: Callable[[], float] = time.monotonic
         policy = start_policy("backoff", _DEFAULT_BACKOFF if backoff is None else backoff, time)
         self._policy = PolicyRun(policy, resolve_clock(clock), ())
         # Changed by the holder of the claim.
         self._claim = claim_of(self)
-        self._circuit: Circuit = self._closed()
+        self._circuit: Circuit = Closed(threshold.empty)
         self._asker: list[int] | None = None  # the process of the thread that asks the policy now
         # The open `with` blocks, and the innermost of them here: see `_blocks`.
         self._blocks: dict[Block, None] = {}
@@ -175,7 +180,7 @@ class CircuitBreaker(ProcessBound):
 
     def reset(self) -> None:
         """Close the circuit, whatever its state, and forget all earlier calls."""
-        self._change(lambda _: self._closed())
+        self._change(lambda _: Closed(self._rules.threshold.empty))
 
     def open(self, seconds: float | timedelta | None = None) -> None:
         """Open the circuit, for example while the service is being maintained.
@@ -194,7 +199,7 @@ class CircuitBreaker(ProcessBound):
             self._change(lambda _: Open(inf))
             return
         since = self._monotonic()
-        until = since + _above_zero("seconds", seconds)
+        until = since + as_seconds("seconds", seconds, _ABOVE_ZERO, ulp(0.0))
         self._change(lambda last: Open(until, since=since, is_first=last.is_first))
 
     # Calls
@@ -227,17 +232,8 @@ class CircuitBreaker(ProcessBound):
         if error is None and ticket is self._circuit.steady:
             return
         try:
-            if error is None:
-                self._finish(ticket, False)
-            elif not isinstance(error, BaseException):
-                raise TypeError(f"error must be an exception or None, not {safe_repr(error)}")
-            elif not isinstance(error, Exception) or (
-                isinstance(error, (Cancelled, CircuitOpen))
-                and not isinstance(error, DeadlineExceeded)
-            ):
-                self.release(ticket)
-            else:
-                self._finish(ticket, is_failure(self._on, error))
+            failed = judged(self._on, error)
+            self._change(lambda last: last.ended(self._rules, ticket, failed, self._monotonic()))
         except BaseException:
             complete(self.release, ticket)  # no effect if the result was counted
             raise
@@ -247,7 +243,7 @@ class CircuitBreaker(ProcessBound):
 
         The place of a probe becomes free, and the call does not count.
         """
-        self._change(lambda last: last.released(ticket))
+        self._change(lambda last: last.ended(self._rules, ticket, None, 0.0))
 
     def __enter__(self) -> Self:
         block = Block()
@@ -262,12 +258,7 @@ class CircuitBreaker(ProcessBound):
             raise
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _: object, exc: BaseException | None, __: object) -> None:
         block: Any = None
         try:
             block = self._innermost.get()
@@ -301,59 +292,19 @@ class CircuitBreaker(ProcessBound):
             TypeError: ``function`` is something else; in a generator a ``with`` block says which
                 part of it is the call.
         """
-        return self._decorated(function)  # type: ignore[no-any-return]
-
-    def _decorated(self, function: Any) -> Any:
-        if isinstance(function, (staticmethod, classmethod)):
-            return type(function)(self._decorated(function.__func__))
-        kind = kind_of(function)
-        if not callable(function) or isinstance(function, type) or "generator" in kind:
+        target: Any = function
+        if isinstance(target, (staticmethod, classmethod)):
+            return type(target)(self(target.__func__))  # type: ignore[return-value]
+        kind = kind_of(target)
+        if not callable(target) or isinstance(target, type) or "generator" in kind:
             raise TypeError(
                 "a CircuitBreaker decorates functions, methods and coroutine functions, "
-                f"not {safe_repr(function)}: use `with breaker:`"
+                f"not {safe_repr(target)}: use `with breaker:`"
             )
-
-        @wraps(function)
-        def guarded(*args: Any, **kwargs: Any) -> Any:
-            ticket = self._circuit.ticket or self._probe()
-            try:
-                try:
-                    result = function(*args, **kwargs)
-                except BaseException as error:
-                    self.record(ticket, error)
-                    raise
-                if result.__class__ is CoroutineType:
-                    instead = "decorate an `async def` function, or use `with breaker:`"
-                    missed = "a circuit breaker would not see"
-                    raise coroutine_returned(name_of(function), result, instead, missed)
-                if ticket is not self._circuit.steady:
-                    self.record(ticket)
-            except BaseException:
-                complete(self.release, ticket)  # no effect if the result was counted
-                raise
-            return result
-
-        @wraps(function)
-        async def guarded_async(*args: Any, **kwargs: Any) -> Any:
-            ticket = self._circuit.ticket or self._probe()
-            try:
-                try:
-                    result = await function(*args, **kwargs)
-                except BaseException as error:
-                    self.record(ticket, error)
-                    raise
-                self.record(ticket)
-            except BaseException:
-                complete(self.release, ticket)  # no effect if the result was counted
-                raise
-            return result
-
-        return guarded if kind == "function" else guarded_async
+        guard = _guarded if kind == "function" else _guarded_coroutine
+        return guard(self, target)  # type: ignore[no-any-return]
 
     # Inside
-
-    def _closed(self) -> Closed:
-        return Closed(CircuitTicket(), self._rules.threshold.empty)
 
     def _replace(self, seen: Circuit, after: Circuit) -> bool:
         """Replace the state that was seen; False: another thread has replaced it before."""
@@ -406,9 +357,6 @@ class CircuitBreaker(ProcessBound):
             complete(self.release, ticket)
             raise
         raise CircuitOpen(left, self, state)
-
-    def _finish(self, ticket: CircuitTicket, failed: bool) -> None:
-        self._change(lambda last: last.finished(self._rules, ticket, failed, self._monotonic()))
 
     def _settle(self) -> None:
         """If it is not known how long the circuit stays open, ask, unless another thread does."""
@@ -505,24 +453,44 @@ def _answer_of(may_probe: Callable[[], object]) -> bool:
     return answer
 
 
-class _CurrentTime:
-    """Tells the time of the current clock.
+def _guarded(breaker: CircuitBreaker, function: Any) -> Any:
+    @wraps(function)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        ticket = breaker._circuit.ticket or breaker._probe()
+        try:
+            try:
+                result = function(*args, **kwargs)
+            except BaseException as error:
+                breaker.record(ticket, error)
+                raise
+            if result.__class__ is CoroutineType:
+                instead = "decorate an `async def` function, or use `with breaker:`"
+                missed = "a circuit breaker would not see"
+                raise coroutine_returned(name_of(function), result, instead, missed)  # noqa: TRY301
+            if ticket is not breaker._circuit.steady:
+                breaker.record(ticket)
+        except BaseException:
+            complete(breaker.release, ticket)  # no effect if the result was counted
+            raise
+        return result
 
-    A breaker is often made where a module is imported, and used in tests on a virtual clock.
-    """
-
-    __slots__ = ()
-
-    def monotonic(self) -> float:
-        return resolve_clock(None).monotonic()
-
-    def time(self) -> float:
-        return resolve_clock(None).time()
+    return guarded
 
 
-def _above_zero(name: str, value: float | timedelta) -> float:
-    expected = "a finite number of seconds > 0 or a timedelta"
-    seconds = as_seconds(name, value, expected)
-    if seconds <= 0.0:
-        raise ValueError(f"{name} must be {expected}, not {safe_repr(value)}")
-    return seconds
+def _guarded_coroutine(breaker: CircuitBreaker, function: Any) -> Any:
+    @wraps(function)
+    async def guarded(*args: Any, **kwargs: Any) -> Any:
+        ticket = breaker._circuit.ticket or breaker._probe()
+        try:
+            try:
+                result = await function(*args, **kwargs)
+            except BaseException as error:
+                breaker.record(ticket, error)
+                raise
+            breaker.record(ticket)
+        except BaseException:
+            complete(breaker.release, ticket)
+            raise
+        return result
+
+    return guarded

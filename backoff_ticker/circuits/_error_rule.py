@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import UnionType
 
 from .._error_chain import find_permanent
-from .._errors import RetryAfter
+from .._errors import Cancelled, CircuitOpen, DeadlineExceeded, RetryAfter
 from .._operation import is_awaitable, raise_async
-from .._validation import as_seconds, safe_repr
+from .._validation import as_error_types, as_seconds, safe_repr
 from ..policies import is_policy
 
 TYPE_CHECKING = False
@@ -16,40 +15,28 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def as_error_rule(name: str, on: Any) -> Any:
-    """Return ``on``, checked: a type, a tuple of them, a mapping or a function."""
-    if isinstance(on, UnionType):
-        on = on.__args__
-    for kind in on if isinstance(on, (tuple, Mapping)) else (on,):
-        if isinstance(kind, type) and issubclass(kind, Exception):
-            continue
-        if isinstance(kind, type) and issubclass(kind, BaseException):
-            raise TypeError(
-                f"{name} must name types of Exception, not {kind.__name__}: interrupts and cancels "
-                f"of tasks are never retried; {name}=Exception means every other error"
-            )
-        if isinstance(kind, type) or kind is not on or not callable(on):
-            raise TypeError(
-                f"{name} must be an exception type, a tuple of them, a mapping from them to "
-                f"policies or bools, or a function of an error, not {safe_repr(on)}"
-            )
-    if isinstance(on, Mapping):
-        for kind, rule in on.items():
-            if not isinstance(rule, bool) and not is_policy(rule):
-                raise TypeError(
-                    f"{name}[{kind.__name__}] must be True, False or a BackOff, "
-                    f"not {safe_repr(rule)}"
-                )
+def as_error_rule(name: str, value: Any) -> Any:
+    """Return ``on``, checked: a type, a tuple of them, a mapping from them, or a function."""
+    on = as_error_types(name, value)
+    for kind, rule in on.items() if isinstance(on, Mapping) else ():
+        if not isinstance(rule, bool) and not is_policy(rule):
+            expected = "True, False or a BackOff"
+            raise TypeError(f"{name}[{kind.__name__}] must be {expected}, not {safe_repr(rule)}")
     return on
 
 
-def is_failure(on: Any, error: Exception) -> bool:
-    """Whether ``on``, which was checked, says that a call which raised ``error`` has failed.
+def judged(on: Any, error: BaseException | None) -> bool | None:
+    """Return whether a call that ended so has failed, as ``on`` says; None: it tells nothing."""
+    if error is None:
+        return False
+    if not isinstance(error, BaseException):
+        raise TypeError(f"error must be an exception or None, not {safe_repr(error)}")
+    if isinstance(error, (Cancelled, CircuitOpen)) and not isinstance(error, DeadlineExceeded):
+        return None
+    return _covers(on, error) if isinstance(error, Exception) else None
 
-    Raises:
-        TypeError, ValueError: ``on`` returned none of what it may.
-        Exception: ``on`` raised it.
-    """
+
+def _covers(on: Any, error: BaseException) -> bool:
     if isinstance(error, RetryAfter) and error.error is not None:
         error = error.error
     if find_permanent(error) is not None:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from ._thresholds import Threshold
 
+    Failed = bool | None  # None: the call tells nothing
+
 
 class Rules:
     """When failures open a circuit, how many probes run at once, how many successes close it."""
@@ -52,10 +54,10 @@ class CircuitTicket:
         >>> breaker.record(ticket)
     """
 
-    __slots__ = ("expires", "generation")
+    __slots__ = ("expires", "process")
 
     def __init__(self) -> None:
-        self.generation: int = _process.generation
+        self.process: int = _process.generation
         self.expires: float = inf  # when another call may take the place of this probe
 
     def __repr__(self) -> str:
@@ -63,23 +65,15 @@ class CircuitTicket:
 
 
 class Circuit:
-    """A state of a circuit, which is never changed.
-
-    Attributes:
-        state: What users call it.
-        ticket: The ticket of each call while the circuit is closed; None in the other states.
-        steady: The ticket with which a success changes nothing; None: there is no such ticket.
-        is_first: Whether the next opening is the first one after the circuit was closed.
-        since: When it opened, as long as the policy was not asked how long it stays open.
-    """
+    """A state of a circuit, which is never changed."""
 
     __slots__ = ()
 
-    state: CircuitState
-    ticket: CircuitTicket | None = None
-    steady: CircuitTicket | None = None
-    is_first: bool = False
-    since: float | None = None
+    state: CircuitState  # what users call it
+    ticket: CircuitTicket | None = None  # of each call, while the circuit is closed
+    steady: CircuitTicket | None = None  # with which a success changes nothing
+    is_first: bool = False  # the next opening is the first one after the circuit was closed
+    since: float | None = None  # it opened, but the policy was not asked yet for how long
 
     def state_at(self, now: float) -> CircuitState:  # noqa: ARG002
         """Return the state that a call would meet."""
@@ -89,12 +83,8 @@ class Circuit:
         """Return the state with a probe that holds ``ticket``; None if there is no place for it."""
         return None
 
-    def finished(self, rules: Rules, ticket: CircuitTicket, failed: bool, now: float) -> Circuit:  # noqa: ARG002
-        """Return the state after a call has succeeded or failed."""
-        return self
-
-    def released(self, ticket: CircuitTicket) -> Circuit:  # noqa: ARG002
-        """Return the state after a call has ended without a result that counts."""
+    def ended(self, rules: Rules, ticket: CircuitTicket, failed: Failed, now: float) -> Circuit:  # noqa: ARG002
+        """Return the state after a call."""
         return self
 
     def seconds_left(self, rules: Rules, now: float) -> float | None:  # noqa: ARG002
@@ -110,26 +100,22 @@ class Closed(Circuit):
     state = CircuitState.CLOSED
     is_first = True
 
-    def __init__(self, ticket: CircuitTicket, history: Any) -> None:
-        self.ticket: CircuitTicket | None = ticket
+    def __init__(self, history: Any, ticket: CircuitTicket | None = None) -> None:
         self.history = history
-        self.steady = ticket if history == 0 else None  # of failures in a row: there are none
+        self.ticket: CircuitTicket | None = ticket or CircuitTicket()
+        self.steady = self.ticket if history == 0 else None  # there is no failure in a row
 
-    def finished(self, rules: Rules, ticket: CircuitTicket, failed: bool, now: float) -> Circuit:
-        if ticket is not self.ticket:
+    def ended(self, rules: Rules, ticket: CircuitTicket, failed: Failed, now: float) -> Circuit:
+        if failed is None or ticket is not self.ticket:
             return self
         history: Any = rules.threshold.recorded(self.history, failed, now)
         if failed and rules.threshold.is_reached(history):
             return Open(since=now, is_first=True)
-        return self if history == self.history else Closed(ticket, history)
+        return self if history == self.history else Closed(history, ticket)
 
 
 class Open(Circuit):
-    """No call is let through before some time.
-
-    Attributes:
-        until: That time; infinite: a reset; None: the policy has not said it yet.
-    """
+    """No call is let through before ``until``; infinite: a reset; None: the policy will say it."""
 
     __slots__ = ("is_first", "since", "until")
 
@@ -143,25 +129,20 @@ class Open(Circuit):
         self.is_first = is_first
 
     def state_at(self, now: float) -> CircuitState:
-        is_over = self.since is None and self.until is not None and self.until <= now
-        return CircuitState.HALF_OPEN if is_over else CircuitState.OPEN
+        if self.since is None and self.until is not None and self.until <= now:
+            return CircuitState.HALF_OPEN
+        return CircuitState.OPEN
 
     def admitted(self, rules: Rules, ticket: CircuitTicket, now: float) -> Circuit | None:  # noqa: ARG002
         return HalfOpen((ticket,), 0) if self.state_at(now) is CircuitState.HALF_OPEN else None
 
     def seconds_left(self, rules: Rules, now: float) -> float | None:  # noqa: ARG002
-        if self.until is None:
-            return 0.0
-        return None if self.until == inf else max(0.0, self.until - now)
+        until = now if self.until is None else self.until
+        return None if until == inf else max(0.0, until - now)
 
 
 class HalfOpen(Circuit):
-    """Some calls are let through, to see whether they succeed.
-
-    Attributes:
-        running: The tickets of those that have not ended.
-        succeeded: How many have succeeded.
-    """
+    """Some calls are let through as probes: tickets of those ``running``, how many succeeded."""
 
     __slots__ = ("running", "succeeded")
 
@@ -175,26 +156,20 @@ class HalfOpen(Circuit):
         held = self._held(now)
         return HalfOpen((*held, ticket), self.succeeded) if len(held) < rules.probes else None
 
-    def finished(self, rules: Rules, ticket: CircuitTicket, failed: bool, now: float) -> Circuit:
+    def ended(self, rules: Rules, ticket: CircuitTicket, failed: Failed, now: float) -> Circuit:
         if ticket not in self.running:
             return self
         if failed:
             return Open(since=now)
-        if self.succeeded + 1 >= rules.successes:
-            return Closed(CircuitTicket(), rules.threshold.empty)
-        return HalfOpen(self.released(ticket).running, self.succeeded + 1)
-
-    def released(self, ticket: CircuitTicket) -> HalfOpen:
-        if ticket not in self.running:
-            return self
-        return HalfOpen(tuple(each for each in self.running if each is not ticket), self.succeeded)
+        succeeded = self.succeeded + (failed is False)
+        if succeeded >= rules.successes:
+            return Closed(rules.threshold.empty)
+        return HalfOpen(tuple(each for each in self.running if each is not ticket), succeeded)
 
     def seconds_left(self, rules: Rules, now: float) -> float | None:
         return 0.0 if len(self._held(now)) < rules.probes else None
 
     def _held(self, now: float) -> tuple[CircuitTicket, ...]:
         """Return the tickets that hold a place; those of threads that a fork left behind do not."""
-        generation = _process.generation
-        return tuple(
-            each for each in self.running if now < each.expires and each.generation == generation
-        )
+        here = _process.generation
+        return tuple(each for each in self.running if now < each.expires and each.process == here)

@@ -11,8 +11,8 @@ import random
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._errors import CircuitOpen
-from ..policies import ExponentialBackOff
 from ..circuits import CircuitBreaker
+from ..policies import ExponentialBackOff
 from ..retries import RetryBudget, retry_call_async
 from ..testing import VirtualClock
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from ..cancellation import CancellationToken
+    from ..circuits import CircuitBreaker
     from ..clock import Clock
     from ..policies import BackOff
-    from ..circuits import CircuitBreaker
     from ..retries import BudgetLike, Outcome
 
     Seconds = float | timedelta

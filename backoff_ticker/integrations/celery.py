@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from .._sentinels import Stop
     from ..cancellation import CancellationToken
-    from ..policies import BackOff
     from ..circuits import CircuitBreaker, CircuitTicket
+    from ..policies import BackOff
     from ..retries import BudgetLike, Outcome
 
     Seconds = float | timedelta

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import wraps
 from weakref import ref
 
+from .._operation import kind_of, name_of
 from .._validation import safe_repr
 from ..policies import NamedPolicy, is_policy, require_policy
 from ._generators import retried_async_generator, retried_generator
-from .._operation import kind_of, name_of
 from ._operation import raise_if_makes_policy
 from ._options import NO_FALLBACK, Options
 from ._signatures import shows
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from ..cancellation import CancellationToken
     from ..channels import TimerLike
+    from ..circuits import CircuitBreaker
     from ..clock import Clock
     from ..policies import BackOff
     from ._budget_protocol import BudgetLike
-    from ..circuits import CircuitBreaker
     from ._operation import Operation
     from ._option_types import (
         AsyncHooks,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
+from .._error_chain import find_permanent
 from .._errors import (
     BackoffTickerError,
     Cancelled,
@@ -13,6 +14,7 @@ from .._errors import (
     DeadlineExceeded,
     RetryAfter,
 )
+from .._operation import is_awaitable
 from .._validation import as_count, as_hooks, as_seconds, safe_repr, unknown_option
 from ..cancellation import CancellationToken, any_of, require_token
 from ..channels import require_timer
@@ -27,9 +29,7 @@ from ..policies import (
     token_of,
 )
 from ..waiting import CHECKPOINT_EVERY
-from .._error_chain import find_permanent
 from ._no_wait import active_no_wait
-from .._operation import is_awaitable
 from ._outcome import StopReason
 from ._settings import HOOKS, settings
 

@@ -6,7 +6,7 @@ The state is one object, ``settings``. A call of a decorated function reads one 
 
 from __future__ import annotations
 
-from .._validation import as_flag, safe_repr
+from .._validation import as_flag, as_hooks, safe_repr
 from ..cancellation import require_token
 from ..waiting import FREE, acquire, claim_of
 

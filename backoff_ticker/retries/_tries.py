@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import CoroutineType
 
-from ._engine import drive, drive_async
 from .._operation import is_awaitable, name_of, not_awaitable
+from ._engine import drive, drive_async
 from ._operation import raise_coroutine_returned
 from ._run import Run
 from ._settings import settings
