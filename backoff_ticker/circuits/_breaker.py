@@ -180,7 +180,8 @@ class CircuitBreaker(ProcessBound):
 
     def reset(self) -> None:
         """Close the circuit, whatever its state, and forget all earlier calls."""
-        self._change(lambda _: Closed(self._rules.threshold.empty))
+        while not self._advance(self._circuit, Closed(self._rules.threshold.empty)):
+            pass
 
     def open(self, seconds: float | timedelta | None = None) -> None:
         """Open the circuit, for example while the service is being maintained.
@@ -195,12 +196,13 @@ class CircuitBreaker(ProcessBound):
             TypeError, ValueError: ``seconds`` is invalid.
             Exception: The policy failed when it was asked; the circuit is open all the same.
         """
-        if seconds is None:
-            self._change(lambda _: Open(inf))
-            return
-        since = self._monotonic()
-        until = since + as_seconds("seconds", seconds, _ABOVE_ZERO, ulp(0.0))
-        self._change(lambda last: Open(until, since=since, is_first=last.is_first))
+        since, until = None, inf
+        if seconds is not None:
+            since = self._monotonic()
+            until = since + as_seconds("seconds", seconds, _ABOVE_ZERO, ulp(0.0))
+        last = self._circuit
+        while not self._advance(last, Open(until, since=since, is_first=last.is_first)):
+            last = self._circuit
 
     # Calls
 
@@ -232,8 +234,7 @@ class CircuitBreaker(ProcessBound):
         if error is None and ticket is self._circuit.steady:
             return
         try:
-            failed = judged(self._on, error)
-            self._change(lambda last: last.ended(self._rules, ticket, failed, self._monotonic()))
+            self._end(ticket, error is not None and judged(self._on, error))
         except BaseException:
             complete(self.release, ticket)  # no effect if the result was counted
             raise
@@ -243,7 +244,7 @@ class CircuitBreaker(ProcessBound):
 
         The place of a probe becomes free, and the call does not count.
         """
-        self._change(lambda last: last.ended(self._rules, ticket, None, 0.0))
+        self._end(ticket, None)
 
     def __enter__(self) -> Self:
         block = Block()
@@ -309,7 +310,10 @@ class CircuitBreaker(ProcessBound):
     def _replace(self, seen: Circuit, after: Circuit) -> bool:
         """Replace the state that was seen; False: another thread has replaced it before."""
         claim = self._claim
-        acquire(claim)
+        try:
+            del claim[FREE]
+        except KeyError:
+            acquire(claim)
         try:
             is_seen = self._circuit is seen
             if is_seen:
@@ -318,19 +322,25 @@ class CircuitBreaker(ProcessBound):
             claim[FREE] = True
         return is_seen
 
-    def _change(self, following: Callable[[Circuit], Circuit]) -> None:
-        """Make the state that ``following`` returns the current one, with all that follows."""
+    def _advance(self, seen: Circuit, after: Circuit) -> bool:
+        """Replace the state that was seen, with all that follows; False: as of ``_replace()``."""
+        if not self._replace(seen, after):
+            return False
+        if after.since is not None or after.state is not seen.state:
+            try:
+                self._settle()
+            finally:
+                self._announce(seen, after)
+        return True
+
+    def _end(self, ticket: CircuitTicket, failed: bool | None) -> None:
+        """Count the result of a call; None: it has none that counts."""
         while True:
             last = self._circuit
-            after = following(last)
-            if after is last:
+            now = 0.0 if failed is None else self._monotonic()
+            after = last.ended(self._rules, ticket, failed, now)
+            if after is last or self._advance(last, after):
                 return
-            if self._replace(last, after):
-                break
-        try:
-            self._settle()
-        finally:
-            self._announce(last, after)
 
     def _probe(self) -> CircuitTicket:
         """Return the ticket of a probe; that of all calls if the circuit has closed meanwhile."""

@@ -25,10 +25,8 @@ def as_error_rule(name: str, value: Any) -> Any:
     return on
 
 
-def judged(on: Any, error: BaseException | None) -> bool | None:
-    """Return whether a call that ended so has failed, as ``on`` says; None: it tells nothing."""
-    if error is None:
-        return False
+def judged(on: Any, error: BaseException) -> bool | None:
+    """Return whether a call that raised ``error`` has failed; None: that tells nothing."""
     if not isinstance(error, BaseException):
         raise TypeError(f"error must be an exception or None, not {safe_repr(error)}")
     if isinstance(error, (Cancelled, CircuitOpen)) and not isinstance(error, DeadlineExceeded):
