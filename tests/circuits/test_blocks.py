@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import CircuitBreaker, ConstantBackOff
+from backoff_ticker.circuits._blocks import Block
 from tests.circuits.circuits import (
     CLOSED,
     HALF_OPEN,
@@ -418,7 +419,51 @@ def test_generators_that_take_turns_in_one_context_count_once_each(now: SetClock
     assert none_is_open(breaker)
 
 
+def test_blocks_that_overlap_in_one_context_are_taken_as_nested(now: SetClock) -> None:
+    breaker = half_open(now, probes=2, successes=2)
+    first, second = generator(breaker), generator(breaker)
+    next(first)
+    now.advance(30)
+    next(second)
+    now.advance(30)  # the time of the first probe is over
+    next(first, None)
+    assert breaker.remaining() == 0, "the place of the second is free"
+    succeed(breaker)
+    assert breaker.state is CLOSED
+    next(second, None)
+    assert breaker.state is CLOSED
+    assert none_is_open(breaker)
+
+
 # Nothing grows
+
+
+def test_blocks_left_elsewhere_keep_nothing_where_they_were_entered(now: SetClock) -> None:
+    breaker = CircuitBreaker(clock=now)
+
+    def enter() -> Any:
+        value = Value()
+        of_request.set(value)
+        entered = generator(breaker)
+        next(entered)
+        return entered, weakref.ref(value)
+
+    here = contextvars.copy_context()
+    gc.disable()
+    try:
+        found = []
+        for _ in range(5):
+            entered, value = here.run(enter)
+            elsewhere(next, entered, None)
+            found.append(value)
+        del entered
+        here.run(of_request.set, Value())
+        assert [each() for each in found] == [None] * 5
+        blocks = [each for each in gc.get_objects() if type(each) is Block]
+        assert len(blocks) <= 1
+    finally:
+        gc.enable()
+    assert none_is_open(breaker)
 
 
 def test_the_innermost_block_is_left_even_if_others_are_never_left(now: SetClock) -> None:
