@@ -265,7 +265,8 @@ class CircuitBreaker(ProcessBound):
             block = self._innermost.get()
             try:
                 self._innermost.reset(block.token)
-            except (AttributeError, TypeError, ValueError):  # none; left; of the task around
+            except (AttributeError, RuntimeError, TypeError, ValueError):
+                # There is none; it was left elsewhere; it is of the task that has started this one.
                 block = left_elsewhere(self, self._blocks)
             else:
                 block.token = None

@@ -438,6 +438,18 @@ def test_blocks_that_overlap_in_one_context_are_taken_as_nested(now: SetClock) -
 # Nothing grows
 
 
+def test_breakers_leave_nothing_in_the_context(now: SetClock) -> None:
+    before = dict(contextvars.copy_context())
+    for _ in range(3):
+        breaker = half_open(now)
+        with breaker, CircuitBreaker(clock=now):
+            assert len(contextvars.copy_context()) > len(before)
+        with pytest.raises(OSError), breaker:
+            raise OSError
+    assert dict(contextvars.copy_context()) == before
+
+
+
 def test_blocks_left_elsewhere_keep_nothing_where_they_were_entered(now: SetClock) -> None:
     breaker = CircuitBreaker(clock=now)
 
