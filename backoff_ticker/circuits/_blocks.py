@@ -31,18 +31,10 @@ class Block:
 
 
 def left_elsewhere(breaker: object, blocks: dict[Block, None]) -> Block:
-    """Return a block for one that is left where it was not entered.
-
-    Args:
-        breaker: The breaker of the block.
-        blocks: Its open blocks, the oldest first.
-
-    Raises:
-        RuntimeError: There are none.
-    """
+    """Return a block for one that is left where it was not entered, of all that are open."""
     candidates = [*blocks.copy()]
     if not candidates:
-        raise RuntimeError(f"{breaker!r} was left, but not entered")
+        raise RuntimeError(f"{breaker!r} was left, but not entered") from None
     block = candidates[-1]
     if len({each.ticket for each in candidates}) > 1:
         forget_newest(blocks)

@@ -55,14 +55,13 @@ class CircuitBreaker(ProcessBound):
 
     Example:
         >>> from backoff_ticker import CircuitBreaker, CircuitOpen, ConstantBackOff
-        >>> breaker = CircuitBreaker(ConstantBackOff(60), failures=2)
-        >>> for _ in range(3):
+        >>> breaker = CircuitBreaker(ConstantBackOff(60), failures=1)
+        >>> for _ in range(2):
         ...     try:
         ...         with breaker:
         ...             raise ConnectionError("no route")
         ...     except (ConnectionError, CircuitOpen) as error:
         ...         print(type(error).__name__, breaker.state)
-        ConnectionError closed
         ConnectionError open
         CircuitOpen open
 
@@ -89,25 +88,21 @@ class CircuitBreaker(ProcessBound):
             circuit opens, and resets the copy when the circuit was closed before. If the policy
             returns ``STOP``, the circuit stays open until ``reset()``. None means 5 s at first,
             doubled each time up to 60 s, with a jitter of 50 %, and without end.
-        on: The failures, as in ``retry``: a subclass of ``Exception``, several of them as a tuple
-            or ``A | B``, a mapping from them to True or False, or a function from an error to a
-            bool.
-        failures: How many failures in a row open the circuit: an int >= 1. None means 5, unless
-            ``failure_rate`` is given.
-        failure_rate: The share of failures that opens the circuit instead, > 0 and <= 1. It counts
-            once there were ``minimum_calls``.
-        window_calls: The share is that of the last calls, this many: an int from 1 to 10,000. None
-            means 100, unless ``window`` is given.
-        window: The share is that of the calls that ended in this time: seconds >= 0.001 or a
-            timedelta. The window moves in steps of a tenth of it.
+        on: The failures, as in ``retry``: a subclass of ``Exception``, a tuple of them, ``A | B``,
+            a mapping from them to True or False, or a function from an error to a bool.
+        failures: How many failures in a row open the circuit: an int >= 1. None means 5.
+        failure_rate: The share of failures that opens it instead, > 0 and <= 1. It counts once
+            there were ``minimum_calls``.
+        window_calls: Of how many last calls: an int from 1 to 10,000. None means 100.
+        window: Of the calls that ended in this time instead: seconds >= 0.001 or a timedelta. It
+            moves on in steps of a tenth.
         minimum_calls: An int >= 1. None means 20, or ``window_calls`` if that is less.
-        probes: How many probes may run at once while the circuit is half-open: an int >= 1.
+        probes: How many probes may run at once: an int >= 1.
         successes: How many probes have to succeed to close the circuit: an int >= 1.
         probe_timeout: How long a probe keeps its place: seconds > 0 or a timedelta. Then another
             call may be let through instead, and the result of the late probe is ignored.
-        may_probe: A function without arguments that is asked each time a half-open circuit has a
-            place for a probe. If it returns False, the call is refused with ``CircuitOpen`` all the
-            same. It must not wait, and may be called in several threads at once.
+        may_probe: A function without arguments that is asked before each probe; if it returns
+            False, the call is refused. It must not wait, and threads may call it at once.
         on_change: A function, or a list or tuple of functions, called as ``f(old, new, breaker)``
             with two ``CircuitState`` after each change, in the thread that made it. Their errors
             go to ``sys.unraisablehook``.

@@ -76,8 +76,7 @@ class Circuit:
     since: float | None = None  # it opened, but the policy was not asked yet for how long
 
     def state_at(self, now: float) -> CircuitState:  # noqa: ARG002
-        """Return the state that a call would meet."""
-        return self.state
+        return self.state  # which a call would meet
 
     def admitted(self, rules: Rules, ticket: CircuitTicket, now: float) -> Circuit | None:  # noqa: ARG002
         """Return the state with a probe that holds ``ticket``; None if there is no place for it."""
@@ -129,9 +128,8 @@ class Open(Circuit):
         self.is_first = is_first
 
     def state_at(self, now: float) -> CircuitState:
-        if self.since is None and self.until is not None and self.until <= now:
-            return CircuitState.HALF_OPEN
-        return CircuitState.OPEN
+        is_over = self.since is None and self.until is not None and self.until <= now
+        return CircuitState.HALF_OPEN if is_over else CircuitState.OPEN
 
     def admitted(self, rules: Rules, ticket: CircuitTicket, now: float) -> Circuit | None:  # noqa: ARG002
         return HalfOpen((ticket,), 0) if self.state_at(now) is CircuitState.HALF_OPEN else None
