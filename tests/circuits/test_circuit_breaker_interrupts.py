@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+import contextvars
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from tests.circuits.circuits import (
     done,
     fail,
     half_open,
+    in_a_stack,
     none_is_open,
     succeed,
     told,
@@ -30,6 +32,9 @@ from tests.circuits.circuits import (
 from tests.helpers import SetClock, collect_garbage
 from tests.stress.places import InterruptAt, Interrupted, each_place
 from tests.tickers.made_policies import Scripted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def async_with_block_without_a_loop(breaker: CircuitBreaker, outcome: object) -> None:
@@ -41,10 +46,33 @@ def async_with_block_without_a_loop(breaker: CircuitBreaker, outcome: object) ->
         main().send(None)
 
 
+def decorated_coroutine_without_a_loop(breaker: CircuitBreaker, outcome: object) -> None:
+    @breaker
+    async def call() -> None:
+        done(outcome)
+
+    with contextlib.suppress(StopIteration):
+        call().send(None)
+
+
+def left_in_another_context(breaker: CircuitBreaker, outcome: object) -> None:
+    def block() -> Iterator[None]:
+        with breaker:
+            yield
+            done(outcome)
+
+    entered = block()
+    contextvars.copy_context().run(next, entered)
+    contextvars.copy_context().run(next, entered, None)
+
+
 @pytest.mark.parametrize(
     ("way", "entries"),
     [
         (with_block, {"__exit__"}),
+        (in_a_stack, {"__exit__"}),
+        (left_in_another_context, {"__exit__", "left_elsewhere", "<setcomp>"}),
+        (decorated_coroutine_without_a_loop, set()),
         (async_with_block_without_a_loop, {"__aexit__", "__exit__"}),
         (decorated, set()),
     ],
@@ -73,8 +101,8 @@ def test_an_interrupt_anywhere_leaves_it_usable(way: Any, entries: set[str]) -> 
         assert breaker.remaining() == 10
 
     assert each_place(run) > 100
-    # As a block is left, an interrupt can come before the first instruction that could heed it:
-    # the probe has its place until its time is over.
+    # As a block is left, an interrupt can come before the first instruction that could heed it, or
+    # before it is known which block that is: the probe has its place until its time is over.
     assert lost <= entries
 
 
