@@ -145,10 +145,9 @@ def as_hooks(name: str, value: object) -> tuple[Callable[..., object], ...] | No
     return hooks or None
 
 
-def as_error_types(name: str, on: object) -> object:
-    """Return ``on``, checked: an exception type, a tuple or dict of them, or a function."""
-    if isinstance(on, UnionType):
-        on = on.__args__
+def as_error_types(name: str, value: object) -> object:
+    """Return ``value``, checked: an exception type, a tuple or mapping of them, or a function."""
+    on = value.__args__ if isinstance(value, UnionType) else value
     for kind in on if isinstance(on, (tuple, Mapping)) else (on,):
         if isinstance(kind, type) and issubclass(kind, Exception):
             continue
@@ -159,7 +158,7 @@ def as_error_types(name: str, on: object) -> object:
             )
         if isinstance(kind, type) or kind is not on or not callable(on):
             raise TypeError(
-                f"{name} must be an exception type, a tuple of them, a mapping from them to "
-                f"policies or bools, or a function of an error, not {safe_repr(on)}"
+                f"{name} must be an exception type, a tuple or union of them, a mapping from them "
+                f"to policies or bools, or a function of an error, not {safe_repr(value)}"
             )
     return on
