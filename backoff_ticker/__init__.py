@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         select as select,
         select_async as select_async,
     )
+    from .circuits import CircuitBreaker as CircuitBreaker, CircuitTicket as CircuitTicket
     from .clock import (
         Clock as Clock,
         Parker as Parker,
@@ -116,8 +117,6 @@ if TYPE_CHECKING:
         Attempt as Attempt,
         Attempts as Attempts,
         BudgetLike as BudgetLike,
-        CircuitBreaker as CircuitBreaker,
-        CircuitTicket as CircuitTicket,
         CurrentAttempt as CurrentAttempt,
         HedgeOptions as HedgeOptions,
         Outcome as Outcome,
@@ -167,10 +166,10 @@ _MODULE_OF = {
     "ChainBackOff": "policies._chain",
     "Channel": "channels._channel",
     "ChannelClosed": "_errors",
-    "CircuitBreaker": "retries._circuit_breaker",
+    "CircuitBreaker": "circuits._breaker",
     "CircuitOpen": "_errors",
     "CircuitState": "_errors",
-    "CircuitTicket": "retries._circuit",
+    "CircuitTicket": "circuits._states",
     "Clock": "clock._protocol",
     "CloseReason": "_errors",
     "Closed": "_sentinels",

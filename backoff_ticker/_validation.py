@@ -1,4 +1,4 @@
-"""Checks of numbers that users give: durations, times, counts, factors, fractions.
+"""Checks of what users give: durations, times, counts, factors, fractions; hooks, error types.
 
 A bad number is refused where it enters, with a message that names parameter and value. All checks
 raise ``TypeError`` for a value of another type (a bool is not a number) and ``ValueError`` for a
@@ -7,11 +7,13 @@ number out of range; NaN, infinities and ints too big for a float are always out
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import isfinite
+from types import UnionType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from datetime import timedelta
 
 LARGEST = 1.7976931348623157e308
@@ -110,10 +112,11 @@ def as_seconds(
     name: str,
     value: float | timedelta,
     expected: str = "a finite number of seconds >= 0 or a timedelta",
+    least: float = 0.0,
 ) -> float:
-    """Return a duration, seconds or a ``datetime.timedelta``, as finite seconds of at least 0."""
+    """Return a duration, seconds or a ``datetime.timedelta``, as finite seconds >= ``least``."""
     number = as_difference(name, value, expected)
-    if number < 0.0:
+    if number < least:
         raise ValueError(f"{name} must be {expected}, not {safe_repr(value)}")
     return number + 0.0
 
@@ -128,3 +131,34 @@ def as_count(name: str, value: object, least: int = 0, *, also: str = "") -> int
     if value < least:
         raise ValueError(f"{name} must be {expected}, not {safe_repr(value)}")
     return value
+
+
+def as_hooks(name: str, value: object) -> tuple[Callable[..., object], ...] | None:
+    """Return one callable, or a list or tuple of them, as a tuple; None if there is none."""
+    hooks = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    for hook in hooks:
+        if not callable(hook):
+            raise TypeError(
+                f"{name} must be a callable, a list or tuple of them, or None, "
+                f"not {safe_repr(value)}"
+            )
+    return hooks or None
+
+
+def as_error_types(name: str, value: object) -> object:
+    """Return ``value``, checked: an exception type, a tuple or mapping of them, or a function."""
+    on = value.__args__ if isinstance(value, UnionType) else value
+    for kind in on if isinstance(on, (tuple, Mapping)) else (on,):
+        if isinstance(kind, type) and issubclass(kind, Exception):
+            continue
+        if isinstance(kind, type) and issubclass(kind, BaseException):
+            raise TypeError(
+                f"{name} must name types of Exception, not {kind.__name__}: interrupts and cancels "
+                f"of tasks are never retried; {name}=Exception means every other error"
+            )
+        if isinstance(kind, type) or kind is not on or not callable(on):
+            raise TypeError(
+                f"{name} must be an exception type, a tuple or union of them, a mapping from them "
+                f"to policies or bools, or a function of an error, not {safe_repr(value)}"
+            )
+    return on

@@ -25,6 +25,7 @@ LAYERS = [
     "channels",
     "policies",
     "tickers",
+    "circuits",
     "retries",
     "facade",
     "testing",

@@ -11,8 +11,9 @@ import random
 from typing import TYPE_CHECKING, NamedTuple
 
 from .._errors import CircuitOpen
+from ..circuits import CircuitBreaker
 from ..policies import ExponentialBackOff
-from ..retries import CircuitBreaker, RetryBudget, retry_call_async
+from ..retries import RetryBudget, retry_call_async
 from ..testing import VirtualClock
 
 if TYPE_CHECKING:

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from ..cancellation import CancellationToken
+    from ..circuits import CircuitBreaker
     from ..clock import Clock
     from ..policies import BackOff
-    from ..retries import BudgetLike, CircuitBreaker, Outcome
+    from ..retries import BudgetLike, Outcome
 
     Seconds = float | timedelta
     Hook = Callable[[Outcome], object]

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from .._errors import CircuitState
     from ..cancellation import CallbackHandle, CancellationToken
-    from ..retries import CircuitBreaker, Outcome
+    from ..circuits import CircuitBreaker
+    from ..retries import Outcome
 
     Cause = BaseException | str | None
 

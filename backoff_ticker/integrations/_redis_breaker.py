@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING
 
-from ..retries import CircuitBreaker
+from ..circuits import CircuitBreaker
 from ._checks import as_seconds, check_name
 from ._redis_circuit import SharedCircuit
 from ._redis_link import CLOCK, FLUSH

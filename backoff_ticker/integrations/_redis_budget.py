@@ -10,9 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from .._errors import CircuitOpen, CircuitState
+from ..circuits import CircuitBreaker
 from ..clock import SystemClock
 from ..policies import ExponentialBackOff
-from ..retries import CircuitBreaker, RetryBudget
+from ..retries import RetryBudget
 from ._checks import as_seconds, check_name
 from ._redis_client import check_client
 from ._redis_script import Script

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from .._errors import CircuitState
-from ..retries import CircuitBreaker
+from ..circuits import CircuitBreaker
 from ._checks import as_seconds
 from ._redis_client import channel_of, check_client
 from ._redis_link import CLOCK, Link

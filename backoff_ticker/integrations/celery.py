@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
     from .._sentinels import Stop
     from ..cancellation import CancellationToken
+    from ..circuits import CircuitBreaker, CircuitTicket
     from ..policies import BackOff
-    from ..retries import BudgetLike, CircuitBreaker, CircuitTicket, Outcome
+    from ..retries import BudgetLike, Outcome
 
     Seconds = float | timedelta
     ErrorTypes = (

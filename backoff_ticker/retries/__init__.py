@@ -5,10 +5,9 @@ Files, each of which imports only from those above it:
 - ``_settings``: what holds for all retries of the process; the hooks among the options.
 - ``_log_retries``: a hook that is ready to use.
 - ``_outcome``, ``_budget_protocol``, ``_budget``, ``_retry_after``, ``_no_wait``,
-  ``_error_chain``, ``_operation``: parts that do not depend on a run.
+  ``_operation``: parts that do not depend on a run.
 - ``_option_types``, ``_options``: the options as types, and checked; whether an error is retried.
 - ``_signatures``: how functions that take ``**options`` show each of them.
-- ``_circuit``, ``_circuit_breaker``: the states of a circuit; the breaker that keeps one of them.
 - ``_run``: the state of one run, and the one place that decides what follows a failure.
 - ``_final_error``, ``_attempt_scope``, ``_wait``: the error at the end, the scope that cuts an
   attempt of a coroutine, the wait between two attempts.
@@ -34,8 +33,6 @@ from ._attempt_context import CurrentAttempt as CurrentAttempt
 from ._attempts import Attempt as Attempt, Attempts as Attempts, attempts as attempts
 from ._budget import RetryBudget as RetryBudget
 from ._call import retry_call as retry_call, retry_call_async as retry_call_async
-from ._circuit import CircuitTicket as CircuitTicket
-from ._circuit_breaker import CircuitBreaker as CircuitBreaker
 from ._decorator import retry as retry
 from ._hedge import hedge_call_async as hedge_call_async
 from ._hedge_threads import hedge_call as hedge_call

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from types import coroutine
 
+from .._error_chain import set_link
 from .._validation import counted, whole_repr
 from ..clock import resolve_clock
 from ._attempt_context import enter_run, leave_run
 from ._attempt_scope import token_of_run
 from ._engine import AWAIT, CALL, READY, GeneratorExitCarrier, Marker, perform
-from ._error_chain import set_link
 from ._operation import NO_KWARGS
 from ._options import LOOP_OPTIONS, Options
 from ._outcome import Outcome, StopReason
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from ..cancellation import CancellationToken
     from ..channels import TimerLike
+    from ..circuits import CircuitBreaker
     from ..clock import Clock
     from ..policies import BackOff
     from ._budget_protocol import BudgetLike
-    from ._circuit_breaker import CircuitBreaker
     from ._option_types import (
         AsyncHooks,
         AsyncNotify,

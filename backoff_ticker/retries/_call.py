@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from ..cancellation import CancellationToken
     from ..channels import TimerLike
+    from ..circuits import CircuitBreaker
     from ..clock import Clock
     from ..policies import BackOff
     from ._budget_protocol import BudgetLike
-    from ._circuit_breaker import CircuitBreaker
     from ._option_types import (
         AsyncHooks,
         AsyncNotify,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import wraps
 from weakref import ref
 
+from .._operation import kind_of, name_of
 from .._validation import safe_repr
 from ..policies import NamedPolicy, is_policy, require_policy
 from ._generators import retried_async_generator, retried_generator
-from ._operation import kind_of, name_of, raise_if_makes_policy
+from ._operation import raise_if_makes_policy
 from ._options import NO_FALLBACK, Options
 from ._signatures import shows
 from ._tries import retried, retried_async
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 
     from ..cancellation import CancellationToken
     from ..channels import TimerLike
+    from ..circuits import CircuitBreaker
     from ..clock import Clock
     from ..policies import BackOff
     from ._budget_protocol import BudgetLike
-    from ._circuit_breaker import CircuitBreaker
     from ._operation import Operation
     from ._option_types import (
         AsyncHooks,

@@ -14,12 +14,13 @@ from __future__ import annotations
 from types import AsyncGeneratorType, CoroutineType, GeneratorType, coroutine
 
 from .._errors import Cancelled
+from .._operation import close_unawaited, is_awaitable, not_awaitable
 from .._sentinels import EMPTY
 from ..waiting import CHECKPOINT_EVERY as EVERY
 from ._attempt_context import close_run, enter_run, show_next_attempt
 from ._attempt_scope import attempt_scope, token_of_attempts
 from ._final_error import concluded, raised
-from ._operation import close_unawaited, is_awaitable, not_awaitable, raise_coroutine_returned
+from ._operation import raise_coroutine_returned
 from ._options import Awaiting
 from ._outcome import StopReason
 from ._run import ASK_BUDGET, CUT, REFUSED, SUCCEEDED, NoResult

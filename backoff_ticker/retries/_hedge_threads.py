@@ -7,6 +7,7 @@ from sys import modules
 from types import CoroutineType
 
 from .._errors import Cancelled, ChannelClosed, Permanent
+from .._operation import coroutine_returned, name_of
 from .._validation import safe_repr
 from ..channels import Channel, select
 from ..clock import start_thread
@@ -15,7 +16,6 @@ from ._attempt_context import show_attempt
 from ._attempt_scope import token_of_attempts
 from ._final_error import concluded, raised
 from ._hedging import CUT_FOR, Hedging, NotMade, checked_options
-from ._operation import coroutine_returned, name_of
 from ._options import NO_FALLBACK
 from ._outcome import StopReason
 from ._run import Run
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar, Unpack, overload
 
     from ..cancellation import CancellationToken
+    from ..circuits import CircuitBreaker
     from ..clock import Clock
     from ..policies import BackOff
     from ._budget_protocol import BudgetLike
-    from ._circuit_breaker import CircuitBreaker
     from ._option_types import HedgeOptions, ResultCheck, RetryOn, Seconds
     from ._options import NoFallback
     from ._outcome import Outcome

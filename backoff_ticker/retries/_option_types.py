@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from ..cancellation import CancellationToken
     from ..channels import TimerLike
+    from ..circuits import CircuitBreaker
     from ..clock import Clock
     from ..policies import BackOff
     from ._budget_protocol import BudgetLike
-    from ._circuit_breaker import CircuitBreaker
     from ._outcome import Outcome
 
     Seconds = float | timedelta

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
+from .._error_chain import find_permanent
 from .._errors import (
     BackoffTickerError,
     Cancelled,
@@ -13,9 +14,11 @@ from .._errors import (
     DeadlineExceeded,
     RetryAfter,
 )
-from .._validation import as_count, as_seconds, safe_repr, unknown_option
+from .._operation import is_awaitable
+from .._validation import as_count, as_hooks, as_seconds, safe_repr, unknown_option
 from ..cancellation import CancellationToken, any_of, require_token
 from ..channels import require_timer
+from ..circuits import as_error_rule
 from ..clock import resolve_clock
 from ..policies import (
     ExponentialBackOff,
@@ -26,11 +29,9 @@ from ..policies import (
     token_of,
 )
 from ..waiting import CHECKPOINT_EVERY
-from ._error_chain import find_permanent
 from ._no_wait import active_no_wait
-from ._operation import is_awaitable
 from ._outcome import StopReason
-from ._settings import HOOKS, as_hooks, settings
+from ._settings import HOOKS, settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class Options:
     on_give_up: Hooks | None = None
     fallback: Any = NO_FALLBACK
     budget: Any = None  # a BudgetLike, perhaps with try_acquire_async()
-    breaker: Any = None  # a CircuitBreaker, whose module imports this one
+    breaker: Any = None  # a CircuitBreaker, or what has its allow(), record() and release()
     clock: Clock | None = None
     timer: TimerLike | None = None
     _with_defaults: tuple[int, Options] | None = None
@@ -190,7 +191,7 @@ class Options:
             checked = _CHECKS[name](name, value)
             setattr(self, name, checked)
             if name == "on":
-                self._use_on(value)
+                self._use_on(checked)
             elif name in _CALLED_BETWEEN_ATTEMPTS and checked is not None:
                 self.needs_steps = self.starts_early = True
                 self.judges_results = self.judges_results or name in ("until", "retry_if")
@@ -411,30 +412,6 @@ def _types_of(on: type | tuple[type, ...] | Mapping[type, object]) -> Iterable[t
     return (on,) if isinstance(on, type) else on
 
 
-def _as_on(name: str, value: object) -> object:
-    for kind in value if isinstance(value, (tuple, Mapping)) else (value,):
-        if isinstance(kind, type) and issubclass(kind, Exception):
-            continue
-        if isinstance(kind, type) and issubclass(kind, BaseException):
-            raise TypeError(
-                f"{name} must name types of Exception, not {kind.__name__}: interrupts and cancels "
-                f"of tasks are never retried; {name}=Exception means every other error"
-            )
-        if isinstance(kind, type) or kind is not value or not callable(value):
-            raise TypeError(
-                f"{name} must be an exception type, a tuple of them, a mapping from them to "
-                f"policies or bools, or a function of an error, not {safe_repr(value)}"
-            )
-    if isinstance(value, Mapping):
-        for kind, rule in value.items():
-            if not isinstance(rule, bool) and not is_policy(rule):
-                raise TypeError(
-                    f"{name}[{kind.__name__}] must be True, False or a BackOff, "
-                    f"not {safe_repr(rule)}"
-                )
-    return value
-
-
 def _as_fallback(name: str, value: object) -> object:  # noqa: ARG001 - all checks take a name
     return value
 
@@ -490,7 +467,7 @@ _NONE_IS_NOT_ABSENT = {"on", "fallback"}
 
 # For all other options None means that the option is absent.
 _CHECKS: dict[str, Callable[[str, Any], object]] = {
-    "on": _as_on,
+    "on": as_error_rule,
     "until": _as_callable,
     "retry_if": _as_callable,
     "token": _as_token,

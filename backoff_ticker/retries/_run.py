@@ -5,6 +5,7 @@ Nothing here waits or calls the operation.
 
 from __future__ import annotations
 
+from .._error_chain import append_cause, find_permanent, set_link, unwrapped
 from .._errors import (
     BackoffTickerError,
     Cancelled,
@@ -14,13 +15,13 @@ from .._errors import (
     RejectedResult,
     RetryAfter,
 )
+from .._operation import close_unawaited, name_of
 from .._validation import LARGEST
 from ..clock import resolve_clock
 from ..policies import End, PolicyRun, start_policy
 from ..waiting import complete
-from ._error_chain import append_cause, find_permanent, set_link, unwrapped
 from ._no_wait import SkippingClock, active_no_wait, fewest_attempts
-from ._operation import NO_KWARGS, close_unawaited, name_of
+from ._operation import NO_KWARGS
 from ._options import Awaiting
 from ._outcome import Outcome, StopReason
 from ._settings import settings

@@ -6,7 +6,7 @@ The state is one object, ``settings``. A call of a decorated function reads one 
 
 from __future__ import annotations
 
-from .._validation import as_flag, safe_repr
+from .._validation import as_flag, as_hooks, safe_repr
 from ..cancellation import require_token
 from ..waiting import FREE, acquire, claim_of
 
@@ -268,15 +268,3 @@ def set_default_token(token: CancellationToken | None) -> AbstractContextManager
     if token is not None:
         require_token("token", token)
     return _Change(f"set_default_token({safe_repr(token)})", "token", token)
-
-
-def as_hooks(name: str, value: object) -> tuple[Callable[..., object], ...] | None:
-    """Return one callable, or a list or tuple of them, as a tuple; None if there is none."""
-    hooks = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    for hook in hooks:
-        if not callable(hook):
-            raise TypeError(
-                f"{name} must be a callable, a list or tuple of them, or None, "
-                f"not {safe_repr(value)}"
-            )
-    return hooks or None

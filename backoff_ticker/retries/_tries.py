@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from types import CoroutineType
 
+from .._operation import is_awaitable, name_of, not_awaitable
 from ._attempt_context import leave_first, run_of, show, shown_here
 from ._engine import drive, drive_async
-from ._operation import is_awaitable, name_of, not_awaitable, raise_coroutine_returned
+from ._operation import raise_coroutine_returned
 from ._run import Run
 from ._settings import settings
 

@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     Call = Callable[[], Any]
 
 HOUR = 3600
-GOALS = {("@breaker", "closed ns"): "<= 1.5x; 1x", ("@breaker", "open ns"): "<= 4x; 2x"}
+GOALS = {
+    ("@breaker", "closed ns"): "<= 1x",
+    ("@breaker", "open ns"): "<= 4x; 2x",
+    ("with breaker", "closed ns"): "<= 1.5x",
+}
 
 
 class RefusedError(Exception):

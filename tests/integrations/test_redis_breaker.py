@@ -31,9 +31,9 @@ from backoff_ticker import (
 from backoff_ticker.integrations import _redis_breaker, _redis_circuit, _redis_link
 from backoff_ticker.integrations.redis import RedisCircuitBreaker
 from tests import effort
+from tests.circuits.circuits import WAYS, fail, refused, succeed
 from tests.helpers import PATIENCE, SetClock, eventually, in_thread
 from tests.integrations.processes import Process, write_files
-from tests.retries.circuits import WAYS, fail, refused, succeed
 from tests.tickers.made_policies import Scripted
 
 pytestmark = pytest.mark.timeout(45)

@@ -27,8 +27,8 @@ from backoff_ticker.retries._hedge_threads import _Attempt
 from backoff_ticker.retries._options import Options
 from backoff_ticker.retries._run import Run
 from tests import effort
+from tests.circuits.circuits import half_open
 from tests.helpers import PATIENCE, SetClock, collect_garbage, eventually
-from tests.retries.circuits import half_open
 from tests.retries.hedges import own_token
 from tests.stress.places import InterruptAt, Interrupted, each_place
 from tests.stress.tools import gc_threshold

@@ -400,6 +400,7 @@ def on_change(old: CircuitState, new: CircuitState, which: CircuitBreaker) -> No
 
 
 breaker = CircuitBreaker(policy, on=(OSError, ValueError), on_change=[on_change])
+CircuitBreaker(on=OSError | ValueError)
 CircuitBreaker(on={OSError: True}, failure_rate=0.5, window=30, on_change=on_change)
 CircuitBreaker(on=lambda error: bool(error.args), failures=3)
 CircuitBreaker(on=KeyboardInterrupt)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]

@@ -9,18 +9,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from backoff_ticker import CircuitState
-from backoff_ticker.retries._circuit import (
+from backoff_ticker.circuits._states import (
     Circuit,
     CircuitTicket,
     Closed,
     HalfOpen,
-    InARow,
-    LastCalls,
-    LastSeconds,
     Open,
-    Opening,
     Rules,
 )
+from backoff_ticker.circuits._thresholds import InARow, LastCalls, LastSeconds
 
 RESULTS = st.lists(st.booleans(), max_size=120)
 
@@ -151,7 +148,7 @@ def test_it_does_what_the_model_does(
 ) -> None:
     model = Model(most, probes, successes, delay=5.0, patience=7.0)
     rules = Rules(InARow(most), probes, successes)
-    circuit: Circuit = Closed(CircuitTicket(), 0)
+    circuit: Circuit = Closed(0)
     running: dict[int, CircuitTicket] = {}
     now, number = 100.0, 0
     for action in actions:
@@ -173,12 +170,9 @@ def test_it_does_what_the_model_does(
             index, result = action
             call = list(running)[index % len(running)]
             ticket = running.pop(call)
-            if result is None:
-                circuit = circuit.released(ticket)
-            else:
-                circuit = circuit.finished(rules, ticket, result, now)
+            circuit = circuit.ended(rules, ticket, result, now)
             model.record(call, result, now)
-        if isinstance(circuit, Opening):
+        if circuit.since is not None:
             assert circuit.seconds_left(rules, now) == 0.0
             assert circuit.admitted(rules, CircuitTicket(), now) is None
             circuit = Open(circuit.since + 5.0)
@@ -192,8 +186,9 @@ def test_it_does_what_the_model_does(
 def test_no_state_changes_itself() -> None:
     rules, ticket = Rules(InARow(2), 2, 2), CircuitTicket()
     states: list[Circuit] = [
-        Closed(ticket, 1),
-        Opening(5.0, is_first=True),
+        Closed(1, ticket),
+        Open(since=5.0, is_first=True),
+        Open(8.0, since=5.0),
         Open(5.0),
         Open(inf),
         HalfOpen((ticket,), 1),
@@ -204,11 +199,9 @@ def test_no_state_changes_itself() -> None:
 
     for state in states:
         before = shown(state)
-        for failed in (True, False):
-            state.finished(rules, ticket, failed, 9.0)
-            assert state.finished(rules, CircuitTicket(), failed, 9.0) is state
-        state.released(ticket)
-        assert state.released(CircuitTicket()) is state
+        for failed in (True, False, None):
+            state.ended(rules, ticket, failed, 9.0)
+            assert state.ended(rules, CircuitTicket(), failed, 9.0) is state
         state.admitted(rules, CircuitTicket(), 9.0)
         assert shown(state) == before
 
@@ -216,10 +209,10 @@ def test_no_state_changes_itself() -> None:
 def test_a_success_that_changes_nothing_makes_no_state() -> None:
     for threshold in (InARow(3), LastCalls(0.5, 4, 4)):
         rules, ticket = Rules(threshold, 1, 1), CircuitTicket()
-        circuit: Circuit = Closed(ticket, threshold.empty)
+        circuit: Circuit = Closed(threshold.empty, ticket)
         for _ in range(10):
-            circuit = circuit.finished(rules, ticket, failed=False, now=0.0)
-        assert circuit.finished(rules, ticket, failed=False, now=0.0) is circuit
+            circuit = circuit.ended(rules, ticket, failed=False, now=0.0)
+        assert circuit.ended(rules, ticket, failed=False, now=0.0) is circuit
 
 
 @pytest.mark.parametrize("now", [0.0, 1e-9, 1e15])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._errors import Permanent, RetryAfter
+from ._errors import Permanent, RetryAfter
 
 
 def find_permanent(error: BaseException) -> Permanent | None:

@@ -99,6 +99,13 @@ WAYS = [
 ]
 
 
+def none_is_open(breaker: CircuitBreaker) -> bool:
+    """Find that no block of the breaker is open, here or elsewhere: none can be left."""
+    with pytest.raises(RuntimeError) as caught:
+        breaker.__exit__(None, None, None)
+    return str(caught.value).endswith(" was left, but not entered")
+
+
 def fail(breaker: CircuitBreaker, times: int = 1, error: Any = OSError, way: Any = told) -> None:
     for _ in range(times):
         with pytest.raises(error):

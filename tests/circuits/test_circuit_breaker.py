@@ -32,13 +32,14 @@ from backoff_ticker import (
     with_max_retries,
     with_token,
 )
-from tests.retries.circuits import (
+from tests.circuits.circuits import (
     CLOSED,
     HALF_OPEN,
     OPEN,
     WAYS,
     fail,
     half_open,
+    none_is_open,
     opened,
     refused,
     succeed,
@@ -126,7 +127,7 @@ def test_blocks_leave_nothing_behind(way: Any, now: SetClock) -> None:
     succeed(breaker, 1, way)
     fail(breaker, 1, way=way)
     refused(breaker, way)
-    assert breaker._blocks == {}
+    assert none_is_open(breaker)
 
 
 # Which errors count
@@ -148,11 +149,12 @@ def test_an_error_that_on_does_not_cover_is_an_answer(now: SetClock) -> None:
     "on",
     [
         (ConnectionError, TimeoutError),
+        ConnectionError | TimeoutError,
         {OSError: False, ConnectionError: True, TimeoutError: ConstantBackOff(1)},
         lambda error: isinstance(error, (ConnectionError, TimeoutError)),
         lambda error: 3 if isinstance(error, (ConnectionError, TimeoutError)) else False,
     ],
-    ids=["types", "mapping", "predicate", "predicate of seconds"],
+    ids=["types", "union", "mapping", "predicate", "predicate of seconds"],
 )
 def test_on_has_the_meaning_it_has_for_retries(on: Any, now: SetClock) -> None:
     breaker = CircuitBreaker(on=on, failures=3, clock=now)
@@ -609,6 +611,9 @@ def test_a_hook_may_use_the_breaker(now: SetClock) -> None:
     [
         ({"backoff": 3}, TypeError, "backoff must be a BackOff"),
         ({"on": KeyboardInterrupt}, TypeError, "on must name types of Exception"),
+        ({"on": OSError | KeyboardInterrupt}, TypeError, "on must name types of Exception"),
+        ({"on": OSError | None}, TypeError, "on must be an exception type"),
+        ({"on": {OSError: 3}}, TypeError, "on[OSError] must be True, False or a BackOff, not 3"),
         ({"on": "OSError"}, TypeError, "on must be an exception type"),
         ({"failures": 0}, ValueError, "failures must be an int >= 1 or None, not 0"),
         ({"failures": True}, TypeError, "failures must be an int >= 1 or None, not True"),

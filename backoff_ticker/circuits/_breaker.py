@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import sys
-from _thread import get_ident
+from contextvars import ContextVar
 from functools import wraps
-from math import inf
-from types import CoroutineType
+from math import inf, isnan, nan, ulp
+from types import CoroutineType, SimpleNamespace
 
 from .. import _process
-from .._errors import Cancelled, CircuitOpen, CircuitState, DeadlineExceeded, RetryAfter
+from .._errors import CircuitOpen, CircuitState
+from .._operation import coroutine_returned, is_awaitable, kind_of, name_of, raise_async
 from .._process import ProcessBound
 from .._unraisable import report
-from .._validation import as_count, as_seconds, safe_repr
+from .._validation import as_count, as_hooks, as_seconds, safe_repr
 from ..clock import resolve_clock
 from ..policies import End, ExponentialBackOff, PolicyRun, start_policy
 from ..waiting import FREE, acquire, claim_of, complete
-from ._circuit import (
-    Circuit,
-    CircuitTicket,
-    Closed,
-    HalfOpen,
-    Open,
-    Opening,
-    Rules,
-    threshold_of,
-)
-from ._operation import close_unawaited, coroutine_returned, is_awaitable, kind_of, name_of
-from ._options import Awaiting, Options
-from ._outcome import StopReason
-from ._settings import as_hooks
+from ._blocks import Block, forget_newest, left_elsewhere
+from ._error_rule import as_error_rule, judged
+from ._states import Circuit, CircuitTicket, Closed, HalfOpen, Open, Rules
+from ._thresholds import threshold_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import timedelta
-    from types import FrameType, TracebackType
-    from typing import Any, NoReturn, Self, TypeVar
+    from types import UnionType
+    from typing import Any, Self, TypeVar
 
     from ..clock import Clock
     from ..policies import BackOff
@@ -44,8 +34,11 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., object])
 
     Hook = Callable[[CircuitState, CircuitState, "CircuitBreaker"], object]
-    Block = tuple[CircuitTicket, int, "Block | None"]
 
+_ABOVE_ZERO = "a finite number of seconds > 0 or a timedelta"
+_CURRENT_TIME: Any = SimpleNamespace(
+    monotonic=lambda: resolve_clock(None).monotonic(), time=lambda: resolve_clock(None).time()
+)
 _DEFAULT_BACKOFF = ExponentialBackOff(5, multiplier=2, max_interval=60, max_elapsed_time=None)
 
 
@@ -62,16 +55,13 @@ class CircuitBreaker(ProcessBound):
 
     Example:
         >>> from backoff_ticker import CircuitBreaker, CircuitOpen, ConstantBackOff
-        >>> breaker = CircuitBreaker(ConstantBackOff(60), failures=2)
-        >>> @breaker
-        ... def fetch():
-        ...     raise ConnectionError("no route")
-        >>> for _ in range(3):
+        >>> breaker = CircuitBreaker(ConstantBackOff(60), failures=1)
+        >>> for _ in range(2):
         ...     try:
-        ...         fetch()
+        ...         with breaker:
+        ...             raise ConnectionError("no route")
         ...     except (ConnectionError, CircuitOpen) as error:
         ...         print(type(error).__name__, breaker.state)
-        ConnectionError closed
         ConnectionError open
         CircuitOpen open
 
@@ -82,39 +72,37 @@ class CircuitBreaker(ProcessBound):
     ``KeyboardInterrupt`` and ``asyncio.CancelledError``; a probe that ends so frees its place. The
     result of a call that began before the circuit last changed is ignored.
 
-    Thread safety: every method may be called in any thread, event loop, signal handler or
-    finalizer; none waits. If a signal handler raises an exception just as a block is left, the
-    result of the block may be lost; the place of a probe is then free again after
-    ``probe_timeout``. After a fork, parent and child each have a circuit.
+    In one thread or task, the block entered last is the first that is left. A block left in another
+    one than it was entered in counts if all open blocks began in the same state of the circuit;
+    otherwise it is ignored. ``allow()`` and ``record()`` are exact everywhere.
 
-    Source: Michael Nygard, "Release It!"; which errors count, and rates in windows, as in
-    resilience4j; manual control as in Polly.
+    Thread safety: every method may be called in any thread, event loop, signal handler or
+    finalizer (but on Python 3.11 a finalizer must not enter a block); none waits. If a signal
+    handler raises just as a block is left, its result may be lost; the place of a probe is then
+    free after ``probe_timeout``. After a fork, parent and child each have a circuit.
+
+    Source: Michael Nygard, "Release It!"; rates and ``on`` as in resilience4j; control as in Polly.
 
     Args:
         backoff: How long the circuit stays open. The breaker asks its own copy each time the
             circuit opens, and resets the copy when the circuit was closed before. If the policy
             returns ``STOP``, the circuit stays open until ``reset()``. None means 5 s at first,
             doubled each time up to 60 s, with a jitter of 50 %, and without end.
-        on: The failures, as in ``retry``: a subclass of ``Exception``, a tuple of them, a mapping
-            from them to True or False, or a function that takes the error and returns a bool.
-        failures: How many failures in a row open the circuit: an int >= 1. None means 5, unless
-            ``failure_rate`` is given.
-        failure_rate: The share of failures that opens the circuit instead, > 0 and <= 1. It counts
-            once there were ``minimum_calls``.
-        window_calls: The share is that of the last calls, this many: an int from 1 to 10,000. None
-            means 100, unless ``window`` is given.
-        window: The share is that of the calls that ended in this time: seconds >= 0.001 or a
-            timedelta. The window moves in steps of a tenth of it.
+        on: The failures, as in ``retry``: a subclass of ``Exception``, a tuple of them, ``A | B``,
+            a mapping from them to True or False, or a function from an error to a bool.
+        failures: How many failures in a row open the circuit: an int >= 1. None means 5.
+        failure_rate: The share of failures that opens it instead, > 0 and <= 1. It counts once
+            there were ``minimum_calls``.
+        window_calls: Of how many last calls: an int from 1 to 10,000. None means 100.
+        window: Of the calls that ended in this time instead: seconds >= 0.001 or a timedelta. It
+            moves on in steps of a tenth.
         minimum_calls: An int >= 1. None means 20, or ``window_calls`` if that is less.
-        probes: How many probes may run at once while the circuit is half-open: an int >= 1.
+        probes: How many probes may run at once: an int >= 1.
         successes: How many probes have to succeed to close the circuit: an int >= 1.
-        probe_timeout: How long a probe keeps its place: seconds > 0 or a timedelta. After that
-            time another call may be let through instead, and the result of the late probe is
-            ignored.
-        may_probe: A function without arguments that is asked each time a half-open circuit has a
-            place for a probe. If it returns False, the call is refused with ``CircuitOpen`` all
-            the same, for example because another process probes. It must not wait, and may be
-            called in several threads at once. None: each free place is given.
+        probe_timeout: How long a probe keeps its place: seconds > 0 or a timedelta. Then another
+            call may be let through instead, and the result of the late probe is ignored.
+        may_probe: A function without arguments that is asked before each probe; if it returns
+            False, the call is refused. It must not wait, and threads may call it at once.
         on_change: A function, or a list or tuple of functions, called as ``f(old, new, breaker)``
             with two ``CircuitState`` after each change, in the thread that made it. Their errors
             go to ``sys.unraisablehook``.
@@ -124,21 +112,6 @@ class CircuitBreaker(ProcessBound):
         TypeError, ValueError: An argument is invalid, or does not go with another.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_asker",
-        "_blocks",
-        "_circuit",
-        "_claim",
-        "_hooks",
-        "_may_probe",
-        "_monotonic",
-        "_options",
-        "_policy",
-        "_probe_timeout",
-        "_rules",
-    )
-
     _kind = "a CircuitBreaker"
 
     def __init__(  # noqa: PLR0913 - the options
@@ -147,6 +120,7 @@ class CircuitBreaker(ProcessBound):
         *,
         on: type[Exception]
         | tuple[type[Exception], ...]
+        | UnionType
         | Mapping[type[Exception], bool]
         | Callable[[Exception], bool] = Exception,
         failures: int | None = None,
@@ -164,37 +138,32 @@ class CircuitBreaker(ProcessBound):
         threshold = threshold_of(failures, failure_rate, window_calls, window, minimum_calls)
         probes = as_count("probes", probes, 1)
         self._rules = Rules(threshold, probes, as_count("successes", successes, 1))
-        self._probe_timeout = _above_zero("probe_timeout", probe_timeout)
+        self._probe_timeout = as_seconds("probe_timeout", probe_timeout, _ABOVE_ZERO, ulp(0.0))
         if may_probe is not None and not callable(may_probe):
             raise TypeError(f"may_probe must be callable or None, not {safe_repr(may_probe)}")
         self._may_probe = may_probe
-        hooks: tuple[Any, ...] | None = (
-            None if on_change is None else as_hooks("on_change", on_change)
-        )
-        self._hooks = hooks or ()
-        self._options = Options("CircuitBreaker()", None, {"on": on}, {"on"})
-        time = _CurrentTime() if clock is None else resolve_clock(clock)
-        self._monotonic = time.monotonic
+        hooks = None if on_change is None else as_hooks("on_change", on_change)
+        self._hooks: tuple[Callable[..., object], ...] = hooks or ()
+        self._on: Any = as_error_rule("on", on)
+        # A breaker may be made where a module is imported, and used in tests on a virtual clock.
+        time = _CURRENT_TIME if clock is None else resolve_clock(clock)
+        self._monotonic: Callable[[], float] = time.monotonic
         policy = start_policy("backoff", _DEFAULT_BACKOFF if backoff is None else backoff, time)
         self._policy = PolicyRun(policy, resolve_clock(clock), ())
         # Changed by the holder of the claim.
         self._claim = claim_of(self)
-        self._circuit: Circuit = self._closed()
+        self._circuit: Circuit = Closed(threshold.empty)
         self._asker: list[int] | None = None  # the process of the thread that asks the policy now
-        # The ticket of each `with` block, by the frame that it stands in: nothing else is the same
-        # as a block is entered and as it is left, since another thread or task may close a
-        # generator.
-        self._blocks: dict[FrameType, Block] = {}
+        # The open `with` blocks, and the innermost of them here: see `_blocks`.
+        self._blocks: dict[Block, None] = {}
+        self._innermost: ContextVar[Any] = ContextVar("innermost block", default=None)
 
     # State
 
     @property
     def state(self) -> CircuitState:
         """The state that a call would meet now: a circuit whose delay is over is half-open."""
-        last = self._circuit
-        if isinstance(last, Open) and last.until <= self._monotonic():
-            return CircuitState.HALF_OPEN
-        return last.state
+        return self._circuit.state_at(self._monotonic())
 
     def remaining(self) -> float | None:
         """Return the seconds until a call is let through again; 0.0 if one would be now.
@@ -206,7 +175,8 @@ class CircuitBreaker(ProcessBound):
 
     def reset(self) -> None:
         """Close the circuit, whatever its state, and forget all earlier calls."""
-        self._announce(*self._force(lambda _: self._closed()))
+        while not self._advance(self._circuit, Closed(self._rules.threshold.empty)):
+            pass
 
     def open(self, seconds: float | timedelta | None = None) -> None:
         """Open the circuit, for example while the service is being maintained.
@@ -221,12 +191,13 @@ class CircuitBreaker(ProcessBound):
             TypeError, ValueError: ``seconds`` is invalid.
             Exception: The policy failed when it was asked; the circuit is open all the same.
         """
-        if seconds is None:
-            self._announce(*self._force(lambda _: Open(inf)))
-        else:
-            seconds = _above_zero("seconds", seconds)
-            now = self._monotonic()
-            self._settle_and_announce(*self._force(lambda last: last.opened(now, seconds)))
+        since, until = None, inf
+        if seconds is not None:
+            since = self._monotonic()
+            until = since + as_seconds("seconds", seconds, _ABOVE_ZERO, ulp(0.0))
+        last = self._circuit
+        while not self._advance(last, Open(until, since=since, is_first=last.is_first)):
+            last = self._circuit
 
     # Calls
 
@@ -255,22 +226,10 @@ class CircuitBreaker(ProcessBound):
             Exception: ``on`` raised an error, and the call does not count; or the policy raised one
                 when it was asked how long the circuit stays open, and the next call asks it again.
         """
+        if error is None and ticket is self._circuit.steady:
+            return
         try:
-            if error is None:
-                self._finish(ticket, failed=False)
-            elif not isinstance(error, Exception) or (
-                isinstance(error, (Cancelled, CircuitOpen))
-                and not isinstance(error, DeadlineExceeded)
-            ):
-                _require_error(error)
-                self.release(ticket)
-            else:
-                if isinstance(error, RetryAfter) and error.error is not None:
-                    error = error.error
-                verdict = self._options.classify(error)
-                if isinstance(verdict, Awaiting):
-                    _raise_async("on", verdict())
-                self._finish(ticket, failed=not isinstance(verdict, StopReason))
+            self._end(ticket, error is not None and judged(self._on, error))
         except BaseException:
             complete(self.release, ticket)  # no effect if the result was counted
             raise
@@ -280,33 +239,48 @@ class CircuitBreaker(ProcessBound):
 
         The place of a probe becomes free, and the call does not count.
         """
-        while True:
-            last = self._circuit
-            after = last.released(ticket)
-            if after is last or self._replace(last, after):
-                return
+        self._end(ticket, None)
 
     def __enter__(self) -> Self:
-        return self._enter()
+        block = Block()
+        # ATOMIC: no call between this and the `try` but what lets a probe through: an exception out
+        # of a signal handler would keep its place.
+        block.ticket = self._circuit.ticket or self._probe()
+        try:
+            self._blocks[block] = None
+            block.token = self._innermost.set(block)
+        except BaseException:
+            complete(self._drop, block)
+            raise
+        return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave(exc)
+    def __exit__(self, _: object, exc: BaseException | None, __: object) -> None:
+        block: Any = None
+        try:
+            block = self._innermost.get()
+            try:
+                self._innermost.reset(block.token)
+            except (AttributeError, RuntimeError, TypeError, ValueError):
+                # There is none; it was left elsewhere; it is of the task that has started this one.
+                block = left_elsewhere(self, self._blocks)
+            else:
+                block.token = None
+                try:
+                    del self._blocks[block]
+                except KeyError:
+                    forget_newest(self._blocks)
+            if exc is not None or block.ticket is not self._circuit.steady:
+                self.record(block.ticket, exc)
+        except BaseException:
+            if block is not None:
+                complete(self._drop, block)
+            raise
 
     async def __aenter__(self) -> Self:
-        return self._enter()
+        return self.__enter__()
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._leave(exc)
+    async def __aexit__(self, _: object, exc: BaseException | None, __: object) -> None:
+        self.__exit__(None, exc, None)
 
     def __call__(self, function: F, /) -> F:
         """Decorate a function, a method or a coroutine function: each call is a ``with`` block.
@@ -315,12 +289,19 @@ class CircuitBreaker(ProcessBound):
             TypeError: ``function`` is something else; in a generator a ``with`` block says which
                 part of it is the call.
         """
-        return _decorated(self, function)  # type: ignore[no-any-return]
+        target: Any = function
+        if isinstance(target, (staticmethod, classmethod)):
+            return type(target)(self(target.__func__))  # type: ignore[return-value]
+        kind = kind_of(target)
+        if not callable(target) or isinstance(target, type) or "generator" in kind:
+            raise TypeError(
+                "a CircuitBreaker decorates functions, methods and coroutine functions, "
+                f"not {safe_repr(target)}: use `with breaker:`"
+            )
+        guard = _guarded if kind == "function" else _guarded_coroutine
+        return guard(self, target)  # type: ignore[no-any-return]
 
     # Inside
-
-    def _closed(self) -> Closed:
-        return Closed(CircuitTicket(), self._rules.threshold.empty)
 
     def _replace(self, seen: Circuit, after: Circuit) -> bool:
         """Replace the state that was seen; False: another thread has replaced it before."""
@@ -337,18 +318,25 @@ class CircuitBreaker(ProcessBound):
             claim[FREE] = True
         return is_seen
 
-    def _force(self, following: Callable[[Circuit], Circuit]) -> tuple[Circuit, Circuit]:
-        """Make the state that ``following`` returns the current one; return both."""
-        last = self._circuit
-        while not self._replace(last, after := following(last)):
-            last = self._circuit
-        return last, after
+    def _advance(self, seen: Circuit, after: Circuit) -> bool:
+        """Replace the state that was seen, with all that follows; False: as of ``_replace()``."""
+        if not self._replace(seen, after):
+            return False
+        if after.since is not None or after.state is not seen.state:
+            try:
+                self._settle()
+            finally:
+                self._announce(seen, after)
+        return True
 
-    def _settle_and_announce(self, before: Circuit, after: Circuit) -> None:
-        try:
-            self._settle()
-        finally:
-            self._announce(before, after)
+    def _end(self, ticket: CircuitTicket, failed: bool | None) -> None:
+        """Count the result of a call; None: it has none that counts."""
+        while True:
+            last = self._circuit
+            now = 0.0 if failed is None else self._monotonic()
+            after = last.ended(self._rules, ticket, failed, now)
+            if after is last or self._advance(last, after):
+                return
 
     def _probe(self) -> CircuitTicket:
         """Return the ticket of a probe; that of all calls if the circuit has closed meanwhile."""
@@ -376,21 +364,10 @@ class CircuitBreaker(ProcessBound):
             raise
         raise CircuitOpen(left, self, state)
 
-    def _finish(self, ticket: CircuitTicket, *, failed: bool) -> None:
-        while True:
-            last = self._circuit
-            after = last.finished(self._rules, ticket, failed, self._monotonic())
-            if after is last:
-                return
-            if self._replace(last, after):
-                break
-        if after.state is not last.state:
-            self._settle_and_announce(last, after)
-
     def _settle(self) -> None:
         """If it is not known how long the circuit stays open, ask, unless another thread does."""
         claim, mine = self._claim, [_process.generation]
-        while isinstance(self._circuit, Opening):
+        while self._circuit.since is not None:
             try:
                 acquire(claim)
                 try:
@@ -412,20 +389,20 @@ class CircuitBreaker(ProcessBound):
     def _ask(self) -> None:
         """Ask the policy how long the circuit stays open; one thread at a time does."""
         opening = self._circuit
-        if not isinstance(opening, Opening):
+        if not isinstance(opening, Open) or opening.since is None:
             return  # another thread has asked since this one looked
         answer = self._policy.begin() if opening.is_first else self._policy.ask()
-        if opening.seconds is not None:
-            self._replace(opening, Open(opening.since + opening.seconds))
-        elif not isinstance(answer, End):
-            self._replace(opening, Open(opening.since + answer))
-        elif answer.error is None:
-            self._replace(opening, Open(inf))
-        if isinstance(answer, End) and answer.error is not None:
+        error = answer.error if isinstance(answer, End) else None
+        until = opening.until
+        if until is None and error is None:
+            until = inf if isinstance(answer, End) else opening.since + answer
+        if until is not None:
+            self._replace(opening, Open(until))
+        if error is not None:
             try:
-                raise answer.error
+                raise error
             finally:
-                del answer  # the traceback of its error refers to this frame: a reference cycle
+                del answer, error  # their traceback refers to this frame: a reference cycle
 
     def _announce(self, before: Circuit, after: Circuit) -> None:
         """Call the hooks if the state has changed for users."""
@@ -436,7 +413,7 @@ class CircuitBreaker(ProcessBound):
             try:
                 result: object = hook(before.state, after.state, self)
                 if is_awaitable(result):
-                    _raise_async("on_change", result)
+                    raise_async("on_change", result)
             except Exception as error:  # noqa: BLE001 - no hook stops the others
                 report(error, "Exception in on_change of a circuit breaker", hook)
             except BaseException as error:  # noqa: BLE001 - raised once all were called
@@ -444,155 +421,48 @@ class CircuitBreaker(ProcessBound):
         if interrupt is not None:
             raise interrupt
 
-    def _enter(self) -> Self:
-        ticket = self.allow()
-        try:
-            frame = sys._getframe(2)  # of the `with` statement
-            if frame.f_globals.get("__name__") == "contextlib":
-                frame = _user_of_stack(frame)
-            outer = self._blocks.get(frame)
-            while outer is not None and not self._swap(frame, outer, (ticket, get_ident(), outer)):
-                outer = self._blocks.get(frame)  # another thread has left that block
-            if outer is None:  # only the thread in which the frame runs adds to it
-                self._blocks[frame] = ticket, get_ident(), None
-        except BaseException:
-            complete(self.release, ticket)
-            raise
-        return self
-
-    def _leave(self, error: BaseException | None) -> None:
-        ticket = None
-        try:
-            ticket = self._take_ticket(sys._getframe(2))
-            self.record(ticket, error)
-        except BaseException:
-            if ticket is None:
-                ticket = self._take_ticket(sys._getframe(2))
-            complete(self.release, ticket)  # no effect if the result was counted
-            raise
-
-    def _take_ticket(self, frame: FrameType) -> CircuitTicket:
-        """Return the ticket of the block that is left, and forget the block."""
-        blocks = self._blocks
-        while True:
-            block = blocks.get(frame)
-            if block is None:
-                frame = self._other_frame(frame)
-                continue
-            ticket, _, outer = block
-            # ATOMIC: no call between the change of the dict and the return: an exception out of a
-            # signal handler would lose the ticket, and the probe would keep its place.
-            if outer is not None:
-                if self._swap(frame, block, outer):
-                    return ticket
-                continue
-            try:
-                del blocks[frame]
-            except KeyError:
-                continue  # another thread has taken it
-            return ticket
-
-    def _swap(self, frame: FrameType, seen: Block, after: Block) -> bool:
-        """Replace the block of a frame that was seen; False: another thread has replaced it."""
-        claim, blocks, is_seen = self._claim, self._blocks, False
-        acquire(claim)
-        try:
-            if frame in blocks:
-                is_seen = blocks[frame] is seen
-            if is_seen:
-                blocks[frame] = after
-        finally:
-            claim[FREE] = True
-        return is_seen
-
-    def _other_frame(self, frame: FrameType) -> FrameType:
-        """Return the frame in which the block was entered that is left in another one."""
-        user = _user_of_stack(frame)
-        # Entered in another function than left, as by methods of a class with a stack.
-        found = user if user is not frame else self._latest_frame()
-        if found is None:
-            raise RuntimeError(f"{self!r} was left, but not entered")
-        return found
-
-    def _latest_frame(self) -> FrameType | None:
-        """Return the frame of the latest block, of this thread if there is one."""
-        ident = get_ident()
-        blocks = list(self._blocks.copy().items())
-        for frame, block in reversed(blocks):
-            if block[1] == ident:
-                return frame
-        return blocks[-1][0] if blocks else None
+    def _drop(self, block: Block) -> None:
+        """Forget a block, whose call tells nothing. No effect if it was left and counted."""
+        token = getattr(block, "token", None)
+        if token is not None:
+            block.token = None
+            if self._innermost.get() is block:
+                self._innermost.reset(token)
+        self._blocks.pop(block, None)
+        self.release(block.ticket)
 
     def __repr__(self) -> str:
         last, rules = self._circuit, self._rules
         try:
-            left = last.seconds_left(rules, self._monotonic())
+            now = self._monotonic()
         except Exception:  # noqa: BLE001 - of the clock
-            left = None
-        state, successes = last.state, 0
-        if isinstance(last, HalfOpen):
-            successes = last.succeeded
-        elif isinstance(last, Open) and left == 0.0:
-            state = CircuitState.HALF_OPEN  # as a call would find it
+            now = nan
+        state, left = last.state_at(now), last.seconds_left(rules, now)
         if isinstance(last, Closed):
             shown = f", {rules.threshold.shown(last.history)}"
         elif state is CircuitState.HALF_OPEN:
-            shown = f", {successes} of {rules.successes} successes"
-        elif isinstance(last, Open) and last.until == inf:
+            succeeded = last.succeeded if isinstance(last, HalfOpen) else 0
+            shown = f", {succeeded} of {rules.successes} successes"
+        elif left is None:
             shown = " until reset()"
         else:
-            shown = "" if left is None else f", {round(left, 3)} s left"
+            shown = "" if isnan(now) else f", {round(left, 3)} s left"
         return f"<{type(self).__name__} {state}{shown}>"
-
-
-def _user_of_stack(frame: FrameType) -> FrameType:
-    """Return the frame that uses an ExitStack, which enters and leaves blocks in its own frames."""
-    while frame.f_globals.get("__name__") == "contextlib" and frame.f_back is not None:
-        frame = frame.f_back
-    return frame
 
 
 def _answer_of(may_probe: Callable[[], object]) -> bool:
     answer = may_probe()
     if is_awaitable(answer):
-        _raise_async("may_probe", answer)
+        raise_async("may_probe", answer)
     if not isinstance(answer, bool):
         raise TypeError(f"may_probe must return a bool, not {safe_repr(answer)}")
     return answer
 
 
-class _CurrentTime:
-    """Tells the time of the current clock.
-
-    A breaker is often made where a module is imported, and used in tests on a virtual clock.
-    """
-
-    __slots__ = ()
-
-    def monotonic(self) -> float:
-        return resolve_clock(None).monotonic()
-
-    def time(self) -> float:
-        return resolve_clock(None).time()
-
-
-def _decorated(breaker: CircuitBreaker, function: Any) -> Any:
-    if isinstance(function, (staticmethod, classmethod)):
-        return type(function)(_decorated(breaker, function.__func__))
-    kind = kind_of(function)
-    if not callable(function) or isinstance(function, type) or "generator" in kind:
-        raise TypeError(
-            "a CircuitBreaker decorates functions, methods and coroutine functions, "
-            f"not {safe_repr(function)}: use `with breaker:`"
-        )
-    return (_guarded if kind == "function" else _guarded_coroutine)(breaker, function)
-
-
 def _guarded(breaker: CircuitBreaker, function: Any) -> Any:
     @wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        # Like a `with` block, at a third of the cost.
-        ticket = breaker.allow()
+        ticket = breaker._circuit.ticket or breaker._probe()
         try:
             try:
                 result = function(*args, **kwargs)
@@ -600,8 +470,11 @@ def _guarded(breaker: CircuitBreaker, function: Any) -> Any:
                 breaker.record(ticket, error)
                 raise
             if result.__class__ is CoroutineType:
-                _raise_coroutine_returned(function, result)
-            breaker.record(ticket)
+                instead = "decorate an `async def` function, or use `with breaker:`"
+                missed = "a circuit breaker would not see"
+                raise coroutine_returned(name_of(function), result, instead, missed)  # noqa: TRY301
+            if ticket is not breaker._circuit.steady:
+                breaker.record(ticket)
         except BaseException:
             complete(breaker.release, ticket)  # no effect if the result was counted
             raise
@@ -613,7 +486,7 @@ def _guarded(breaker: CircuitBreaker, function: Any) -> Any:
 def _guarded_coroutine(breaker: CircuitBreaker, function: Any) -> Any:
     @wraps(function)
     async def guarded(*args: Any, **kwargs: Any) -> Any:
-        ticket = breaker.allow()
+        ticket = breaker._circuit.ticket or breaker._probe()
         try:
             try:
                 result = await function(*args, **kwargs)
@@ -627,27 +500,3 @@ def _guarded_coroutine(breaker: CircuitBreaker, function: Any) -> Any:
         return result
 
     return guarded
-
-
-def _require_error(error: object) -> None:
-    if not isinstance(error, BaseException):
-        raise TypeError(f"error must be an exception or None, not {safe_repr(error)}")
-
-
-def _raise_async(name: str, awaitable: object) -> NoReturn:
-    close_unawaited(awaitable)
-    raise TypeError(f"{name} must be a plain function, not a coroutine function")
-
-
-def _raise_coroutine_returned(function: object, coroutine: object) -> NoReturn:
-    instead = "decorate an `async def` function, or use `with breaker:`"
-    missed = "a circuit breaker would not see"
-    raise coroutine_returned(name_of(function), coroutine, instead, missed)
-
-
-def _above_zero(name: str, value: float | timedelta) -> float:
-    expected = "a finite number of seconds > 0 or a timedelta"
-    seconds = as_seconds(name, value, expected)
-    if seconds <= 0.0:
-        raise ValueError(f"{name} must be {expected}, not {safe_repr(value)}")
-    return seconds

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import threading
-from contextlib import AsyncExitStack, ExitStack
 from typing import TYPE_CHECKING, Any
 from unittest.mock import AsyncMock
 
@@ -17,8 +15,7 @@ from backoff_ticker import (
     ConstantBackOff,
     retry_call,
 )
-from tests.helpers import PATIENCE, SetClock, collect_garbage, eventually, in_thread
-from tests.retries.circuits import (
+from tests.circuits.circuits import (
     CLOSED,
     HALF_OPEN,
     OPEN,
@@ -27,6 +24,7 @@ from tests.retries.circuits import (
     refused,
     succeed,
 )
+from tests.helpers import PATIENCE, SetClock, eventually, in_thread
 from tests.retries.faces import in_loop
 from tests.tickers.made_policies import Blocking, Counting, Scripted
 
@@ -235,134 +233,6 @@ def test_a_timeout_inside_the_block_is_a_failure_and_one_outside_is_not(
     in_loop(main())
 
 
-def test_a_generator_that_is_dropped_frees_its_probe(now: SetClock) -> None:
-    breaker = half_open(now)
-
-    def rows() -> Any:
-        with breaker:
-            yield 1
-
-    generator = rows()
-    assert next(generator) == 1
-    refused(breaker)
-    del generator
-    collect_garbage()
-    assert breaker.remaining() == 0
-    assert list(rows()) == [1]
-    assert breaker.state is CLOSED
-
-
-def test_an_async_generator_that_its_loop_closes_frees_its_probe(now: SetClock) -> None:
-    breaker = half_open(now)
-
-    async def rows() -> Any:
-        async with breaker:
-            yield 1
-            yield 2
-
-    async def main() -> None:
-        async for _ in rows():
-            refused(breaker)
-            break
-        collect_garbage()
-        await asyncio.sleep(0)  # the loop closes it in a task of its own
-        await asyncio.sleep(0)
-        assert breaker.remaining() == 0
-        assert [row async for row in rows()] == [1, 2]
-
-    in_loop(main())
-    assert breaker.state is CLOSED
-
-
-def test_blocks_that_overlap_in_one_thread_are_told_apart(now: SetClock) -> None:
-    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
-
-    def call(error: Exception | None = None) -> Any:
-        with breaker:
-            yield
-            if error is not None:
-                raise error
-
-    early, failing = call(OSError()), call(OSError())
-    next(early)
-    next(failing)
-    with pytest.raises(OSError):
-        next(failing)
-    now.advance(10)
-    probe = call()
-    next(probe)
-    with pytest.raises(OSError):
-        next(early)
-    assert breaker.state is HALF_OPEN, "the early call is not the probe"
-    refused(breaker)
-    next(probe, None)
-    assert breaker.state is CLOSED
-
-
-def test_blocks_may_be_nested(now: SetClock) -> None:
-    breaker = CircuitBreaker(failures=4, clock=now)
-    with contextlib.suppress(OSError), breaker, breaker, breaker:
-        raise OSError
-    assert breaker._circuit.history == 3  # type: ignore[attr-defined]
-    assert breaker._blocks == {}
-
-
-def test_stacks_in_two_threads_are_told_apart(now: SetClock) -> None:
-    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
-    early, probe = ExitStack(), ExitStack()
-    early.enter_context(breaker)
-    fail(breaker)
-    now.advance(10)
-    in_thread(probe.enter_context, breaker).result(PATIENCE)
-    early.close()
-    assert breaker.state is HALF_OPEN, "the early call is not the probe"
-    probe.close()
-    assert breaker.state is CLOSED
-
-
-@pytest.mark.parametrize("is_async", [False, True])
-def test_stacks_in_two_coroutines_are_told_apart(now: SetClock, *, is_async: bool) -> None:
-    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
-
-    async def call(entered: asyncio.Event, leave: asyncio.Event) -> None:
-        if is_async:
-            async with AsyncExitStack() as stack:
-                await stack.enter_async_context(breaker)
-                entered.set()
-                await leave.wait()
-        else:
-            with ExitStack() as stack:
-                stack.enter_context(breaker)
-                entered.set()
-                await leave.wait()
-
-    async def main() -> None:
-        leave_early, leave_probe, entered = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        early = asyncio.create_task(call(entered, leave_early))
-        await entered.wait()
-        fail(breaker)
-        now.advance(10)
-        entered.clear()
-        probe = asyncio.create_task(call(entered, leave_probe))
-        await entered.wait()
-        leave_early.set()
-        await early
-        assert breaker.state is HALF_OPEN, "the early call is not the probe"
-        leave_probe.set()
-        await probe
-        assert breaker.state is CLOSED
-        assert breaker._blocks == {}
-
-    in_loop(main())
-
-
-def test_a_block_that_was_not_entered_cannot_be_left(now: SetClock) -> None:
-    breaker = CircuitBreaker(clock=now)
-    with pytest.raises(RuntimeError) as caught:
-        breaker.__exit__(None, None, None)
-    assert str(caught.value) == f"{breaker!r} was left, but not entered"
-
-
 # Threads
 
 
@@ -418,49 +288,6 @@ def test_a_call_that_another_one_overtakes_gets_no_second_place() -> None:
     refused(breaker)
     breaker.record(*tickets)
     assert breaker.state is CLOSED
-
-
-class Watched(dict[Any, Any]):
-    """The blocks of a breaker; another one is left between a look and what follows it."""
-
-    def __init__(self) -> None:
-        self.coming: list[Any] = []
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        found = super().get(key, default)
-        if found is not None and self.coming:
-            self.coming.pop()()
-        return found
-
-
-def test_stacks_that_are_left_at_once_in_another_function_leave_a_block_each(
-    now: SetClock,
-) -> None:
-    def enter(*stacks: ExitStack) -> None:
-        for stack in stacks:
-            stack.enter_context(breaker)
-
-    for entered_in in (1, 2):  # one function, or each in its own
-        breaker = half_open(now, probes=2, successes=2)
-        breaker._blocks = blocks = Watched()
-        one, other = ExitStack(), ExitStack()
-        for stacks in [(one, other)] if entered_in == 1 else [(one,), (other,)]:
-            enter(*stacks)
-        assert len(blocks) == entered_in
-        blocks.coming.append(other.close)
-        one.close()
-        assert (blocks, breaker.state) == ({}, CLOSED)
-
-
-def test_a_block_around_another_one_may_be_left_as_that_is_entered(now: SetClock) -> None:
-    breaker = half_open(now, probes=2, successes=2)
-    breaker._blocks = blocks = Watched()
-    outer = ExitStack()
-    outer.enter_context(breaker)
-    blocks.coming.append(lambda: outer.close())
-    with breaker:
-        assert len(blocks) == 1
-    assert (blocks, breaker.state) == ({}, CLOSED)
 
 
 def test_a_reset_while_the_policy_is_asked_takes_effect_at_once(now: SetClock) -> None:

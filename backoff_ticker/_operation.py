@@ -1,0 +1,82 @@
+"""Functions that users give: their names, and whether what they return can be awaited."""
+
+from __future__ import annotations
+
+from functools import partial
+from types import CoroutineType, GeneratorType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+_CO_ITERABLE_COROUTINE = 0x100
+"""The flag of ``inspect``, which takes long to import."""
+
+
+def kind_of(function: object) -> str:
+    """Return ``"function"``, ``"coroutine function"``, ``"generator"`` or ``"async generator"``."""
+    import inspect
+
+    if not _is_mock_of_function(function):
+        for each in (function, getattr(type(function), "__call__", None)):  # noqa: B004 - its code
+            if inspect.iscoroutinefunction(each):
+                return "coroutine function"
+            if inspect.isasyncgenfunction(each):
+                return "async generator"
+            if inspect.isgeneratorfunction(each):
+                return "generator"
+    return "function"
+
+
+def _is_mock_of_function(function: Any) -> bool:
+    """Return whether it is a mock with the spec of a function that is not a coroutine function.
+
+    To ``inspect`` such a mock is a coroutine function and a generator at once, and its questions
+    would be among the calls that the mock has recorded.
+    """
+    while issubclass(type(function), partial):
+        function = function.func
+    code = getattr(function, "__code__", None)
+    return code is not None and type(getattr(code, "co_flags", 0)) is not int
+
+
+def name_of(operation: object) -> str:
+    """Return the name of an operation for notes and outcomes."""
+    while isinstance(operation, partial):
+        operation = operation.func
+    name = getattr(operation, "__qualname__", None)
+    return name if isinstance(name, str) else type(operation).__qualname__
+
+
+def is_awaitable(value: object) -> bool:
+    """Whether a coroutine can await ``value``."""
+    if value.__class__ is CoroutineType or hasattr(value, "__await__"):
+        return True
+    # A generator decorated by @types.coroutine has no __await__.
+    flags = value.gi_code.co_flags if isinstance(value, GeneratorType) else 0
+    return flags & _CO_ITERABLE_COROUTINE != 0
+
+
+def close_unawaited(value: object) -> None:
+    """Close a coroutine that is not going to be awaited, so that Python does not warn of it."""
+    if isinstance(value, CoroutineType):
+        value.close()
+
+
+def coroutine_returned(
+    name: str, result: object, instead: str, missed: str = "would not be retried"
+) -> TypeError:
+    """Close the coroutine that an operation returned, and return the error for it."""
+    close_unawaited(result)
+    return TypeError(f"{name} returned a coroutine, whose errors {missed} here: {instead}")
+
+
+def not_awaitable(name: str, result: object) -> TypeError:
+    """Return the error for an operation that must return an awaitable and did not."""
+    return TypeError(f"{name} must return an awaitable, not one of type {type(result).__name__}")
+
+
+def raise_async(name: str, awaitable: object) -> NoReturn:
+    """Raise a TypeError: an option that is called, not awaited, returned ``awaitable``."""
+    close_unawaited(awaitable)
+    raise TypeError(f"{name} must be a plain function, not a coroutine function")

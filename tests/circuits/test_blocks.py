@@ -1,0 +1,664 @@
+"""CircuitBreaker: which ``with`` block is left, in threads, tasks, stacks and generators."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import gc
+import sys
+import threading
+import weakref
+from contextlib import AsyncExitStack, ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import CircuitBreaker, ConstantBackOff
+from backoff_ticker.circuits._blocks import Block
+from tests.circuits.circuits import (
+    CLOSED,
+    HALF_OPEN,
+    OPEN,
+    fail,
+    half_open,
+    none_is_open,
+    refused,
+    succeed,
+)
+from tests.helpers import PATIENCE, collect_garbage, in_thread
+from tests.retries.faces import in_loop
+
+if TYPE_CHECKING:
+    from tests.helpers import SetClock
+
+
+class Delegating:
+    """A client whose own block is that of a breaker."""
+
+    def __init__(self, breaker: CircuitBreaker) -> None:
+        self._breaker = breaker
+
+    def __enter__(self) -> None:
+        self._breaker.__enter__()
+
+    def __exit__(self, *details: object) -> None:
+        self._breaker.__exit__(*details)
+
+    async def __aenter__(self) -> None:
+        await self._breaker.__aenter__()
+
+    async def __aexit__(self, *details: object) -> None:
+        await self._breaker.__aexit__(*details)
+
+
+@contextlib.contextmanager
+def with_a_stack(breaker: CircuitBreaker) -> Any:
+    with ExitStack() as stack:
+        stack.enter_context(breaker)
+        yield
+
+
+@contextlib.asynccontextmanager
+async def with_an_async_stack(breaker: CircuitBreaker) -> Any:
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(breaker)
+        yield
+
+
+BLOCKS = [lambda breaker: breaker, Delegating, with_a_stack]
+ASYNC_BLOCKS = [lambda breaker: breaker, Delegating, with_an_async_stack]
+KINDS = pytest.mark.parametrize("kind", [0, 1, 2], ids=["plain", "delegating", "stack"])
+
+
+class Call:
+    """A call in a task of its own, which ends when it is told how."""
+
+    def __init__(self, block: Any) -> None:
+        self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._task = asyncio.create_task(self._run(block))
+
+    async def _run(self, block: Any) -> None:
+        if hasattr(type(block), "__aenter__"):
+            async with block:
+                await self._end
+        else:
+            with block:
+                await self._end
+
+    async def begun(self) -> Call:
+        await asyncio.sleep(0)
+        return self
+
+    async def end(self, error: Exception | None = None) -> None:
+        if error is None:
+            self._end.set_result(None)
+        else:
+            self._end.set_exception(error)
+        with contextlib.suppress(*(() if error is None else (type(error),))):
+            await self._task
+
+
+# Blocks side by side
+
+
+@KINDS
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_stale_failure_of_another_task_does_not_count_for_a_probe(
+    now: SetClock, kind: int, *, is_async: bool
+) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
+    make = (ASYNC_BLOCKS if is_async else BLOCKS)[kind]
+
+    async def main() -> None:
+        early = await Call(make(breaker)).begun()
+        fail(breaker)
+        now.advance(10)
+        probe = await Call(make(breaker)).begun()
+        await early.end(OSError())
+        assert breaker.state is HALF_OPEN, "the early call is not the probe"
+        refused(breaker)
+        await probe.end()
+        assert breaker.state is CLOSED
+
+    in_loop(main())
+    assert none_is_open(breaker)
+
+
+@KINDS
+def test_a_stale_failure_does_not_open_what_a_probe_has_closed(now: SetClock, kind: int) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
+
+    async def main() -> None:
+        early = [await Call(ASYNC_BLOCKS[kind](breaker)).begun() for _ in range(2)]
+        fail(breaker)
+        now.advance(10)
+        succeed(breaker)
+        later = await Call(ASYNC_BLOCKS[kind](breaker)).begun()
+        for each in early:
+            await each.end(OSError())
+        assert breaker.state is CLOSED
+        await later.end(OSError())
+        assert breaker.state is OPEN
+
+    in_loop(main())
+    assert none_is_open(breaker)
+
+
+@KINDS
+def test_blocks_in_threads_are_told_apart(now: SetClock, kind: int) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
+    early_entered, early_ends = threading.Event(), threading.Event()
+
+    def call() -> None:
+        with contextlib.suppress(OSError), BLOCKS[kind](breaker):
+            early_entered.set()
+            early_ends.wait(PATIENCE)
+            raise OSError
+
+    early = in_thread(call)
+    early_entered.wait(PATIENCE)
+    fail(breaker)
+    now.advance(10)
+    with BLOCKS[kind](breaker):
+        early_ends.set()
+        early.result(PATIENCE)
+        assert breaker.state is HALF_OPEN, "the early call is not the probe"
+    assert breaker.state is CLOSED
+    assert none_is_open(breaker)
+
+
+# Blocks inside each other
+
+
+@KINDS
+def test_blocks_of_several_breakers_may_be_nested(now: SetClock, kind: int) -> None:
+    make = BLOCKS[kind]
+    one, other = (CircuitBreaker(ConstantBackOff(10), failures=most, clock=now) for most in (4, 2))
+    for _ in range(2):
+        with contextlib.suppress(OSError), make(one):
+            with contextlib.suppress(LookupError), make(other), make(one):
+                raise LookupError
+            raise OSError
+    assert (one.state, other.state) == (OPEN, OPEN)
+    assert none_is_open(one)
+    assert none_is_open(other)
+
+
+def test_the_probe_inside_a_block_from_before_the_outage_counts(now: SetClock) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
+    with contextlib.suppress(OSError), breaker:
+        fail(breaker)
+        now.advance(10)
+        with breaker:
+            pass
+        assert breaker.state is CLOSED
+        raise OSError
+    assert breaker.state is CLOSED
+    assert none_is_open(breaker)
+
+
+@pytest.mark.parametrize("is_probe", [False, True])
+def test_blocks_of_two_breakers_need_not_be_nested(now: SetClock, *, is_probe: bool) -> None:
+    make = half_open if is_probe else CircuitBreaker
+    first, second = make(clock=now) if not is_probe else half_open(now), half_open(now)
+    one, other = ExitStack(), ExitStack()
+    for _ in range(3):
+        one.enter_context(first)
+        other.enter_context(second)
+        one.close()
+        assert none_is_open(first)
+        assert first.state is CLOSED
+        other.close()
+        assert none_is_open(second)
+        assert second.state is CLOSED
+
+
+# Tasks that are started in a block
+
+
+@KINDS
+@pytest.mark.parametrize("parent_is_probe", [False, True])
+def test_a_task_started_in_a_block_has_blocks_of_its_own(
+    now: SetClock, kind: int, *, parent_is_probe: bool
+) -> None:
+    make = ASYNC_BLOCKS[kind]
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, probes=2, successes=2, clock=now)
+    if parent_is_probe:
+        fail(breaker)
+        now.advance(10)
+
+    async def main() -> None:
+        async with make(breaker):
+            if not parent_is_probe:
+                fail(breaker)
+                now.advance(10)
+            child = await Call(make(breaker)).begun()
+            await child.end()
+            assert breaker.state is HALF_OPEN
+            late = await Call(make(breaker)).begun()
+        assert breaker.state is (CLOSED if parent_is_probe else HALF_OPEN)
+        await late.end()
+        assert breaker.state is CLOSED
+
+    in_loop(main())
+    assert none_is_open(breaker)
+
+
+def test_a_task_does_not_leave_the_block_in_which_it_was_started(now: SetClock) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
+    stale = ExitStack()
+    in_thread(stale.enter_context, breaker).result(PATIENCE)
+    fail(breaker)
+    now.advance(10)
+
+    async def leave() -> None:
+        with pytest.raises(OSError), stale:
+            raise OSError
+
+    async def main() -> None:
+        async with breaker:
+            await asyncio.create_task(leave())
+            assert breaker.state is HALF_OPEN, "the early call is not the probe"
+            refused(breaker)
+
+    in_loop(main())
+    assert breaker.state is CLOSED
+
+
+# Blocks that are left elsewhere
+
+
+def elsewhere(function: Any, *args: Any) -> Any:
+    """Call it in a context of its own, which is gone when it returns."""
+    return contextvars.Context().run(function, *args)
+
+
+def generator(breaker: CircuitBreaker, error: Exception | None = None) -> Any:
+    with breaker:
+        yield
+        if error is not None:
+            raise error
+
+
+def test_a_block_that_is_left_elsewhere_counts(now: SetClock) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=3, clock=now)
+    failing = [generator(breaker, OSError()) for _ in range(3)]
+    for each in failing:
+        elsewhere(next, each)
+    for each in failing:
+        assert breaker.state is CLOSED
+        with pytest.raises(OSError):
+            elsewhere(next, each)
+    assert breaker.state is OPEN
+    now.advance(10)
+    probe = generator(breaker)
+    elsewhere(next, probe)
+    refused(breaker)
+    elsewhere(next, probe, None)
+    assert breaker.state is CLOSED
+    assert none_is_open(breaker)
+
+
+def test_what_may_be_of_another_call_counts_for_nothing(now: SetClock) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
+    early, late = generator(breaker, OSError()), generator(breaker, OSError())
+    elsewhere(next, early)
+    fail(breaker)
+    now.advance(10)
+    with breaker:  # the probe
+        with pytest.raises(OSError):
+            elsewhere(next, early)
+        assert breaker.state is HALF_OPEN
+        refused(breaker)
+    assert breaker.state is CLOSED, "the probe was left where it was entered"
+    assert none_is_open(breaker)
+    elsewhere(next, late)
+    with pytest.raises(OSError):
+        elsewhere(next, late)
+    assert breaker.state is OPEN, "one call is open, so it is this one"
+
+
+def test_a_call_of_the_past_never_counts_for_one_of_the_present(now: SetClock) -> None:
+    """Whichever order they end in: see the docstring of ``_blocks``."""
+    for order in [(0, 1, 2), (2, 1, 0), (1, 2, 0), (2, 0, 1)]:
+        breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
+        calls = [generator(breaker, OSError()) for _ in range(2)]
+        for each in calls:
+            elsewhere(next, each)
+        fail(breaker)
+        now.advance(10)
+        calls.append(generator(breaker))
+        elsewhere(next, calls[2])
+        for index in order:
+            with contextlib.suppress(OSError):
+                elsewhere(next, calls[index], None)
+            assert breaker.state is not OPEN
+        assert none_is_open(breaker)
+
+
+def test_a_fixture_may_be_set_up_and_torn_down_in_two_tasks(now: SetClock) -> None:
+    breaker = half_open(now)
+
+    async def fixture() -> Any:
+        async with breaker:
+            yield
+
+    async def main() -> None:
+        made = fixture()
+        await asyncio.create_task(anext(made))
+        refused(breaker)
+        with pytest.raises(StopAsyncIteration):
+            await asyncio.create_task(anext(made))
+        assert breaker.state is CLOSED
+
+    in_loop(main())
+    assert none_is_open(breaker)
+
+
+class Value:
+    """What a context variable of a program has."""
+
+
+of_request: contextvars.ContextVar[Value] = contextvars.ContextVar("of_request")
+
+
+@pytest.mark.parametrize("is_left_elsewhere", [False, True])
+@pytest.mark.parametrize("kind", ["closed", "probe", "closed meanwhile"])
+def test_no_context_is_kept(now: SetClock, kind: str, *, is_left_elsewhere: bool) -> None:
+    breaker = CircuitBreaker(clock=now)
+    if kind == "probe":
+        breaker = half_open(now)
+    elif kind == "closed meanwhile":
+        breaker = half_open(now, may_probe=lambda: breaker.reset() or True)
+
+    def call() -> Any:
+        value = Value()
+        of_request.set(value)
+        entered = generator(breaker)
+        next(entered)
+        if not is_left_elsewhere:
+            next(entered, None)
+        return entered, weakref.ref(value)
+
+    gc.disable()
+    try:
+        entered, value = elsewhere(call)
+        elsewhere(next, entered, None)
+        del entered
+        assert value() is None
+    finally:
+        gc.enable()
+
+
+def test_generators_in_contexts_of_their_own_are_told_apart(now: SetClock) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
+    one, other = contextvars.copy_context(), contextvars.copy_context()
+    early, probe = generator(breaker, OSError()), generator(breaker)
+    one.run(next, early)
+    fail(breaker)
+    now.advance(10)
+    other.run(next, probe)
+    with pytest.raises(OSError):
+        one.run(next, early)
+    assert breaker.state is HALF_OPEN, "the early call is not the probe"
+    other.run(next, probe, None)
+    assert breaker.state is CLOSED
+
+
+def test_generators_that_take_turns_in_one_context_count_once_each(now: SetClock) -> None:
+    breaker = CircuitBreaker(failures=3, clock=now)
+    failing = [generator(breaker, OSError()) for _ in range(3)]
+    for each in failing:
+        next(each)
+    for each in failing:
+        assert breaker.state is CLOSED
+        with pytest.raises(OSError):
+            next(each)
+    assert breaker.state is OPEN
+    assert none_is_open(breaker)
+
+
+def test_blocks_that_overlap_in_one_context_are_taken_as_nested(now: SetClock) -> None:
+    breaker = half_open(now, probes=2, successes=2)
+    first, second = generator(breaker), generator(breaker)
+    next(first)
+    now.advance(30)
+    next(second)
+    now.advance(30)  # the time of the first probe is over
+    next(first, None)
+    assert breaker.remaining() == 0, "the place of the second is free"
+    succeed(breaker)
+    assert breaker.state is CLOSED
+    next(second, None)
+    assert breaker.state is CLOSED
+    assert none_is_open(breaker)
+
+
+# Nothing grows
+
+
+def test_breakers_leave_nothing_in_the_context(now: SetClock) -> None:
+    before = dict(contextvars.copy_context())
+    for _ in range(3):
+        breaker = half_open(now)
+        with breaker, CircuitBreaker(clock=now):
+            assert len(contextvars.copy_context()) > len(before)
+        with pytest.raises(OSError), breaker:
+            raise OSError
+    assert dict(contextvars.copy_context()) == before
+
+
+def test_blocks_left_elsewhere_keep_nothing_where_they_were_entered(now: SetClock) -> None:
+    breaker = CircuitBreaker(clock=now)
+
+    def enter() -> Any:
+        value = Value()
+        of_request.set(value)
+        entered = generator(breaker)
+        next(entered)
+        return entered, weakref.ref(value)
+
+    def blocks() -> int:
+        return sum(type(each) is Block for each in gc.get_objects())
+
+    here = contextvars.copy_context()
+    collect_garbage()
+    before = blocks()
+    gc.disable()
+    try:
+        found = []
+        for _ in range(5):
+            entered, value = here.run(enter)
+            elsewhere(next, entered, None)
+            found.append(value)
+        del entered
+        here.run(of_request.set, Value())
+        assert [each() for each in found] == [None] * 5
+        assert blocks() <= before + 1
+    finally:
+        gc.enable()
+    assert none_is_open(breaker)
+
+
+def test_the_innermost_block_is_left_even_if_others_are_never_left(now: SetClock) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
+
+    def enter_many() -> None:
+        for _ in range(10):
+            breaker.__enter__()  # as if an interrupt had come just as the block was left
+        fail(breaker)
+        now.advance(10)
+        with breaker:
+            pass
+        assert breaker.state is CLOSED, "the probe is left"
+
+    elsewhere(enter_many)
+
+
+def test_a_job_that_starts_its_next_run_in_a_block_keeps_no_run_alive(now: SetClock) -> None:
+    breaker = CircuitBreaker(clock=now)
+    values: list[weakref.ref[Value]] = []
+
+    async def job(left: int) -> asyncio.Task[Any] | None:
+        value = Value()
+        of_request.set(value)
+        values.append(weakref.ref(value))
+        del value
+        async with breaker:
+            assert sum(each() is not None for each in values) < 5
+            if not left:
+                return None
+            started = asyncio.create_task(job(left - 1))
+            await asyncio.sleep(0)  # it enters its block before this one is left
+            return started
+
+    async def main() -> None:
+        running: Any = asyncio.create_task(job(50))
+        while running is not None:
+            running = await running
+
+    gc.disable()
+    try:
+        in_loop(main())
+    finally:
+        gc.enable()
+    assert len(values) == 51
+    assert none_is_open(breaker)
+
+
+def test_an_interrupt_as_a_block_is_left_keeps_nothing_of_it_alive(now: SetClock) -> None:
+    class Local:
+        pass
+
+    breaker = CircuitBreaker(clock=now)
+    code = CircuitBreaker.__exit__.__code__
+    found = []
+
+    def interrupt(frame: Any, event: str, arg: object) -> None:
+        if frame.f_code is code and event == "call":
+            sys.settrace(None)
+            raise KeyboardInterrupt
+
+    def call() -> None:
+        local = Local()
+        found.append(weakref.ref(local))
+        with breaker:
+            sys.settrace(interrupt)
+
+    gc.disable()
+    try:
+        for _ in range(3):
+            with pytest.raises(KeyboardInterrupt) as caught:
+                elsewhere(call)
+            del caught
+    finally:
+        sys.settrace(None)
+        gc.enable()
+    assert [each() for each in found] == [None] * 3
+
+
+# Threads, coroutines, generators
+
+
+def test_blocks_may_be_nested(now: SetClock) -> None:
+    breaker = CircuitBreaker(failures=4, clock=now)
+    with contextlib.suppress(OSError), breaker, breaker, breaker:
+        raise OSError
+    assert breaker._circuit.history == 3  # type: ignore[attr-defined]
+    assert none_is_open(breaker)
+
+
+def test_stacks_in_two_threads_are_told_apart(now: SetClock) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
+    early, probe = ExitStack(), ExitStack()
+    early.enter_context(breaker)
+    fail(breaker)
+    now.advance(10)
+    in_thread(probe.enter_context, breaker).result(PATIENCE)
+    early.close()
+    assert breaker.state is HALF_OPEN, "the early call is not the probe"
+    probe.close()
+    assert breaker.state is CLOSED
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_stacks_in_two_coroutines_are_told_apart(now: SetClock, *, is_async: bool) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(10), failures=1, clock=now)
+
+    async def call(entered: asyncio.Event, leave: asyncio.Event) -> None:
+        if is_async:
+            async with AsyncExitStack() as stack:
+                await stack.enter_async_context(breaker)
+                entered.set()
+                await leave.wait()
+        else:
+            with ExitStack() as stack:
+                stack.enter_context(breaker)
+                entered.set()
+                await leave.wait()
+
+    async def main() -> None:
+        leave_early, leave_probe, entered = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        early = asyncio.create_task(call(entered, leave_early))
+        await entered.wait()
+        fail(breaker)
+        now.advance(10)
+        entered.clear()
+        probe = asyncio.create_task(call(entered, leave_probe))
+        await entered.wait()
+        leave_early.set()
+        await early
+        assert breaker.state is HALF_OPEN, "the early call is not the probe"
+        leave_probe.set()
+        await probe
+        assert breaker.state is CLOSED
+        assert none_is_open(breaker)
+
+    in_loop(main())
+
+
+def test_a_block_that_was_not_entered_cannot_be_left(now: SetClock) -> None:
+    breaker = CircuitBreaker(clock=now)
+    with pytest.raises(RuntimeError) as caught:
+        breaker.__exit__(None, None, None)
+    assert str(caught.value) == f"{breaker!r} was left, but not entered"
+
+
+def test_a_generator_that_is_dropped_frees_its_probe(now: SetClock) -> None:
+    breaker = half_open(now)
+
+    def rows() -> Any:
+        with breaker:
+            yield 1
+
+    generator = rows()
+    assert next(generator) == 1
+    refused(breaker)
+    del generator
+    collect_garbage()
+    assert breaker.remaining() == 0
+    assert list(rows()) == [1]
+    assert breaker.state is CLOSED
+
+
+def test_an_async_generator_that_its_loop_closes_frees_its_probe(now: SetClock) -> None:
+    breaker = half_open(now)
+
+    async def rows() -> Any:
+        async with breaker:
+            yield 1
+            yield 2
+
+    async def main() -> None:
+        async for _ in rows():
+            refused(breaker)
+            break
+        collect_garbage()
+        await asyncio.sleep(0)  # the loop closes it in a task of its own
+        await asyncio.sleep(0)
+        assert breaker.remaining() == 0
+        assert [row async for row in rows()] == [1, 2]
+
+    in_loop(main())
+    assert breaker.state is CLOSED
