@@ -9,7 +9,8 @@ from ._attempt_context import enter_run, leave_run
 from ._attempt_scope import token_of_run
 from ._engine import AWAIT, CALL, READY, GeneratorExitCarrier, Marker, perform
 from ._error_chain import set_link
-from ._options import LOOP_OPTIONS, Options
+from ._option_table import LOOP_OPTIONS
+from ._options import Options
 from ._outcome import Outcome
 from ._run import Run
 from ._settings import settings
@@ -19,25 +20,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
     from types import TracebackType
-    from typing import Any, Generic, Self, overload
+    from typing import Any, Generic, Self, Unpack, overload
 
     from ..cancellation import CancellationToken
-    from ..channels import TimerLike
-    from ..clock import Clock
     from ..policies import BackOff
-    from ._budget_protocol import BudgetLike
-    from ._circuit_breaker import CircuitBreaker
-    from ._option_types import (
-        AsyncHooks,
-        AsyncNotify,
-        AsyncResultCheck,
-        AsyncRetryOn,
-        Hooks,
-        Notify,
-        ResultCheck,
-        RetryOn,
-        Seconds,
-    )
+    from ._option_types import AsyncRetryOptions, RetryOptions
     from ._signatures import AsyncOptions, Options_co, SyncOptions
 else:
     from ._signatures import overload
@@ -52,49 +39,15 @@ if TYPE_CHECKING:
     def attempts(
         backoff: BackOff | None = None,
         *,
-        on: RetryOn = Exception,
-        until: ResultCheck | None = None,
-        retry_if: ResultCheck | None = None,
-        token: CancellationToken | None = None,
-        timeout: Seconds | None = None,
         attempt_timeout: None = None,
-        max_elapsed_time: Seconds | None = None,
-        max_attempts: int | None = None,
-        max_retry_after: Seconds | None = 21_600.0,
-        notify: Notify | None = None,
-        on_attempt: Hooks | None = None,
-        on_retry: Hooks | None = None,
-        on_success: Hooks | None = None,
-        on_give_up: Hooks | None = None,
-        budget: BudgetLike | None = None,
-        breaker: CircuitBreaker | None = None,
-        clock: Clock | None = None,
-        timer: TimerLike | None = None,
+        **options: Unpack[RetryOptions],
     ) -> Attempts[SyncOptions]: ...
 
 
 @overload
 def attempts(
     backoff: BackOff | None = None,
-    *,
-    on: AsyncRetryOn = Exception,
-    until: AsyncResultCheck | None = None,
-    retry_if: AsyncResultCheck | None = None,
-    token: CancellationToken | None = None,
-    timeout: Seconds | None = None,
-    attempt_timeout: Seconds | None = None,
-    max_elapsed_time: Seconds | None = None,
-    max_attempts: int | None = None,
-    max_retry_after: Seconds | None = 21_600.0,
-    notify: AsyncNotify | None = None,
-    on_attempt: AsyncHooks | None = None,
-    on_retry: AsyncHooks | None = None,
-    on_success: AsyncHooks | None = None,
-    on_give_up: AsyncHooks | None = None,
-    budget: BudgetLike | None = None,
-    breaker: CircuitBreaker | None = None,
-    clock: Clock | None = None,
-    timer: TimerLike | None = None,
+    **options: Unpack[AsyncRetryOptions],
 ) -> Attempts[AsyncOptions]: ...
 @shows(attempts)
 def attempts(backoff: Any = None, **options: Any) -> Any:
@@ -165,7 +118,7 @@ class Attempts(Generic[Options_co]):
     def outcome(self) -> Outcome:
         """The state of the run so far, or how it ended."""
         if self._run is None:
-            return Outcome(_NAME, 0, 0.0, 0.0, None, None, None)
+            return Outcome(self._options.name or _NAME, 0, 0.0, 0.0, None, None, None)
         return self._run.outcome()
 
     def __repr__(self) -> str:
@@ -177,7 +130,8 @@ class Attempts(Generic[Options_co]):
     def _begin(self, *, awaits: bool) -> Self:
         if self._run is None:
             options = self._options
-            run = Run(options.under_settings() if settings.in_use else options, _NAME)
+            name = options.name or _NAME
+            run = Run(options.under_settings() if settings.in_use else options, name)
             run.awaits = awaits
             self._steps = perform(run, None)
             self._run = run

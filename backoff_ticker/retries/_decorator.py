@@ -9,7 +9,8 @@ from .._validation import safe_repr
 from ..policies import NamedPolicy, is_policy, require_policy
 from ._generators import retried_async_generator, retried_generator
 from ._operation import kind_of, name_of, raise_if_makes_policy
-from ._options import NO_FALLBACK, Options
+from ._option_table import NO_FALLBACK
+from ._options import Options
 from ._signatures import shows
 from ._tries import retried, retried_async
 
@@ -18,26 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from typing import Any, Final, TypeVar, Unpack, overload
 
-    from ..cancellation import CancellationToken
-    from ..channels import TimerLike
-    from ..clock import Clock
     from ..policies import BackOff
-    from ._budget_protocol import BudgetLike
-    from ._circuit_breaker import CircuitBreaker
     from ._operation import Operation
-    from ._option_types import (
-        AsyncHooks,
-        AsyncNotify,
-        AsyncResultCheck,
-        AsyncRetryOn,
-        AsyncRetryOptions,
-        Hooks,
-        Notify,
-        ResultCheck,
-        RetryOn,
-        Seconds,
-    )
-    from ._options import NoFallback
+    from ._option_table import NoFallback
+    from ._option_types import AsyncRetryOptions, RetryOptions
     from ._outcome import Outcome
     from ._signatures import (
         AsyncOptions,
@@ -55,28 +40,11 @@ else:
 if TYPE_CHECKING:
 
     @overload
-    def retry(  # type: ignore[overload-overlap]  # the more special one comes first
+    def retry(
         backoff: BackOff | None = None,
         *,
-        on: RetryOn = Exception,
-        until: ResultCheck | None = None,
-        retry_if: ResultCheck | None = None,
-        token: CancellationToken | None = None,
-        timeout: Seconds | None = None,
         attempt_timeout: None = None,
-        max_elapsed_time: Seconds | None = None,
-        max_attempts: int | None = None,
-        max_retry_after: Seconds | None = 21_600.0,
-        notify: Notify | None = None,
-        on_attempt: Hooks | None = None,
-        on_retry: Hooks | None = None,
-        on_success: Hooks | None = None,
-        on_give_up: Hooks | None = None,
-        fallback: NoFallback = NO_FALLBACK,
-        budget: BudgetLike | None = None,
-        breaker: CircuitBreaker | None = None,
-        clock: Clock | None = None,
-        timer: TimerLike | None = None,
+        **options: Unpack[RetryOptions],
     ) -> Decorator[SyncOptions]: ...
     @overload
     def retry(
@@ -111,25 +79,8 @@ if TYPE_CHECKING:
 def retry(
     backoff: BackOff | None = None,
     *,
-    on: AsyncRetryOn = Exception,
-    until: AsyncResultCheck | None = None,
-    retry_if: AsyncResultCheck | None = None,
-    token: CancellationToken | None = None,
-    timeout: Seconds | None = None,
-    attempt_timeout: Seconds | None = None,
-    max_elapsed_time: Seconds | None = None,
-    max_attempts: int | None = None,
-    max_retry_after: Seconds | None = 21_600.0,
-    notify: AsyncNotify | None = None,
-    on_attempt: AsyncHooks | None = None,
-    on_retry: AsyncHooks | None = None,
-    on_success: AsyncHooks | None = None,
-    on_give_up: AsyncHooks | None = None,
     fallback: NoFallback = NO_FALLBACK,
-    budget: BudgetLike | None = None,
-    breaker: CircuitBreaker | None = None,
-    clock: Clock | None = None,
-    timer: TimerLike | None = None,
+    **options: Unpack[AsyncRetryOptions],
 ) -> Decorator[AsyncOptions]: ...
 @shows(retry)
 def retry(backoff: Any = None, **options: Any) -> Any:
@@ -320,7 +271,7 @@ def decorated(function: Any, options: Options) -> Any:
             f"retry() takes a BackOff as backoff, or decorates a function, "
             f"not {safe_repr(function)}" + below
         )
-    kind, name = kind_of(function), name_of(function)
+    kind, name = kind_of(function), options.name or name_of(function)
     if kind == "generator":
         result = retried_generator(function, name, options)
     elif kind == "async generator":

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from types import CoroutineType
 
-from .._errors import Cancelled, DeadlineExceeded
+from .._errors import DeadlineExceeded
 from .._validation import counted, safe_repr
 from ._error_chain import append_cause, set_link
 from ._operation import close_unawaited, is_awaitable
-from ._options import NO_FALLBACK
+from ._option_table import NO_FALLBACK
 from ._outcome import StopReason
 from ._run import REFUSED
 
