@@ -73,7 +73,7 @@ def attempts(backoff: Any = None, **options: Any) -> Any:
         backoff: The policy. None means ``ExponentialBackOff()``.
         **options: The options of ``retry`` but for ``fallback``; ``attempt_timeout`` works in
             ``async for`` only. With ``until`` or ``retry_if``, the block passes its result to
-            ``attempt.set_result(value)``.
+            ``attempt.set_result(value)``. Without ``name``, the run is called ``attempts()``.
 
     Raises:
         TypeError, ValueError: An argument is invalid.

@@ -134,7 +134,8 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         until: A function that takes the result and returns whether to accept it. A result that is
             not accepted counts as a ``RejectedResult`` and is retried whatever ``on`` says. In
             coroutines ``until``, ``retry_if`` and ``on`` may return an awaitable.
-        retry_if: The opposite of ``until``: returns whether to retry. Give one of the two.
+        retry_if: A function that takes the result and returns whether to retry: the opposite of
+            ``until``. Give one of the two.
         token: A ``CancellationToken`` that stops the run. It ends a wait at once, and cuts a
             coroutine that is running. The first attempt is made even if the token is already
             cancelled; that token does not cut it.
@@ -144,7 +145,7 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         attempt_timeout: The time for each attempt: seconds >= 0 or a timedelta. Coroutines only.
             An attempt that is cut counts as a ``TimeoutError``, and is retried whatever classes
             ``on`` names.
-        max_elapsed_time: A limit that cuts nothing: seconds >= 0 or a timedelta, from the start of
+        max_elapsed_time: A time limit that cuts nothing: seconds >= 0 or a timedelta, from the start of
             the first attempt. No attempt begins after it, and no wait that would end after it.
             0 means one attempt.
         max_attempts: The greatest number of calls, the first included: an int >= 1.
@@ -171,6 +172,8 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         clock: Measures all times. None means the current clock at the time of the call.
         timer: A ``Timer``, or an object like one, that measures the waits instead of ``clock``. It
             serves one run at a time.
+        name: What outcomes, notes, logs and ``current_attempt()`` call the operation: a str. None
+            means its ``__qualname__``.
 
     Raises:
         TypeError, ValueError: An option is unknown or invalid, or does not fit this kind of

@@ -82,27 +82,23 @@ else:
         return function
 
 
-def shows(overload: Callable[..., Any], **defaults: object) -> Callable[[F], F]:
-    """Return a decorator of functions that are to be seen as ``overload``.
+class shows:  # noqa: N801 - a decorator
+    """A decorator of functions that are to be seen as another one.
+
+    Its signature is made when somebody asks for it, because that takes ``inspect`` and ``typing``.
 
     Args:
-        overload: Its ``**options`` are shown one by one, with their types and defaults.
+        overload: The other one. Its ``**options`` are shown one by one, with types and defaults.
         **defaults: Those that differ from what ``OPTIONS`` says.
     """
 
-    def decorate(function: F) -> F:
-        function.__wrapped__ = _Shown(overload, defaults)  # type: ignore[attr-defined]
-        return function
-
-    return decorate
-
-
-class _Shown:
-    """Has a signature that is made when it is asked for: it takes ``inspect`` and ``typing``."""
-
-    def __init__(self, overload: Callable[..., Any], defaults: dict[str, object]) -> None:
+    def __init__(self, overload: Callable[..., Any], **defaults: object) -> None:
         self.__wrapped__ = overload
         self._defaults = defaults
+
+    def __call__(self, function: F) -> F:
+        function.__wrapped__ = self  # type: ignore[attr-defined]
+        return function
 
     @property
     def __signature__(self) -> Signature:
@@ -116,15 +112,9 @@ class _Shown:
             return shown
         types = getattr(_option_types, last.annotation[len("Unpack[") : -1]).__annotations__
         defaults = {name: option.default for name, option in OPTIONS.items()} | self._defaults
-        parameters += [
-            Parameter(
-                name,
-                Parameter.KEYWORD_ONLY,
-                default=defaults[name],
-                annotation=annotation.__forward_arg__,
-            )
-            for name, annotation in types.items()
-        ]
+        for name, kind in types.items():
+            shape: Any = {"default": defaults[name], "annotation": kind.__forward_arg__}
+            parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, **shape))
         order = list(OPTIONS)
         parameters.sort(key=lambda one: order.index(one.name) if one.name in OPTIONS else -1)
         return shown.replace(parameters=parameters)
