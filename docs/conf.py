@@ -190,7 +190,9 @@ def list_options(_app: Sphinx, _page: str, source: list[str]) -> None:
 
 def help_of(option: str) -> str:
     """Return how the docstring of ``retry`` begins to describe an option."""
-    found = re.search(rf"^    {option}: (.+?)[.:](\s|$)", getdoc(retry) or "", re.M | re.S)
+    found = re.search(
+        rf"^    {option}: (.+?)[.:](\s|$)", getdoc(retry) or "", re.MULTILINE | re.DOTALL
+    )
     return LITERAL.sub(link, " ".join(found[1].split())) if found else ""
 
 

@@ -109,8 +109,8 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
         backoff: The policy of the delays between starts. None means ``ExponentialBackOff()``.
         **options: ``on``, ``until``, ``retry_if``, ``token``, ``timeout``, ``max_elapsed_time``,
             ``max_attempts`` (5 by default), ``max_retry_after``, ``fallback``, ``budget``,
-            ``breaker``, ``clock`` and ``name``, as ``retry`` describes them. Each attempt after the first
-            takes from the budget. A ``RetryAfter`` says when the next attempt starts.
+            ``breaker``, ``clock`` and ``name``, as ``retry`` describes them. Each attempt after the
+            first takes from the budget. A ``RetryAfter`` says when the next attempt starts.
 
     Raises:
         Exception: The last error, if all attempts fail, with a note that says why no more started.

@@ -154,10 +154,8 @@ class Options:
                 self._check_policy(backoff)
         if "on" in options:
             self._use_on(options["on"])
-        token = self.token
-        if token is not None:
-            self.is_special = self.can_cut = True
-            self.starts_early = self.starts_early or token.deadline is not None
+        if "token" in options:
+            self._obey(self.token)
 
     def _check_policy(self, backoff: BackOff) -> None:
         """Check a policy that has a state, and combine its token with the one that was given."""
@@ -185,8 +183,13 @@ class Options:
         self._obey(token_of(policy))
 
     def _obey(self, token: CancellationToken | None) -> None:
-        if token is not None and token is not self.token:
+        """Let a token, if there is one, cancel the runs; others may do so, too."""
+        if token is None:
+            return
+        if token is not self.token:
             self.token = token if self.token is None else any_of(token, self.token)
+        self.is_special = self.can_cut = True
+        self.starts_early = self.starts_early or self.token.deadline is not None
 
     def _unknown(self, name: str, allowed: Collection[str]) -> TypeError:
         known = [option for option in OPTIONS if option in allowed]
@@ -222,8 +225,6 @@ class Options:
             setattr(made, name, (*(getattr(self, name) or ()), *hooks))
             made.needs_steps = True
         made._obey(values["token"])
-        made.is_special = made.is_special or made.token is not None
-        made.can_cut = made.can_cut or made.token is not None
         return made
 
     @property

@@ -1,4 +1,4 @@
-"""What the public functions say they take: the options of the table, with the types of the dicts."""
+"""What the public functions say they take: the options of the table, with their types."""
 
 from __future__ import annotations
 
