@@ -38,29 +38,27 @@ class Option:
 
     Args:
         check: Returns the value to use, or raises an error that names the option. It is not asked
-            about None, unless ``takes_none`` is false.
+            about None if that is the default.
         default: The value where the option is not given.
         loops: Whether loops take it; decorated functions and calls take all options.
-        hedges: Whether hedged calls take it.
-        takes_none: Whether None says that it is not given.
+        hedges: Whether hedged calls take it, which have to know what to do with it.
         turns_on: The attributes of ``Options`` that are true if the option is given.
     """
 
-    __slots__ = ("check", "default", "hedges", "loops", "takes_none", "turns_on")
+    __slots__ = ("check", "default", "hedges", "loops", "turns_on")
 
-    def __init__(  # noqa: PLR0913 - a declaration
+    def __init__(
         self,
         check: Callable[[str, Any], object],
         default: object = None,
         *,
         loops: bool = True,
-        hedges: bool = True,
-        takes_none: bool = True,
+        hedges: bool = False,
         turns_on: tuple[str, ...] = (),
     ) -> None:
         self.check: Callable[[str, Any], object] = check
         self.default: Any = default
-        self.loops, self.hedges, self.takes_none = loops, hedges, takes_none
+        self.loops, self.hedges = loops, hedges
         self.turns_on: tuple[str, ...] = turns_on
 
 
@@ -94,7 +92,9 @@ def _as_callable(name: str, value: object) -> object:
     return value
 
 
-def _as_limit(name: str, value: float | timedelta) -> float:
+def _as_limit(name: str, value: float | timedelta | None) -> float | None:
+    if value is None:
+        return None
     return as_seconds(name, value, "a finite number of seconds >= 0, a timedelta or None")
 
 
@@ -133,23 +133,25 @@ _BUDGET = ("try_acquire", "release", "success")
 _BREAKER = ("allow", "record", "release")
 
 OPTIONS: Final[Mapping[str, Option]] = {
-    "on": Option(_as_on, Exception, takes_none=False),
-    "until": Option(_as_callable, turns_on=_JUDGES),
-    "retry_if": Option(_as_callable, turns_on=_JUDGES),
-    "token": Option(_required(require_token)),
-    "timeout": Option(_as_limit, turns_on=("can_cut", "limits_time")),
-    "attempt_timeout": Option(_as_limit, hedges=False, turns_on=("can_cut",)),
-    "max_elapsed_time": Option(_as_limit, turns_on=("limits_time",)),
-    "max_attempts": Option(_as_max_attempts),
-    "max_retry_after": Option(_as_limit, 21_600.0),
-    "notify": Option(as_hooks, hedges=False, turns_on=_BETWEEN),
-    **{hook: Option(as_hooks, hedges=False, turns_on=_BETWEEN) for hook in HOOKS},
-    "fallback": Option(lambda _, value: value, NO_FALLBACK, loops=False, takes_none=False),
-    "budget": Option(_with_methods("a RetryBudget, a BudgetLike", *_BUDGET)),
-    "breaker": Option(_with_methods("a CircuitBreaker", *_BREAKER), turns_on=("starts_early",)),
-    "clock": Option(lambda _, value: resolve_clock(value)),
-    "timer": Option(_required(require_timer), hedges=False, turns_on=("is_special",)),
-    "name": Option(_as_name),
+    "on": Option(_as_on, Exception, hedges=True),
+    "until": Option(_as_callable, hedges=True, turns_on=_JUDGES),
+    "retry_if": Option(_as_callable, hedges=True, turns_on=_JUDGES),
+    "token": Option(_required(require_token), hedges=True),
+    "timeout": Option(_as_limit, hedges=True, turns_on=("can_cut", "limits_time")),
+    "attempt_timeout": Option(_as_limit, turns_on=("can_cut",)),
+    "max_elapsed_time": Option(_as_limit, hedges=True, turns_on=("limits_time",)),
+    "max_attempts": Option(_as_max_attempts, hedges=True),
+    "max_retry_after": Option(_as_limit, 21_600.0, hedges=True),
+    "notify": Option(as_hooks, turns_on=_BETWEEN),
+    **{hook: Option(as_hooks, turns_on=_BETWEEN) for hook in HOOKS},
+    "fallback": Option(lambda _, value: value, NO_FALLBACK, hedges=True, loops=False),
+    "budget": Option(_with_methods("a RetryBudget, a BudgetLike", *_BUDGET), hedges=True),
+    "breaker": Option(
+        _with_methods("a CircuitBreaker", *_BREAKER), hedges=True, turns_on=("starts_early",)
+    ),
+    "clock": Option(lambda _, value: resolve_clock(value), hedges=True),
+    "timer": Option(_required(require_timer), turns_on=("is_special",)),
+    "name": Option(_as_name, hedges=True),
 }
 
 LOOP_OPTIONS: Final = frozenset(name for name, one in OPTIONS.items() if one.loops)

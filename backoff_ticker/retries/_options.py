@@ -138,7 +138,7 @@ class Options:
             if name not in allowed:
                 raise self._unknown(name, allowed)
             option, value = OPTIONS[name], options[name]
-            if value is not None or not option.takes_none:
+            if value is not None or option.default is not None:
                 value = option.check(name, value)
             setattr(self, name, value)
             if option.turns_on and value is not None:
@@ -153,7 +153,7 @@ class Options:
             else:
                 self._check_policy(backoff)
         if "on" in options:
-            self._use_on(options["on"])
+            self._use_on(self.on)
         if "token" in options:
             self._obey(self.token)
 
