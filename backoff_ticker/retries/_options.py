@@ -34,7 +34,7 @@ from ._settings import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection
     from typing import Any
 
     from ..cancellation import CancellationToken
@@ -175,7 +175,8 @@ class Options:
         elif self._on_types is None:
             self._covers_cancelled = True  # a function decides about every error itself
             return
-        self._covers_cancelled = any(issubclass(kind, Cancelled) for kind in _types_of(on))
+        kinds = (on,) if isinstance(on, type) else on
+        self._covers_cancelled = any(issubclass(kind, Cancelled) for kind in kinds)
 
     def _check_copy_and_token(self, name: str, policy: BackOff) -> None:
         if not type(policy).__module__.startswith(_PACKAGE):
@@ -362,7 +363,3 @@ for _name, _option in OPTIONS.items():
 
 _OFF = Options("", None, {})
 _OFF.is_off = True
-
-
-def _types_of(on: type | tuple[type, ...] | Mapping[type, object]) -> Iterable[type]:
-    return (on,) if isinstance(on, type) else on
