@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from html import escape
 from importlib import import_module
 from importlib.util import find_spec
+from inspect import getdoc
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -18,7 +19,8 @@ from sphinx.pycode import ModuleAnalyzer
 from sphinx.transforms import SphinxTransform
 
 import backoff_ticker
-from backoff_ticker import testing
+from backoff_ticker import RetryOptions, retry, testing
+from backoff_ticker.retries._option_table import OPTIONS
 
 ROOT = Path(__file__).parents[1]
 SOURCE = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Source"]
@@ -164,6 +166,34 @@ def summarise_reference(_app: Sphinx, _page: str, source: list[str]) -> None:
         for section, names in rows.items()
     ]
     source[0] = source[0].replace(".. contents-of-page::\n", "\n".join(tables))
+
+
+# The table of options
+
+
+def list_options(_app: Sphinx, _page: str, source: list[str]) -> None:
+    """Replace ``.. options-of-retries::`` by a table: what each option is, and who takes it."""
+    if ".. options-of-retries::\n" not in source[0]:
+        return
+    rows = [("option", "default", "what it is", "not in")]
+    for name, option in OPTIONS.items():
+        default = getattr(option.default, "__name__", repr(option.default))
+        default = "" if name == "fallback" else f"``{default}``"
+        lacking = ["plain functions"] * (name not in RetryOptions.__optional_keys__)
+        lacking = [] if name == "fallback" else lacking
+        lacking += ["loops"] * (not option.loops) + ["hedged calls"] * (not option.hedges)
+        rows.append((f"``{name}``", default, help_of(name), ", ".join(lacking)))
+    lines = [".. list-table::\n   :header-rows: 1\n"]
+    lines += ["\n     - ".join(("   * - " + row[0], *row[1:])) for row in rows]
+    source[0] = source[0].replace(".. options-of-retries::\n", "\n".join(lines) + "\n")
+
+
+def help_of(option: str) -> str:
+    """Return how the docstring of ``retry`` begins to describe an option."""
+    found = re.search(
+        rf"^    {option}: (.+?)[.:](\s|$)", getdoc(retry) or "", re.MULTILINE | re.DOTALL
+    )
+    return LITERAL.sub(link, " ".join(found[1].split())) if found else ""
 
 
 def summary_of(module: ModuleType, name: str) -> str:
@@ -382,6 +412,7 @@ def setup(app: Sphinx) -> None:
     app.add_transform(LinkNames)
     app.connect("source-read", show_page_of_root)
     app.connect("source-read", summarise_reference)
+    app.connect("source-read", list_options)
     app.connect("html-page-context", describe_page)
     app.connect("autodoc-process-docstring", prepare_docstring, priority=400)  # before napoleon
     app.connect("autodoc-process-bases", name_public_bases)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from .._sentinels import STOP
 from .._validation import as_seconds
 from ._base import Policy
-from ._copying import IMMUTABLE
+from ._copying import immutable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from datetime import timedelta
-    from typing import ClassVar
 
     from .._sentinels import Stop
     from ._base import Bounds, Calls
 
 
+@immutable
 class ConstantBackOff(Policy):
     """Waits the same time before each attempt, without end.
 
@@ -36,8 +36,6 @@ class ConstantBackOff(Policy):
     """
 
     __slots__ = ("_interval",)
-
-    _immutable: ClassVar[object] = IMMUTABLE
 
     def __init__(self, interval: float | timedelta) -> None:
         self._interval = as_seconds("interval", interval)
@@ -64,6 +62,7 @@ class ConstantBackOff(Policy):
         return f"{type(self).__name__}({self._interval!r})"
 
 
+@immutable
 class ZeroBackOff(Policy):
     """Tries again at once, without end.
 
@@ -76,8 +75,6 @@ class ZeroBackOff(Policy):
     """
 
     __slots__ = ()
-
-    _immutable: ClassVar[object] = IMMUTABLE
 
     def next_backoff(self) -> float:
         """Return 0.0."""
@@ -93,6 +90,7 @@ class ZeroBackOff(Policy):
         return calls
 
 
+@immutable
 class StopBackOff(Policy):
     """Never tries again.
 
@@ -105,8 +103,6 @@ class StopBackOff(Policy):
     """
 
     __slots__ = ()
-
-    _immutable: ClassVar[object] = IMMUTABLE
 
     def next_backoff(self) -> Stop:
         """Return ``STOP``."""

@@ -14,10 +14,11 @@ from .._validation import safe_repr
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
-    from typing import Any, Final
+    from typing import Any, Final, TypeVar
 
     from ._protocol import BackOff, TimeSource
 
+    P = TypeVar("P")
     Memo = dict[int, Any]  # copies by the id of the original
 
 _PACKAGE = __name__.partition(".")[0]
@@ -25,9 +26,13 @@ _SEARCHED_SIZE = 100
 """A larger container is searched only if its first item is a policy. That keeps the cost
 of a copy independent of data that a policy holds, such as a list of a million numbers."""
 
-IMMUTABLE: Final = object()
-"""The value of the class attribute ``_immutable`` of policies without state. It holds for exactly
-that class: a subclass may add state."""
+_IMMUTABLE: Final[set[type]] = set()
+
+
+def immutable(policy: type[P]) -> type[P]:
+    """Mark a class of policies without state; a subclass may add state, and is not marked."""
+    _IMMUTABLE.add(policy)
+    return policy
 
 
 def is_builtin(cls: type) -> bool:
@@ -37,7 +42,7 @@ def is_builtin(cls: type) -> bool:
 
 def is_immutable(policy: object) -> bool:
     """Whether a policy has no state, and so is its own copy."""
-    return type(policy).__dict__.get("_immutable") is IMMUTABLE
+    return type(policy) in _IMMUTABLE
 
 
 def is_policy(value: object) -> bool:

@@ -6,7 +6,8 @@ Files, each of which imports only from those above it:
 - ``_log_retries``: a hook that is ready to use.
 - ``_outcome``, ``_budget_protocol``, ``_budget``, ``_retry_after``, ``_no_wait``,
   ``_operation``: parts that do not depend on a run.
-- ``_option_types``, ``_options``: the options as types, and checked; whether an error is retried.
+- ``_option_table``, ``_option_types``: each option declared; its types.
+- ``_options``: the options of one retry; whether an error is retried.
 - ``_signatures``: how functions that take ``**options`` show each of them.
 - ``_run``: the state of one run, and the one place that decides what follows a failure.
 - ``_final_error``, ``_attempt_scope``, ``_wait``: the error at the end, the scope that cuts an

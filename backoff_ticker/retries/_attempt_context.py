@@ -39,7 +39,7 @@ class CurrentAttempt:
     Thread safety: any thread may read it.
 
     Attributes:
-        name: The ``__qualname__`` of the operation.
+        name: What ``name=`` says, or else the ``__qualname__`` of the operation.
         number: The number of the attempt, from 1.
         waited: The seconds that the run has spent in waits between attempts so far.
     """

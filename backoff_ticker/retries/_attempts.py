@@ -11,7 +11,8 @@ from ._attempt_context import enter_run, leave_run
 from ._attempt_scope import token_of_run
 from ._engine import AWAIT, CALL, READY, GeneratorExitCarrier, Marker, perform
 from ._operation import NO_KWARGS
-from ._options import LOOP_OPTIONS, Options
+from ._option_table import LOOP_OPTIONS
+from ._options import Options
 from ._outcome import Outcome, StopReason
 from ._run import Run
 from ._settings import settings
@@ -21,25 +22,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
     from types import TracebackType
-    from typing import Any, Generic, Self, overload
+    from typing import Any, Generic, Self, Unpack, overload
 
     from ..cancellation import CancellationToken
-    from ..channels import TimerLike
-    from ..circuits import CircuitBreaker
-    from ..clock import Clock
     from ..policies import BackOff
-    from ._budget_protocol import BudgetLike
-    from ._option_types import (
-        AsyncHooks,
-        AsyncNotify,
-        AsyncResultCheck,
-        AsyncRetryOn,
-        Hooks,
-        Notify,
-        ResultCheck,
-        RetryOn,
-        Seconds,
-    )
+    from ._option_types import AsyncRetryOptions, RetryOptions
     from ._signatures import AsyncOptions, Options_co, SyncOptions
 else:
     from ._signatures import overload
@@ -54,49 +41,15 @@ if TYPE_CHECKING:
     def attempts(
         backoff: BackOff | None = None,
         *,
-        on: RetryOn = Exception,
-        until: ResultCheck | None = None,
-        retry_if: ResultCheck | None = None,
-        token: CancellationToken | None = None,
-        timeout: Seconds | None = None,
         attempt_timeout: None = None,
-        max_elapsed_time: Seconds | None = None,
-        max_attempts: int | None = None,
-        max_retry_after: Seconds | None = 21_600.0,
-        notify: Notify | None = None,
-        on_attempt: Hooks | None = None,
-        on_retry: Hooks | None = None,
-        on_success: Hooks | None = None,
-        on_give_up: Hooks | None = None,
-        budget: BudgetLike | None = None,
-        breaker: CircuitBreaker | None = None,
-        clock: Clock | None = None,
-        timer: TimerLike | None = None,
+        **options: Unpack[RetryOptions],
     ) -> Attempts[SyncOptions]: ...
 
 
 @overload
 def attempts(
     backoff: BackOff | None = None,
-    *,
-    on: AsyncRetryOn = Exception,
-    until: AsyncResultCheck | None = None,
-    retry_if: AsyncResultCheck | None = None,
-    token: CancellationToken | None = None,
-    timeout: Seconds | None = None,
-    attempt_timeout: Seconds | None = None,
-    max_elapsed_time: Seconds | None = None,
-    max_attempts: int | None = None,
-    max_retry_after: Seconds | None = 21_600.0,
-    notify: AsyncNotify | None = None,
-    on_attempt: AsyncHooks | None = None,
-    on_retry: AsyncHooks | None = None,
-    on_success: AsyncHooks | None = None,
-    on_give_up: AsyncHooks | None = None,
-    budget: BudgetLike | None = None,
-    breaker: CircuitBreaker | None = None,
-    clock: Clock | None = None,
-    timer: TimerLike | None = None,
+    **options: Unpack[AsyncRetryOptions],
 ) -> Attempts[AsyncOptions]: ...
 @shows(attempts)
 def attempts(backoff: Any = None, **options: Any) -> Any:
@@ -122,7 +75,7 @@ def attempts(backoff: Any = None, **options: Any) -> Any:
         backoff: The policy. None means ``ExponentialBackOff()``.
         **options: The options of ``retry`` but for ``fallback``; ``attempt_timeout`` works in
             ``async for`` only. With ``until`` or ``retry_if``, the block passes its result to
-            ``attempt.set_result(value)``.
+            ``attempt.set_result(value)``. Without ``name``, the run is called ``attempts()``.
 
     Raises:
         TypeError, ValueError: An argument is invalid.
@@ -172,12 +125,13 @@ class Attempts(Generic[Options_co]):
         """The state of the run so far, or how it ended."""
         if self._run is not None:
             return self._run.outcome()
+        name = self._options.name or _NAME
         made, error, has_ended = self._made, self._error, self._has_ended
         if not made:
-            return Outcome(_NAME, 0, 0.0, 0.0, None, None, None)
+            return Outcome(name, 0, 0.0, 0.0, None, None, None)
         reason = StopReason.SUCCEEDED if has_ended else None
         elapsed = (self._ended if has_ended else self._now()) - self._began
-        return Outcome(_NAME, made, elapsed, 0.0, None, reason, error)
+        return Outcome(name, made, elapsed, 0.0, None, reason, error)
 
     def __repr__(self) -> str:
         _, made, *_, reason, _ = self.outcome
@@ -199,7 +153,8 @@ class Attempts(Generic[Options_co]):
         options = self._options
         if settings.in_use:
             options = options.under_settings()
-        self._run = run = Run(options, _NAME, None, (), NO_KWARGS, self._made, began)
+        name = self._options.name or _NAME
+        self._run = run = Run(options, name, None, (), NO_KWARGS, self._made, began)
         run.awaits = bool(self._awaits)
         return run
 

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 from ._operation import require_operation
-from ._options import NO_FALLBACK, Options
+from ._option_table import NO_FALLBACK
+from ._options import Options
 from ._signatures import shows
-from ._tries import retried, retried_async
+from ._tries import call_once, retried_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine
     from typing import Any, TypeVar, Unpack, overload
 
-    from ..cancellation import CancellationToken
-    from ..channels import TimerLike
-    from ..circuits import CircuitBreaker
-    from ..clock import Clock
     from ..policies import BackOff
-    from ._budget_protocol import BudgetLike
-    from ._option_types import (
-        AsyncHooks,
-        AsyncNotify,
-        AsyncResultCheck,
-        AsyncRetryOn,
-        AsyncRetryOptions,
-        Hooks,
-        Notify,
-        ResultCheck,
-        RetryOn,
-        RetryOptions,
-        Seconds,
-    )
-    from ._options import NoFallback
+    from ._option_table import NoFallback
+    from ._option_types import AsyncRetryOptions, RetryOptions
     from ._outcome import Outcome
     from ._signatures import Untyped, UseRetryCallAsync
 
@@ -40,6 +24,7 @@ if TYPE_CHECKING:
 else:
     from ._signatures import overload
 
+_DEFAULT = Options("", None, {})
 
 if TYPE_CHECKING:
 
@@ -78,24 +63,8 @@ def retry_call(
     operation: Callable[[], T],
     backoff: BackOff | None = None,
     *,
-    on: RetryOn = Exception,
-    until: ResultCheck | None = None,
-    retry_if: ResultCheck | None = None,
-    token: CancellationToken | None = None,
-    timeout: Seconds | None = None,
-    max_elapsed_time: Seconds | None = None,
-    max_attempts: int | None = None,
-    max_retry_after: Seconds | None = 21_600.0,
-    notify: Notify | None = None,
-    on_attempt: Hooks | None = None,
-    on_retry: Hooks | None = None,
-    on_success: Hooks | None = None,
-    on_give_up: Hooks | None = None,
     fallback: NoFallback = NO_FALLBACK,
-    budget: BudgetLike | None = None,
-    breaker: CircuitBreaker | None = None,
-    clock: Clock | None = None,
-    timer: TimerLike | None = None,
+    **options: Unpack[RetryOptions],
 ) -> T: ...
 @shows(retry_call)
 def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
@@ -134,10 +103,12 @@ def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
         RuntimeError: A wait is needed, and an event loop runs in this thread.
     """
     require_operation(operation)
-    checked = _checked("retry_call()", backoff, options)
-    if options:
-        checked.raise_if_attempts_are_cut()
-    return retried(operation, None, checked)()
+    checked = _DEFAULT
+    if backoff is not None or options:
+        checked = Options("retry_call()", backoff, options)
+        if "attempt_timeout" in options:
+            checked.raise_if_attempts_are_cut()
+    return call_once(operation, checked)
 
 
 if TYPE_CHECKING:
@@ -173,25 +144,8 @@ def retry_call_async(
     operation: Callable[[], Awaitable[T]],
     backoff: BackOff | None = None,
     *,
-    on: AsyncRetryOn = Exception,
-    until: AsyncResultCheck | None = None,
-    retry_if: AsyncResultCheck | None = None,
-    token: CancellationToken | None = None,
-    timeout: Seconds | None = None,
-    attempt_timeout: Seconds | None = None,
-    max_elapsed_time: Seconds | None = None,
-    max_attempts: int | None = None,
-    max_retry_after: Seconds | None = 21_600.0,
-    notify: AsyncNotify | None = None,
-    on_attempt: AsyncHooks | None = None,
-    on_retry: AsyncHooks | None = None,
-    on_success: AsyncHooks | None = None,
-    on_give_up: AsyncHooks | None = None,
     fallback: NoFallback = NO_FALLBACK,
-    budget: BudgetLike | None = None,
-    breaker: CircuitBreaker | None = None,
-    clock: Clock | None = None,
-    timer: TimerLike | None = None,
+    **options: Unpack[AsyncRetryOptions],
 ) -> Coroutine[Any, Any, T]: ...
 @shows(retry_call_async)
 async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
@@ -225,14 +179,7 @@ async def retry_call_async(operation: Any, backoff: Any = None, **options: Any) 
             cannot be awaited.
     """
     require_operation(operation)
-    checked = _checked("retry_call_async()", backoff, options)
-    return await retried_async(operation, None, checked)()
-
-
-_DEFAULT = Options("", None, {})
-
-
-def _checked(what: str, backoff: BackOff | None, options: Mapping[str, Any]) -> Options:
-    if backoff is None and not options:
-        return _DEFAULT
-    return Options(what, backoff, options)
+    checked = _DEFAULT
+    if backoff is not None or options:
+        checked = Options("retry_call_async()", backoff, options)
+    return await retried_async(operation, checked.name, checked)()

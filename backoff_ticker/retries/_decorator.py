@@ -10,7 +10,8 @@ from .._validation import safe_repr
 from ..policies import NamedPolicy, is_policy, require_policy
 from ._generators import retried_async_generator, retried_generator
 from ._operation import raise_if_makes_policy
-from ._options import NO_FALLBACK, Options
+from ._option_table import NO_FALLBACK
+from ._options import Options
 from ._signatures import shows
 from ._tries import retried, retried_async
 
@@ -19,26 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from typing import Any, Final, TypeVar, Unpack, overload
 
-    from ..cancellation import CancellationToken
-    from ..channels import TimerLike
-    from ..circuits import CircuitBreaker
-    from ..clock import Clock
     from ..policies import BackOff
-    from ._budget_protocol import BudgetLike
     from ._operation import Operation
-    from ._option_types import (
-        AsyncHooks,
-        AsyncNotify,
-        AsyncResultCheck,
-        AsyncRetryOn,
-        AsyncRetryOptions,
-        Hooks,
-        Notify,
-        ResultCheck,
-        RetryOn,
-        Seconds,
-    )
-    from ._options import NoFallback
+    from ._option_table import NoFallback
+    from ._option_types import AsyncRetryOptions, RetryOptions
     from ._outcome import Outcome
     from ._signatures import (
         AsyncOptions,
@@ -56,28 +41,11 @@ else:
 if TYPE_CHECKING:
 
     @overload
-    def retry(  # type: ignore[overload-overlap]  # the more special one comes first
+    def retry(
         backoff: BackOff | None = None,
         *,
-        on: RetryOn = Exception,
-        until: ResultCheck | None = None,
-        retry_if: ResultCheck | None = None,
-        token: CancellationToken | None = None,
-        timeout: Seconds | None = None,
         attempt_timeout: None = None,
-        max_elapsed_time: Seconds | None = None,
-        max_attempts: int | None = None,
-        max_retry_after: Seconds | None = 21_600.0,
-        notify: Notify | None = None,
-        on_attempt: Hooks | None = None,
-        on_retry: Hooks | None = None,
-        on_success: Hooks | None = None,
-        on_give_up: Hooks | None = None,
-        fallback: NoFallback = NO_FALLBACK,
-        budget: BudgetLike | None = None,
-        breaker: CircuitBreaker | None = None,
-        clock: Clock | None = None,
-        timer: TimerLike | None = None,
+        **options: Unpack[RetryOptions],
     ) -> Decorator[SyncOptions]: ...
     @overload
     def retry(
@@ -112,25 +80,8 @@ if TYPE_CHECKING:
 def retry(
     backoff: BackOff | None = None,
     *,
-    on: AsyncRetryOn = Exception,
-    until: AsyncResultCheck | None = None,
-    retry_if: AsyncResultCheck | None = None,
-    token: CancellationToken | None = None,
-    timeout: Seconds | None = None,
-    attempt_timeout: Seconds | None = None,
-    max_elapsed_time: Seconds | None = None,
-    max_attempts: int | None = None,
-    max_retry_after: Seconds | None = 21_600.0,
-    notify: AsyncNotify | None = None,
-    on_attempt: AsyncHooks | None = None,
-    on_retry: AsyncHooks | None = None,
-    on_success: AsyncHooks | None = None,
-    on_give_up: AsyncHooks | None = None,
     fallback: NoFallback = NO_FALLBACK,
-    budget: BudgetLike | None = None,
-    breaker: CircuitBreaker | None = None,
-    clock: Clock | None = None,
-    timer: TimerLike | None = None,
+    **options: Unpack[AsyncRetryOptions],
 ) -> Decorator[AsyncOptions]: ...
 @shows(retry)
 def retry(backoff: Any = None, **options: Any) -> Any:
@@ -184,7 +135,8 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         until: A function that takes the result and returns whether to accept it. A result that is
             not accepted counts as a ``RejectedResult`` and is retried whatever ``on`` says. In
             coroutines ``until``, ``retry_if`` and ``on`` may return an awaitable.
-        retry_if: The opposite of ``until``: returns whether to retry. Give one of the two.
+        retry_if: A function that takes the result and returns whether to retry: the opposite of
+            ``until``. Give one of the two.
         token: A ``CancellationToken`` that stops the run. It ends a wait at once, and cuts a
             coroutine that is running. The first attempt is made even if the token is already
             cancelled; that token does not cut it.
@@ -194,9 +146,9 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         attempt_timeout: The time for each attempt: seconds >= 0 or a timedelta. Coroutines only.
             An attempt that is cut counts as a ``TimeoutError``, and is retried whatever classes
             ``on`` names.
-        max_elapsed_time: A limit that cuts nothing: seconds >= 0 or a timedelta, from the start of
-            the first attempt. No attempt begins after it, and no wait that would end after it.
-            0 means one attempt.
+        max_elapsed_time: A time limit that cuts nothing: seconds >= 0 or a timedelta, from the
+            start of the first attempt. No attempt begins after it, and no wait that would end after
+            it. 0 means one attempt.
         max_attempts: The greatest number of calls, the first included: an int >= 1.
         max_retry_after: The longest wait that a ``RetryAfter``, or a number that ``on`` returned,
             can ask for: seconds >= 0 or a timedelta. The default is six hours; None means no bound.
@@ -221,6 +173,8 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         clock: Measures all times. None means the current clock at the time of the call.
         timer: A ``Timer``, or an object like one, that measures the waits instead of ``clock``. It
             serves one run at a time.
+        name: What outcomes, notes, logs and ``current_attempt()`` call the operation: a str. None
+            means its ``__qualname__``.
 
     Raises:
         TypeError, ValueError: An option is unknown or invalid, or does not fit this kind of
@@ -322,7 +276,7 @@ def decorated(function: Any, options: Options) -> Any:
             f"retry() takes a BackOff as backoff, or decorates a function, "
             f"not {safe_repr(function)}" + below
         )
-    kind, name = kind_of(function), name_of(function)
+    kind, name = kind_of(function), options.name or name_of(function)
     if kind == "generator":
         result = retried_generator(function, name, options)
     elif kind == "async generator":

@@ -8,7 +8,7 @@ from .._error_chain import append_cause, set_link
 from .._errors import DeadlineExceeded
 from .._operation import close_unawaited, is_awaitable
 from .._validation import counted, safe_repr
-from ._options import NO_FALLBACK
+from ._option_table import NO_FALLBACK
 from ._outcome import StopReason
 from ._run import REFUSED
 

@@ -9,8 +9,9 @@ from ..waiting import cancelled_error, checkpoint, complete, current_loop
 from ._attempt_context import show_attempt
 from ._attempt_scope import token_of_attempts
 from ._final_error import concluded, raised
-from ._hedging import CUT_FOR, Hedging, NotMade, checked_options
-from ._options import NO_FALLBACK, Awaiting
+from ._hedging import CUT_FOR, MAX_ATTEMPTS, Hedging, NotMade, checked_options
+from ._option_table import NO_FALLBACK
+from ._options import Awaiting
 from ._outcome import StopReason
 from ._run import Run
 from ._settings import settings
@@ -22,13 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
     from typing import Any, TypeVar, Unpack, overload
 
-    from ..cancellation import CancellationToken
-    from ..circuits import CircuitBreaker
-    from ..clock import Clock
     from ..policies import BackOff
-    from ._budget_protocol import BudgetLike
-    from ._option_types import AsyncHedgeOptions, AsyncResultCheck, AsyncRetryOn, Seconds
-    from ._options import NoFallback
+    from ._option_table import NoFallback
+    from ._option_types import AsyncHedgeOptions
     from ._outcome import Outcome
 
     T = TypeVar("T")
@@ -70,20 +67,10 @@ def hedge_call_async(
     operation: Callable[[], Awaitable[T]],
     backoff: BackOff | None = None,
     *,
-    on: AsyncRetryOn = Exception,
-    until: AsyncResultCheck | None = None,
-    retry_if: AsyncResultCheck | None = None,
-    token: CancellationToken | None = None,
-    timeout: Seconds | None = None,
-    max_elapsed_time: Seconds | None = None,
-    max_attempts: int | None = 5,
-    max_retry_after: Seconds | None = 21_600.0,
     fallback: NoFallback = NO_FALLBACK,
-    budget: BudgetLike | None = None,
-    breaker: CircuitBreaker | None = None,
-    clock: Clock | None = None,
+    **options: Unpack[AsyncHedgeOptions],
 ) -> Coroutine[Any, Any, T]: ...
-@shows(hedge_call_async)
+@shows(hedge_call_async, max_attempts=MAX_ATTEMPTS)
 async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
     """Await ``operation()``, start it again while it is slow, and return the first good result.
 
@@ -122,8 +109,8 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
         backoff: The policy of the delays between starts. None means ``ExponentialBackOff()``.
         **options: ``on``, ``until``, ``retry_if``, ``token``, ``timeout``, ``max_elapsed_time``,
             ``max_attempts`` (5 by default), ``max_retry_after``, ``fallback``, ``budget``,
-            ``breaker`` and ``clock``, as ``retry`` describes them. Each attempt after the first
-            takes from the budget. A ``RetryAfter`` says when the next attempt starts.
+            ``breaker``, ``clock`` and ``name``, as ``retry`` describes them. Each attempt after the
+            first takes from the budget. A ``RetryAfter`` says when the next attempt starts.
 
     Raises:
         Exception: The last error, if all attempts fail, with a note that says why no more started.
@@ -136,7 +123,7 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
         checked = checked.under_settings()
         if checked.is_off:
             return await operation()
-    run = Run(checked, name_of(operation))
+    run = Run(checked, checked.name or name_of(operation))
     run.awaits = True
     tasks = _Tasks(run, operation)
     try:

@@ -15,8 +15,8 @@ from ..waiting import FREE, acquire, claim_of, complete, raise_if_loop_runs
 from ._attempt_context import show_attempt
 from ._attempt_scope import token_of_attempts
 from ._final_error import concluded, raised
-from ._hedging import CUT_FOR, Hedging, NotMade, checked_options
-from ._options import NO_FALLBACK
+from ._hedging import CUT_FOR, MAX_ATTEMPTS, Hedging, NotMade, checked_options
+from ._option_table import NO_FALLBACK
 from ._outcome import StopReason
 from ._run import Run
 from ._settings import settings
@@ -30,11 +30,9 @@ if TYPE_CHECKING:
 
     from ..cancellation import CancellationToken
     from ..circuits import CircuitBreaker
-    from ..clock import Clock
     from ..policies import BackOff
-    from ._budget_protocol import BudgetLike
-    from ._option_types import HedgeOptions, ResultCheck, RetryOn, Seconds
-    from ._options import NoFallback
+    from ._option_table import NoFallback
+    from ._option_types import HedgeOptions
     from ._outcome import Outcome
     from ._signatures import Untyped, UseHedgeCallAsync
 
@@ -88,20 +86,10 @@ def hedge_call(
     backoff: BackOff | None = None,
     *,
     pool: Executor | None = None,
-    on: RetryOn = Exception,
-    until: ResultCheck | None = None,
-    retry_if: ResultCheck | None = None,
-    token: CancellationToken | None = None,
-    timeout: Seconds | None = None,
-    max_elapsed_time: Seconds | None = None,
-    max_attempts: int | None = 5,
-    max_retry_after: Seconds | None = 21_600.0,
     fallback: NoFallback = NO_FALLBACK,
-    budget: BudgetLike | None = None,
-    breaker: CircuitBreaker | None = None,
-    clock: Clock | None = None,
+    **options: Unpack[HedgeOptions],
 ) -> T: ...
-@shows(hedge_call)
+@shows(hedge_call, max_attempts=MAX_ATTEMPTS)
 def hedge_call(
     operation: Any, backoff: Any = None, *, pool: Executor | None = None, **options: Any
 ) -> Any:
@@ -164,7 +152,7 @@ def hedge_call(
         if checked.is_off:
             return operation()
     raise_if_loop_runs("hedge_call()", "await hedge_call_async()")
-    run = Run(checked, name_of(operation))
+    run = Run(checked, checked.name or name_of(operation))
     threads = _Threads(run, operation, pool)
     try:
         result = _result(Hedging(run, threads.launch), threads)

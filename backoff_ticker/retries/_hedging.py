@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from .._errors import BackoffTickerError, CircuitOpen, RejectedResult
 from ._operation import require_operation
-from ._options import HEDGE_OPTIONS, Awaiting, Options
+from ._option_table import HEDGE_OPTIONS
+from ._options import Awaiting, Options
 from ._outcome import StopReason
 from ._run import SHORTEST_REFUSAL
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ..policies import BackOff
     from ._run import Run
 
-_MAX_ATTEMPTS = 5
+MAX_ATTEMPTS: Final = 5
 """As many attempts as gRPC allows."""
 
 CUT_FOR: Final = {StopReason.CANCELLED, StopReason.DEADLINE}
@@ -49,7 +50,7 @@ def checked_options(
         TypeError, ValueError: One of them, or the operation, is invalid.
     """
     require_operation(operation)
-    given = {"max_attempts": _MAX_ATTEMPTS, **options}
+    given = {"max_attempts": MAX_ATTEMPTS, **options}
     return Options(what, backoff, given, allowed=HEDGE_OPTIONS)
 
 

@@ -22,7 +22,8 @@ def require_operation(operation: object) -> None:
     """Raise a TypeError unless ``operation`` can be called, and does not make policies."""
     if not callable(operation):
         raise TypeError(f"operation must be callable, not {safe_repr(operation)}")
-    raise_if_makes_policy("operation", operation)
+    if issubclass(type(operation), (type, NamedPolicy)):
+        raise_if_makes_policy("operation", operation)
 
 
 def raise_if_makes_policy(what: str, function: object) -> None:

@@ -61,6 +61,7 @@ class _Limits(TypedDict, total=False):
     budget: BudgetLike | None
     breaker: CircuitBreaker | None
     clock: Clock | None
+    name: str | None
 
 
 class HedgeOptions(_Limits, total=False):

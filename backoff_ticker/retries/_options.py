@@ -15,10 +15,8 @@ from .._errors import (
     RetryAfter,
 )
 from .._operation import is_awaitable
-from .._validation import as_count, as_hooks, as_seconds, safe_repr, unknown_option
-from ..cancellation import CancellationToken, any_of, require_token
-from ..channels import require_timer
-from ..circuits import as_error_rule
+from .._validation import as_seconds, unknown_option
+from ..cancellation import any_of
 from ..clock import resolve_clock
 from ..policies import (
     ExponentialBackOff,
@@ -30,34 +28,20 @@ from ..policies import (
 )
 from ..waiting import CHECKPOINT_EVERY
 from ._no_wait import active_no_wait
+from ._option_table import NO_FALLBACK, OPTIONS
 from ._outcome import StopReason
-from ._settings import HOOKS, settings
+from ._settings import settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-    from datetime import timedelta
-    from typing import Any, Final
+    from collections.abc import Collection
+    from typing import Any
 
-    from ..channels import TimerLike
-    from ..clock import Clock
+    from ..cancellation import CancellationToken
     from ..policies import BackOff
-    from ._settings import Hooks
 
 
-_SIX_HOURS = 21_600.0
 _PACKAGE = __name__.partition(".")[0] + "."
-
-
-class NoFallback:
-    """The type of ``NO_FALLBACK``."""
-
-    def __repr__(self) -> str:
-        return "NO_FALLBACK"
-
-
-NO_FALLBACK: Final = NoFallback()
-"""The default of ``fallback``, of which None is a valid value."""
 
 
 class Awaiting:
@@ -99,10 +83,9 @@ class Options:
         is_off: Whether these are the options of a loop while retries are switched off: its one
             attempt is all, and its error passes as it is.
         needs_steps: Whether functions of the user are called between attempts (hooks, ``notify``,
-            ``until`` or ``retry_if``), so that a run performs ``Steps``.
+            ``until`` or ``retry_if``).
         can_cut: Whether something may cut an attempt of a coroutine: a token or a limit of time.
         limits_time: Whether a limit of time counts from the start of the first attempt.
-        awaits_budget: Whether coroutines await the answer of the budget.
         starts_early: Whether a run in a thread begins before the first attempt, not after its
             failure: if it needs steps, if there is a circuit breaker to ask, or a deadline whose
             clock has to be compared.
@@ -120,6 +103,11 @@ class Options:
     """
 
     # Defaults are attributes of the class, so that a call without options need not set them.
+    # OPTIONS has those of the options.
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
     backoff: BackOff = ExponentialBackOff()
     given: Mapping[str, Any] = {}
     is_immutable: bool = False
@@ -129,102 +117,66 @@ class Options:
     needs_steps: bool = False
     can_cut: bool = False
     limits_time: bool = False
-    awaits_budget: bool = False
     starts_early: bool = False
     most_at_once: int | None = None
-    on: Any = Exception
-    until: Callable[[Any], object] | None = None
-    retry_if: Callable[[Any], object] | None = None
-    token: CancellationToken | None = None
-    timeout: float | None = None
-    attempt_timeout: float | None = None
-    max_elapsed_time: float | None = None
-    max_attempts: int | None = None
-    max_retry_after: float | None = _SIX_HOURS
-    notify: tuple[Callable[[Exception, float], object], ...] | None = None
-    on_attempt: Hooks | None = None
-    on_retry: Hooks | None = None
-    on_success: Hooks | None = None
-    on_give_up: Hooks | None = None
-    fallback: Any = NO_FALLBACK
-    budget: Any = None  # a BudgetLike, perhaps with try_acquire_async()
-    breaker: Any = None  # a CircuitBreaker, or what has its allow(), record() and release()
-    clock: Clock | None = None
-    timer: TimerLike | None = None
+    retried: Collection[type] = frozenset()
+    _on_types: Any = Exception  # None: `on` is a function or a mapping
+    _rules: Mapping[type, Any] | None = None
+    _covers_cancelled: bool = False
     _with_defaults: tuple[int, Options] | None = None
+    token: CancellationToken | None
 
-    def __init__(
+    def __init__(  # noqa: C901 - retry_call() makes one at each call: a step costs less than a call
         self,
         what: str,
         backoff: BackOff | None,
         options: Mapping[str, Any],
-        allowed: Collection[str] | None = None,
+        allowed: Collection[str] = OPTIONS,
     ) -> None:
         self._what = what
-        # On the instance, because classify() reads it: faster there than on the class.
-        self._on_types: Any = Exception  # None: `on` is a function or a mapping
-        self.retried: set[type] = set()
-        self._rules: Mapping[type, Any] | None = None
-        self._covers_cancelled = False
-        if options:
-            self._check(options, _CHECKS if allowed is None else allowed)
-        if backoff is not None:
-            self._check_policy(backoff)
-        if self._rules is not None:
-            for kind, rule in self._rules.items():
-                if not isinstance(rule, bool):
-                    self._check_copy_and_token(f"on[{kind.__name__}]", rule)
-        token = self.token
-        self.is_special = token is not None or self.timer is not None
-        if token is not None:
-            self.can_cut = True
-            self.starts_early = self.starts_early or token.deadline is not None
-
-    def _check(self, options: Mapping[str, Any], allowed: Collection[str]) -> None:
-        for name, value in options.items():
+        for name in options:
             if name not in allowed:
-                known = [option for option in _CHECKS if option in allowed]
-                raise TypeError(f"{unknown_option(self._what, name, known)}{self._hint()}")
-            if value is None and name not in _NONE_IS_NOT_ABSENT:
-                setattr(self, name, None)
-                continue
-            checked = _CHECKS[name](name, value)
-            setattr(self, name, checked)
-            if name == "on":
-                self._use_on(checked)
-            elif name in _CALLED_BETWEEN_ATTEMPTS and checked is not None:
-                self.needs_steps = self.starts_early = True
-                self.judges_results = self.judges_results or name in ("until", "retry_if")
-            elif name in ("timeout", "attempt_timeout", "max_elapsed_time"):
-                self.can_cut = self.can_cut or name != "max_elapsed_time"
-                self.limits_time = self.limits_time or name != "attempt_timeout"
-            elif name == "breaker":
-                self.starts_early = True
-            elif name == "budget":
-                self.awaits_budget = hasattr(checked, "try_acquire_async")
-        if self.until is not None and self.retry_if is not None:
-            raise TypeError(f"{self._what} takes until or retry_if, not both")
-
-    def _use_on(self, on: Any) -> None:
-        self._on_types = on if isinstance(on, (type, tuple)) else None
-        if isinstance(on, Mapping):
-            self._rules = dict(on)
-        elif self._on_types is None:
-            self._covers_cancelled = True  # a function decides about every error itself
-            return
-        self._covers_cancelled = any(issubclass(kind, Cancelled) for kind in _types_of(on))
+                raise self._unknown(name, allowed)
+            option, value = OPTIONS[name], options[name]
+            if value is not None or option.default is not None:
+                value = option.check(name, value)
+            setattr(self, name, value)
+            if option.turns_on and value is not None:
+                for flag in option.turns_on:
+                    setattr(self, flag, True)
+        if "until" in options and self.until is not None and self.retry_if is not None:
+            raise TypeError(f"{what} takes until or retry_if, not both")
+        if backoff is not None:
+            self.backoff = backoff
+            if is_immutable(backoff):
+                self.is_immutable = True
+            else:
+                self._check_policy(backoff)
+        if "on" in options:
+            self._use_on(self.on)
+        if "token" in options:
+            self._obey(self.token)
 
     def _check_policy(self, backoff: BackOff) -> None:
-        """Store the policy, and combine its token with the one that was given."""
-        self.backoff = backoff
-        self.is_immutable = is_immutable(backoff)
-        if self.is_immutable:
-            return
+        """Check a policy that has a state, and combine its token with the one that was given."""
         try:
             require_policy("backoff", backoff)
         except TypeError as error:
             raise TypeError(f"{error}{self._hint()}") from None
         self._check_copy_and_token("backoff", backoff)
+
+    def _use_on(self, on: Any) -> None:
+        self._on_types = on if isinstance(on, (type, tuple)) else None
+        if isinstance(on, Mapping):
+            self._rules = dict(on)
+            for kind, rule in on.items():
+                if not isinstance(rule, bool):
+                    self._check_copy_and_token(f"on[{kind.__name__}]", rule)
+        elif self._on_types is None:
+            self._covers_cancelled = True  # a function decides about every error itself
+            return
+        kinds = (on,) if isinstance(on, type) else on
+        self._covers_cancelled = any(issubclass(kind, Cancelled) for kind in kinds)
 
     def _check_copy_and_token(self, name: str, policy: BackOff) -> None:
         if not type(policy).__module__.startswith(_PACKAGE):
@@ -232,8 +184,17 @@ class Options:
         self._obey(token_of(policy))
 
     def _obey(self, token: CancellationToken | None) -> None:
-        if token is not None and token is not self.token:
+        """Let a token, if there is one, cancel the runs; others may do so, too."""
+        if token is None:
+            return
+        if token is not self.token:
             self.token = token if self.token is None else any_of(token, self.token)
+        self.is_special = self.can_cut = True
+        self.starts_early = self.starts_early or self.token.deadline is not None
+
+    def _unknown(self, name: str, allowed: Collection[str]) -> TypeError:
+        known = [option for option in OPTIONS if option in allowed]
+        return TypeError(f"{unknown_option(self._what, name, known)}{self._hint()}")
 
     def keep_defaults(self) -> None:
         """Copy the defaults to the instance, where each call finds them faster."""
@@ -269,9 +230,12 @@ class Options:
             setattr(made, name, (*(getattr(self, name) or ()), *hooks))
             made.needs_steps = True
         made._obey(values["token"])
-        made.is_special = made.is_special or made.token is not None
-        made.can_cut = made.can_cut or made.token is not None
         return made
+
+    @property
+    def awaits_budget(self) -> bool:
+        """Whether coroutines await the answer of the budget."""
+        return hasattr(self.budget, "try_acquire_async")
 
     def start_of_limits(self) -> float | None:
         """Return the current time, if a limit of time counts from it; else None."""
@@ -348,7 +312,7 @@ class Options:
         """Note that errors of this class are retried: nothing but their class decides that."""
         kind = type(error)
         if type(kind) is type and not issubclass(kind, BackoffTickerError):
-            self.retried.add(kind)
+            self.retried = {*self.retried, kind}
 
     def parse_answer(self, answer: Any) -> Demand:
         """Return what an answer of ``on`` means, as ``classify()`` does."""
@@ -402,90 +366,10 @@ class Options:
         return seconds if most is None else min(seconds, most)
 
 
-_DEFAULTS = {name: getattr(Options, name) for name in Options.__annotations__}
+for _name, _option in OPTIONS.items():
+    setattr(Options, _name, _option.default)
+
+_DEFAULTS = {name: getattr(Options, name) for name in (*Options.__annotations__, *OPTIONS)}
 
 _OFF = Options("", None, {})
 _OFF.is_off = True
-
-
-def _types_of(on: type | tuple[type, ...] | Mapping[type, object]) -> Iterable[type]:
-    return (on,) if isinstance(on, type) else on
-
-
-def _as_fallback(name: str, value: object) -> object:  # noqa: ARG001 - all checks take a name
-    return value
-
-
-def _as_callable(name: str, value: object) -> object:
-    if not callable(value):
-        raise TypeError(f"{name} must be callable or None, not {safe_repr(value)}")
-    return value
-
-
-def _as_limit(name: str, value: float | timedelta) -> float:
-    return as_seconds(name, value, "a finite number of seconds >= 0, a timedelta or None")
-
-
-def _as_max_attempts(name: str, value: object) -> int:
-    return as_count(name, value, 1, also="None")
-
-
-def _as_token(name: str, value: object) -> object:
-    require_token(name, value)
-    return value
-
-
-def _as_budget(name: str, value: object) -> object:
-    _require_methods(
-        name, value, "a RetryBudget, a BudgetLike", "try_acquire", "release", "success"
-    )
-    return value
-
-
-def _as_breaker(name: str, value: object) -> object:
-    _require_methods(name, value, "a CircuitBreaker", "allow", "record", "release")
-    return value
-
-
-def _require_methods(name: str, value: object, kind: str, *methods: str) -> None:
-    if isinstance(value, type) or not all(callable(getattr(value, m, None)) for m in methods):
-        raise TypeError(f"{name} must be {kind} or None, not {safe_repr(value)}")
-
-
-def _as_clock(name: str, value: Clock) -> Clock:  # noqa: ARG001 - all checks take a name
-    return resolve_clock(value)
-
-
-def _as_timer(name: str, value: object) -> object:
-    require_timer(name, value)
-    return value
-
-
-_CALLED_BETWEEN_ATTEMPTS = {"until", "retry_if", "notify", *HOOKS}
-
-_NONE_IS_NOT_ABSENT = {"on", "fallback"}
-
-# For all other options None means that the option is absent.
-_CHECKS: dict[str, Callable[[str, Any], object]] = {
-    "on": as_error_rule,
-    "until": _as_callable,
-    "retry_if": _as_callable,
-    "token": _as_token,
-    "timeout": _as_limit,
-    "attempt_timeout": _as_limit,
-    "max_elapsed_time": _as_limit,
-    "max_attempts": _as_max_attempts,
-    "max_retry_after": _as_limit,
-    **dict.fromkeys(("notify", *HOOKS), as_hooks),
-    "fallback": _as_fallback,
-    "budget": _as_budget,
-    "breaker": _as_breaker,
-    "clock": _as_clock,
-    "timer": _as_timer,
-}
-
-LOOP_OPTIONS = frozenset(_CHECKS) - {"fallback"}
-"""The options of a loop, which has no result that a fallback could stand for."""
-
-HEDGE_OPTIONS = frozenset(_CHECKS) - {"attempt_timeout", "notify", "timer", *HOOKS}
-"""The options that make sense for attempts that run side by side."""

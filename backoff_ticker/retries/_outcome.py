@@ -78,7 +78,7 @@ class Outcome(_OutcomeFields):
     Thread safety: immutable.
 
     Attributes:
-        name: The ``__qualname__`` of the operation.
+        name: What ``name=`` says, or else the ``__qualname__`` of the operation.
         attempts: The number of attempts, the one that is about to begin included.
         elapsed: The seconds from the start of the first attempt until now, or until the run ended.
         waited: The seconds of ``elapsed`` that were spent in waits between attempts.

@@ -1,17 +1,19 @@
 """How functions that take ``**options`` show each option by name, type and default.
 
 At run time they take a dict: twenty defaults, filled in at each call, would make ``retry_call`` a
-third slower before any of them is looked at. What they take is written down in overloads before
-each of them. Type checkers and editors read them all; the last one, which is also run, is what
-``inspect.signature`` and ``help()`` show. ``tests/retries/test_signatures.py`` compares them with
-the options.
+third slower before any of them is looked at. Type checkers know the options by the ``TypedDict`` of
+``**options``. ``inspect.signature`` and ``help()`` show the last overload, which is also run, with
+the options of its ``TypedDict`` in place of ``**options``.
 """
 
 from __future__ import annotations
 
+from ._option_table import OPTIONS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
+    from inspect import Signature
     from typing import Any, Generic, Literal, ParamSpec, overload
 
     from typing_extensions import TypeVar
@@ -80,11 +82,39 @@ else:
         return function
 
 
-def shows(signature: Callable[..., Any]) -> Callable[[F], F]:
-    """Return a decorator of functions whose parameters are to be seen as those of ``signature``."""
+class shows:  # noqa: N801 - a decorator
+    """A decorator of functions that are to be seen as another one.
 
-    def decorate(function: F) -> F:
-        function.__wrapped__ = signature  # type: ignore[attr-defined]
+    Its signature is made when somebody asks for it, because that takes ``inspect`` and ``typing``.
+
+    Args:
+        overload: The other one. Its ``**options`` are shown one by one, with types and defaults.
+        **defaults: Those that differ from what ``OPTIONS`` says.
+    """
+
+    def __init__(self, overload: Callable[..., Any], **defaults: object) -> None:
+        self.__wrapped__ = overload
+        self._defaults = defaults
+
+    def __call__(self, function: F) -> F:
+        function.__wrapped__ = self  # type: ignore[attr-defined]
         return function
 
-    return decorate
+    @property
+    def __signature__(self) -> Signature:
+        from inspect import Parameter, signature
+
+        from . import _option_types
+
+        shown = signature(self.__wrapped__)
+        *parameters, last = shown.parameters.values()
+        if last.name != "options":
+            return shown
+        types = getattr(_option_types, last.annotation[len("Unpack[") : -1]).__annotations__
+        defaults = {name: option.default for name, option in OPTIONS.items()} | self._defaults
+        for name, kind in types.items():
+            shape: Any = {"default": defaults[name], "annotation": kind.__forward_arg__}
+            parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, **shape))
+        order = list(OPTIONS)
+        parameters.sort(key=lambda one: order.index(one.name) if one.name in OPTIONS else -1)
+        return shown.replace(parameters=parameters)

@@ -75,6 +75,7 @@ BAD: dict[str, list[tuple[Any, type[Exception]]]] = {
     "budget": [(10, TypeError), (object(), TypeError), (RetryBudget, TypeError)],
     "clock": [(object(), TypeError), (VirtualClock, TypeError), (1.0, TypeError)],
     "timer": [(object(), TypeError), (1.0, TypeError)],
+    "name": [(3, TypeError), (b"prices", TypeError), (print, TypeError), ("", ValueError)],
 }
 
 
@@ -161,7 +162,7 @@ def test_attempt_timeout_is_for_coroutines(face: Any) -> None:
 @BOTH
 def test_every_option_has_a_default_that_can_be_said(face: Any) -> None:
     names = ["until", "retry_if", "token", "timeout", "attempt_timeout", "max_attempts", "notify"]
-    said = dict.fromkeys([*names, *HOOKS, "budget", "clock", "timer"])
+    said = dict.fromkeys([*names, *HOOKS, "budget", "clock", "timer", "name"])
     script = Script(OSError, 7)
     assert face.run(script, None, on=Exception, max_retry_after=21600, **said) == 7
     assert script.count == 2

@@ -1,19 +1,17 @@
-"""What the public functions say they take, and that their lists of options agree.
-
-Each option is written down as a check and a default (``_options.py``), as a type for those who pass
-options on (``_option_types.py``), and in the overloads of the functions.
-"""
+"""What the public functions say they take: the options of the table, with their types."""
 
 from __future__ import annotations
 
-import ast
 import inspect
 import pydoc
-from pathlib import Path
+import typing
 
 import pytest
 
 from backoff_ticker import (
+    AsyncRetryOptions,
+    HedgeOptions,
+    RetryOptions,
     attempts,
     hedge_call,
     hedge_call_async,
@@ -22,11 +20,11 @@ from backoff_ticker import (
     retry_call_async,
     retry_with,
 )
-from backoff_ticker.retries import _option_types
-from backoff_ticker.retries._options import _CHECKS, HEDGE_OPTIONS, LOOP_OPTIONS, Options
+from backoff_ticker.retries._option_table import HEDGE_OPTIONS, LOOP_OPTIONS, OPTIONS
+from backoff_ticker.retries._option_types import AsyncHedgeOptions
 
-ALL = frozenset(_CHECKS)
-OPTIONS = {
+ALL = frozenset(OPTIONS)
+TAKEN = {
     retry: ALL,
     retry_call: ALL - {"attempt_timeout"},
     retry_call_async: ALL,
@@ -34,7 +32,15 @@ OPTIONS = {
     hedge_call: HEDGE_OPTIONS,
     hedge_call_async: HEDGE_OPTIONS,
 }
-every_function = pytest.mark.parametrize("function", OPTIONS, ids=lambda one: one.__name__)
+TYPES = {
+    retry: AsyncRetryOptions,
+    retry_call: RetryOptions,
+    retry_call_async: AsyncRetryOptions,
+    attempts: AsyncRetryOptions,
+    hedge_call: HedgeOptions,
+    hedge_call_async: AsyncHedgeOptions,
+}
+every_function = pytest.mark.parametrize("function", TAKEN, ids=lambda one: one.__name__)
 
 
 def shown(function):
@@ -48,28 +54,41 @@ def shown(function):
 
 @every_function
 def test_each_option_is_shown_by_name_in_one_order(function):
-    assert list(shown(function)) == [name for name in _CHECKS if name in OPTIONS[function]]
+    assert list(shown(function)) == [name for name in OPTIONS if name in TAKEN[function]]
 
 
 @every_function
 def test_the_defaults_shown_are_those_that_apply(function):
-    defaults = {name: getattr(Options, name) for name in OPTIONS[function]}
+    defaults = {name: OPTIONS[name].default for name in TAKEN[function]}
     if "hedge" in function.__name__:
         defaults["max_attempts"] = 5
     assert {name: one.default for name, one in shown(function).items()} == defaults
 
 
 @every_function
+def test_the_types_shown_are_those_that_type_checkers_know(function):
+    types = {name: one.__forward_arg__ for name, one in TYPES[function].__annotations__.items()}
+    if "fallback" in TAKEN[function]:
+        types["fallback"] = "NoFallback"
+    assert {name: one.annotation for name, one in shown(function).items()} == types
+    assert {"max_attempts", "on"} <= types.keys()
+
+
+@every_function
 def test_help_shows_each_option(function):
     text = pydoc.render_doc(function, renderer=pydoc.plaintext)
     head = text[: text.index(") -> ")]
-    assert [name for name in OPTIONS[function] if f"{name}: " not in head] == []
+    assert [name for name in TAKEN[function] if f"{name}: " not in head] == []
 
 
 @every_function
 def test_the_parameters_before_the_options_are_as_they_were(function):
     before = ["backoff"] if function in (retry, attempts) else ["operation", "backoff"]
-    assert list(inspect.signature(function).parameters)[: len(before)] == before
+    if function is hedge_call:
+        before.append("pool")
+    parameters = inspect.signature(function).parameters
+    assert list(parameters)[: len(before)] == before
+    assert list(parameters)[len(before)] == "on"
     assert inspect.iscoroutinefunction(function) == function.__name__.endswith("_async")
 
 
@@ -86,72 +105,23 @@ def test_retry_with_shows_that_it_takes_those_of_retry():
     )
 
 
+@every_function
+def test_an_option_of_another_function_is_refused(function):
+    before = () if function in (retry, attempts) else (print,)
+    others = ALL - TAKEN[function] - {"attempt_timeout"}  # which has an error of its own
+    for name in others:
+        with pytest.raises(TypeError, match=f"has no option '{name}'"):
+            result = function(*before, **{name: OPTIONS[name].default})
+            result.send(None)
+    assert bool(others) == (function in (attempts, hedge_call, hedge_call_async))
+
+
 # As types
 
 
-def parsed(module):
-    return ast.parse(Path(module.__file__).read_text())
-
-
-def typed_dicts():
-    """Return name of the ``TypedDict`` -> option -> type."""
-    found = {}
-    for node in parsed(_option_types).body:
-        if isinstance(node, ast.ClassDef):
-            options = {}
-            for base in node.bases:
-                options |= found.get(ast.unparse(base), {})
-            for field in node.body:
-                if isinstance(field, ast.AnnAssign):
-                    options[field.target.id] = ast.unparse(field.annotation)
-            found[node.name] = options
-    return found
-
-
-DICTS = typed_dicts()
-
-
-def explicit_overloads(function):
-    """Return option -> (type, default) of each overload that names the options."""
-    for node in ast.walk(parsed(inspect.getmodule(function))):
-        if isinstance(node, ast.FunctionDef) and node.name == function.__name__:
-            arguments = node.args
-            if "on" in [argument.arg for argument in arguments.kwonlyargs]:
-                yield {
-                    argument.arg: (ast.unparse(argument.annotation), ast.unparse(default))
-                    for argument, default in zip(
-                        arguments.kwonlyargs, arguments.kw_defaults, strict=True
-                    )
-                    if argument.arg != "pool"
-                }
-
-
 def test_the_dicts_have_all_options_but_those_that_only_some_functions_take():
-    assert DICTS["AsyncRetryOptions"].keys() == ALL - {"fallback"}
-    assert DICTS["RetryOptions"].keys() == ALL - {"fallback", "attempt_timeout"}
-    for name in ("HedgeOptions", "AsyncHedgeOptions"):
-        assert DICTS[name].keys() == HEDGE_OPTIONS - {"fallback"}
-
-
-@every_function
-def test_the_overloads_agree_with_the_dicts(function):
-    overloads = list(explicit_overloads(function))
-    assert overloads
-    for overload in overloads:
-        is_async = overload["on"][0].startswith("Async")
-        types = {"fallback": "NoFallback"}
-        types |= DICTS["AsyncRetryOptions" if is_async else "RetryOptions"]
-        types.setdefault("attempt_timeout", "None")  # must not be given
-        assert {name: kind for name, (kind, _) in overload.items()} == {
-            name: types[name] for name in overload
-        }
-
-
-@every_function
-def test_the_overloads_have_the_same_options_and_defaults(function):
-    first, *rest = (
-        {name: default for name, (_, default) in overload.items()}
-        for overload in explicit_overloads(function)
-    )
-    for other in rest:
-        assert list(other.items()) == list(first.items())
+    assert AsyncRetryOptions.__optional_keys__ == ALL - {"fallback"}
+    assert RetryOptions.__optional_keys__ == ALL - {"fallback", "attempt_timeout"}
+    for each in (HedgeOptions, AsyncHedgeOptions):
+        assert each.__optional_keys__ == HEDGE_OPTIONS - {"fallback"}
+    assert all(typing.is_typeddict(each) for each in TYPES.values())

@@ -254,6 +254,11 @@ if current is not None:
     assert_type(current.time_left, float | None)
     assert_type(current.token, CancellationToken)
 
+assert_type(retry(name="fetch", attempt_timeout=None)(called)(1), list[str])
+assert_type(retry_call(lambda: 1, name="fetch"), int)
+assert_type(attempts(name="fetch", attempt_timeout=None).outcome.name, str)
+assert_type(hedge_call(partial(bare, 2), name="fetch"), list[str])
+
 # What is not typed
 
 

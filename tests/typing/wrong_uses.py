@@ -123,6 +123,7 @@ retry(on_retry=lambda error, delay: None)  # type: ignore[arg-type]  # pyright: 
 retry(timeout="1s")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(token=policy)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry(breaker=CircuitBreaker)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+retry_call(function, name=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 retry_call(function, max_attempt=3)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 retry_call(function, budget=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
 attempts(fallback=None)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
