@@ -6,7 +6,7 @@ from ._operation import require_operation
 from ._option_table import NO_FALLBACK
 from ._options import Options
 from ._signatures import shows
-from ._tries import call_once, retried_async
+from ._tries import retried, retried_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
         checked = Options("retry_call()", backoff, options)
         if "attempt_timeout" in options:
             checked.raise_if_attempts_are_cut()
-    return call_once(operation, checked)
+    return retried(operation, checked.name, checked)()
 
 
 if TYPE_CHECKING:

@@ -130,23 +130,3 @@ def retried_async(  # noqa: C901 - as above
                     raise
 
     return call
-
-
-def call_once(function: Operation, options: Options) -> Any:
-    """Call a function as ``retried()`` does, without making one for a single call."""
-    if options.starts_early or options.limits_time or settings.in_use:
-        return retried(function, options.name, options)()
-    try:
-        result = function()
-    except Exception as caught:  # noqa: BLE001 - the run decides about it
-        error = caught
-    else:
-        if result.__class__ is CoroutineType:
-            raise_coroutine_returned(options.name or name_of(function), result)
-        if options.budget is not None:
-            options.budget.success()
-        return result
-    try:
-        return drive(Run(options, options.name, function, attempts=1), error)
-    finally:
-        del error
