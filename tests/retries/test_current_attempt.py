@@ -595,7 +595,7 @@ print(json.dumps(seen))
 )
 def test_who_first_asks_inside_of_an_attempt_is_told_too(call: str) -> None:
     script = f"""
-import asyncio, threading
+import asyncio, contextvars, threading
 import backoff_ticker
 from backoff_ticker import ZeroBackOff, attempts, retry_call, retry_call_async
 seen = []
@@ -603,7 +603,8 @@ def operation():
     current = backoff_ticker.current_attempt()
     backoff_ticker.retry_call(lambda: seen.append(backoff_ticker.current_attempt() is not current))
     assert backoff_ticker.current_attempt() is current
-    thread = threading.Thread(target=lambda: seen.append(backoff_ticker.current_attempt()))
+    look = lambda: seen.append(backoff_ticker.current_attempt())
+    thread = threading.Thread(target=contextvars.Context().run, args=(look,))
     thread.start()
     thread.join()
     assert current.token.cancelled is False
