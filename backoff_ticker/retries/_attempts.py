@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     def attempts(
         backoff: BackOff | None = None,
         *,
-        on: RetryOn = Exception,
+        on: RetryOn | None = None,
         until: ResultCheck | None = None,
         retry_if: ResultCheck | None = None,
         token: CancellationToken | None = None,
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 def attempts(
     backoff: BackOff | None = None,
     *,
-    on: AsyncRetryOn = Exception,
+    on: AsyncRetryOn | None = None,
     until: AsyncResultCheck | None = None,
     retry_if: AsyncResultCheck | None = None,
     token: CancellationToken | None = None,

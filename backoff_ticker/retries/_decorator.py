@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     def retry(  # type: ignore[overload-overlap]  # the more special one comes first
         backoff: BackOff | None = None,
         *,
-        on: RetryOn = Exception,
+        on: RetryOn | None = None,
         until: ResultCheck | None = None,
         retry_if: ResultCheck | None = None,
         token: CancellationToken | None = None,
@@ -111,7 +111,7 @@ if TYPE_CHECKING:
 def retry(
     backoff: BackOff | None = None,
     *,
-    on: AsyncRetryOn = Exception,
+    on: AsyncRetryOn | None = None,
     until: AsyncResultCheck | None = None,
     retry_if: AsyncResultCheck | None = None,
     token: CancellationToken | None = None,
@@ -141,9 +141,10 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     keeps its signature, and a coroutine function stays one. A generator or asynchronous generator
     is restarted until it has yielded its first item; later errors are raised as they are.
 
-    Without arguments, ``@retry`` retries every ``Exception``, waits half a second and then longer
-    each time, and gives up after 15 minutes. ``KeyboardInterrupt``, ``SystemExit``,
-    ``asyncio.CancelledError`` and other exceptions that are not an ``Exception`` are never retried.
+    Without arguments, ``@retry`` retries every ``Exception`` except those that mean a wrong program
+    (see ``on``), waits half a second and then longer each time, and gives up after 15 minutes.
+    ``KeyboardInterrupt``, ``SystemExit``, ``asyncio.CancelledError`` and other exceptions that are
+    not an ``Exception`` are never retried.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, retry
@@ -176,10 +177,14 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         backoff: The policy. None means ``ExponentialBackOff()``. Its own limit of elapsed time
             counts from the first failure. A feedback policy is told of each failure.
         **options: Each of the following, by keyword.
-        on: The errors to retry: a subclass of ``Exception``, a tuple of them, a mapping from them
-            to a policy or a bool (the most specific class decides; True means ``backoff``), or a
-            function that takes the error and returns a bool, the seconds to wait (a number or
-            a timedelta), or a policy. Each run has one copy of each policy.
+        on: The errors to retry. None means every ``Exception`` except ``NameError``,
+            ``AttributeError``, ``TypeError``, ``ImportError``, ``SyntaxError``,
+            ``NotImplementedError``, ``AssertionError`` and their subclasses: they mean a wrong
+            program, and are raised at once. ``on=Exception`` retries them, too. Give a subclass of
+            ``Exception``, a tuple or a union (``A | B``) of them, a mapping from them to a policy
+            or a bool (the most specific class decides; True means ``backoff``), or a function that
+            takes the error and returns a bool, the seconds to wait (a number or a timedelta), or a
+            policy. Each run has one copy of each policy.
         until: A function that takes the result and returns whether to accept it. A result that is
             not accepted counts as a ``RejectedResult`` and is retried whatever ``on`` says. In
             coroutines ``until``, ``retry_if`` and ``on`` may return an awaitable.

@@ -70,7 +70,7 @@ def hedge_call_async(
     operation: Callable[[], Awaitable[T]],
     backoff: BackOff | None = None,
     *,
-    on: AsyncRetryOn = Exception,
+    on: AsyncRetryOn | None = None,
     until: AsyncResultCheck | None = None,
     retry_if: AsyncResultCheck | None = None,
     token: CancellationToken | None = None,

@@ -88,7 +88,7 @@ def hedge_call(
     backoff: BackOff | None = None,
     *,
     pool: Executor | None = None,
-    on: RetryOn = Exception,
+    on: RetryOn | None = None,
     until: ResultCheck | None = None,
     retry_if: ResultCheck | None = None,
     token: CancellationToken | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from types import UnionType
 
 from .._errors import (
     BackoffTickerError,
@@ -43,6 +44,17 @@ if TYPE_CHECKING:
     from ..policies import BackOff
     from ._settings import Hooks
 
+
+_WRONG_PROGRAM = (
+    AssertionError,
+    AttributeError,
+    ImportError,
+    NameError,
+    NotImplementedError,
+    SyntaxError,
+    TypeError,
+)
+"""The errors that a retry without ``on`` does not retry: the program is wrong, and stays wrong."""
 
 _SIX_HOURS = 21_600.0
 _PACKAGE = __name__.partition(".")[0] + "."
@@ -131,7 +143,8 @@ class Options:
     awaits_budget: bool = False
     starts_early: bool = False
     most_at_once: int | None = None
-    on: Any = Exception
+    on: Any = None
+    _not_retried: tuple[type[Exception], ...] = _WRONG_PROGRAM  # although their class is in `on`
     until: Callable[[Any], object] | None = None
     retry_if: Callable[[Any], object] | None = None
     token: CancellationToken | None = None
@@ -190,7 +203,7 @@ class Options:
             checked = _CHECKS[name](name, value)
             setattr(self, name, checked)
             if name == "on":
-                self._use_on(value)
+                self._use_on(checked)
             elif name in _CALLED_BETWEEN_ATTEMPTS and checked is not None:
                 self.needs_steps = self.starts_early = True
                 self.judges_results = self.judges_results or name in ("until", "retry_if")
@@ -205,6 +218,7 @@ class Options:
             raise TypeError(f"{self._what} takes until or retry_if, not both")
 
     def _use_on(self, on: Any) -> None:
+        self._not_retried = ()
         self._on_types = on if isinstance(on, (type, tuple)) else None
         if isinstance(on, Mapping):
             self._rules = dict(on)
@@ -330,7 +344,7 @@ class Options:
             ):
                 return StopReason.NOT_RETRIED
         if types is not None:
-            if isinstance(error, types):
+            if isinstance(error, types) and not isinstance(error, self._not_retried):
                 self._remember(error)
                 return None
             return None if was_cut else StopReason.NOT_RETRIED
@@ -402,6 +416,9 @@ def _types_of(on: type | tuple[type, ...] | Mapping[type, object]) -> Iterable[t
 
 
 def _as_on(name: str, value: object) -> object:
+    given = value
+    if isinstance(value, UnionType):
+        value = value.__args__
     for kind in value if isinstance(value, (tuple, Mapping)) else (value,):
         if isinstance(kind, type) and issubclass(kind, Exception):
             continue
@@ -412,8 +429,8 @@ def _as_on(name: str, value: object) -> object:
             )
         if isinstance(kind, type) or kind is not value or not callable(value):
             raise TypeError(
-                f"{name} must be an exception type, a tuple of them, a mapping from them to "
-                f"policies or bools, or a function of an error, not {safe_repr(value)}"
+                f"{name} must be an exception type, a tuple or union of them, a mapping from them "
+                f"to policies or bools, or a function of an error, not {safe_repr(given)}"
             )
     if isinstance(value, Mapping):
         for kind, rule in value.items():
@@ -476,7 +493,7 @@ def _as_timer(name: str, value: object) -> object:
 
 _CALLED_BETWEEN_ATTEMPTS = {"until", "retry_if", "notify", *HOOKS}
 
-_NONE_IS_NOT_ABSENT = {"on", "fallback"}
+_NONE_IS_NOT_ABSENT = {"fallback"}
 
 # For all other options None means that the option is absent.
 _CHECKS: dict[str, Callable[[str, Any], object]] = {

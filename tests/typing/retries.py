@@ -196,6 +196,11 @@ def with_constants(count: int) -> list[str]:
     return [""] * count
 
 
+@retry(on=ConnectionError | TimeoutError)
+def with_a_union(count: int) -> list[str]:
+    return [""] * count
+
+
 @retry(on=KINDS, on_retry=(log, send), until=lambda page: page)
 async def coroutine_with_constants(count: int) -> list[str]:
     return [""] * count
