@@ -198,9 +198,9 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         attempt_timeout: The time for each attempt: seconds >= 0 or a timedelta. Coroutines only.
             An attempt that is cut counts as a ``TimeoutError``, and is retried whatever classes
             ``on`` names.
-        max_elapsed_time: A limit that cuts nothing: seconds >= 0 or a timedelta, from the start of
-            the first attempt. No attempt begins after it, and no wait that would end after it.
-            0 means one attempt.
+        max_elapsed_time: A limit that cuts nothing: seconds > 0 or a timedelta, from the start of
+            the first attempt. No attempt begins after it, and no wait that would end after it. 0 is
+            refused, because it means no limit in a policy: use ``max_attempts=1`` or None.
         max_attempts: The greatest number of calls, the first included: an int >= 1.
         max_retry_after: The longest wait that a ``RetryAfter``, or a number that ``on`` returned,
             can ask for: seconds >= 0 or a timedelta. The default is six hours; None means no bound.

@@ -456,6 +456,16 @@ def _as_limit(name: str, value: float | timedelta) -> float:
     return as_seconds(name, value, "a finite number of seconds >= 0, a timedelta or None")
 
 
+def _as_max_elapsed_time(name: str, value: float | timedelta) -> float:
+    seconds = as_seconds(name, value, "a finite number of seconds > 0, a timedelta or None")
+    if not seconds:  # in a policy, 0 means no limit, as in Go
+        raise ValueError(
+            f"{name} must be > 0, not {safe_repr(value)}: max_attempts=1 means a single attempt, "
+            f"{name}=None no limit"
+        )
+    return seconds
+
+
 def _as_max_attempts(name: str, value: object) -> int:
     return as_count(name, value, 1, also="None")
 
@@ -503,7 +513,7 @@ _CHECKS: dict[str, Callable[[str, Any], object]] = {
     "token": _as_token,
     "timeout": _as_limit,
     "attempt_timeout": _as_limit,
-    "max_elapsed_time": _as_limit,
+    "max_elapsed_time": _as_max_elapsed_time,
     "max_attempts": _as_max_attempts,
     "max_retry_after": _as_limit,
     **dict.fromkeys(("notify", *HOOKS), as_hooks),

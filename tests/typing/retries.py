@@ -389,6 +389,13 @@ def passed_to_a_loop(**options: Unpack[RetryOptions]) -> None:
         assert_type(attempt, Attempt)
 
 
+def returned_from_a_loop() -> int:
+    for attempt in attempts(policy):
+        with attempt:
+            return called(1).count("page")
+    raise AssertionError("unreachable")
+
+
 def passed_to_a_decorator(**options: Unpack[RetryOptions]) -> int:
     return retry(**options)(or_none)(1) or 0
 
