@@ -170,6 +170,8 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     Wakes when: a wait between two attempts ends when its time is over or when a token is
     cancelled. After a cancel, the function is not called again.
     If cancelled or interrupted: the exception is raised, and nothing stays behind.
+    In a running event loop: a plain function that has to wait blocks the loop, as ``time.sleep()``
+    does, and a ``RuntimeWarning`` names the line that called it.
 
     Source: order and meaning of ``Retry`` in cenkalti/backoff v4, unless stated otherwise.
 
