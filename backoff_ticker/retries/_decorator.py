@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import wraps
 from weakref import ref
 
-from .._validation import safe_repr
+from .._validation import is_duration, safe_repr
 from ..policies import NamedPolicy, is_policy, require_policy
 from ._generators import retried_async_generator, retried_generator
 from ._operation import kind_of, name_of, raise_if_makes_policy
@@ -251,8 +251,9 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         raise TypeError(
             f"errors to retry are given by keyword: retry(on=...), not retry({given!r})"
         )
-    if hasattr(given, "next_backoff") or isinstance(given, NamedPolicy):
-        require_policy("backoff", given)  # raises: it is a class or makes one, or lacks reset()
+    is_meant = hasattr(given, "next_backoff") or isinstance(given, NamedPolicy)
+    if is_meant or is_duration(given):
+        require_policy("backoff", given)  # raises, and says what it has to be instead
     if options and callable(given):
         raise TypeError(
             f"retry() decorates {safe_repr(given)} without options, or takes options first: "

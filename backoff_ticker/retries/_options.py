@@ -195,8 +195,9 @@ class Options:
     def _check(self, options: Mapping[str, Any], allowed: Collection[str]) -> None:
         for name, value in options.items():
             if name not in allowed:
-                known = [option for option in _CHECKS if option in allowed]
-                raise TypeError(f"{unknown_option(self._what, name, known)}{self._hint()}")
+                known = ["backoff", *(option for option in _CHECKS if option in allowed)]
+                error = unknown_option(self._what, name, known, _ELSEWHERE.get(name, ()))
+                raise TypeError(f"{error}{self._hint()}")
             if value is None and name not in _NONE_IS_NOT_ABSENT:
                 setattr(self, name, None)
                 continue
@@ -500,6 +501,18 @@ def _as_timer(name: str, value: object) -> object:
     require_timer(name, value)
     return value
 
+
+# Options of other packages for retries, with what they are called here.
+_ELSEWHERE = {
+    "before_sleep": ("on_retry",),
+    "exception": ("on",),
+    "exceptions": ("on",),
+    "retry": ("on", "until", "retry_if"),
+    "retry_error_callback": ("fallback",),
+    "stop": ("max_attempts", "max_elapsed_time", "timeout"),
+    "tries": ("max_attempts",),
+    "wait": ("backoff",),
+}
 
 _CALLED_BETWEEN_ATTEMPTS = {"until", "retry_if", "notify", *HOOKS}
 

@@ -129,7 +129,9 @@ def test_the_options_most_like_an_unknown_one_are_named(face: Any) -> None:
     ]:
         with pytest.raises(TypeError, match=rf"no option '{name}': did you mean {alike}\? It has "):
             face.run(script, **{name: 3})
-    with pytest.raises(TypeError, match=r"no option 'url'; it has on, until, retry_if, token, "):
+    with pytest.raises(
+        TypeError, match=r"no option 'url'; it has backoff, on, until, retry_if, token, "
+    ):
         face.run(script, url="x")
     assert script.count == 0
 
