@@ -345,7 +345,7 @@ class Options:
             ):
                 return StopReason.NOT_RETRIED
         if types is not None:
-            if isinstance(error, types) and not isinstance(error, self._not_retried):
+            if isinstance(error, types) and not issubclass(type(error), self._not_retried):
                 self._remember(error)
                 return None
             return None if was_cut else StopReason.NOT_RETRIED
