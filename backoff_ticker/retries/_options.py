@@ -303,7 +303,7 @@ class Options:
         if self.fallback is not NO_FALLBACK:
             raise TypeError(f"{self._what} cannot use fallback with a generator")
 
-    def classify(  # noqa: PLR0911 - one for each rule
+    def classify(  # noqa: C901, PLR0911 - one for each rule
         self, error: Exception, *, was_cut: bool = False
     ) -> Demand:
         """Return whether, and when, an error is retried, apart from all limits.
