@@ -196,9 +196,10 @@ class DeadlineExceeded(Cancelled, TimeoutError):
 class Permanent(BackoffTickerError):
     """Raise it in an operation to say that retrying cannot help.
 
-    The retry ends and raises ``error`` itself, also if another error hides the ``Permanent``, as
-    after ``raise MyError from Permanent(error)``: it is found along ``__cause__``. Outside of a
-    retry it is an exception like any other.
+    The retry ends and raises ``error`` itself. It is found along ``__cause__``, too: after ``raise
+    OSError from Permanent(ValueError())`` the retry raises the ``ValueError``. An error that was
+    only raised while a ``Permanent`` was handled (its ``__context__``) does not count. Outside of
+    a retry it is an exception like any other.
 
     Source: ``Permanent`` of cenkalti/backoff v4.
 

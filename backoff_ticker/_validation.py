@@ -51,10 +51,15 @@ def names_like(name: str, known: Iterable[str]) -> str:
     return " or ".join(get_close_matches(name, list(known), 2))
 
 
-def unknown_option(what: str, name: str, known: Iterable[str]) -> TypeError:
-    """Return the error for an option that ``what`` does not have; it names those most like it."""
+def unknown_option(
+    what: str, name: str, known: Iterable[str], meant: Iterable[str] = ()
+) -> TypeError:
+    """Return the error for an option that ``what`` does not have.
+
+    It names those that may be ``meant``, or else those most like ``name``.
+    """
     names = list(known)
-    alike = names_like(name, names)
+    alike = " or ".join(each for each in meant if each in names) or names_like(name, names)
     hint = f": did you mean {alike}? It" if alike else "; it"
     return TypeError(f"{what} has no option {name!r}{hint} has {', '.join(names) or 'none'}")
 
@@ -95,6 +100,20 @@ def as_flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be a bool, not {safe_repr(value)}")
     return value
+
+
+def is_duration(value: object) -> bool:
+    """Whether ``value`` is of a type that ``as_seconds()`` takes."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number or hasattr(type(value), "total_seconds")
+
+
+def as_signal(value: object) -> int:
+    """Return ``value`` if it can be the number of a signal."""
+    if isinstance(value, int):
+        return value
+    hint = f": did you mean signal.{value}?" if isinstance(value, str) else ""
+    raise TypeError(f"signals must be ints, such as signal.SIGTERM, not {safe_repr(value)}{hint}")
 
 
 def as_difference(

@@ -13,7 +13,7 @@ import threading
 from weakref import ref
 
 from .. import _process
-from .._validation import as_flag
+from .._validation import as_flag, as_signal
 from ..clock import SystemClock
 from ..waiting import complete, on_loop_wait
 from ._token import CancellationToken, Exit, require_token
@@ -142,9 +142,9 @@ def cancel_on_signals(
         clock: The clock of a new token. None means the current clock.
 
     Raises:
-        TypeError: ``token`` is not a token, or there is a ``clock``, too; ``chain`` is not a bool.
+        TypeError: An argument is of a wrong type, or there are a ``token`` and a ``clock``.
         RuntimeError: On entering the block: this is not the main thread.
-        TypeError, ValueError, OSError: On entering the block: a signal that cannot be handled.
+        ValueError, OSError: On entering the block: a signal that cannot be handled.
 
     Example:
         >>> import signal
@@ -159,7 +159,7 @@ def cancel_on_signals(
         if clock is not None:
             raise TypeError("cancel_on_signals() takes a token, which has its clock, or a clock")
     as_flag("chain", chain)
-    numbers = signals or (signal.SIGINT, signal.SIGTERM)
+    numbers = tuple(map(as_signal, signals)) or (signal.SIGINT, signal.SIGTERM)
     return SignalBlock(numbers, lambda: token or CancellationToken(clock=clock), chain=chain)
 
 

@@ -9,7 +9,7 @@ from .._errors import DeadlineExceeded
 from .._process import ProcessBound
 from .._sentinels import EMPTY
 from .._validation import as_number, as_seconds, safe_repr
-from ..clock import resolve_clock
+from ..clock import one_clock, resolve_clock
 from ..waiting import NO_DEADLINE, Source, complete, park_coroutine, park_thread
 from ._scope import Scope
 from ._tree import CallbackHandle, Node
@@ -319,12 +319,8 @@ def any_of(*tokens: CancellationToken) -> CancellationToken:
         raise TypeError("any_of() needs at least one token")
     for token in tokens:
         require_token("any_of()'s argument", token)
-    timed = [token for token in tokens if token._deadline != NO_DEADLINE]
-    clock = (timed or tokens)[0]._clock
-    for token in timed:
-        if token._clock is not clock:
-            clocks = f"{clock!r}, {token._clock!r}"
-            raise ValueError(f"any_of() needs deadlines on one clock, not on {clocks}")
+    clocks = [token._clock for token in tokens if token._deadline != NO_DEADLINE]
+    clock = one_clock("any_of()", clocks, tokens[0]._clock)
     return derive_token(clock, tokens, min(token._deadline for token in tokens))
 
 

@@ -10,7 +10,13 @@
 from __future__ import annotations
 
 from ._channel import Channel as Channel
-from ._select import Merge as Merge, merge as merge, select as select, select_async as select_async
+from ._select import (
+    Merge as Merge,
+    block_on as block_on,
+    merge as merge,
+    select as select,
+    select_async as select_async,
+)
 from ._timer import Timer as Timer, require_timer as require_timer
 
 TYPE_CHECKING = False

@@ -8,6 +8,7 @@ from __future__ import annotations
 from .._random import shared_random
 from .._sentinels import CLOSED, EMPTY, ENDED
 from .._validation import as_seconds, safe_repr, whole_repr
+from ..clock import one_clock
 from ..waiting import NO_DEADLINE, Source, checkpoint, park_coroutine, park_thread
 from ._timer import is_timer
 
@@ -53,11 +54,7 @@ class _Selection:
         unique = {id(source): source for source in sources}
         self.cases = [(given, _receiver_of(caller, given)) for given in unique.values()]
         clocks = [clock for _, source in self.cases if (clock := source._timing_clock) is not None]
-        self.clock = clocks[0] if clocks else self.cases[0][1]._clock
-        for clock in clocks:
-            if clock is not self.clock:
-                two = f"{self.clock!r} and {clock!r}"
-                raise ValueError(f"{caller} needs sources on one clock, not on {two}")
+        self.clock = one_clock(caller, clocks, self.cases[0][1]._clock)
         self.seconds = seconds
         self.deadline = seconds if seconds == NO_DEADLINE else self.clock.monotonic() + seconds
         self.is_fresh = True  # it has not waited yet
@@ -171,11 +168,12 @@ def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
         (True, 'job')
     """
     seconds = NO_DEADLINE if timeout is None else as_seconds("timeout", timeout)
-    selection = _wait(("select()", "await select_async()"), sources, seconds)
+    selection = block_on(("select()", "await select_async()"), sources, seconds)
     return selection.chosen, selection.value
 
 
-def _wait(names: tuple[str, str], sources: tuple[AnySource, ...], seconds: float) -> _Selection:
+def block_on(names: tuple[str, str], sources: tuple[AnySource, ...], seconds: float) -> _Selection:
+    """Block this thread as ``select()`` does; ``names`` are those of ``park_thread()``."""
     wait = _Selection(names[0], sources, seconds)
     try:
         while True:
@@ -257,7 +255,7 @@ class Merge(Generic[R_co]):
 
     def __next__(self) -> R_co:
         while sources := tuple(self._open.copy().values()):
-            selection = _wait(("merge()", "async for"), sources, NO_DEADLINE)
+            selection = block_on(("merge()", "async for"), sources, NO_DEADLINE)
             # No call before a value is returned, so that no interrupt loses it.
             if selection.source is not None or self._leave_out(selection.chosen):
                 return selection.chosen, selection.value  # type: ignore[return-value]

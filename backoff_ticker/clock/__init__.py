@@ -22,6 +22,7 @@ from ._system import (
     SystemClock as SystemClock,
     current_clock as current_clock,
     current_clocks as current_clocks,
+    one_clock as one_clock,
     resolve_clock as resolve_clock,
 )
 from ._thread import start_thread as start_thread

@@ -108,6 +108,19 @@ def resolve_clock(clock: Clock | None) -> Clock:
     return clock
 
 
+def one_clock(caller: str, clocks: list[Clock], default: Clock) -> Clock:
+    """Return the clock that all ``clocks`` are, or ``default`` if there are none.
+
+    Raises:
+        ValueError: There are two.
+    """
+    found = clocks[0] if clocks else default
+    for clock in clocks:
+        if clock is not found:
+            raise ValueError(f"{caller} needs sources on one clock, not on {found!r} and {clock!r}")
+    return found
+
+
 def current_clock() -> Clock:
     """Return the clock that is used in this thread where none is given.
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from functools import partial, wraps
+from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from .._errors import CircuitOpen
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
 
     Seconds = float | timedelta
     ErrorTypes = (
-        type[Exception] | tuple[type[Exception], ...] | Mapping[type[Exception], bool | BackOff]
+        type[Exception]
+        | tuple[type[Exception], ...]
+        | UnionType
+        | Mapping[type[Exception], bool | BackOff]
     )
     RetryOn = ErrorTypes | Callable[[Exception], bool | float | timedelta | BackOff]
 
@@ -43,6 +47,17 @@ __all__ = ["retry_task", "shutdown_token"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_WRONG_PROGRAM: Final = (
+    AssertionError,
+    AttributeError,
+    ImportError,
+    NameError,
+    NotImplementedError,
+    SyntaxError,
+    TypeError,
+)
+"""What ``retry`` does not retry, either, without ``on``."""
 
 _HALF_AN_HOUR: Final = 1800.0
 _SENT_BACK_FOR: Final = 10.0
@@ -52,7 +67,7 @@ _SENT_BACK_FOR: Final = 10.0
 def retry_task(  # noqa: PLR0913 - options
     policy: BackOff | None = None,
     *,
-    on: RetryOn = Exception,
+    on: RetryOn | None = None,
     max_retry_after: Seconds | None = _HALF_AN_HOUR,
     token: CancellationToken | None = None,
     budget: BudgetLike | None = None,
@@ -106,9 +121,10 @@ def retry_task(  # noqa: PLR0913 - options
         policy: The back-off policy; None means ``ExponentialBackOff()``. For retry n it gives its
             n-th delay, that of ``delay_after(policy, n)``: delays that are drawn at random, and
             count for a limit of time, are drawn again for each retry.
-        on: The errors that are retried, as in ``retry``. Types and a mapping do not cover
-            ``SoftTimeLimitExceeded`` unless they name it. Policies in a mapping, or returned by a
-            function, give the delay for all retries of the task, whatever the errors before.
+        on: The errors that are retried, as in ``retry``, with the same default. Types and a mapping
+            do not cover ``SoftTimeLimitExceeded`` unless they name it. Policies in a mapping, or
+            returned by a function, give the delay for all retries of the task, whatever the errors
+            before.
         max_retry_after: The longest wait that a ``RetryAfter``, or a number from ``on``, can ask
             for, in seconds or as a timedelta; a longer one is cut to it. None: no bound. Keep it
             below the visibility time-out of Redis or SQS (one hour, unless you change it).
@@ -152,7 +168,7 @@ class _Retries:
     def __init__(
         self,
         policy: BackOff,
-        on: RetryOn,
+        on: RetryOn | None,
         budget: BudgetLike | None,
         breaker: CircuitBreaker | None,
         options: Mapping[str, Any],
@@ -254,6 +270,10 @@ def _on_after(on: Any, failures: int) -> Any:  # noqa: ANN401
     def after(rule: Any) -> Any:  # noqa: ANN401
         return _DelayAfter(rule, failures) if hasattr(rule, "next_backoff") else rule
 
+    if on is None:
+        on = {Exception: True, **dict.fromkeys(_WRONG_PROGRAM, False)}
+    elif isinstance(on, UnionType):
+        on = on.__args__
     if isinstance(on, (type, tuple)):
         on = dict.fromkeys(on if isinstance(on, tuple) else (on,), True)
     if isinstance(on, Mapping):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from .._validation import safe_repr
+from .._validation import is_duration, safe_repr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +58,8 @@ def require_policy(name: str, value: object) -> None:
     """Raise a TypeError that names the parameter unless ``value`` is a ``BackOff``."""
     if not is_policy(value):
         hint = " (call what makes one)" if callable(value) else ""
+        if is_duration(value):
+            hint = f" (did you mean ConstantBackOff({value!r})?)"
         raise TypeError(
             f"{name} must be a BackOff, an object with next_backoff() and reset(){hint}, "
             f"not {safe_repr(value)}"

@@ -139,6 +139,16 @@ class Attempts(Generic[Options_co]):
         policy = whole_repr(self._options.backoff)
         return f"<Attempts {state}, {counted(made, 'attempt')}, {policy}>"
 
+    if not TYPE_CHECKING:
+
+        def __enter__(self):  # noqa: ANN204 - never returns
+            raise TypeError(
+                "attempts() is a loop: write `for attempt in attempts(...):` (or `async for`), and "
+                "`with attempt:` inside of it"
+            )
+
+        __exit__ = __aenter__ = __aexit__ = __enter__
+
     def _now(self) -> float:
         return resolve_clock(self._options.clock).monotonic()
 

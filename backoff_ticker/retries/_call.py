@@ -100,7 +100,6 @@ def retry_call(operation: Any, backoff: Any = None, **options: Any) -> Any:
             ``DeadlineExceeded``.
         TypeError, ValueError: An argument is invalid, or the operation returned a coroutine: use
             ``retry_call_async`` for it.
-        RuntimeError: A wait is needed, and an event loop runs in this thread.
     """
     require_operation(operation)
     checked = _DEFAULT

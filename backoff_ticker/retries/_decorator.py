@@ -6,7 +6,7 @@ from functools import wraps
 from weakref import ref
 
 from .._operation import kind_of, name_of
-from .._validation import safe_repr
+from .._validation import is_duration, safe_repr
 from ..policies import NamedPolicy, is_policy, require_policy
 from ._generators import retried_async_generator, retried_generator
 from ._operation import raise_if_makes_policy
@@ -93,9 +93,10 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     keeps its signature, and a coroutine function stays one. A generator or asynchronous generator
     is restarted until it has yielded its first item; later errors are raised as they are.
 
-    Without arguments, ``@retry`` retries every ``Exception``, waits half a second and then longer
-    each time, and gives up after 15 minutes. ``KeyboardInterrupt``, ``SystemExit``,
-    ``asyncio.CancelledError`` and other exceptions that are not an ``Exception`` are never retried.
+    Without arguments, ``@retry`` retries every ``Exception`` except those that mean a wrong program
+    (see ``on``), waits half a second and then longer each time, and gives up after 15 minutes.
+    ``KeyboardInterrupt``, ``SystemExit``, ``asyncio.CancelledError`` and other exceptions that are
+    not an ``Exception`` are never retried.
 
     Example:
         >>> from backoff_ticker import ConstantBackOff, retry
@@ -121,6 +122,8 @@ def retry(backoff: Any = None, **options: Any) -> Any:
     Wakes when: a wait between two attempts ends when its time is over or when a token is
     cancelled. After a cancel, the function is not called again.
     If cancelled or interrupted: the exception is raised, and nothing stays behind.
+    In a running event loop: a plain function that has to wait blocks the loop, as ``time.sleep()``
+    does, and a ``RuntimeWarning`` names the line that called it.
 
     Source: order and meaning of ``Retry`` in cenkalti/backoff v4, unless stated otherwise.
 
@@ -128,10 +131,14 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         backoff: The policy. None means ``ExponentialBackOff()``. Its own limit of elapsed time
             counts from the first failure. A feedback policy is told of each failure.
         **options: Each of the following, by keyword.
-        on: The errors to retry: a subclass of ``Exception``, a tuple of them, a mapping from them
-            to a policy or a bool (the most specific class decides; True means ``backoff``), or a
-            function that takes the error and returns a bool, the seconds to wait (a number or
-            a timedelta), or a policy. Each run has one copy of each policy.
+        on: The errors to retry. None means every ``Exception`` except ``NameError``,
+            ``AttributeError``, ``TypeError``, ``ImportError``, ``SyntaxError``,
+            ``NotImplementedError``, ``AssertionError`` and their subclasses: they mean a wrong
+            program, and are raised at once. ``on=Exception`` retries them, too. Give a subclass of
+            ``Exception``, a tuple or a union (``A | B``) of them, a mapping from them to a policy
+            or a bool (the most specific class decides; True means ``backoff``), or a function that
+            takes the error and returns a bool, the seconds to wait (a number or a timedelta), or a
+            policy. Each run has one copy of each policy.
         until: A function that takes the result and returns whether to accept it. A result that is
             not accepted counts as a ``RejectedResult`` and is retried whatever ``on`` says. In
             coroutines ``until``, ``retry_if`` and ``on`` may return an awaitable.
@@ -146,9 +153,9 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         attempt_timeout: The time for each attempt: seconds >= 0 or a timedelta. Coroutines only.
             An attempt that is cut counts as a ``TimeoutError``, and is retried whatever classes
             ``on`` names.
-        max_elapsed_time: A time limit that cuts nothing: seconds >= 0 or a timedelta, from the
+        max_elapsed_time: A time limit that cuts nothing: seconds > 0 or a timedelta, from the
             start of the first attempt. No attempt begins after it, and no wait that would end after
-            it. 0 means one attempt.
+            it. 0 is refused, as it means no limit in a policy: use ``max_attempts=1`` or None.
         max_attempts: The greatest number of calls, the first included: an int >= 1.
         max_retry_after: The longest wait that a ``RetryAfter``, or a number that ``on`` returned,
             can ask for: seconds >= 0 or a timedelta. The default is six hours; None means no bound.
@@ -162,9 +169,10 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         on_success: A hook, called when a result was accepted.
         on_give_up: A hook, called when the run ends without an accepted result.
         fallback: What to return instead of raising, when the run gives up: a value, or a function
-            that takes the ``Outcome`` and returns it (in coroutines, or an awaitable). It is not
-            used after a cancel or an interrupt, for an error at the first attempt that ``on`` does
-            not retry, nor for an error of a hook, policy or predicate.
+            that takes the ``Outcome`` and returns it (in coroutines, or an awaitable). It stands
+            for the final error whatever the reason, ``Permanent`` and an open circuit included. It
+            is not used after a cancel or an interrupt, for an error that ``on`` does not retry, for
+            an error of a hook, policy or predicate, nor while retries are switched off.
         budget: A ``RetryBudget``, or a ``BudgetLike``, that each retry takes from.
         breaker: A ``CircuitBreaker`` that each attempt goes through. While its circuit is open the
             function is not called: the attempt fails with ``CircuitOpen``, and the wait lasts at
@@ -198,8 +206,9 @@ def retry(backoff: Any = None, **options: Any) -> Any:
         raise TypeError(
             f"errors to retry are given by keyword: retry(on=...), not retry({given!r})"
         )
-    if hasattr(given, "next_backoff") or isinstance(given, NamedPolicy):
-        require_policy("backoff", given)  # raises: it is a class or makes one, or lacks reset()
+    is_meant = hasattr(given, "next_backoff") or isinstance(given, NamedPolicy)
+    if is_meant or is_duration(given):
+        require_policy("backoff", given)  # raises, and says what it has to be instead
     if options and callable(given):
         raise TypeError(
             f"retry() decorates {safe_repr(given)} without options, or takes options first: "

@@ -224,7 +224,7 @@ def perform(  # noqa: C901, PLR0912, PLR0915 - the one way, from top to bottom
         answered = _last_hooks(run, "on_give_up", options.on_give_up)  # also if on_success failed
         if answered is not None:
             yield from answered
-    return (yield from concluded(run))  # type: ignore[no-any-return]  # its type is lost
+    return (yield from concluded(run))
 
 
 def _block(run: Run) -> Generator[Marker, Any, Exception | None]:

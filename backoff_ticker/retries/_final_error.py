@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import CoroutineType
+from types import CoroutineType, coroutine
 
 from .._error_chain import append_cause, set_link
 from .._errors import DeadlineExceeded
@@ -14,6 +14,7 @@ from ._run import REFUSED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from typing import Any, NoReturn
 
     from ._run import Run
@@ -23,7 +24,8 @@ _WITHOUT_ERROR = {None, StopReason.SUCCEEDED, StopReason.INTERRUPTED}
 _WITHOUT_FALLBACK = {StopReason.CANCELLED, StopReason.FAILED, StopReason.NOT_RETRIED}
 
 
-async def concluded(run: Run) -> BaseException | None:
+@coroutine  # not async: see perform()
+def concluded(run: Run) -> Generator[Any, Any, BaseException | None]:
     """Return the error to raise for a run that has ended; None: ``run.result`` is the result.
 
     The result may be that of its fallback.
@@ -32,6 +34,13 @@ async def concluded(run: Run) -> BaseException | None:
     try:
         if final is None or not _falls_back(run):
             return final
+        return (yield from _fallen_back(run, final))  # type: ignore[no-any-return]
+    finally:
+        del final  # its traceback refers to this frame: a reference cycle
+
+
+async def _fallen_back(run: Run, final: BaseException) -> BaseException | None:
+    try:
         fallback = run.options.fallback
         if callable(fallback):
             run.result = fallback(run.outcome())
@@ -44,12 +53,12 @@ async def concluded(run: Run) -> BaseException | None:
         else:
             run.result = fallback
     except Exception as failure:  # noqa: BLE001 - returned
-        append_cause(failure, final)  # type: ignore[arg-type]
+        append_cause(failure, final)
         return failure
     else:
         return None
     finally:
-        del final  # its traceback refers to this frame: a reference cycle
+        del final  # as above
 
 
 def _falls_back(run: Run) -> bool:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from contextvars import copy_context
+from math import inf
 from sys import modules
 from types import CoroutineType
 
 from .._errors import Cancelled, ChannelClosed, Permanent
 from .._operation import coroutine_returned, name_of
 from .._validation import safe_repr
-from ..channels import Channel, select
+from ..channels import Channel, block_on
 from ..clock import start_thread
-from ..waiting import FREE, acquire, claim_of, complete, raise_if_loop_runs
+from ..waiting import FREE, acquire, claim_of, complete
 from ._attempt_context import show_attempt
 from ._attempt_scope import token_of_attempts
 from ._final_error import concluded, raised
@@ -21,6 +22,7 @@ from ._outcome import StopReason
 from ._run import Run
 from ._settings import settings
 from ._signatures import shows
+from ._wait import warn_if_loop_runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,6 +124,9 @@ def hedge_call(
         >>> hedge_call(fetch, ConstantBackOff(0.001), max_attempts=2)
         'fast'
 
+    In a thread whose event loop is running, the loop stands still meanwhile, and a
+    ``RuntimeWarning`` names the line: use ``await hedge_call_async()`` there.
+
     Thread safety: each call is a run of its own, on a copy of the policy.
     Wakes when: an attempt ends, the next is due, ``timeout`` is reached, or a token is cancelled.
     If interrupted: the tokens of all attempts are cancelled, then the exception is raised.
@@ -140,8 +145,8 @@ def hedge_call(
         Exception: The last error, if all attempts fail, with a note that says why no more started.
         Cancelled: A token was cancelled. Its ``__cause__`` is the last error, if there was one.
         DeadlineExceeded: ``timeout``, or the deadline of a token, was reached; likewise.
-        RuntimeError: An event loop runs in this thread, no thread could be started, or the pool is
-            shut down, broken or full; an executor may raise an error of its own.
+        RuntimeError: No thread could be started, or the pool is shut down, broken or full; an
+            executor may raise an error of its own.
         TypeError, ValueError: An argument is invalid.
     """
     checked = checked_options("hedge_call()", operation, backoff, options)
@@ -151,7 +156,7 @@ def hedge_call(
         checked = checked.under_settings()
         if checked.is_off:
             return operation()
-    raise_if_loop_runs("hedge_call()", "await hedge_call_async()")
+    warn_if_loop_runs("hedge_call()", "await hedge_call_async()")
     run = Run(checked, checked.name or name_of(operation))
     threads = _Threads(run, operation, pool)
     try:
@@ -239,12 +244,13 @@ def _next_end(hedging: Hedging, threads: _Threads) -> _Attempt | None:
     """Wait until an attempt has ended and return it; None if a limit or a start is due."""
     ended, token = threads.ended, hedging.token
     sources: tuple[Any, ...] = (ended,) if token is None else (ended, token)
+    seconds = hedging.seconds_left()
     try:
-        source, value = select(*sources, timeout=hedging.seconds_left())
+        found = block_on(("hedge_call()", ""), sources, inf if seconds is None else seconds)
     except TimeoutError:
-        source = None
-    if source is ended:
-        return value  # type: ignore[no-any-return]
+        found = None
+    if found is not None and found.chosen is ended:
+        return found.value  # type: ignore[no-any-return]
     return ended.receive_nowait() if len(ended) else None
 
 

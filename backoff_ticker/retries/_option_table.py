@@ -72,6 +72,16 @@ def _as_limit(name: str, value: float | timedelta | None) -> float | None:
     return as_seconds(name, value, "a finite number of seconds >= 0, a timedelta or None")
 
 
+def _as_max_elapsed_time(name: str, value: float | timedelta) -> float:
+    seconds = as_seconds(name, value, "a finite number of seconds > 0, a timedelta or None")
+    if not seconds:  # in a policy, 0 means no limit, as in Go
+        raise ValueError(
+            f"{name} must be > 0, not {safe_repr(value)}: max_attempts=1 means a single attempt, "
+            f"{name}=None no limit"
+        )
+    return seconds
+
+
 def _as_max_attempts(name: str, value: object) -> int:
     if type(value) is int and value > 0:  # retry_call() is often called with it
         return value
@@ -107,13 +117,13 @@ _BUDGET = ("try_acquire", "release", "success")
 _BREAKER = ("allow", "record", "release")
 
 OPTIONS: Final[Mapping[str, Option]] = {
-    "on": Option(as_error_rule, Exception, hedges=True),
+    "on": Option(as_error_rule, hedges=True),
     "until": Option(_as_callable, hedges=True, turns_on=_JUDGES),
     "retry_if": Option(_as_callable, hedges=True, turns_on=_JUDGES),
     "token": Option(_required(require_token), hedges=True),
     "timeout": Option(_as_limit, hedges=True, turns_on=("can_cut", "limits_time")),
     "attempt_timeout": Option(_as_limit, turns_on=("can_cut",)),
-    "max_elapsed_time": Option(_as_limit, hedges=True, turns_on=("limits_time",)),
+    "max_elapsed_time": Option(_as_max_elapsed_time, hedges=True, turns_on=("limits_time",)),
     "max_attempts": Option(_as_max_attempts, hedges=True),
     "max_retry_after": Option(_as_limit, 21_600.0, hedges=True),
     "notify": Option(as_hooks, turns_on=_BETWEEN),
@@ -130,3 +140,15 @@ OPTIONS: Final[Mapping[str, Option]] = {
 
 LOOP_OPTIONS: Final = frozenset(name for name, one in OPTIONS.items() if one.loops)
 HEDGE_OPTIONS: Final = frozenset(name for name, one in OPTIONS.items() if one.hedges)
+
+# Options of other packages for retries, with what they are called here.
+ELSEWHERE: Final[Mapping[str, tuple[str, ...]]] = {
+    "before_sleep": ("on_retry",),
+    "exception": ("on",),
+    "exceptions": ("on",),
+    "retry": ("on", "until", "retry_if"),
+    "retry_error_callback": ("fallback",),
+    "stop": ("max_attempts", "max_elapsed_time", "timeout"),
+    "tries": ("max_attempts",),
+    "wait": ("backoff",),
+}

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from datetime import timedelta
     from re import Match
+    from types import UnionType
     from typing import TypeAlias
 
     from _typeshed import SupportsItems
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     ErrorTypes = (
         type[Exception]
         | tuple[type[Exception], ...]
+        | UnionType
         | SupportsItems[type[Exception], bool | BackOff]
     )  # fmt: skip
     RetryOn = ErrorTypes | Callable[[Exception], Answer]
@@ -74,7 +76,7 @@ class HedgeOptions(_Limits, total=False):
         >>> options: HedgeOptions = {"max_attempts": 3, "timeout": 10}
     """
 
-    on: RetryOn
+    on: RetryOn | None
     until: ResultCheck | None
     retry_if: ResultCheck | None
 
@@ -104,7 +106,7 @@ class RetryOptions(HedgeOptions, total=False):
 class AsyncHedgeOptions(_Limits, total=False):
     """The options of ``hedge_call_async``: as ``HedgeOptions``, with functions to be awaited."""
 
-    on: AsyncRetryOn
+    on: AsyncRetryOn | None
     until: AsyncResultCheck | None
     retry_if: AsyncResultCheck | None
 

@@ -28,7 +28,7 @@ from ..policies import (
 )
 from ..waiting import CHECKPOINT_EVERY
 from ._no_wait import active_no_wait
-from ._option_table import NO_FALLBACK, OPTIONS
+from ._option_table import ELSEWHERE, NO_FALLBACK, OPTIONS
 from ._outcome import StopReason
 from ._settings import settings
 
@@ -40,6 +40,17 @@ if TYPE_CHECKING:
     from ..cancellation import CancellationToken
     from ..policies import BackOff
 
+
+_WRONG_PROGRAM = (
+    AssertionError,
+    AttributeError,
+    ImportError,
+    NameError,
+    NotImplementedError,
+    SyntaxError,
+    TypeError,
+)
+"""The errors that a retry without ``on`` does not retry: the program is wrong, and stays wrong."""
 
 _PACKAGE = __name__.partition(".")[0] + "."
 
@@ -121,6 +132,7 @@ class Options:
     most_at_once: int | None = None
     retried: Collection[type] = frozenset()
     _on_types: Any = Exception  # None: `on` is a function or a mapping
+    _not_retried: tuple[type[Exception], ...] = _WRONG_PROGRAM  # although their class is in `on`
     _rules: Mapping[type, Any] | None = None
     _covers_cancelled: bool = False
     _with_defaults: tuple[int, Options] | None = None
@@ -152,7 +164,7 @@ class Options:
                 self.is_immutable = True
             else:
                 self._check_policy(backoff)
-        if "on" in options:
+        if self.on is not None:
             self._use_on(self.on)
         if "token" in options:
             self._obey(self.token)
@@ -166,6 +178,7 @@ class Options:
         self._check_copy_and_token("backoff", backoff)
 
     def _use_on(self, on: Any) -> None:
+        self._not_retried = ()
         self._on_types = on if isinstance(on, (type, tuple)) else None
         if isinstance(on, Mapping):
             self._rules = dict(on)
@@ -193,8 +206,9 @@ class Options:
         self.starts_early = self.starts_early or self.token.deadline is not None
 
     def _unknown(self, name: str, allowed: Collection[str]) -> TypeError:
-        known = [option for option in OPTIONS if option in allowed]
-        return TypeError(f"{unknown_option(self._what, name, known)}{self._hint()}")
+        known = ["backoff", *(option for option in OPTIONS if option in allowed)]
+        error = unknown_option(self._what, name, known, ELSEWHERE.get(name, ()))
+        return TypeError(f"{error}{self._hint()}")
 
     def keep_defaults(self) -> None:
         """Copy the defaults to the instance, where each call finds them faster."""
@@ -299,7 +313,7 @@ class Options:
             ):
                 return StopReason.NOT_RETRIED
         if types is not None:
-            if isinstance(error, types):
+            if isinstance(error, types) and not issubclass(type(error), self._not_retried):
                 self._remember(error)
                 return None
             return None if was_cut else StopReason.NOT_RETRIED

@@ -203,8 +203,7 @@ class Run(_Rare):
         if options.timeout is not None:
             self.deadline = min(began + options.timeout, LARGEST)
         if options.max_elapsed_time is not None:
-            # A limit of 0 means one attempt, even if the clock has not moved since.
-            self.latest_start = min(began + (options.max_elapsed_time or -LARGEST), LARGEST)
+            self.latest_start = min(began + options.max_elapsed_time, LARGEST)
 
     @property
     def clock(self) -> Clock:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from functools import partial
 
 from .. import _process
 from .._sentinels import CLOSED
 from .._validation import LARGEST
-from ..channels import select, select_async
-from ..waiting import CHECKPOINT_EVERY, checkpoint, park_coroutine, park_thread
+from ..channels import block_on, select_async
+from ..waiting import (
+    CHECKPOINT_EVERY,
+    NO_DEADLINE,
+    checkpoint,
+    loop_runs,
+    park_coroutine,
+    park_thread,
+)
 from ._outcome import StopReason
 
 TYPE_CHECKING = False
@@ -26,6 +34,20 @@ if TYPE_CHECKING:
 
 
 _IN_COROUTINES = "await retry_call_async(), async for, or a coroutine function"
+_PACKAGE = __name__.partition(".")[0]
+
+
+def warn_if_loop_runs(what: str, instead: str) -> None:
+    """Warn, at the line of the user's code, that the event loop of this thread stands still."""
+    if not loop_runs():
+        return
+    import warnings
+
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        frame, level = frame.f_back, level + 1
+    text = f"{what} blocks the event loop of this thread; use {instead}"
+    warnings.warn(text, RuntimeWarning, level)
 
 
 def wait(run: Run) -> StopReason | None:
@@ -43,15 +65,19 @@ def wait(run: Run) -> StopReason | None:
         if run.skipping is not None:
             _skip(run, run.skipping)
         elif run.options.timer is not None:
+            warn_if_loop_runs(f"a retry of {run.name}", _IN_COROUTINES)
             with _TimerWait(run, run.options.timer) as timed:
-                timed.raise_if_closed(select(*timed.sources, timeout=timed.timeout))
+                seconds = NO_DEADLINE if timed.timeout is None else timed.timeout
+                found = block_on(("a retry", ""), timed.sources, seconds)
+                timed.raise_if_closed((found.chosen, found.value))
         elif run.delay:
+            what = f"a retry of {run.name}"
+            warn_if_loop_runs(what, _IN_COROUTINES)
             clock = run.clock
             monotonic = clock.monotonic
             began, until, sources, look = _waits(run, monotonic())
             while monotonic() < until and not (run.token is not None and run.token.cancelled):
-                what = f"a retry of {run.name}"
-                park_thread(clock, what, _IN_COROUTINES, sources, look, until)
+                park_thread(clock, what, "", sources, look, until)
             run.waited += monotonic() - began
         return run.limit_reached()
     except Exception as failure:  # noqa: BLE001 - of the timer or the clock: raised at the end

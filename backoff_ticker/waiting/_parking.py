@@ -111,12 +111,11 @@ class LoopWaiter(Waiter, Alarm):
                 pass  # a signal handler resolved it after done() was called
 
 
-def raise_if_loop_runs(what: str, instead: str) -> None:
-    """Raise a RuntimeError if an event loop runs in this thread: a wait would block its tasks."""
+def loop_runs() -> bool:
+    """Whether an event loop runs in this thread: a wait here blocks its tasks."""
     # Another thread may be importing asyncio just now: then no loop runs here.
     running_loop = getattr(modules.get("asyncio"), "_get_running_loop", None)
-    if running_loop is not None and running_loop() is not None:
-        raise RuntimeError(f"{what} would block the event loop of this thread; use {instead}")
+    return running_loop is not None and running_loop() is not None
 
 
 def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
@@ -132,9 +131,10 @@ def park_thread(  # noqa: PLR0913, PLR0917 - all that one wait has
     ``recheck`` is called once the waiter is registered with all ``sources``, and after each
     wake-up. It returns None if there is no need to wait, a deadline on ``clock``, or
     ``NO_DEADLINE``. It finds ``limit``, when the caller gives up, in the waiter. Errors and clocks
-    call the wait ``what``.
+    call the wait ``what``. No event loop is blocked, unless ``instead`` (what to use) is empty.
     """
-    raise_if_loop_runs(what, instead)
+    if instead and loop_runs():
+        raise RuntimeError(f"{what} would block the event loop of this thread; use {instead}")
     waiter = ThreadWaiter(clock, what, sources, limit)
     try:
         woken = True

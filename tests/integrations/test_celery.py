@@ -194,6 +194,7 @@ def test_on_may_be_a_tuple_a_mapping_or_a_function(app):
     rules = {ConnectionError: True, ConnectionResetError: ConstantBackOff(7), TimeoutError: False}
     cases = [
         (OSError(), (KeyError, OSError), 4.0),
+        (OSError(), KeyError | OSError, 4.0),
         (ConnectionError(), rules, 4.0),
         (ConnectionResetError(), rules, 7.0),
         (ConnectionError(), {ConnectionError: DOUBLED}, 4.0),
@@ -207,6 +208,26 @@ def test_on_may_be_a_tuple_a_mapping_or_a_function(app):
     for error, on in [(TimeoutError(), rules), (OSError(), lambda error: False)]:
         task = failing(app, error, on=on)
         assert work(task, 2) == ("FAILURE", error)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(ValueError, OSError, Exception, NameError, AttributeError, TypeError, ImportError),
+        *(SyntaxError, NotImplementedError, AssertionError, UnboundLocalError),
+    ],
+)
+def test_without_on_it_retries_what_retry_does(app, kind):
+    def operation():
+        calls.append(kind)
+        raise kind
+
+    calls = []
+    with pytest.raises(kind):
+        retry_call(operation, ZeroBackOff(), max_attempts=2)
+    state = {1: "FAILURE", 2: "RETRY"}[len(calls)]
+    for options in ({}, {"on": None}):
+        assert work(failing(app, kind(), **options))[0] == state
 
 
 def test_retry_after_says_the_delay(app):
@@ -224,12 +245,12 @@ def test_a_wait_that_is_asked_for_is_bounded(app):
 
 def test_soft_time_limits_are_retried_if_they_are_named(app):
     error = SoftTimeLimitExceeded()
-    cases = [Exception, {Exception: True}, SoftTimeLimitExceeded, lambda error: True]
+    cases = [None, Exception, {Exception: True}, SoftTimeLimitExceeded, lambda error: True]
     tasks = [failing(app, error, on=on) for on in cases]
-    assert [work(task)[0] for task in tasks] == ["FAILURE", "FAILURE", "RETRY", "RETRY"]
+    assert [work(task)[0] for task in tasks] == ["FAILURE"] * 3 + ["RETRY"] * 2
 
 
-@pytest.mark.parametrize("on", [Exception, {Exception: True}, lambda error: True])
+@pytest.mark.parametrize("on", [None, Exception, {Exception: True}, lambda error: True])
 @pytest.mark.parametrize("predicate", [Ignore(), Reject("no"), Retry("later")])
 def test_what_celery_is_told_passes(app, predicate, on):
     breaker, budget = CircuitBreaker(failures=1), RetryBudget(10)

@@ -10,6 +10,7 @@ import pytest
 from backoff_ticker import (
     CancellationToken,
     Cancelled,
+    CircuitBreaker,
     ConstantBackOff,
     Outcome,
     Permanent,
@@ -19,6 +20,7 @@ from backoff_ticker import (
     attempts,
     hedge_call,
     retry,
+    set_active,
 )
 from tests.retries.faces import on_faces
 from tests.retries.hedges import InTurn, takes
@@ -31,7 +33,7 @@ ASYNC_CALLS = on_faces("async call", "async decorator")
 GAVE_UP: dict[str, tuple[Any, dict[str, Any]]] = {
     "permanent": (Permanent(OSError()), {}),
     "max_attempts": (OSError, {"max_attempts": 2}),
-    "max_elapsed_time": (OSError, {"max_elapsed_time": 0}),
+    "max_elapsed_time": (OSError, {"max_elapsed_time": 5}),
     "exhausted": (OSError, {"backoff": StopBackOff()}),
     "deadline": (OSError, {"timeout": 5}),
     "budget": (OSError, {"budget": spent_budget()}),
@@ -63,10 +65,29 @@ def test_a_function_is_given_the_outcome(face: Any, reason: str) -> None:
 
 
 @CALLS
-def test_an_error_not_named_later_on_has_a_fallback_but_none_at_once(face: Any) -> None:
-    assert face.run(Script(OSError, KeyError), ConstantBackOff(1), on=OSError, fallback=7) == 7
-    with pytest.raises(KeyError):
-        face.run(Script(KeyError), ConstantBackOff(1), on=OSError, fallback=7)
+def test_an_error_that_on_does_not_retry_has_none_whichever_attempt_it_comes_at(face: Any) -> None:
+    fallback = Recorded(7)
+    for on in (OSError, {OSError: True}, lambda error: type(error) is OSError):
+        for errors in ([], [OSError], [OSError, OSError]):
+            with pytest.raises(KeyError) as caught:
+                face.run(Script(*errors, KeyError), ConstantBackOff(1), on=on, fallback=fallback)
+            assert len(getattr(caught.value, "__notes__", [])) == bool(errors)
+    with pytest.raises(TypeError):
+        face.run(Script(OSError, TypeError), ConstantBackOff(1), fallback=fallback)
+    assert fallback.calls == []
+
+
+@CALLS
+def test_an_open_circuit_has_one(face: Any) -> None:
+    breaker = CircuitBreaker(ConstantBackOff(60), failures=1)
+    breaker.open()
+    assert face.run(Script(1), ConstantBackOff(1), breaker=breaker, fallback=7) == 7
+
+
+@CALLS
+def test_where_retries_are_switched_off_there_is_none(face: Any) -> None:
+    with set_active(False), pytest.raises(OSError):
+        face.run(Script(OSError), fallback=7)
 
 
 @CALLS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import timedelta
 from fractions import Fraction
 from typing import Any
@@ -25,7 +26,7 @@ from backoff_ticker import (
     with_token,
 )
 from tests.retries.faces import ALL_ASYNC, ASYNC, BOTH, FOUR, SYNC, in_loop
-from tests.retries.hedges import InTurn, hedge, takes
+from tests.retries.hedges import InTurn, hedge as hedge_in_loop, takes
 from tests.retries.scripts import Recorded, Script
 from tests.tickers.made_policies import Counting, Scripted
 
@@ -46,11 +47,76 @@ def test_a_tuple_retries_each_of_its_types(face: Any) -> None:
     assert script.times == [0, 1, 2]
 
 
+class Renamed(ValueError, TypeError):
+    """An error of a wrong program, although it is a ValueError, too."""
+
+
+WRONG_PROGRAM = [
+    *(AssertionError, AttributeError, ImportError, NameError, NotImplementedError, SyntaxError),
+    *(TypeError, ModuleNotFoundError, UnboundLocalError, IndentationError, Renamed),
+]
+
+
 @BOTH
-def test_by_default_every_exception_is_retried(face: Any) -> None:
-    script = Script(Exception, StopAsyncIteration, TimeoutError, MemoryError, 7)
-    assert face.run(script, ConstantBackOff(1)) == 7
-    assert script.times == [0, 1, 2, 3, 4]
+def test_by_default_every_other_exception_is_retried(face: Any) -> None:
+    for options in ({}, {"on": None}):
+        script = Script(Exception, StopAsyncIteration, TimeoutError, MemoryError, RuntimeError, 7)
+        assert face.run(script, ConstantBackOff(1), **options) == 7
+        assert script.count == 6
+
+
+@pytest.mark.parametrize("kind", WRONG_PROGRAM)
+def test_by_default_an_error_of_a_wrong_program_passes_at_once(face: Any, kind: Any) -> None:
+    error, hook = kind("wrong"), Recorded()
+    hooks = {"notify": hook, "on_retry": hook, "on_give_up": hook}
+    for options in ({}, {"max_attempts": 5}, {"timeout": 60}, hooks):
+        script = Script(error, 7)
+        with pytest.raises(kind) as caught:
+            face.run(script, ConstantBackOff(1), **options)
+        assert caught.value is error
+        assert not hasattr(error, "__notes__")
+        assert script.count == 1
+    assert hook.calls == []
+
+
+@FOUR
+def test_by_default_it_passes_later_on_too_and_the_note_says_why(face: Any) -> None:
+    for first in (OSError, ConnectionError("the same class as before")):
+        script = Script(first, first, NameError("wrong"), 7)
+        with pytest.raises(NameError) as caught:
+            face.run(script, ZeroBackOff())
+        assert script.count == 3
+        (note,) = caught.value.__notes__
+        assert re.fullmatch(r"gave up after 3 attempts.*: on does not retry this error", note)
+
+
+@FOUR
+def test_what_is_named_is_retried_whatever_it_means(face: Any) -> None:
+    for kind in WRONG_PROGRAM:
+        for on in (kind, (OSError, kind), Exception, {Exception: True}, lambda _: True):
+            assert face.run(Script(kind, kind, 7), ConstantBackOff(1), on=on) == 7
+
+
+@BOTH
+def test_a_marker_of_the_operation_is_stronger_than_the_default(face: Any) -> None:
+    assert face.run(Script(RetryAfter(1, TypeError()), 7), ConstantBackOff(1)) == 7
+
+
+def test_the_default_holds_for_hedged_calls(hedge: Any) -> None:
+    operation = InTurn(takes(1, TypeError("wrong")), takes(1, 7))
+    with pytest.raises(TypeError, match="wrong"):
+        hedge(operation, ConstantBackOff(100))
+    assert operation.times == [0]
+    operation = InTurn(takes(1, TypeError("named")), takes(1, 7))
+    assert hedge(operation, ConstantBackOff(100), on=TypeError) == 7
+
+
+@FOUR
+def test_a_union_is_taken_as_a_tuple_is(face: Any) -> None:
+    script = Script(KeyError, ValueError, OSError("other"), 7)
+    with pytest.raises(OSError, match="other"):
+        face.run(script, ConstantBackOff(1), on=LookupError | ValueError)
+    assert script.times == [0, 1, 2]
 
 
 @BOTH
@@ -406,7 +472,7 @@ def test_hedges_await_their_predicates_and_ask_chosen_policies(clock: Any) -> No
         return ConstantBackOff(20)
 
     operation = InTurn(takes(5, 1), takes(5, OSError()), takes(5, 2))
-    assert hedge(operation, ConstantBackOff(100), until=until, on=on) == 2
+    assert hedge_in_loop(operation, ConstantBackOff(100), until=until, on=on) == 2
     assert operation.times == [0, 6, 32]
 
 

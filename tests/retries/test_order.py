@@ -18,7 +18,9 @@ from backoff_ticker import (
     RetryBudget,
     StopBackOff,
     StopReason,
+    current_clock,
 )
+from backoff_ticker.retries._no_wait import SkippingClock
 from tests.retries.faces import BOTH, FOUR
 from tests.retries.made_policies import cancelled_token, spent_budget
 from tests.retries.scripts import Recorded, Script, Takes
@@ -33,13 +35,24 @@ class OwnInterrupt(BaseException):
     """An interrupt of somebody else's."""
 
 
+def taking_a_second(error: Any) -> tuple[Script, SkippingClock]:
+    """Return an operation that fails, and the clock on which each of its calls takes a second."""
+    clock = SkippingClock(current_clock())
+
+    def fail() -> Any:
+        clock.skipped += 1
+        raise error
+
+    return Script(fail), clock
+
+
 # Each step that ends a run, by what brings it about at the first failure; in order.
 STEPS: dict[str, dict[str, Any]] = {
     "permanent": {"error": Permanent},
     "not_retried": {"on": LookupError},
     "cancelled": {"token": cancelled_token},
     "deadline": {"timeout": 0},
-    "max_elapsed_time": {"max_elapsed_time": 0},
+    "max_elapsed_time": {"max_elapsed_time": 0.5},
     "max_attempts": {"max_attempts": 1},
     "exhausted": {"backoff": StopBackOff},
     "deadline ahead": {"timeout": 5},
@@ -64,10 +77,10 @@ def ending(face: Any, steps: tuple[str, ...]) -> tuple[Any, ...]:
     for name in ("token", "backoff", "budget"):
         if callable(options.get(name)):
             options[name] = options[name]()
-    script = Script(options.pop("error")(inner))
+    script, clock = taking_a_second(options.pop("error")(inner))
     notify, gave_up = Recorded(), Recorded()
     with pytest.raises(Exception) as caught:
-        face.run(script, notify=notify, on_give_up=gave_up, **options)
+        face.run(script, notify=notify, on_give_up=gave_up, clock=clock, **options)
     error = caught.value
     if not gave_up.calls:  # an error that `on` does not name at once passes as it is
         return "not_retried", error is inner, script.count, 1, notify.calls
@@ -200,7 +213,8 @@ def ending_with(face: Any, policy: Scripted, step: str) -> int:
     }
     error: Any = Permanent(Refused()) if step == "permanent" else Refused
     with pytest.raises((Refused, Cancelled)):
-        face.run(Script(error), policy, **options)
+        script, clock = taking_a_second(error)
+        face.run(script, policy, clock=clock, **options)
     return policy.asked
 
 

@@ -162,10 +162,13 @@ def test_a_call_that_hangs_and_returns_in_the_end_has_succeeded(face: Any) -> No
 
 
 @BOTH
-def test_no_elapsed_time_means_one_attempt_and_none_no_limit(face: Any) -> None:
+def test_no_elapsed_time_is_refused_and_none_is_no_limit(face: Any) -> None:
     script = Script(OSError)
-    ended_by_elapsed_time(face, script, ZeroBackOff(), max_elapsed_time=0)
-    assert script.times == [0]
+    told = r"max_elapsed_time must be > 0, not .*0.*: max_attempts=1 .*, max_elapsed_time=None "
+    for nothing in (0, 0.0, -0.0, timedelta()):
+        with pytest.raises(ValueError, match=told):
+            face.run(script, ZeroBackOff(), max_elapsed_time=nothing)
+    assert script.count == 0
     script = Script(*[OSError] * 9, 7)
     assert face.run(script, ConstantBackOff(10**6), max_elapsed_time=None) == 7
 

@@ -196,6 +196,11 @@ def with_constants(count: int) -> list[str]:
     return [""] * count
 
 
+@retry(on=ConnectionError | TimeoutError)
+def with_a_union(count: int) -> list[str]:
+    return [""] * count
+
+
 @retry(on=KINDS, on_retry=(log, send), until=lambda page: page)
 async def coroutine_with_constants(count: int) -> list[str]:
     return [""] * count
@@ -387,6 +392,13 @@ async def passed_on_async(
 def passed_to_a_loop(**options: Unpack[RetryOptions]) -> None:
     for attempt in attempts(policy, **options):
         assert_type(attempt, Attempt)
+
+
+def returned_from_a_loop() -> int:
+    for attempt in attempts(policy):
+        with attempt:
+            return called(1).count("page")
+    raise AssertionError("unreachable")
 
 
 def passed_to_a_decorator(**options: Unpack[RetryOptions]) -> int:

@@ -16,9 +16,7 @@ from backoff_ticker import (
     ConstantBackOff,
     Ticker,
     Timer,
-    hedge_call,
     merge,
-    retry_call,
     select,
 )
 from tests.helpers import PATIENCE, in_thread
@@ -41,10 +39,6 @@ def pending() -> Ticker:
     return ticker
 
 
-def failing() -> None:
-    raise OSError("of the operation")
-
-
 WAITS: dict[str, Callable[[], object]] = {
     "await token.wait_async()": lambda: CancellationToken().wait(1),
     "await channel.receive_async()": lambda: Channel[Any]().receive(timeout=1),
@@ -52,10 +46,6 @@ WAITS: dict[str, Callable[[], object]] = {
     "an AsyncTicker": lambda: next(pending()),
     "await select_async()": lambda: select(Channel(), Timer(), timeout=1),
     "async for": lambda: next(merge(Channel())),
-    "await retry_call_async(), async for, or a coroutine function": lambda: retry_call(
-        failing, ConstantBackOff(HOUR)
-    ),
-    "await hedge_call_async()": lambda: hedge_call(failing),
 }
 
 
@@ -65,15 +55,6 @@ def test_it_is_refused_and_the_way_for_coroutines_is_named(instead: str) -> None
         with pytest.raises(RuntimeError, match="would block the event loop") as caught:
             WAITS[instead]()
         assert str(caught.value).endswith(f"; use {instead}")
-
-    asyncio.run(main())
-
-
-def test_the_error_of_the_operation_is_the_cause_where_a_retry_would_wait() -> None:
-    async def main() -> None:
-        with pytest.raises(RuntimeError) as caught:
-            retry_call(failing, ConstantBackOff(HOUR))
-        assert isinstance(caught.value.__cause__, OSError)
 
     asyncio.run(main())
 

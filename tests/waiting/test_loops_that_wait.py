@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import AsyncTicker, Channel
-from backoff_ticker.channels._select import _wait, _wait_async
+from backoff_ticker.channels._select import _wait_async, block_on
 from backoff_ticker.waiting import park_coroutine, park_thread
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ WAITS = [
     Channel.send_async,
     Channel.receive,
     Channel.receive_async,
-    _wait,
+    block_on,
     _wait_async,
 ]
 

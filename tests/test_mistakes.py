@@ -1,0 +1,115 @@
+"""Common mistakes get an error that says what was probably meant."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from backoff_ticker import (
+    AsyncTicker,
+    CircuitBreaker,
+    ConstantBackOff,
+    Ticker,
+    attempts,
+    cancel_on_signals,
+    delays,
+    hedge_call,
+    retry,
+    retry_call,
+    retry_with,
+    with_max_retries,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+wrong: Any = attempts  # takes anything, for type checkers
+LOOP = "attempts() is a loop: write `for attempt in attempts(...):`"
+
+
+def with_a_loop() -> None:
+    with wrong():
+        pass
+
+
+def with_a_loop_async() -> None:
+    async def main() -> None:
+        async with wrong():
+            pass
+
+    asyncio.run(main())
+
+
+MISTAKES: list[tuple[Callable[[], object], str]] = [
+    (with_a_loop, LOOP),
+    (with_a_loop_async, LOOP),
+    (lambda: cancel_on_signals("SIGTERM"), "not 'SIGTERM': did you mean signal.SIGTERM?"),  # type: ignore[arg-type]
+    (
+        lambda: cancel_on_signals([signal.SIGTERM]),  # type: ignore[arg-type]
+        "signals must be ints, such as signal.SIGTERM, not [<Signals.SIGTERM: 15>]",
+    ),
+]
+TAKE_A_POLICY: list[Any] = [
+    Ticker,
+    AsyncTicker,
+    Ticker(ConstantBackOff(1)).reset,
+    retry,
+    lambda seconds: retry_with(retry(print), seconds),
+    lambda seconds: retry_call(print, seconds),
+    lambda seconds: hedge_call(print, seconds),
+    attempts,
+    CircuitBreaker,
+    lambda seconds: list(delays(seconds)),
+    lambda seconds: with_max_retries(seconds, 3),
+]
+CALLED_ELSEWHERE = {
+    "stop": "max_attempts or max_elapsed_time or timeout",
+    "wait": "backoff",
+    "retry": "on or until or retry_if",
+    "before_sleep": "on_retry",
+    "retry_error_callback": "fallback",
+    "exceptions": "on",
+    "tries": "max_attempts",
+    "max_tries": "max_attempts",
+    "max_time": "max_elapsed_time or timer",
+}
+
+
+@pytest.mark.parametrize(("mistake", "told"), MISTAKES)
+def test_it_says_what_was_meant(mistake: Any, told: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(told)):
+        mistake()
+
+
+@pytest.mark.parametrize("takes", TAKE_A_POLICY)
+@pytest.mark.parametrize("seconds", [30, 0.5, timedelta(minutes=1)], ids=repr)
+def test_seconds_in_the_place_of_a_policy(takes: Any, seconds: Any) -> None:
+    told = re.escape(f"(did you mean ConstantBackOff({seconds!r})?), not {seconds!r}")
+    with pytest.raises(TypeError, match=f"^backoff must be a BackOff, .*{told}"):
+        takes(seconds)
+
+
+@pytest.mark.parametrize("value", [True, "30", None.__class__], ids=repr)
+def test_what_are_no_seconds_is_not_taken_for_them(value: Any) -> None:
+    with pytest.raises(TypeError) as caught:
+        Ticker(value)
+    assert "ConstantBackOff(" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", CALLED_ELSEWHERE)
+def test_options_of_other_packages(name: str) -> None:
+    told = f"has no option '{name}': did you mean {CALLED_ELSEWHERE[name]}? It has backoff, on, "
+    with pytest.raises(TypeError, match=re.escape(told)):
+        retry(**{name: 3})
+
+
+def test_what_a_function_does_not_take_is_not_suggested() -> None:
+    with pytest.raises(TypeError, match="no option 'retry_error_callback'; it has"):
+        wrong(retry_error_callback=print)
+    with pytest.raises(TypeError, match="no option 'before_sleep'; it has"):
+        hedge_call(print, before_sleep=print)  # type: ignore[call-overload]
