@@ -13,7 +13,7 @@ from .._unraisable import report
 from .._validation import as_number
 from ..channels import require_timer
 from ..policies import failed_with
-from ..waiting import FREE, NO_DEADLINE
+from ..waiting import NO_DEADLINE
 from ._tick import Pace
 
 TYPE_CHECKING = False
@@ -44,7 +44,7 @@ class TickerTimer:
         self._started = 0, 0
         self._slot = 0.0
         self._fired: tuple[int, float, object] | None = None
-        self._unstopped = {FREE: True}  # empty from the beginning of stop()
+        self._unstopped = {"timer": timer}  # empty from the beginning of stop()
 
     def may_change(self) -> bool:
         """Whether ``follow()`` has to look at it: it has fired, or the process has forked."""
@@ -108,13 +108,13 @@ class TickerTimer:
     def stop(self) -> None:
         """Stop the timer for good, once; an error is reported, not raised."""
         try:
-            del self._unstopped[FREE]
+            del self._unstopped["timer"]
         except KeyError:
             return
         try:  # ATOMIC: no call before this: an interrupt would leave the timer running.
             self._halt()
         except BaseException:
-            self._unstopped[FREE] = True
+            self._unstopped["timer"] = self.timer
             raise
 
     def _halt(self) -> None:
