@@ -26,6 +26,7 @@ LAYERS = [
     "policies",
     "tickers",
     "retries",
+    "hedging",
     "facade",
     "testing",
     "cli",

@@ -6,10 +6,14 @@ Nothing here waits. A driver starts the attempts, waits, and tells how they ende
 from __future__ import annotations
 
 from .._errors import BackoffTickerError, CircuitOpen, RejectedResult
-from ._operation import require_operation
-from ._options import HEDGE_OPTIONS, Awaiting, Options
-from ._outcome import StopReason
-from ._run import SHORTEST_REFUSAL
+from ..retries import (
+    HEDGE_OPTIONS,
+    SHORTEST_REFUSAL,
+    Awaiting,
+    Options,
+    StopReason,
+    require_operation,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
 
     from ..cancellation import CancellationToken
     from ..policies import BackOff
-    from ._run import Run
+    from ..retries import Run
 
 _MAX_ATTEMPTS = 5
 """As many attempts as gRPC allows."""

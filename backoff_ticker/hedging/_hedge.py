@@ -5,16 +5,22 @@ from __future__ import annotations
 from .._errors import Permanent
 from ..channels import Channel, select_async
 from ..waiting import cancelled_error, checkpoint, complete, current_loop
-from ._attempt_context import show_attempt
-from ._attempt_scope import token_of_attempts
-from ._final_error import concluded, raised
+from ..retries import (
+    NO_FALLBACK,
+    Awaiting,
+    Run,
+    StopReason,
+    concluded,
+    is_awaitable,
+    name_of,
+    not_awaitable,
+    raised,
+    settings,
+    show_attempt,
+    shows,
+    token_of_attempts,
+)
 from ._hedging import CUT_FOR, Hedging, NotMade, checked_options
-from ._operation import is_awaitable, name_of, not_awaitable
-from ._options import NO_FALLBACK, Awaiting
-from ._outcome import StopReason
-from ._run import Run
-from ._settings import settings
-from ._signatures import shows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,16 +31,21 @@ if TYPE_CHECKING:
     from ..cancellation import CancellationToken
     from ..clock import Clock
     from ..policies import BackOff
-    from ._budget_protocol import BudgetLike
-    from ._circuit_breaker import CircuitBreaker
-    from ._option_types import AsyncHedgeOptions, AsyncResultCheck, AsyncRetryOn, Seconds
-    from ._options import NoFallback
-    from ._outcome import Outcome
+    from ..retries import (
+        AsyncHedgeOptions,
+        AsyncResultCheck,
+        AsyncRetryOn,
+        BudgetLike,
+        CircuitBreaker,
+        NoFallback,
+        Outcome,
+        Seconds,
+    )
 
     T = TypeVar("T")
     D = TypeVar("D")
 else:
-    from ._signatures import overload
+    from ..retries import overload
 
 
 if TYPE_CHECKING:

@@ -10,17 +10,21 @@ from .._errors import Cancelled, ChannelClosed, Permanent
 from .._validation import safe_repr
 from ..channels import Channel, select
 from ..clock import start_thread
+from ..retries import (
+    NO_FALLBACK,
+    Run,
+    StopReason,
+    concluded,
+    coroutine_returned,
+    name_of,
+    raised,
+    settings,
+    show_attempt,
+    shows,
+    token_of_attempts,
+)
 from ..waiting import FREE, acquire, claim_of, complete, raise_if_loop_runs
-from ._attempt_context import show_attempt
-from ._attempt_scope import token_of_attempts
-from ._final_error import concluded, raised
 from ._hedging import CUT_FOR, Hedging, NotMade, checked_options
-from ._operation import coroutine_returned, name_of
-from ._options import NO_FALLBACK
-from ._outcome import StopReason
-from ._run import Run
-from ._settings import settings
-from ._signatures import shows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,17 +35,23 @@ if TYPE_CHECKING:
     from ..cancellation import CancellationToken
     from ..clock import Clock
     from ..policies import BackOff
-    from ._budget_protocol import BudgetLike
-    from ._circuit_breaker import CircuitBreaker
-    from ._option_types import HedgeOptions, ResultCheck, RetryOn, Seconds
-    from ._options import NoFallback
-    from ._outcome import Outcome
-    from ._signatures import Untyped, UseHedgeCallAsync
+    from ..retries import (
+        BudgetLike,
+        CircuitBreaker,
+        HedgeOptions,
+        NoFallback,
+        Outcome,
+        ResultCheck,
+        RetryOn,
+        Seconds,
+        Untyped,
+        UseHedgeCallAsync,
+    )
 
     T = TypeVar("T")
     D = TypeVar("D")
 else:
-    from ._signatures import overload
+    from ..retries import overload
 
 
 if TYPE_CHECKING:
