@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from .._errors import Permanent
-from ..channels import Channel, select_async
-from ..waiting import cancelled_error, checkpoint, complete, current_loop
-from ..retries import (
-    NO_FALLBACK,
-    Awaiting,
-    Run,
-    StopReason,
-    concluded,
-    is_awaitable,
-    name_of,
-    not_awaitable,
-    raised,
-    settings,
-    show_attempt,
-    shows,
-    token_of_attempts,
-)
-from ._hedging import CUT_FOR, Hedging, NotMade, checked_options
+from functools import partial
+
+from ..retries import NO_FALLBACK, raised, shows
+from ..waiting import cancelled_error, current_loop
+from ._attempt import Attempt
+from ._perform import Attempts, new_run, perform
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -142,232 +129,81 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
         DeadlineExceeded: ``timeout``, or the deadline of a token, was reached; likewise.
         TypeError, ValueError: An argument is invalid.
     """
-    checked = checked_options("hedge_call_async()", operation, backoff, options)
-    if settings.in_use:
-        checked = checked.under_settings()
-        if checked.is_off:
-            return await operation()
-    run = Run(checked, name_of(operation))
+    run = new_run("hedge_call_async()", operation, backoff, options)
+    if run is None:
+        return await operation()
     run.awaits = True
     tasks = _Tasks(run, operation)
     try:
-        result = await _result(Hedging(run, tasks.launch), tasks)
+        final = await perform(tasks)
+        if final is None:
+            return run.result
     except GeneratorExit:  # this coroutine was closed: nothing can be awaited
-        tasks.cancel_all()
+        tasks.dismiss()
+        for attempt in list(tasks.running):
+            tasks.forget(attempt)
         raise
     except BaseException:
-        await tasks.cancel_rest()
+        await tasks.finish()
         raise
-    else:
-        await tasks.cancel_rest()
     finally:
-        tasks.refund()
+        run.error = None  # its traceback refers to this frame: a reference cycle
         run.close()
-    return result
-
-
-async def _result(hedging: Hedging, tasks: _Tasks) -> Any:
-    """Return the first good result, or raise how the call ended."""
-    run = hedging.run
     try:
-        hedging.end(await _decide(hedging, tasks))
-        if run.reason in CUT_FOR and await _still_succeeds(hedging, tasks):
-            hedging.end(StopReason.SUCCEEDED)
-    except Exception as failure:  # noqa: BLE001 - of the policy, or of what judges
-        hedging.end(run.fail(failure))
-    final = await concluded(run)
-    try:
-        return run.result if final is None else raised(final)
+        raised(final)
     finally:
-        del final
+        final = None
 
 
-async def _decide(hedging: Hedging, tasks: _Tasks) -> StopReason:
-    hedging.start()
-    reason = None
-    while reason is None:
-        # No variable here holds the task: its error would refer back to it.
-        reason = await _handle(await _next_end(hedging, tasks), hedging, tasks)
-    return reason
-
-
-async def _next_end(hedging: Hedging, tasks: _Tasks) -> asyncio.Task[Any] | None:
-    """Wait until an attempt has ended and return it; None if a limit or a start is due."""
-    ended, token = tasks.ended, hedging.token
-    sources: tuple[Any, ...] = (ended,) if token is None else (ended, token)
-    try:
-        source, value = await select_async(*sources, timeout=hedging.seconds_left())
-    except TimeoutError:
-        source = None
-    if source is ended:
-        return value  # type: ignore[no-any-return]
-    await checkpoint()  # lets attempts end that are done at the same moment
-    return ended.receive_nowait() if len(ended) else None
-
-
-async def _handle(
-    task: asyncio.Task[Any] | None, hedging: Hedging, tasks: _Tasks
-) -> StopReason | None:
-    """Act on what ``_next_end()`` returned; return why the call is over, None if it is not."""
-    if task is None:
-        return None if tasks.about_to_end() else hedging.after_wait()
-    try:
-        if task.cancelled():
-            task.result()  # raises: the attempt cancelled itself, not this call
-        if task.exception() is not None:
-            reason = hedging.after_end(task.exception())
-        else:
-            reason = hedging.after_end(None, task.result())
-        if isinstance(reason, Awaiting):
-            return hedging.after_answer(await reason())
-        return reason
-    finally:
-        del task
-
-
-async def _still_succeeds(hedging: Hedging, tasks: _Tasks) -> bool:
-    """Cancel the running attempts; return whether one of them still returns a good result."""
-    came = False
-    tasks.cancel_all()
-    while tasks.running or len(tasks.ended):
-        task = await tasks.ended.receive_async()
-        if not came and not task.cancelled() and task.exception() is None:
-            accepted = hedging.accepts(task.result())
-            if isinstance(accepted, Awaiting):
-                accepted = hedging.run.options.parse_judgement(await accepted())
-            came = accepted
-    return came
-
-
-class _Tasks:
-    """The tasks of one call.
-
-    Attributes:
-        running: Those that have not ended.
-        ended: Receives each as it ends.
-    """
-
-    __slots__ = ("_calls", "_operation", "_run", "ended", "running")
-
-    def __init__(self, run: Run, operation: Callable[[], Awaitable[Any]]) -> None:
-        self._run = run
-        self._operation = operation
-        self._calls = 0
-        self.running: set[asyncio.Task[Any]] = set()
-        self.ended: Channel[asyncio.Task[Any]] = Channel(float("inf"), clock=run.clock)
+class _Tasks(Attempts):
+    """The attempts of one call, in tasks."""
 
     def launch(self) -> None:
-        """Start an attempt."""
-        run = self._run
-        task = current_loop().create_task(
-            self._attempt(run.attempts), name=f"{run.name}, {run.attempts}"
-        )
-        self.running.add(task)
-        task.add_done_callback(self._note_end)
-
-    async def _attempt(self, number: int) -> Any:
-        if number > 1 and self._run.options.awaits_budget:
-            await self._pay()
-        breaker = self._run.options.breaker
-        if breaker is None:
-            return await self._call(number)
-        try:
-            ticket = breaker.allow()
-        except BaseException:  # a CircuitOpen, or an error of the breaker
-            self._calls += 1  # of what the call gives back at its end: that is done here
-            budget = self._run.options.budget
-            if number > 1 and budget is not None:
-                budget.release()
-            raise
-        try:
-            try:
-                result = await self._call(number)
-            except BaseException as error:
-                breaker.record(ticket, error)
-                raise
-            breaker.record(ticket)
-        except BaseException:
-            complete(breaker.release, ticket)  # no effect if the result was counted
-            raise
-        return result
-
-    async def _pay(self) -> None:
-        """Ask the budget for this attempt."""
-        run = self._run
-        budget = run.options.budget
-        try:
-            is_paid = await budget.try_acquire_async()
-        except Exception as failure:
-            raise NotMade from failure
-        if not is_paid:
-            raise NotMade
-        reason = run.limit_reached()
-        if reason is not None:  # the answer may have taken long
-            budget.release()
-            raise NotMade(reason)
-
-    async def _call(self, number: int) -> Any:
-        self._calls += 1
-        run = self._run
-        token = token_of_attempts(run) if run.is_tracked else None
-        try:
-            if token is not None:
-                show_attempt(run, number, token)
-            awaitable = self._operation()
-            if not is_awaitable(awaitable):
-                raise Permanent(not_awaitable(run.name, awaitable))
-            return await awaitable
-        finally:
-            if token is not None:
-                token.cancel()
-
-    def _note_end(self, task: asyncio.Task[Any]) -> None:
-        self.running.discard(task)
-        if not task.cancelled():
-            task.exception()  # retrieve it, or asyncio would report it
-        self.ended.send_nowait(task)
+        run = self.run
+        attempt = Attempt(run, self.operation, self.ended)
+        name = f"{run.name}, {run.attempts}"
+        attempt.job = current_loop().create_task(attempt.make(), name=name)
+        self.running[attempt] = None
+        attempt.job.add_done_callback(partial(_note_end, attempt))
 
     def about_to_end(self) -> bool:
-        """Whether an attempt is done whose end the loop has not told yet."""
-        return any(task.done() for task in self.running)
+        return any(attempt.job is not None and attempt.job.done() for attempt in self.running)
 
-    async def cancel_rest(self) -> None:
-        """Cancel the attempts that still run, and wait until they have ended."""
+    def dismiss(self) -> None:
+        for attempt in list(self.running):
+            self.run.attempts -= attempt.withdraw()
+            # In a closed loop nobody goes on with the task, and cancel() would fail.
+            if attempt.job is not None and not attempt.job.get_loop().is_closed():
+                attempt.job.cancel()
+
+    async def finish(self) -> None:
         interrupt: BaseException | None = None
-        self.cancel_all()
-        for task in list(self.running):
-            # An interrupt can have prevented that its end is noted, and then it would be awaited
-            # for ever.
-            task.remove_done_callback(self._note_end)
-            if task.done():
-                self._note_end(task)
-            else:
-                task.add_done_callback(self._note_end)
-        while self.running:
+        self.dismiss()
+        for attempt in self.running:
+            # Again: an interrupt can have prevented it, or that the callback told the end.
+            if attempt.job is not None:
+                attempt.job.add_done_callback(partial(_note_end, attempt))
+        while len(self.ended) or any(attempt.job is not None for attempt in self.running):
             try:
                 await self.ended.receive_async()
             except cancelled_error() as error:
                 interrupt = error
-                self.cancel_all()
-        # Errors refer to the frames of attempts, and these to this object: a reference cycle.
-        self._run.error = None
-        while len(self.ended):
-            self.ended.receive_nowait()
+                self.dismiss()
+        for attempt in list(self.running):
+            self.drop(attempt)
         if interrupt is not None:
             try:
                 raise interrupt
             finally:
                 del interrupt
 
-    def refund(self) -> None:
-        """Give back to the budget what the attempts cost whose tasks never began."""
-        run = self._run
-        if run.options.budget is None or run.options.awaits_budget:
-            return
-        for _ in range(max(1, self._calls), run.attempts):
-            run.options.budget.release()
 
-    def cancel_all(self) -> None:
-        """Cancel the running attempts."""
-        for task in list(self.running):
-            task.cancel()
+def _note_end(attempt: Attempt, task: asyncio.Task[None]) -> None:
+    """Tell the caller that the task of an attempt has ended."""
+    if attempt.job is None:
+        return  # that was done before
+    if not task.cancelled():
+        task.exception()  # retrieve it, or asyncio would report it
+    # A task that is cancelled before its first step does not make its attempt.
+    attempt.tell(None if attempt.is_begun else cancelled_error()())
+    attempt.job = None

@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 from contextvars import copy_context
+from functools import partial
 from sys import modules
-from types import CoroutineType
 
-from .._errors import Cancelled, ChannelClosed, Permanent
 from .._validation import safe_repr
-from ..channels import Channel, select
 from ..clock import start_thread
-from ..retries import (
-    NO_FALLBACK,
-    Run,
-    StopReason,
-    concluded,
-    coroutine_returned,
-    name_of,
-    raised,
-    settings,
-    show_attempt,
-    shows,
-    token_of_attempts,
-)
-from ..waiting import FREE, acquire, claim_of, complete, raise_if_loop_runs
-from ._hedging import CUT_FOR, Hedging, NotMade, checked_options
+from ..retries import NO_FALLBACK, raised, shows
+from ..waiting import complete, raise_if_loop_runs
+from ._attempt import Attempt
+from ._perform import Attempts, new_run, perform
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Generator
     from concurrent.futures import Executor, Future
     from typing import Any, TypeVar, Unpack, overload
 
@@ -43,6 +30,7 @@ if TYPE_CHECKING:
         Outcome,
         ResultCheck,
         RetryOn,
+        Run,
         Seconds,
         Untyped,
         UseHedgeCallAsync,
@@ -166,18 +154,20 @@ def hedge_call(
             shut down, broken or full; an executor may raise an error of its own.
         TypeError, ValueError: An argument is invalid.
     """
-    checked = checked_options("hedge_call()", operation, backoff, options)
     if pool is not None:
         _require_thread_pool(pool)
-    if settings.in_use:
-        checked = checked.under_settings()
-        if checked.is_off:
-            return operation()
+    run = new_run("hedge_call()", operation, backoff, options)
+    if run is None:
+        return operation()
     raise_if_loop_runs("hedge_call()", "await hedge_call_async()")
-    run = Run(checked, name_of(operation))
     threads = _Threads(run, operation, pool)
+    final: BaseException | None = None
     try:
-        result = _result(Hedging(run, threads.launch), threads)
+        perform(threads).send(None)  # type: ignore[attr-defined]
+    except StopIteration as end:  # no other: a generator raises none
+        final = end.value
+        if final is None:
+            return run.result
     finally:
         # An interrupt may hit the first call of a finally clause.
         try:
@@ -186,8 +176,11 @@ def hedge_call(
             complete(threads.dismiss)
             raise
         run.error = None  # its traceback refers to this frame: a reference cycle
-        run.result = None  # attempts that still run can refer to the run
-    return result
+        run.close()
+    try:
+        raised(final)  # type: ignore[arg-type]
+    finally:
+        final = None
 
 
 def _require_thread_pool(pool: object) -> None:
@@ -210,295 +203,71 @@ _WITHOUT_SHARED_MEMORY = {
 }
 
 
-def _result(hedging: Hedging, threads: _Threads) -> Any:
-    """Return the first good result, or raise how the call ended."""
-    run = hedging.run
-    try:
-        hedging.end(_decide(hedging, threads))
-        if run.reason in CUT_FOR and _has_succeeded(hedging, threads):
-            hedging.end(StopReason.SUCCEEDED)
-    except Exception as failure:  # noqa: BLE001 - of the policy or the pool, or of what judges
-        hedging.end(run.fail(failure))
-    threads.dismiss()
-    try:
-        concluded(run).send(None)
-    except StopIteration as end:
-        final = end.value
-    try:
-        return run.result if final is None else raised(final)
-    finally:
-        del final
-
-
-def _decide(hedging: Hedging, threads: _Threads) -> StopReason:
-    hedging.start()
-    reason = None
-    while reason is None:
-        attempt = _next_end(hedging, threads)
-        reason = hedging.after_wait() if attempt is None else _handle(attempt, hedging, threads)
-    return reason
-
-
-def _handle(attempt: _Attempt, hedging: Hedging, threads: _Threads) -> StopReason | None:
-    """Act on the end of an attempt; return why the call is over, None if it is not."""
-    error = attempt.take_error()
-    try:
-        if attempt.was_dropped:
-            hedging.run.attempts -= 1
-            hedging.run.failing_component = threads.source
-            raise error
-        reason = None
-        if attempt.ends_as_told(error):
-            reason = hedging.limit_reached()  # that is no failure
-        threads.forget(attempt)
-        answer: Any = reason or hedging.after_end(error, attempt.result)
-        return answer  # type: ignore[no-any-return]
-    finally:
-        del error  # its traceback refers to this frame: a reference cycle
-
-
-def _next_end(hedging: Hedging, threads: _Threads) -> _Attempt | None:
-    """Wait until an attempt has ended and return it; None if a limit or a start is due."""
-    ended, token = threads.ended, hedging.token
-    sources: tuple[Any, ...] = (ended,) if token is None else (ended, token)
-    try:
-        source, value = select(*sources, timeout=hedging.seconds_left())
-    except TimeoutError:
-        source = None
-    if source is ended:
-        return value  # type: ignore[no-any-return]
-    return ended.receive_nowait() if len(ended) else None
-
-
-def _has_succeeded(hedging: Hedging, threads: _Threads) -> bool:
-    """Whether an attempt returned a good result before its end was looked at."""
-    came = False
-    while not came and len(threads.ended):
-        attempt = threads.ended.receive_nowait()
-        if attempt.take_error() is None:
-            came = hedging.accepts(attempt.result) is True
-    return came
-
-
-class _Threads:
-    """The attempts of one call.
-
-    Attributes:
-        source: What the threads come from, for notes.
-        ended: Receives each attempt as it ends; closed once the call is decided.
-    """
-
-    __slots__ = ("_attempts", "_operation", "_pool", "_run", "ended", "source")
+class _Threads(Attempts):
+    """The attempts of one call, in threads."""
 
     def __init__(self, run: Run, operation: Callable[[], Any], pool: Executor | None) -> None:
-        self._run = run
-        self._operation = operation
+        super().__init__(run, operation)
         self._pool = pool
-        self._attempts: dict[_Attempt, None] = {}
-        self.ended: Channel[_Attempt] = Channel(float("inf"), clock=run.clock)
-        self.source: str = "the start of a thread" if pool is None else "the pool"
 
     def launch(self) -> None:
-        """Start an attempt.
-
-        Raises:
-            Exception: The pool refuses it, or no thread can be started.
-        """
-        run = self._run
-        attempt = _Attempt(run, self._operation, self.ended)
-        self._attempts[attempt] = None
-        call = copy_context().run
-        call(show_attempt, run, run.attempts, attempt.token)
-        run.failing_component = self.source
+        run, pool = self.run, self._pool
+        attempt = Attempt(run, self.operation, self.ended)
+        self.running[attempt] = None
+        run.failing_component = "the start of a thread" if pool is None else "the pool"
+        job = _job(attempt, run.failing_component)
+        next(job)
+        call = partial(copy_context().run, next, job, None)
         try:
-            if self._pool is None:
-                start_thread(lambda: call(attempt.make), f"{run.name}, {run.attempts}")
+            if pool is None:
+                start_thread(call, f"{run.name}, {run.attempts}")
             else:
-                attempt.follow(self._pool.submit(call, attempt.make))
+                attempt.job = future = pool.submit(call)
+                future.add_done_callback(partial(_note_end, attempt))
         except Exception:
             run.attempts -= attempt.withdraw()
             raise
 
-    def forget(self, attempt: _Attempt) -> None:
-        """Forget an attempt that has ended; its token is cancelled."""
-        attempt.token.cancel()
-        self._attempts.pop(attempt, None)
-
     def dismiss(self) -> None:
-        """Tell the attempts that the call has ended; those that have not begun never begin.
-
-        May be repeated.
-        """
         self.ended.close()
         while len(self.ended):
-            attempt = self.ended.receive_nowait()
-            attempt.take_error()
-            self._run.attempts -= attempt.was_dropped
-        for attempt in list(self._attempts):
-            self._run.attempts -= attempt.withdraw()
-            attempt.token.cancel("the hedged call has ended")
+            self.drop(self.ended.receive_nowait())
+        for attempt in list(self.running):
+            if attempt.withdraw():
+                self.run.attempts -= 1
+                if attempt.job is not None:
+                    attempt.job.cancel()
+            attempt.token.cancel("the hedged call has ended")  # type: ignore[union-attr]
 
 
-class _Attempt:
-    """One attempt, in its thread and for the caller.
+def _job(attempt: Attempt, component: str) -> Generator[None]:
+    """Make an attempt in its thread, and tell the caller how it ended, whatever is raised.
 
-    It refers to no frame of the caller, which may return before the attempt ends.
-
-    Attributes:
-        token: Cancelled when the attempt has ended, and when the call has.
-        result: What the operation returned.
-        was_dropped: Whether the pool dropped it before it began; the error says why.
+    The caller takes the first step, so that in the thread no instruction is outside the ``try``. If
+    the thread never takes the second one, the caller learns of that, too.
     """
-
-    __slots__ = (
-        "_asks_budget",
-        "_breaker",
-        "_budget",
-        "_ended",
-        "_error",
-        "_future",
-        "_is_first",
-        "_is_paid",
-        "_is_taken",
-        "_name",
-        "_operation",
-        "result",
-        "token",
-        "was_dropped",
-    )
-
-    def __init__(self, run: Run, operation: Callable[[], Any], ended: Channel[_Attempt]) -> None:
-        self._operation = operation
-        self._name = run.name
-        self._is_first = run.attempts == 1
-        self._budget: Any = None if self._is_first else run.options.budget
-        self._asks_budget: bool = self._budget is not None and run.options.awaits_budget
-        self._is_paid: bool = self._budget is not None and not self._asks_budget
-        self._breaker: CircuitBreaker | None = run.options.breaker
-        self._ended = ended
-        self._is_taken = False  # the thread that sets it makes the attempt, or prevents it
-        self._future: Future[Any] | None = None
-        self._error: Any = None
-        self.token: CancellationToken = token_of_attempts(run)
-        self.result: Any = None
-        self.was_dropped: bool = False
-
-    # In its thread
-
-    def make(self) -> None:
-        """Make the attempt, and tell the caller how it ended."""
-        if not self._take():
-            return
-        made = True
+    try:
+        yield
         try:
-            if self._asks_budget:
-                self._pay()
-            made = self._call() if self._breaker is None else self._call_through(self._breaker)
-        except BaseException as error:  # noqa: BLE001 - the caller decides about it
-            self._error = error
-        if made:
-            self._tell()
-
-    def _pay(self) -> None:
-        try:
-            self._is_paid = self._budget.try_acquire()
-        except Exception as failure:
-            raise NotMade from failure
-        if not self._is_paid:
-            raise NotMade
-
-    def _call(self) -> bool:
-        """Call the operation; False: not called, because the token is cancelled.
-
-        Then the caller is about to find its token cancelled, too.
-        """
-        token = None if self._is_first else self.token
-        # Right before the call: later than that, nothing can prevent it.
-        if token is not None and token.cancelled:
-            self._refund()
-            return False
-        result = self.result = self._operation()
-        if result.__class__ is CoroutineType:
-            instead = "use await hedge_call_async()"
-            raise Permanent(coroutine_returned(self._name, result, instead))
-        return True
-
-    def _call_through(self, breaker: CircuitBreaker) -> bool:
-        try:
-            ticket = breaker.allow()
-        except BaseException:  # as in hedge_call_async()
-            self._refund()
-            raise
-        try:
-            made = self._call()
-        except BaseException as error:
-            if self.ends_as_told(error):
-                breaker.release(ticket)  # it says nothing about the service
-            else:
-                breaker.record(ticket, error)
-            raise
-        if made:
-            breaker.record(ticket)
+            attempt.make().send(None)
+        except StopIteration:
+            attempt.tell()
+    except BaseException as error:  # noqa: BLE001 - the caller decides about it
+        if attempt.is_begun:
+            attempt.tell(error)
+        elif isinstance(error, GeneratorExit):
+            attempt.tell_if_not_begun(component, RuntimeError("no thread has made the attempt"))
         else:
-            breaker.release(ticket)
-        return made
+            attempt.tell_if_not_begun(component, error)
 
-    def ends_as_told(self, error: BaseException | None) -> bool:
-        """Whether ``error`` says that the token of this attempt was cancelled."""
-        return isinstance(error, Cancelled) and self.token.cancelled
 
-    def _tell(self) -> None:
-        try:
-            self._ended.send_nowait(self)
-        except ChannelClosed:
-            self._error = None  # its traceback refers to this attempt: a reference cycle
-
-    # For the caller
-
-    def take_error(self) -> Any:
-        """Return what the operation raised, and forget it; None: it returned ``result``."""
-        error, self._error = self._error, None
-        return error
-
-    def withdraw(self) -> bool:
-        """Prevent an attempt that has not begun; True if this is what prevented it."""
-        prevented = self._take()
-        if prevented:
-            self._refund()
-            future = self._future
-            if future is not None:
-                future.cancel()
-        return prevented
-
-    def follow(self, future: Future[Any]) -> None:
-        """Keep the future of a pool, which may cancel it."""
-        self._future = future
-        future.add_done_callback(self._note_done)
-
-    def _note_done(self, future: Future[Any]) -> None:
-        self._future = None  # it refers to this method: a reference cycle
-        if self._take():
-            self._refund()
-            self.was_dropped = True
-            if future.cancelled():
-                self._error = RuntimeError(
-                    "the pool cancelled an attempt that had not begun: was it shut down?"
-                )
-            else:
-                self._error = future.exception() or RuntimeError("the pool made no attempt")
-            self._tell()
-
-    def _take(self) -> bool:
-        """Whether it is this call that decides whether the attempt is made: the first one."""
-        claim = claim_of(self)
-        acquire(claim)
-        try:
-            is_first = not self._is_taken
-            self._is_taken = True
-        finally:
-            claim[FREE] = True
-        return is_first
-
-    def _refund(self) -> None:
-        if self._is_paid:
-            self._budget.release()
+def _note_end(attempt: Attempt, future: Future[None]) -> None:
+    """Tell the caller if a pool has not begun an attempt."""
+    attempt.job = None
+    if not attempt.is_begun:
+        error: BaseException | None = None
+        if future.cancelled():
+            text = "the pool cancelled an attempt that had not begun: was it shut down?"
+        else:
+            error, text = future.exception(), "the pool made no attempt"
+        attempt.tell_if_not_begun("the pool", error or RuntimeError(text))

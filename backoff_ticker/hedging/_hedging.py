@@ -5,56 +5,21 @@ Nothing here waits. A driver starts the attempts, waits, and tells how they ende
 
 from __future__ import annotations
 
-from .._errors import BackoffTickerError, CircuitOpen, RejectedResult
-from ..retries import (
-    HEDGE_OPTIONS,
-    SHORTEST_REFUSAL,
-    Awaiting,
-    Options,
-    StopReason,
-    require_operation,
-)
+from .._errors import CircuitOpen, RejectedResult
+from ..retries import SHORTEST_REFUSAL, Awaiting, StopReason
+from ._attempt import NotMade
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from typing import Any, Final
 
     from ..cancellation import CancellationToken
     from ..policies import BackOff
     from ..retries import Run
 
-_MAX_ATTEMPTS = 5
-"""As many attempts as gRPC allows."""
-
 CUT_FOR: Final = {StopReason.CANCELLED, StopReason.DEADLINE}
 """The ends at which attempts are cut that may still succeed."""
-
-
-class NotMade(BackoffTickerError):
-    """Ends an attempt that is not made after all: it has asked the budget itself.
-
-    Its cause is what the budget raised, if it did.
-
-    Attributes:
-        reason: Why it is not made.
-    """
-
-    def __init__(self, reason: StopReason = StopReason.BUDGET) -> None:
-        self.reason: StopReason = reason
-
-
-def checked_options(
-    what: str, operation: object, backoff: BackOff | None, options: Mapping[str, Any]
-) -> Options:
-    """Return the options of a hedged call, checked.
-
-    Raises:
-        TypeError, ValueError: One of them, or the operation, is invalid.
-    """
-    require_operation(operation)
-    given = {"max_attempts": _MAX_ATTEMPTS, **options}
-    return Options(what, backoff, given, allowed=HEDGE_OPTIONS)
 
 
 class Hedging:
@@ -180,20 +145,16 @@ class Hedging:
             if not isinstance(error, Exception):
                 raise error
             if isinstance(error, NotMade):
-                return self._after_none(error)
+                run.attempts -= 1
+                self._no_more, self._due = error.reason, None
+                if error.__cause__ is not None:
+                    run.failing_component = error.component
+                    raise error.__cause__
+                return None if self._pending else self.limit_reached() or error.reason
             demand = run.note_failure(error)
             return demand if isinstance(demand, Awaiting) else self._after_failure(demand)
         finally:
             del error  # its traceback refers to this frame: a reference cycle
-
-    def _after_none(self, error: NotMade) -> StopReason | None:
-        """Count an attempt as not made; no more start."""
-        self.run.attempts -= 1
-        self._no_more, self._due = error.reason, None
-        if error.__cause__ is not None:
-            self.run.failing_component = "the budget"
-            raise error.__cause__
-        return None if self._pending else self.limit_reached() or error.reason
 
     def after_answer(self, answer: object) -> StopReason | None:
         """Decide what follows an attempt, given what a predicate's awaitable returned."""

@@ -8,6 +8,7 @@ import random
 import signal
 import sys
 import threading
+from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,7 +24,7 @@ from backoff_ticker import (
     hedge_call,
     hedge_call_async,
 )
-from backoff_ticker.hedging._hedge_threads import _Attempt
+from backoff_ticker.hedging._attempt import Attempt
 from backoff_ticker.retries._options import Options
 from backoff_ticker.retries._run import Run
 from tests import effort
@@ -79,11 +80,16 @@ def test_an_attempt_that_begins_as_it_is_withdrawn_is_made_or_withdrawn_once() -
         budget = RetryBudget(5)
         assert budget.try_acquire()
         state = Run(Options("", None, {"budget": budget}), "fetch", attempts=2)
-        attempt = _Attempt(state, lambda: made.append(None), Channel(9))
-        interrupt.handler = attempt.make
+        attempt = Attempt(state, lambda: made.append(None), Channel(9))
+
+        def make() -> None:
+            with pytest.raises(StopIteration):
+                copy_context().run(attempt.make().send, None)
+
+        interrupt.handler = make
         with interrupt:
             is_withdrawn = attempt.withdraw()
-        attempt.make()
+        make()
         assert not attempt.withdraw()
         assert len(made) == (not is_withdrawn)
         assert budget.tokens == (5 if is_withdrawn else 4)
