@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextvars import copy_context
 from functools import partial
 from sys import modules
+from types import coroutine
 
 from .._validation import safe_repr
 from ..clock import start_thread
@@ -240,7 +241,8 @@ class _Threads(Attempts):
             attempt.token.cancel("the hedged call has ended")  # type: ignore[union-attr]
 
 
-def _job(attempt: Attempt, component: str) -> Generator[None]:
+@coroutine
+def _job(attempt: Attempt, component: str) -> Generator[Any, Any, None]:
     """Make an attempt in its thread, and tell the caller how it ended, whatever is raised.
 
     The caller takes the first step, so that in the thread no instruction is outside the ``try``. If
@@ -248,10 +250,8 @@ def _job(attempt: Attempt, component: str) -> Generator[None]:
     """
     try:
         yield
-        try:
-            attempt.make().send(None)
-        except StopIteration:
-            attempt.tell()
+        yield from attempt.make()
+        attempt.tell()
     except BaseException as error:  # noqa: BLE001 - the caller decides about it
         if attempt.is_begun:
             attempt.tell(error)
