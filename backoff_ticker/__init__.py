@@ -234,7 +234,7 @@ _MODULE_OF = {
     "current_clock": "clock._system",
     "delay_after": "policies._run",
     "delays": "policies._run",
-    "hedge_call": "hedging._hedge_threads",
+    "hedge_call": "hedging._hedge",
     "hedge_call_async": "hedging._hedge",
     "is_active": "retries._settings",
     "log_retries": "retries._log_retries",

@@ -1,12 +1,14 @@
 """Hedged calls: attempts start while others still run, and the first good result wins.
 
+- ``_attempt``: one attempt, the same in a task and in a thread.
 - ``_hedging``: the decisions of a call: when attempts start, what ends it. Nothing here waits.
-- ``_hedge``, ``_hedge_threads``: the public functions, with attempts in tasks and in threads.
+- ``_call``: the way through a call, and its tasks or threads.
+- ``_hedge``: the public functions.
 
-Options, runs and final errors are those of retries.
+What always holds: however an attempt ends, in whatever place of its thread, its caller learns of
+it. Options, runs and final errors are those of retries.
 """
 
 from __future__ import annotations
 
-from ._hedge import hedge_call_async as hedge_call_async
-from ._hedge_threads import hedge_call as hedge_call
+from ._hedge import hedge_call as hedge_call, hedge_call_async as hedge_call_async

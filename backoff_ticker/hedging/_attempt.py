@@ -46,13 +46,13 @@ class Attempt:
     Attributes:
         job: Its task, or its future in a pool; None: there is none, or its end was told.
         token: Cancelled when the attempt has ended, and when the call has; None: nobody sees it.
-        is_begun: Whether it is, or was, made.
+        is_begun: Whether it is, or was, made; None: that is not decided.
         result: What the operation returned.
     """
 
     __slots__ = (
-        *("_asks_budget", "_ended", "_error", "_is_paid", "_is_taken", "_number", "_operation"),
-        *("_run", "is_begun", "job", "result", "token"),
+        *("_asks_budget", "_ended", "_error", "_is_paid", "_number", "_operation", "_run"),
+        *("is_begun", "job", "result", "token"),
     )
 
     def __init__(self, run: Run, operation: Callable[[], Any], ended: Channel[Attempt]) -> None:
@@ -65,9 +65,8 @@ class Attempt:
         self._number = run.attempts
         self._asks_budget: bool = costs and options.awaits_budget
         self._is_paid: bool = costs and not options.awaits_budget
-        self._is_taken = False  # who sets it begins the attempt, or prevents it
         self._error: Any = None
-        self.is_begun: bool = False
+        self.is_begun: bool | None = None
         self.job: Any = None
         self.token: CancellationToken | None = token_of_attempts(run) if is_seen else None
         self.result: Any = None
@@ -183,8 +182,7 @@ class Attempt:
         claim = claim_of(self)
         acquire(claim)
         try:
-            is_first = not self._is_taken
-            self._is_taken = True
+            is_first = self.is_begun is None
             if is_first:
                 self.is_begun = begins
         finally:

@@ -1,18 +1,28 @@
-"""``hedge_call_async``: attempts start while others still run; the first good result wins."""
+"""``hedge_call`` and ``hedge_call_async``: what users call, and the options that they show."""
 
 from __future__ import annotations
 
-from functools import partial
+from sys import modules
 
-from ..retries import NO_FALLBACK, raised, shows
-from ..waiting import cancelled_error, current_loop
-from ._attempt import Attempt
-from ._perform import Attempts, new_run, perform
+from .._validation import safe_repr
+from ..retries import (
+    HEDGE_OPTIONS,
+    NO_FALLBACK,
+    Options,
+    Run,
+    name_of,
+    raised,
+    require_operation,
+    settings,
+    shows,
+)
+from ..waiting import complete, raise_if_loop_runs
+from ._call import HedgedCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Awaitable, Callable, Coroutine
+    from concurrent.futures import Executor
     from typing import Any, TypeVar, Unpack, overload
 
     from ..cancellation import CancellationToken
@@ -24,15 +34,23 @@ if TYPE_CHECKING:
         AsyncRetryOn,
         BudgetLike,
         CircuitBreaker,
+        HedgeOptions,
         NoFallback,
         Outcome,
+        ResultCheck,
+        RetryOn,
         Seconds,
+        Untyped,
+        UseHedgeCallAsync,
     )
 
     T = TypeVar("T")
     D = TypeVar("D")
 else:
     from ..retries import overload
+
+_MAX_ATTEMPTS = 5
+"""As many attempts as gRPC allows."""
 
 
 if TYPE_CHECKING:
@@ -129,22 +147,22 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
         DeadlineExceeded: ``timeout``, or the deadline of a token, was reached; likewise.
         TypeError, ValueError: An argument is invalid.
     """
-    run = new_run("hedge_call_async()", operation, backoff, options)
+    run = _new_run("hedge_call_async()", operation, backoff, options)
     if run is None:
         return await operation()
     run.awaits = True
-    tasks = _Tasks(run, operation)
+    call = HedgedCall(run, operation)
     try:
-        final = await perform(tasks)
+        final = await call.perform()
         if final is None:
             return run.result
     except GeneratorExit:  # this coroutine was closed: nothing can be awaited
-        tasks.dismiss()
-        for attempt in list(tasks.running):
-            tasks.forget(attempt)
+        call.dismiss()
+        for attempt in list(call.running):
+            call.forget(attempt)
         raise
     except BaseException:
-        await tasks.finish()
+        await call.finish()
         raise
     finally:
         run.error = None  # its traceback refers to this frame: a reference cycle
@@ -155,55 +173,161 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
         final = None
 
 
-class _Tasks(Attempts):
-    """The attempts of one call, in tasks."""
+if TYPE_CHECKING:
 
-    def launch(self) -> None:
-        run = self.run
-        attempt = Attempt(run, self.operation, self.ended)
-        name = f"{run.name}, {run.attempts}"
-        attempt.job = current_loop().create_task(attempt.make(), name=name)
-        self.running[attempt] = None
-        attempt.job.add_done_callback(partial(_note_end, attempt))
-
-    def about_to_end(self) -> bool:
-        return any(attempt.job is not None and attempt.job.done() for attempt in self.running)
-
-    def dismiss(self) -> None:
-        for attempt in list(self.running):
-            self.run.attempts -= attempt.withdraw()
-            # In a closed loop nobody goes on with the task, and cancel() would fail.
-            if attempt.job is not None and not attempt.job.get_loop().is_closed():
-                attempt.job.cancel()
-
-    async def finish(self) -> None:
-        interrupt: BaseException | None = None
-        self.dismiss()
-        for attempt in self.running:
-            # Again: an interrupt can have prevented it, or that the callback told the end.
-            if attempt.job is not None:
-                attempt.job.add_done_callback(partial(_note_end, attempt))
-        while len(self.ended) or any(attempt.job is not None for attempt in self.running):
-            try:
-                await self.ended.receive_async()
-            except cancelled_error() as error:
-                interrupt = error
-                self.dismiss()
-        for attempt in list(self.running):
-            self.drop(attempt)
-        if interrupt is not None:
-            try:
-                raise interrupt
-            finally:
-                del interrupt
+    @overload
+    def hedge_call(
+        operation: Callable[[], T],
+        backoff: BackOff | None = None,
+        *,
+        pool: Executor | None = None,
+        fallback: Callable[[Outcome], D],
+        **options: Unpack[HedgeOptions],
+    ) -> T | D: ...
+    @overload
+    def hedge_call(
+        operation: Callable[[], T],
+        backoff: BackOff | None = None,
+        *,
+        pool: Executor | None = None,
+        fallback: D,
+        **options: Unpack[HedgeOptions],
+    ) -> T | D: ...
+    @overload
+    def hedge_call(
+        operation: Callable[[], Untyped],
+        backoff: BackOff | None = None,
+        *,
+        pool: Executor | None = None,
+        **options: Unpack[HedgeOptions],
+    ) -> Any: ...
+    @overload
+    def hedge_call(
+        operation: Callable[[], Coroutine[Any, Any, Any]],
+        backoff: BackOff | None = None,
+        *,
+        pool: Executor | None = None,
+        **options: Unpack[HedgeOptions],
+    ) -> UseHedgeCallAsync: ...
 
 
-def _note_end(attempt: Attempt, task: asyncio.Task[None]) -> None:
-    """Tell the caller that the task of an attempt has ended."""
-    if attempt.job is None:
-        return  # that was done before
-    if not task.cancelled():
-        task.exception()  # retrieve it, or asyncio would report it
-    # A task that is cancelled before its first step does not make its attempt.
-    attempt.tell(None if attempt.is_begun else cancelled_error()())
-    attempt.job = None
+@overload
+def hedge_call(
+    operation: Callable[[], T],
+    backoff: BackOff | None = None,
+    *,
+    pool: Executor | None = None,
+    on: RetryOn = Exception,
+    until: ResultCheck | None = None,
+    retry_if: ResultCheck | None = None,
+    token: CancellationToken | None = None,
+    timeout: Seconds | None = None,
+    max_elapsed_time: Seconds | None = None,
+    max_attempts: int | None = 5,
+    max_retry_after: Seconds | None = 21_600.0,
+    fallback: NoFallback = NO_FALLBACK,
+    budget: BudgetLike | None = None,
+    breaker: CircuitBreaker | None = None,
+    clock: Clock | None = None,
+) -> T: ...
+@shows(hedge_call)
+def hedge_call(
+    operation: Any, backoff: Any = None, *, pool: Executor | None = None, **options: Any
+) -> Any:
+    """Call ``operation()``, call it again while it is slow, and return the first good result.
+
+    As ``hedge_call_async``, but each attempt runs in a thread of its own, and threads cannot be
+    cut. So the call returns or raises as soon as its end is decided. Attempts that are still
+    running go on, and their results and errors are dropped, even if they end right after
+    ``timeout``. Let the operation watch ``current_attempt().token``: each attempt has its own,
+    which is cancelled when the call ends. An attempt that has not begun by then never begins.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, current_attempt, hedge_call
+        >>> servers = iter(["slow", "fast"])
+        >>> def fetch():
+        ...     server = next(servers)
+        ...     if server == "slow":
+        ...         current_attempt().token.wait(10)
+        ...     return server
+        >>> hedge_call(fetch, ConstantBackOff(0.001), max_attempts=2)
+        'fast'
+
+    Thread safety: each call is a run of its own, on a copy of the policy.
+    Wakes when: as ``hedge_call_async``.
+    If interrupted: the tokens of all attempts are cancelled, then the exception is raised.
+
+    Args:
+        operation: A callable, called without arguments, for each attempt in a copy of the
+            caller's context (``contextvars``).
+        backoff: The policy of the delays between starts. None means ``ExponentialBackOff()``.
+        pool: A ``concurrent.futures.Executor`` of threads in which the attempts run. An attempt
+            that waits in the queue of the pool counts as slow. Do not call ``hedge_call`` in a
+            worker of the same pool: if every worker does so, no attempt ever begins. None means a
+            new daemon thread for each attempt; the process does not wait for it at exit.
+        **options: The options of ``hedge_call_async``.
+
+    Raises:
+        RuntimeError: An event loop runs in this thread, no thread could be started, or the pool is
+            shut down, broken or full; an executor may raise an error of its own.
+        Exception: As ``hedge_call_async``.
+    """
+    if pool is not None:
+        _require_thread_pool(pool)
+    run = _new_run("hedge_call()", operation, backoff, options)
+    if run is None:
+        return operation()
+    raise_if_loop_runs("hedge_call()", "await hedge_call_async()")
+    call = HedgedCall(run, operation, pool)
+    final: BaseException | None = None
+    try:
+        call.perform().send(None)  # type: ignore[attr-defined]
+    except StopIteration as end:  # no other: a generator raises none
+        final = end.value
+        if final is None:
+            return run.result
+    finally:
+        # An interrupt may hit the first call of a finally clause.
+        try:
+            call.dismiss()
+        except BaseException:
+            complete(call.dismiss)
+            raise
+        run.error = None  # its traceback refers to this frame: a reference cycle
+        run.close()
+    try:
+        raised(final)  # type: ignore[arg-type]
+    finally:
+        final = None
+
+
+def _require_thread_pool(pool: object) -> None:
+    futures = modules.get("concurrent.futures")
+    if futures is None or not isinstance(pool, futures.Executor):
+        raise TypeError(
+            "pool must be a concurrent.futures.Executor whose workers are threads, or None, "
+            f"not {safe_repr(pool)}"
+        )
+    for where, name in _WITHOUT_SHARED_MEMORY.items():
+        if isinstance(pool, getattr(modules.get(where), name, ())):
+            raise TypeError(
+                f"pool must have threads of this interpreter as its workers, not {safe_repr(pool)}"
+            )
+
+
+_WITHOUT_SHARED_MEMORY = {
+    "concurrent.futures.process": "ProcessPoolExecutor",
+    "concurrent.futures.interpreter": "InterpreterPoolExecutor",
+}
+
+
+def _new_run(
+    what: str, operation: object, backoff: BackOff | None, options: dict[str, Any]
+) -> Run | None:
+    """Check the arguments, and return the state of a call; None: retries are switched off."""
+    require_operation(operation)
+    given = {"max_attempts": _MAX_ATTEMPTS, **options}
+    checked = Options(what, backoff, given, allowed=HEDGE_OPTIONS)
+    if settings.in_use:
+        checked = checked.under_settings()
+    return None if checked.is_off else Run(checked, name_of(operation))

@@ -1,6 +1,6 @@
 """The decisions of a hedged call: when the next attempt starts, what ends the call, and how.
 
-Nothing here waits. A driver starts the attempts, waits, and tells how they ended.
+Nothing here waits: ``_call`` starts the attempts, waits, and tells how they ended.
 """
 
 from __future__ import annotations
@@ -11,15 +11,11 @@ from ._attempt import NotMade
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Final
+    from typing import Any
 
     from ..cancellation import CancellationToken
     from ..policies import BackOff
     from ..retries import Run
-
-CUT_FOR: Final = {StopReason.CANCELLED, StopReason.DEADLINE}
-"""The ends at which attempts are cut that may still succeed."""
 
 
 class Hedging:
@@ -29,14 +25,12 @@ class Hedging:
 
     Args:
         run: The state that it shares with other retries; new.
-        launch: Starts an attempt, number ``run.attempts``, and does not wait for it.
     """
 
-    __slots__ = ("_due", "_ignores_token", "_launch", "_no_more", "_pending", "_too_long", "run")
+    __slots__ = ("_due", "_ignores_token", "_no_more", "_pending", "_too_long", "run")
 
-    def __init__(self, run: Run, launch: Callable[[], object]) -> None:
+    def __init__(self, run: Run) -> None:
         self.run: Run = run
-        self._launch = launch
         self._pending = 0  # attempts that were started and have not been handled
         self._due: float | None = None
         self._too_long: float | None = None  # a wait that `max_elapsed_time` did not allow
@@ -46,11 +40,15 @@ class Hedging:
 
     # Starts
 
+    def launch(self) -> None:
+        """Start attempt number ``run.attempts``, and do not wait for it."""
+        raise NotImplementedError
+
     def start(self) -> None:
         """Start an attempt, and set when the next is due."""
         run = self.run
         run.attempts += 1
-        self._launch()
+        self.launch()
         self._pending += 1
         self._due = None
         if self._no_more is None and run.attempts == run.max_attempts:
@@ -72,20 +70,16 @@ class Hedging:
 
     def _start_another(self) -> None:
         run = self.run
+        options = run.options
         if run.latest_start is not None and run.clock.monotonic() > run.latest_start:
             self._no_more, self._due = StopReason.MAX_ELAPSED_TIME, None
-        elif self._may_pay():
-            self.start()
-        else:
-            self._no_more, self._due = StopReason.BUDGET, None
-
-    def _may_pay(self) -> bool:
-        """Whether the budget has paid for another attempt, or is going to be asked by that."""
-        options = self.run.options
-        if options.budget is None or options.awaits_budget:
-            return True
-        self.run.failing_component = "the budget"
-        return options.budget.try_acquire()  # type: ignore[no-any-return]
+            return
+        if options.budget is not None and not options.awaits_budget:  # else the attempt asks it
+            run.failing_component = "the budget"
+            if not options.budget.try_acquire():
+                self._no_more, self._due = StopReason.BUDGET, None
+                return
+        self.start()
 
     # What to wait for
 
@@ -103,14 +97,7 @@ class Hedging:
     # What follows
 
     def after_wait(self) -> StopReason | None:
-        """Start the attempt that is due after a wait in which none ended.
-
-        Returns:
-            Why the call is over; None if it is not.
-
-        Raises:
-            Exception: The policy raised it.
-        """
+        """Start the attempt that is due after a wait; return why the call is over, or None."""
         over = self.limit_reached()
         if over is None and self._due is not None and self.run.clock.monotonic() >= self._due:
             self._start_another()
@@ -121,18 +108,15 @@ class Hedging:
     def after_end(
         self, error: BaseException | None, result: Any = None
     ) -> StopReason | Awaiting | None:
-        """Decide what follows the end of an attempt.
-
-        Args:
-            error: What it raised; None: it returned ``result``.
-            result: What it returned.
+        """Decide what follows the end of an attempt: it raised ``error``, or returned ``result``.
 
         Returns:
-            As ``after_wait()``; an ``Awaiting``: ``after_answer()`` decides, once that was awaited.
+            Why the call is over; None if it is not; an ``Awaiting``: ``after_answer()`` decides,
+            once that was awaited.
 
         Raises:
-            BaseException: The attempt raised it, and it is no ``Exception``.
-            Exception: The policy raised it, or what judges errors and results.
+            BaseException: The attempt raised it, and it is no ``Exception``; or the policy raised
+                it, the pool, or what judges errors and results.
         """
         run = self.run
         self._pending -= 1
@@ -175,11 +159,7 @@ class Hedging:
         return self.run.accepts_result()
 
     def _after_failure(self, demand: StopReason | float | BackOff | None) -> StopReason | None:
-        """Start another attempt after one failed.
-
-        Args:
-            demand: What ``Run.note_failure()`` returned for the failure.
-        """
+        """Decide what follows a failure, of which ``Run.note_failure()`` returned ``demand``."""
         if demand is StopReason.CIRCUIT_OPEN and self._pending:
             self._no_more, self._due = demand, None
             return None  # those that run have begun before, and may still succeed
