@@ -6,6 +6,7 @@ from contextvars import copy_context
 from functools import partial
 from types import coroutine
 
+from .._errors import RejectedResult
 from ..channels import Channel, select, select_async
 from ..clock import start_thread
 from ..retries import Awaiting, StopReason, concluded
@@ -27,11 +28,8 @@ class HedgedCall(Hedging):
     """One call; if ``run.awaits``, its attempts are tasks, which can be cut, else threads.
 
     Attributes:
-        running: The attempts whose end was not handled.
         ended: Receives each attempt as it ends.
     """
-
-    __slots__ = ("_operation", "_pool", "ended", "running")
 
     def __init__(
         self, run: Run, operation: Callable[[], Any], pool: Executor | None = None
@@ -39,7 +37,6 @@ class HedgedCall(Hedging):
         super().__init__(run)
         self._operation = operation
         self._pool = pool
-        self.running: dict[Attempt, None] = {}
         self.ended: Channel[Attempt] = Channel(float("inf"), clock=run.clock)
 
     # The way through it. A thread runs it to its end by one send(): where a coroutine awaits, a
@@ -95,17 +92,41 @@ class HedgedCall(Hedging):
 
     async def _handle(self, attempt: Attempt) -> StopReason | None:
         """Act on the end of an attempt; return why the call is over, None if it is not."""
+        run = self.run
         error = attempt.take_error()
         try:
-            # To end as told is no failure.
-            reason: Any = self.limit_reached() if attempt.ends_as_told(error) else None
+            is_told = attempt.ends_as_told(error)
             self.forget(attempt)
-            reason = reason or self.after_end(error, attempt.result)
-            if isinstance(reason, Awaiting):
-                reason = self.after_answer(await reason())
-            return reason  # type: ignore[no-any-return]
+            over = self.limit_reached() if is_told else None  # to end as told is no failure
+            if over is not None:
+                return over
+            if error is None:
+                if await self._accepts(attempt.result):
+                    return StopReason.SUCCEEDED
+                run.error = RejectedResult(run.result)
+                return self.after_failure(None)
+            if isinstance(error, NotMade) and error.__cause__ is not None:
+                run.attempts -= 1
+                run.failing_component = error.component
+                raise error.__cause__
+            if isinstance(error, NotMade):
+                return self.after_none(error.reason)
+            if not isinstance(error, Exception):
+                raise error
+            demand = run.note_failure(error)
+            if isinstance(demand, Awaiting):
+                demand = run.parse_answer(await demand())
+            return self.after_failure(demand)  # type: ignore[arg-type]
         finally:
             del error  # its traceback refers to this frame: a reference cycle
+
+    async def _accepts(self, result: Any) -> bool:
+        """Whether what an attempt returned is good; it is the result of the run then."""
+        self.run.result = result
+        accepted = self.run.accepts_result()
+        if isinstance(accepted, Awaiting):
+            accepted = self.run.options.parse_judgement(await accepted())
+        return accepted
 
     async def _succeeds_late(self) -> bool:
         """Whether an attempt has ended with a good result, or does so in spite of a cut."""
@@ -115,10 +136,7 @@ class HedgedCall(Hedging):
         while not came and (len(ended) or (awaits and self.running)):
             attempt = await ended.receive_async() if awaits else ended.receive_nowait()
             if self.forget(attempt) and attempt.take_error() is None:
-                accepted = self.accepts(attempt.result)
-                if isinstance(accepted, Awaiting):
-                    accepted = self.run.options.parse_judgement(await accepted())
-                came = accepted
+                came = await self._accepts(attempt.result)
         return came
 
     # The attempts
@@ -176,7 +194,6 @@ class HedgedCall(Hedging):
 
     async def finish(self) -> None:
         """Dismiss all attempts, and wait until tasks have ended. May be repeated."""
-        interrupt: BaseException | None = None
         self.dismiss()
         if not self.run.awaits:
             return
@@ -184,19 +201,14 @@ class HedgedCall(Hedging):
             # Again: an interrupt can have prevented it, or that the callback told the end.
             if attempt.job is not None:
                 attempt.job.add_done_callback(partial(_note_task, attempt))
-        while len(self.ended) or any(attempt.job is not None for attempt in self.running):
-            try:
+        try:
+            while len(self.ended) or any(attempt.job is not None for attempt in self.running):
                 await self.ended.receive_async()
-            except cancelled_error() as error:
-                interrupt = error
-                self.dismiss()
+        except cancelled_error():
+            await self.finish()
+            raise
         for attempt in list(self.running):
             self._drop(attempt)
-        if interrupt is not None:
-            try:
-                raise interrupt
-            finally:
-                del interrupt
 
 
 def _note_task(attempt: Attempt, task: Task[None]) -> None:
@@ -223,19 +235,19 @@ def _job(attempt: Attempt, component: str) -> Generator[Any, Any, None]:
     except BaseException as error:  # noqa: BLE001 - the caller decides about it
         if attempt.is_begun:
             attempt.tell(error)
-        elif isinstance(error, GeneratorExit):
-            attempt.tell_if_not_begun(component, RuntimeError("no thread has made the attempt"))
         else:
-            attempt.tell_if_not_begun(component, error)
+            is_lost = isinstance(error, GeneratorExit)
+            lost = RuntimeError("no thread has made the attempt")
+            attempt.tell_if_not_begun(component, lost if is_lost else error)
 
 
 def _note_future(attempt: Attempt, future: Future[None]) -> None:
     """Tell the caller if a pool has not begun an attempt."""
     attempt.job = None
     if not attempt.is_begun:
-        error: BaseException | None = None
         if future.cancelled():
             text = "the pool cancelled an attempt that had not begun: was it shut down?"
+            error: BaseException = RuntimeError(text)
         else:
-            error, text = future.exception(), "the pool made no attempt"
-        attempt.tell_if_not_begun("the pool", error or RuntimeError(text))
+            error = future.exception() or RuntimeError("the pool made no attempt")
+        attempt.tell_if_not_begun("the pool", error)

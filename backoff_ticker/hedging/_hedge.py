@@ -281,7 +281,7 @@ def hedge_call(
     call = HedgedCall(run, operation, pool)
     final: BaseException | None = None
     try:
-        call.perform().send(None)  # type: ignore[attr-defined]
+        call.perform().send(None)
     except StopIteration as end:  # no other: a generator raises none
         final = end.value
         if final is None:
@@ -303,16 +303,14 @@ def hedge_call(
 
 def _require_thread_pool(pool: object) -> None:
     futures = modules.get("concurrent.futures")
-    if futures is None or not isinstance(pool, futures.Executor):
-        raise TypeError(
-            "pool must be a concurrent.futures.Executor whose workers are threads, or None, "
-            f"not {safe_repr(pool)}"
-        )
+    is_pool = futures is not None and isinstance(pool, futures.Executor)
     for where, name in _WITHOUT_SHARED_MEMORY.items():
-        if isinstance(pool, getattr(modules.get(where), name, ())):
-            raise TypeError(
-                f"pool must have threads of this interpreter as its workers, not {safe_repr(pool)}"
-            )
+        is_pool = is_pool and not isinstance(pool, getattr(modules.get(where), name, ()))
+    if not is_pool:
+        raise TypeError(
+            "pool must be a concurrent.futures.Executor whose workers are threads of this "
+            f"interpreter, or None, not {safe_repr(pool)}"
+        )
 
 
 _WITHOUT_SHARED_MEMORY = {

@@ -5,33 +5,28 @@ Nothing here waits: ``_call`` starts the attempts, waits, and tells how they end
 
 from __future__ import annotations
 
-from .._errors import CircuitOpen, RejectedResult
-from ..retries import SHORTEST_REFUSAL, Awaiting, StopReason
-from ._attempt import NotMade
+from .._errors import CircuitOpen
+from ..retries import SHORTEST_REFUSAL, StopReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from ..cancellation import CancellationToken
     from ..policies import BackOff
     from ..retries import Run
+    from ._attempt import Attempt
 
 
 class Hedging:
     """One call: how many attempts run, and when the next one is due.
 
-    Used by one thread or task at a time.
-
-    Args:
-        run: The state that it shares with other retries; new.
+    Attributes:
+        run: The state that it shares with other retries.
+        running: The attempts whose end was not handled.
     """
-
-    __slots__ = ("_due", "_ignores_token", "_no_more", "_pending", "_too_long", "run")
 
     def __init__(self, run: Run) -> None:
         self.run: Run = run
-        self._pending = 0  # attempts that were started and have not been handled
+        self.running: dict[Attempt, None] = {}
         self._due: float | None = None
         self._too_long: float | None = None  # a wait that `max_elapsed_time` did not allow
         # The first attempt always runs: a token that is cancelled already must not cut it.
@@ -49,7 +44,6 @@ class Hedging:
         run = self.run
         run.attempts += 1
         self.launch()
-        self._pending += 1
         self._due = None
         if self._no_more is None and run.attempts == run.max_attempts:
             self._no_more = StopReason.MAX_ATTEMPTS
@@ -97,70 +91,23 @@ class Hedging:
     # What follows
 
     def after_wait(self) -> StopReason | None:
-        """Start the attempt that is due after a wait; return why the call is over, or None."""
+        """Start the attempt that is due; return why the call is over, None if it is not."""
         over = self.limit_reached()
         if over is None and self._due is not None and self.run.clock.monotonic() >= self._due:
             self._start_another()
-            if not self._pending:
+            if not self.running:
                 return self._no_more  # nothing runs that could end
         return over
 
-    def after_end(
-        self, error: BaseException | None, result: Any = None
-    ) -> StopReason | Awaiting | None:
-        """Decide what follows the end of an attempt: it raised ``error``, or returned ``result``.
+    def after_none(self, reason: StopReason) -> StopReason | None:
+        """Decide what follows an attempt that was not made after all: no other starts."""
+        self.run.attempts -= 1
+        self._no_more, self._due = reason, None
+        return None if self.running else self.limit_reached() or reason
 
-        Returns:
-            Why the call is over; None if it is not; an ``Awaiting``: ``after_answer()`` decides,
-            once that was awaited.
-
-        Raises:
-            BaseException: The attempt raised it, and it is no ``Exception``; or the policy raised
-                it, the pool, or what judges errors and results.
-        """
-        run = self.run
-        self._pending -= 1
-        try:
-            if error is None:
-                accepted = self.accepts(result)
-                return (
-                    accepted if isinstance(accepted, Awaiting) else self._after_judgement(accepted)
-                )
-            if not isinstance(error, Exception):
-                raise error
-            if isinstance(error, NotMade):
-                run.attempts -= 1
-                self._no_more, self._due = error.reason, None
-                if error.__cause__ is not None:
-                    run.failing_component = error.component
-                    raise error.__cause__
-                return None if self._pending else self.limit_reached() or error.reason
-            demand = run.note_failure(error)
-            return demand if isinstance(demand, Awaiting) else self._after_failure(demand)
-        finally:
-            del error  # its traceback refers to this frame: a reference cycle
-
-    def after_answer(self, answer: object) -> StopReason | None:
-        """Decide what follows an attempt, given what a predicate's awaitable returned."""
-        run = self.run
-        if run.failing_component != "on":
-            return self._after_judgement(run.options.parse_judgement(answer))
-        return self._after_failure(run.parse_answer(answer))
-
-    def _after_judgement(self, accepted: bool) -> StopReason | None:  # noqa: FBT001 - an answer
-        if accepted:
-            return StopReason.SUCCEEDED
-        self.run.error = RejectedResult(self.run.result)
-        return self._after_failure(None)
-
-    def accepts(self, result: Any) -> bool | Awaiting:
-        """Return whether what an attempt returned is good; it is the result of the run then."""
-        self.run.result = result
-        return self.run.accepts_result()
-
-    def _after_failure(self, demand: StopReason | float | BackOff | None) -> StopReason | None:
+    def after_failure(self, demand: StopReason | float | BackOff | None) -> StopReason | None:
         """Decide what follows a failure, of which ``Run.note_failure()`` returned ``demand``."""
-        if demand is StopReason.CIRCUIT_OPEN and self._pending:
+        if demand is StopReason.CIRCUIT_OPEN and self.running:
             self._no_more, self._due = demand, None
             return None  # those that run have begun before, and may still succeed
         if isinstance(demand, StopReason):
@@ -180,7 +127,7 @@ class Hedging:
                 self._no_more, self._due = run.poll_policy(demand), None
                 if self._no_more is None:
                     self._plan(run.delay)
-        if self._pending:
+        if self.running:
             return None  # these may still succeed
         due = self._due
         if over is None and due is not None and run.deadline is not None and due >= run.deadline:
