@@ -26,16 +26,14 @@ if TYPE_CHECKING:
 
 
 class NotMade(BackoffTickerError):
-    """Ends an attempt that is not made after all. Its cause is what prevented it by an error.
+    """Ends an attempt that is not made after all. Its cause is the error that prevented it, if any.
 
     Attributes:
         reason: Why it is not made.
-        component: What raised the cause.
     """
 
-    def __init__(self, reason: StopReason, component: str = "the budget") -> None:
+    def __init__(self, reason: StopReason) -> None:
         self.reason: StopReason = reason
-        self.component: str = component
 
 
 class Attempt:
@@ -49,11 +47,6 @@ class Attempt:
         is_begun: Whether it is, or was, made; None: that is not decided.
         result: What the operation returned.
     """
-
-    __slots__ = (
-        *("_asks_budget", "_ended", "_error", "_is_paid", "_number", "_operation", "_run"),
-        *("is_begun", "job", "result", "token"),
-    )
 
     def __init__(self, run: Run, operation: Callable[[], Any], ended: Channel[Attempt]) -> None:
         options = run.options
@@ -158,12 +151,12 @@ class Attempt:
         except ChannelClosed:
             self._error = None  # its traceback refers to this attempt: a reference cycle
 
-    def tell_if_not_begun(self, component: str, cause: BaseException) -> None:
-        """Tell the caller that it never begins, as ``component`` has failed."""
+    def tell_if_not_begun(self, cause: BaseException) -> None:
+        """Tell the caller what has prevented the attempt, unless it has begun or was withdrawn."""
         if self.withdraw():
-            error = NotMade(StopReason.FAILED, component)
+            error = NotMade(StopReason.FAILED)
             error.__cause__ = cause
-            self.tell(error)
+            self.tell(error if isinstance(cause, Exception) else cause)
 
     def take_error(self) -> Any:
         """Return what it raised, and forget it; None: the operation returned ``result``."""

@@ -34,7 +34,7 @@ class HedgedCall(Hedging):
     def __init__(
         self, run: Run, operation: Callable[[], Any], pool: Executor | None = None
     ) -> None:
-        super().__init__(run)
+        super().__init__(run, "the start of a thread" if pool is None else "the pool")
         self._operation = operation
         self._pool = pool
         self.ended: Channel[Attempt] = Channel(float("inf"), clock=run.clock)
@@ -61,11 +61,7 @@ class HedgedCall(Hedging):
         self.start()
         reason = None
         while reason is None:
-            attempt = await self._next_end()
-            if attempt is not None and attempt in self.running:
-                reason = await self._handle(attempt)
-            elif not self._is_about_to_end():
-                reason = self.after_wait()
+            reason = await self._handle(await self._next_end())
         return reason
 
     async def _next_end(self) -> Attempt | None:
@@ -82,16 +78,16 @@ class HedgedCall(Hedging):
         if source is ended:
             return value  # type: ignore[no-any-return]
         if awaits:
-            await checkpoint()  # lets attempts end that are done at the same moment
+            await checkpoint()  # lets tasks end that are done at the same moment
+            for attempt in self.running:
+                if attempt.job is not None and attempt.job.done():
+                    _note_task(attempt, attempt.job)
         return ended.receive_nowait() if len(ended) else None
 
-    def _is_about_to_end(self) -> bool:
-        """Whether a task is done whose end the loop has not told yet."""
-        jobs = [attempt.job for attempt in self.running] if self.run.awaits else ()
-        return any(job is not None and job.done() for job in jobs)
-
-    async def _handle(self, attempt: Attempt) -> StopReason | None:
-        """Act on the end of an attempt; return why the call is over, None if it is not."""
+    async def _handle(self, attempt: Attempt | None) -> StopReason | None:
+        """Act on the end of an attempt, or None; return why the call is over, if it is."""
+        if attempt is None or attempt not in self.running:
+            return self.after_wait()
         run = self.run
         error = attempt.take_error()
         try:
@@ -105,18 +101,14 @@ class HedgedCall(Hedging):
                     return StopReason.SUCCEEDED
                 run.error = RejectedResult(run.result)
                 return self.after_failure(None)
-            if isinstance(error, NotMade) and error.__cause__ is not None:
-                run.attempts -= 1
-                run.failing_component = error.component
-                raise error.__cause__
             if isinstance(error, NotMade):
-                return self.after_none(error.reason)
+                return self.after_none(error)
             if not isinstance(error, Exception):
                 raise error
             demand = run.note_failure(error)
             if isinstance(demand, Awaiting):
                 demand = run.parse_answer(await demand())
-            return self.after_failure(demand)  # type: ignore[arg-type]
+            return self.after_failure(demand)
         finally:
             del error  # its traceback refers to this frame: a reference cycle
 
@@ -152,8 +144,8 @@ class HedgedCall(Hedging):
             attempt.job.add_done_callback(partial(_note_task, attempt))
             return
         self.running[attempt] = None
-        run.failing_component = "the start of a thread" if pool is None else "the pool"
-        job = _job(attempt, run.failing_component)
+        run.failing_component = self.source
+        job = _job(attempt)
         next(job)
         call = partial(copy_context().run, next, job, None)
         try:
@@ -222,7 +214,7 @@ def _note_task(attempt: Attempt, task: Task[None]) -> None:
 
 
 @coroutine
-def _job(attempt: Attempt, component: str) -> Generator[Any, Any, None]:
+def _job(attempt: Attempt) -> Generator[Any, Any, None]:
     """Make an attempt in its thread, and tell the caller how it ended, whatever is raised.
 
     The caller takes the first step, so that in the thread no instruction is outside the ``try``. If
@@ -238,7 +230,7 @@ def _job(attempt: Attempt, component: str) -> Generator[Any, Any, None]:
         else:
             is_lost = isinstance(error, GeneratorExit)
             lost = RuntimeError("no thread has made the attempt")
-            attempt.tell_if_not_begun(component, lost if is_lost else error)
+            attempt.tell_if_not_begun(lost if is_lost else error)
 
 
 def _note_future(attempt: Attempt, future: Future[None]) -> None:
@@ -250,4 +242,4 @@ def _note_future(attempt: Attempt, future: Future[None]) -> None:
             error: BaseException = RuntimeError(text)
         else:
             error = future.exception() or RuntimeError("the pool made no attempt")
-        attempt.tell_if_not_begun("the pool", error)
+        attempt.tell_if_not_begun(error)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..cancellation import CancellationToken
     from ..policies import BackOff
     from ..retries import Run
-    from ._attempt import Attempt
+    from ._attempt import Attempt, NotMade
 
 
 class Hedging:
@@ -22,10 +22,12 @@ class Hedging:
     Attributes:
         run: The state that it shares with other retries.
         running: The attempts whose end was not handled.
+        source: What starts them, for notes.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, source: str) -> None:
         self.run: Run = run
+        self.source: str = source
         self.running: dict[Attempt, None] = {}
         self._due: float | None = None
         self._too_long: float | None = None  # a wait that `max_elapsed_time` did not allow
@@ -99,11 +101,16 @@ class Hedging:
                 return self._no_more  # nothing runs that could end
         return over
 
-    def after_none(self, reason: StopReason) -> StopReason | None:
+    def after_none(self, error: NotMade) -> StopReason | None:
         """Decide what follows an attempt that was not made after all: no other starts."""
-        self.run.attempts -= 1
-        self._no_more, self._due = reason, None
-        return None if self.running else self.limit_reached() or reason
+        run = self.run
+        run.attempts -= 1
+        if isinstance(error.__cause__, Exception):
+            asked = error.reason is StopReason.BUDGET
+            run.failing_component = "the budget" if asked else self.source
+            return run.fail(error.__cause__)
+        self._no_more, self._due = error.reason, None
+        return None if self.running else self.limit_reached() or error.reason
 
     def after_failure(self, demand: StopReason | float | BackOff | None) -> StopReason | None:
         """Decide what follows a failure, of which ``Run.note_failure()`` returned ``demand``."""
