@@ -1,8 +1,7 @@
 """Hedged calls: attempts start while others still run, and the first good result wins.
 
-- ``_attempt``: one attempt, the same in a task and in a thread.
 - ``_hedging``: the decisions of a call: when attempts start, what ends it. Nothing here waits.
-- ``_call``: the way through a call, and its tasks or threads.
+- ``_call``: an attempt, and the way through a call: the same for tasks and threads.
 - ``_hedge``: the public functions.
 
 What always holds: however an attempt ends, in whatever place of its thread, its caller learns of

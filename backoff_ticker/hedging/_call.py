@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from contextvars import copy_context
 from functools import partial
-from types import coroutine
+from types import CoroutineType, coroutine
 
-from .._errors import RejectedResult
+from .._errors import BackoffTickerError, Cancelled, ChannelClosed, Permanent, RejectedResult
 from ..channels import Channel, select, select_async
 from ..clock import start_thread
-from ..retries import Awaiting, StopReason, concluded
-from ..waiting import cancelled_error, checkpoint, current_loop
-from ._attempt import Attempt, NotMade
+from ..retries import (
+    Awaiting,
+    StopReason,
+    concluded,
+    coroutine_returned,
+    is_awaitable,
+    not_awaitable,
+    show_attempt,
+    token_of_attempts,
+)
+from ..waiting import FREE, acquire, cancelled_error, checkpoint, claim_of, complete, current_loop
 from ._hedging import Hedging
 
 TYPE_CHECKING = False
@@ -21,7 +29,164 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
     from typing import Any
 
+    from ..cancellation import CancellationToken
     from ..retries import Run
+
+
+class NotMade(BackoffTickerError):
+    """Ends an attempt that is not made after all. Its cause is the error that prevented it, if any.
+
+    Attributes:
+        reason: Why it is not made.
+    """
+
+    def __init__(self, reason: StopReason) -> None:
+        self.reason: StopReason = reason
+
+
+class Attempt:
+    """One attempt, where it is made and for the caller.
+
+    It refers to no frame of the caller, which may return before an attempt in a thread ends.
+
+    Attributes:
+        job: Its task, or its future in a pool; None: there is none, or its end was told.
+        token: Cancelled when the attempt has ended, and when the call has; None: nobody sees it.
+        is_begun: Whether it is, or was, made; None: that is not decided.
+        result: What the operation returned.
+    """
+
+    def __init__(self, run: Run, operation: Callable[[], Any], ended: Channel[Attempt]) -> None:
+        options = run.options
+        is_seen = run.is_tracked or not run.awaits
+        self._run = run
+        self._operation = operation
+        self._ended = ended
+        self._number = run.attempts
+        self._asks_budget: bool = run.attempts > 1 and options.awaits_budget
+        self._is_paid: bool = run.attempts > 1 and not self._asks_budget
+        self._error: Any = None
+        self.is_begun: bool | None = None
+        self.job: Any = None
+        self.token: CancellationToken | None = token_of_attempts(run) if is_seen else None
+        self.result: Any = None
+
+    async def make(self) -> None:
+        """Make the attempt, unless it was withdrawn, and keep how it ended."""
+        if not self._take(begins=True):
+            return
+        try:
+            if self.token is not None:
+                show_attempt(self._run, self._number, self.token)
+            if self._asks_budget:
+                await self._pay()
+            # Not raised: a coroutine cannot raise the StopIteration of an operation.
+            self._error = await self._call_through(self._run.options.breaker)
+        except BaseException as error:
+            self._error = error
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self._refund()
+
+    async def _pay(self) -> None:
+        run = self._run
+        budget = run.options.budget
+        try:
+            answer = budget.try_acquire_async() if run.awaits else budget.try_acquire()
+            self._is_paid = await answer if run.awaits else answer
+        except Exception as failure:
+            raise NotMade(StopReason.BUDGET) from failure
+        # The answer may have taken long.
+        reason = run.limit_reached() if self._is_paid else StopReason.BUDGET
+        if reason is not None:
+            raise NotMade(reason)
+
+    async def _call(self) -> Exception | None:
+        """Call the operation and keep its result; return its error."""
+        run = self._run
+        token = run.token if self.token is None else self.token
+        # Right before the call: later than that, nothing can prevent it.
+        if token is not None and self._number > 1 and token.cancelled:
+            return NotMade(StopReason.CANCELLED)
+        self._is_paid = False
+        try:
+            result = self._operation()
+            if run.awaits:
+                if not is_awaitable(result):
+                    return Permanent(not_awaitable(run.name, result))
+                result = await result
+        except Exception as error:  # noqa: BLE001 - the caller decides about it
+            return error
+        if result.__class__ is CoroutineType and not run.awaits:
+            instead = "use await hedge_call_async()"
+            return Permanent(coroutine_returned(run.name, result, instead))
+        self.result = result
+        return None
+
+    async def _call_through(self, breaker: Any) -> Exception | None:
+        if breaker is None:
+            return await self._call()
+        ticket = breaker.allow()
+        try:
+            error = await self._call()
+            if isinstance(error, NotMade) or self.ends_as_told(error):
+                breaker.release(ticket)  # it says nothing about the service
+            else:
+                breaker.record(ticket, error)
+        except BaseException:
+            complete(breaker.release, ticket)  # no effect if the result was counted
+            raise
+        return error
+
+    def ends_as_told(self, error: BaseException | None) -> bool:
+        """Whether ``error`` says that the token of this attempt was cancelled."""
+        return isinstance(error, Cancelled) and self.token is not None and self.token.cancelled
+
+    def tell(self, error: BaseException | None = None) -> None:
+        """Tell the caller that it has ended, by ``error`` if that is given; may be repeated."""
+        if error is not None:
+            self._error = error
+        try:
+            self._ended.send_nowait(self)
+        except ChannelClosed:
+            self._error = None  # its traceback refers to this attempt: a reference cycle
+
+    def tell_if_not_begun(self, cause: BaseException) -> None:
+        """Tell the caller what has prevented the attempt, unless it has begun or was withdrawn."""
+        if self.withdraw():
+            error = NotMade(StopReason.FAILED)
+            error.__cause__ = cause
+            self.tell(error if isinstance(cause, Exception) else cause)
+
+    def take_error(self) -> Any:
+        """Return what it raised, and forget it; None: the operation returned ``result``."""
+        error, self._error = self._error, None
+        return error
+
+    def withdraw(self) -> bool:
+        """Prevent an attempt that has not begun; True if this is what prevented it."""
+        prevented = self._take(begins=False)
+        if prevented:
+            self._refund()
+        return prevented
+
+    def _take(self, *, begins: bool) -> bool:
+        """Whether it is this call that decides whether the attempt is made: the first one."""
+        claim = claim_of(self)
+        acquire(claim)
+        try:
+            is_first = self.is_begun is None
+            if is_first:
+                self.is_begun = begins
+        finally:
+            claim[FREE] = True
+        return is_first
+
+    def _refund(self) -> None:
+        budget, is_paid, self._is_paid = self._run.options.budget, self._is_paid, False
+        if is_paid and budget is not None:
+            budget.release()
 
 
 class HedgedCall(Hedging):
@@ -46,9 +211,13 @@ class HedgedCall(Hedging):
     def perform(self) -> Generator[Any, Any, BaseException | None]:
         """Bring the call to its end; return the error to raise; None: ``run.result`` is good."""
         run = self.run
+        reason: StopReason | None = None
         try:
-            self.end((yield from self._decide()))
-            is_cut = run.reason is StopReason.CANCELLED or run.reason is StopReason.DEADLINE
+            self.start()
+            while reason is None:
+                reason = yield from self._handle((yield from self._next_end()))
+            self.end(reason)
+            is_cut = reason is StopReason.CANCELLED or reason is StopReason.DEADLINE
             if is_cut and (yield from self._succeeds_late()):
                 self.end(StopReason.SUCCEEDED)
         except Exception as failure:  # noqa: BLE001 - of the policy, the pool, or of what judges
@@ -56,13 +225,6 @@ class HedgedCall(Hedging):
         yield from self.finish()
         final: BaseException | None = yield from concluded(run)
         return final
-
-    async def _decide(self) -> StopReason:
-        self.start()
-        reason = None
-        while reason is None:
-            reason = await self._handle(await self._next_end())
-        return reason
 
     async def _next_end(self) -> Attempt | None:
         """Wait until an attempt has ended and return it; None if a limit or a start is due."""
@@ -91,18 +253,18 @@ class HedgedCall(Hedging):
         run = self.run
         error = attempt.take_error()
         try:
-            is_told = attempt.ends_as_told(error)
+            # To end as told is no failure.
+            reason = self.limit_reached() if attempt.ends_as_told(error) else None
             self.forget(attempt)
-            over = self.limit_reached() if is_told else None  # to end as told is no failure
-            if over is not None:
-                return over
+            if reason is not None:
+                return reason
             if error is None:
                 if await self._accepts(attempt.result):
                     return StopReason.SUCCEEDED
                 run.error = RejectedResult(run.result)
                 return self.after_failure(None)
             if isinstance(error, NotMade):
-                return self.after_none(error)
+                return self.after_none(error.reason, error.__cause__)
             if not isinstance(error, Exception):
                 raise error
             demand = run.note_failure(error)
@@ -176,12 +338,12 @@ class HedgedCall(Hedging):
             while len(ended):
                 self._drop(ended.receive_nowait())
         for attempt in list(self.running):
-            self.run.attempts -= attempt.withdraw()
-            if attempt.token is not None and not awaits:
-                attempt.token.cancel("the hedged call has ended")
-            job = attempt.job
-            # In a closed loop nobody goes on with the task, and cancel() would fail.
-            if job is not None and not (awaits and job.get_loop().is_closed()):
+            is_prevented, job = attempt.withdraw(), attempt.job
+            self.run.attempts -= is_prevented
+            if not awaits:
+                attempt.token.cancel("the hedged call has ended")  # type: ignore[union-attr]
+            # In a closed loop nobody goes on with a task, and cancel() would fail.
+            if job is not None and (not job.get_loop().is_closed() if awaits else is_prevented):
                 job.cancel()
 
     async def finish(self) -> None:

@@ -286,13 +286,10 @@ def hedge_call(
         final = end.value
         if final is None:
             return run.result
+    except BaseException:
+        complete(call.dismiss)
+        raise
     finally:
-        # An interrupt may hit the first call of a finally clause.
-        try:
-            call.dismiss()
-        except BaseException:
-            complete(call.dismiss)
-            raise
         run.error = None  # its traceback refers to this frame: a reference cycle
         run.close()
     try:

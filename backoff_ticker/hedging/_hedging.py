@@ -10,10 +10,11 @@ from ..retries import SHORTEST_REFUSAL, StopReason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..cancellation import CancellationToken
     from ..policies import BackOff
     from ..retries import Run
-    from ._attempt import Attempt, NotMade
 
 
 class Hedging:
@@ -28,7 +29,7 @@ class Hedging:
     def __init__(self, run: Run, source: str) -> None:
         self.run: Run = run
         self.source: str = source
-        self.running: dict[Attempt, None] = {}
+        self.running: dict[Any, None] = {}
         self._due: float | None = None
         self._too_long: float | None = None  # a wait that `max_elapsed_time` did not allow
         # The first attempt always runs: a token that is cancelled already must not cut it.
@@ -101,16 +102,15 @@ class Hedging:
                 return self._no_more  # nothing runs that could end
         return over
 
-    def after_none(self, error: NotMade) -> StopReason | None:
-        """Decide what follows an attempt that was not made after all: no other starts."""
+    def after_none(self, reason: StopReason, failure: Any) -> StopReason | None:
+        """Decide what follows an attempt that was not made: by ``failure``, or no other starts."""
         run = self.run
         run.attempts -= 1
-        if isinstance(error.__cause__, Exception):
-            asked = error.reason is StopReason.BUDGET
-            run.failing_component = "the budget" if asked else self.source
-            return run.fail(error.__cause__)
-        self._no_more, self._due = error.reason, None
-        return None if self.running else self.limit_reached() or error.reason
+        if failure is not None:
+            run.failing_component = "the budget" if reason is StopReason.BUDGET else self.source
+            return run.fail(failure)
+        self._no_more, self._due = reason, None
+        return None if self.running else self.limit_reached() or reason
 
     def after_failure(self, demand: StopReason | float | BackOff | None) -> StopReason | None:
         """Decide what follows a failure, of which ``Run.note_failure()`` returned ``demand``."""

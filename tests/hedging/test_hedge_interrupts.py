@@ -26,7 +26,7 @@ from backoff_ticker import (
     hedge_call,
     hedge_call_async,
 )
-from backoff_ticker.hedging._attempt import Attempt
+from backoff_ticker.hedging._call import Attempt
 from backoff_ticker.retries._options import Options
 from backoff_ticker.retries._run import Run
 from tests import effort
