@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from ..retries import Run
 
 
+_CUT_FOR = {StopReason.CANCELLED, StopReason.DEADLINE}
+
+
 class NotMade(BackoffTickerError):
     """Ends an attempt that is not made after all. Its cause is the error that prevented it, if any.
 
@@ -196,20 +199,18 @@ class HedgedCall(Hedging):
         ended: Receives each attempt as it ends.
     """
 
-    def __init__(
-        self, run: Run, operation: Callable[[], Any], pool: Executor | None = None
-    ) -> None:
+    def __init__(self, run: Run, operation: Callable[[], Any], pool: Executor | None) -> None:
         super().__init__(run, "the start of a thread" if pool is None else "the pool")
         self._operation = operation
         self._pool = pool
         self.ended: Channel[Attempt] = Channel(float("inf"), clock=run.clock)
 
-    # The way through it. A thread runs it to its end by one send(): where a coroutine awaits, a
-    # thread calls.
-
     @coroutine  # not async: Python would warn if an interrupt kept it from its first step
     def perform(self) -> Generator[Any, Any, BaseException | None]:
-        """Bring the call to its end; return the error to raise; None: ``run.result`` is good."""
+        """Bring the call to its end; return the error to raise; None: ``run.result`` is good.
+
+        A thread runs it to its end by one ``send()``: where a coroutine awaits, a thread calls.
+        """
         run = self.run
         reason: StopReason | None = None
         try:
@@ -217,8 +218,7 @@ class HedgedCall(Hedging):
             while reason is None:
                 reason = yield from self._handle((yield from self._next_end()))
             self.end(reason)
-            is_cut = reason is StopReason.CANCELLED or reason is StopReason.DEADLINE
-            if is_cut and (yield from self._succeeds_late()):
+            if reason in _CUT_FOR and (yield from self._succeeds_late()):
                 self.end(StopReason.SUCCEEDED)
         except Exception as failure:  # noqa: BLE001 - of the policy, the pool, or of what judges
             self.end(run.fail(failure))
@@ -293,8 +293,6 @@ class HedgedCall(Hedging):
                 came = await self._accepts(attempt.result)
         return came
 
-    # The attempts
-
     def launch(self) -> None:
         """Start attempt number ``run.attempts``, and do not wait for it."""
         run, pool = self.run, self._pool
@@ -341,7 +339,7 @@ class HedgedCall(Hedging):
             is_prevented, job = attempt.withdraw(), attempt.job
             self.run.attempts -= is_prevented
             if not awaits:
-                attempt.token.cancel("the hedged call has ended")  # type: ignore[union-attr]
+                attempt.token.cancel("the hedged call has ended")
             # In a closed loop nobody goes on with a task, and cancel() would fail.
             if job is not None and (not job.get_loop().is_closed() if awaits else is_prevented):
                 job.cancel()
@@ -399,9 +397,6 @@ def _note_future(attempt: Attempt, future: Future[None]) -> None:
     """Tell the caller if a pool has not begun an attempt."""
     attempt.job = None
     if not attempt.is_begun:
-        if future.cancelled():
-            text = "the pool cancelled an attempt that had not begun: was it shut down?"
-            error: BaseException = RuntimeError(text)
-        else:
-            error = future.exception() or RuntimeError("the pool made no attempt")
-        attempt.tell_if_not_begun(error)
+        error = None if future.cancelled() else future.exception()
+        text = "the pool cancelled an attempt that had not begun: was it shut down?"
+        attempt.tell_if_not_begun(error or RuntimeError(text))

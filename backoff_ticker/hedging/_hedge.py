@@ -151,11 +151,10 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
     if run is None:
         return await operation()
     run.awaits = True
-    call = HedgedCall(run, operation)
+    call = HedgedCall(run, operation, None)
     try:
         final = await call.perform()
-        if final is None:
-            return run.result
+        return run.result if final is None else raised(final)
     except GeneratorExit:  # this coroutine was closed: nothing can be awaited
         call.dismiss()
         for attempt in list(call.running):
@@ -165,12 +164,8 @@ async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) 
         await call.finish()
         raise
     finally:
-        run.error = None  # its traceback refers to this frame: a reference cycle
+        final = run.error = None  # its traceback refers to this frame: a reference cycle
         run.close()
-    try:
-        raised(final)
-    finally:
-        final = None
 
 
 if TYPE_CHECKING:
@@ -301,19 +296,14 @@ def hedge_call(
 def _require_thread_pool(pool: object) -> None:
     futures = modules.get("concurrent.futures")
     is_pool = futures is not None and isinstance(pool, futures.Executor)
-    for where, name in _WITHOUT_SHARED_MEMORY.items():
-        is_pool = is_pool and not isinstance(pool, getattr(modules.get(where), name, ()))
+    for where, kind in ("process", "ProcessPool"), ("interpreter", "InterpreterPool"):
+        others = getattr(modules.get(f"concurrent.futures.{where}"), f"{kind}Executor", ())
+        is_pool = is_pool and not isinstance(pool, others)
     if not is_pool:
         raise TypeError(
             "pool must be a concurrent.futures.Executor whose workers are threads of this "
             f"interpreter, or None, not {safe_repr(pool)}"
         )
-
-
-_WITHOUT_SHARED_MEMORY = {
-    "concurrent.futures.process": "ProcessPoolExecutor",
-    "concurrent.futures.interpreter": "InterpreterPoolExecutor",
-}
 
 
 def _new_run(
