@@ -500,5 +500,10 @@ _CHECKS: dict[str, Callable[[str, Any], object]] = {
 LOOP_OPTIONS = frozenset(_CHECKS) - {"fallback"}
 """The options of a loop, which has no result that a fallback could stand for."""
 
-HEDGE_OPTIONS = frozenset(_CHECKS) - {"attempt_timeout", "notify", "timer", *HOOKS}
-"""The options that make sense for attempts that run side by side."""
+HEDGE_OPTIONS = frozenset(
+    (
+        *("on", "until", "retry_if", "token", "timeout", "max_elapsed_time", "max_attempts"),
+        *("max_retry_after", "fallback", "budget", "breaker", "clock"),
+    )
+)
+"""The options of a hedged call: those that hedging knows what to do with."""
