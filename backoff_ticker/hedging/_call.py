@@ -60,13 +60,12 @@ class Attempt:
     """
 
     def __init__(self, run: Run, operation: Callable[[], Any], ended: Channel[Attempt]) -> None:
-        options = run.options
         is_seen = run.is_tracked or not run.awaits
         self._run = run
         self._operation = operation
         self._ended = ended
         self._number = run.attempts
-        self._asks_budget: bool = run.attempts > 1 and options.awaits_budget
+        self._asks_budget: bool = run.attempts > 1 and run.options.awaits_budget
         self._is_paid: bool = run.attempts > 1 and not self._asks_budget
         self._error: Any = None
         self.is_begun: bool | None = None
