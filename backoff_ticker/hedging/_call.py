@@ -157,6 +157,8 @@ class Attempt:
     def tell_if_not_begun(self, cause: BaseException) -> None:
         """Tell the caller what has prevented the attempt, unless it has begun or was withdrawn."""
         if self.withdraw():
+            if isinstance(cause, GeneratorExit):  # of a generator that was dropped
+                cause = RuntimeError("no thread has made the attempt")
             error = NotMade(StopReason.FAILED)
             error.__cause__ = cause
             self.tell(error if isinstance(cause, Exception) else cause)
@@ -387,9 +389,7 @@ def _job(attempt: Attempt) -> Generator[Any, Any, None]:
         if attempt.is_begun:
             attempt.tell(error)
         else:
-            is_lost = isinstance(error, GeneratorExit)
-            lost = RuntimeError("no thread has made the attempt")
-            attempt.tell_if_not_begun(lost if is_lost else error)
+            attempt.tell_if_not_begun(error)
 
 
 def _note_future(attempt: Attempt, future: Future[None]) -> None:
