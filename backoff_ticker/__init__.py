@@ -71,6 +71,7 @@ if TYPE_CHECKING:
         TimerHandle as TimerHandle,
         current_clock as current_clock,
     )
+    from .hedging import hedge_call as hedge_call, hedge_call_async as hedge_call_async
     from .policies import (
         POLICIES as POLICIES,
         AlgorithmBackOff as AlgorithmBackOff,
@@ -125,8 +126,6 @@ if TYPE_CHECKING:
         StopReason as StopReason,
         attempts as attempts,
         current_attempt as current_attempt,
-        hedge_call as hedge_call,
-        hedge_call_async as hedge_call_async,
         is_active as is_active,
         log_retries as log_retries,
         parse_retry_after as parse_retry_after,
@@ -234,8 +233,8 @@ _MODULE_OF = {
     "current_clock": "clock._system",
     "delay_after": "policies._run",
     "delays": "policies._run",
-    "hedge_call": "retries._hedge_threads",
-    "hedge_call_async": "retries._hedge",
+    "hedge_call": "hedging._hedge",
+    "hedge_call_async": "hedging._hedge",
     "is_active": "retries._settings",
     "log_retries": "retries._log_retries",
     "merge": "channels._select",

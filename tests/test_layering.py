@@ -27,6 +27,7 @@ LAYERS = [
     "tickers",
     "circuits",
     "retries",
+    "hedging",
     "facade",
     "testing",
     "cli",

@@ -16,49 +16,60 @@ Files, each of which imports only from those above it:
   the latter is imported.
 - ``_engine``: the one way through attempts, hooks, decisions and waits, in their order.
 - ``_tries``: the cheap first try of a function.
-- ``_hedging``: the decisions of a hedged call.
-- ``_call``, ``_generators``, ``_decorator``, ``_retry_with``, ``_attempts``, ``_hedge``,
-  ``_hedge_threads``: the public functions.
+- ``_call``, ``_generators``, ``_decorator``, ``_retry_with``, ``_attempts``: the public functions.
+
+Hedged calls, in a folder of their own, use the options, runs and final errors of this one.
 
 What always holds: the operation is called at least once, and not again after a cancel that came
 before the last check of the token, right before the call. Options are checked before the first
 call. ``Options.classify()`` alone decides whether an error may be retried, and ``Run._decide()``
-(for hedged calls ``Hedging``) whether another attempt follows. A limit that is reached later, in a
-hook or in the wait, ends the run, too. Each hook's context manager is left exactly once. After a
+whether another attempt follows. A limit that is reached later, in a hook or in the wait, ends the
+run, too. Each hook's context manager is left exactly once. After a
 run nothing refers to its frames, so no reference cycle keeps an error alive.
 """
 
 from __future__ import annotations
 
-from ._attempt_context import CurrentAttempt as CurrentAttempt
+from ._attempt_context import CurrentAttempt as CurrentAttempt, show_attempt as show_attempt
+from ._attempt_scope import token_of_attempts as token_of_attempts
 from ._attempts import Attempt as Attempt, Attempts as Attempts, attempts as attempts
 from ._budget import RetryBudget as RetryBudget
 from ._call import retry_call as retry_call, retry_call_async as retry_call_async
 from ._decorator import retry as retry
-from ._hedge import hedge_call_async as hedge_call_async
-from ._hedge_threads import hedge_call as hedge_call
+from ._final_error import concluded as concluded, raised as raised
 from ._log_retries import log_retries as log_retries
 from ._no_wait import active_no_wait as active_no_wait
+from ._operation import require_operation as require_operation
+from ._option_table import HEDGE_OPTIONS as HEDGE_OPTIONS, NO_FALLBACK as NO_FALLBACK
+from ._options import Awaiting as Awaiting, Options as Options
 from ._outcome import Outcome as Outcome, StopReason as StopReason
 from ._retry_after import parse_retry_after as parse_retry_after
 from ._retry_with import retry_options as retry_options, retry_with as retry_with
+from ._run import SHORTEST_REFUSAL as SHORTEST_REFUSAL, Run as Run
 from ._settings import (
     is_active as is_active,
     set_active as set_active,
     set_default_hooks as set_default_hooks,
     set_default_token as set_default_token,
+    settings as settings,
 )
+from ._signatures import shows as shows
+from ._wait import warn_if_loop_runs as warn_if_loop_runs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._budget_protocol import BudgetLike as BudgetLike
     from ._current_attempt import current_attempt as current_attempt
+    from ._option_table import NoFallback as NoFallback
     from ._option_types import (
+        AsyncHedgeOptions as AsyncHedgeOptions,
         AsyncRetryOptions as AsyncRetryOptions,
         HedgeOptions as HedgeOptions,
         RetryOptions as RetryOptions,
     )
+    from ._signatures import Untyped as Untyped, UseHedgeCallAsync as UseHedgeCallAsync
 else:
+    from ._signatures import overload as overload
 
     def __getattr__(name: str) -> object:
         if name != "current_attempt":

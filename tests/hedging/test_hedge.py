@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from backoff_ticker import (
+    AsyncRetryOptions,
     CancellationToken,
     Cancelled,
     ConstantBackOff,
@@ -562,10 +563,13 @@ def test_tasks_are_named_after_the_operation_and_count() -> None:
 
 # Options
 
-NOT_HERE = ["attempt_timeout", "notify", "timer"]
+HERE = {"on", "until", "retry_if", "token", "timeout", "max_elapsed_time", "max_attempts"}
+HERE |= {"max_retry_after", "fallback", "budget", "breaker", "clock", "name"}
+NOT_HERE = sorted(AsyncRetryOptions.__annotations__.keys() - HERE)
 
 
-NOT_HERE += ["on_attempt", "on_retry", "on_success", "on_give_up"]
+def test_some_options_of_a_retry_are_not_there() -> None:
+    assert {"attempt_timeout", "notify", "timer", "on_attempt", "on_retry"} <= set(NOT_HERE)
 
 
 @pytest.mark.parametrize("name", [*NOT_HERE, "retries", "backoff_", "Token"])

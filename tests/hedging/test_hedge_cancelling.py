@@ -209,6 +209,18 @@ def test_a_hedge_returns_what_comes_in_spite_of_the_cut(clock):
     assert clock.run_async(hedge_call_async(at_once, StopBackOff(), timeout=0)) == 8
 
 
+def test_the_fallback_is_called_after_all_attempts_have_ended(hedge: HedgeFace) -> None:
+    called = []
+
+    def fallback(outcome: object) -> int:
+        called.append(now())
+        return 8
+
+    operation = InTurn(takes(100, 1, cleanup=5))
+    assert hedge(operation, TEN, timeout=25, fallback=fallback) == 8
+    assert called == [25 + 5 * hedge.waits]
+
+
 def test_on_the_systems_clock_no_delay_is_none() -> None:
     began = []
 

@@ -8,6 +8,9 @@ import random
 import signal
 import sys
 import threading
+from concurrent.futures import Executor, Future
+from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -23,18 +26,18 @@ from backoff_ticker import (
     hedge_call,
     hedge_call_async,
 )
-from backoff_ticker.retries._hedge_threads import _Attempt
+from backoff_ticker.hedging._call import Attempt
 from backoff_ticker.retries._options import Options
 from backoff_ticker.retries._run import Run
 from tests import effort
 from tests.circuits.circuits import half_open
-from tests.helpers import PATIENCE, SetClock, collect_garbage, eventually
+from tests.helpers import PATIENCE, SetClock, attempts_tracked, collect_garbage, eventually
 from tests.retries.hedges import own_token
 from tests.stress.places import InterruptAt, Interrupted, each_place
 from tests.stress.tools import gc_threshold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 def wait_for_end_of_all_but(before: set[threading.Thread], when: str | None = None) -> None:
@@ -79,11 +82,16 @@ def test_an_attempt_that_begins_as_it_is_withdrawn_is_made_or_withdrawn_once() -
         budget = RetryBudget(5)
         assert budget.try_acquire()
         state = Run(Options("", None, {"budget": budget}), "fetch", attempts=2)
-        attempt = _Attempt(state, lambda: made.append(None), Channel(9))
-        interrupt.handler = attempt.make
+        attempt = Attempt(state, lambda: made.append(None), Channel(9))
+
+        def make() -> None:
+            with pytest.raises(StopIteration):
+                copy_context().run(attempt.make().send, None)
+
+        interrupt.handler = make
         with interrupt:
             is_withdrawn = attempt.withdraw()
-        attempt.make()
+        make()
         assert not attempt.withdraw()
         assert len(made) == (not is_withdrawn)
         assert budget.tokens == (5 if is_withdrawn else 4)
@@ -112,6 +120,105 @@ def test_after_an_interrupt_at_any_place_no_attempt_is_left_alone() -> None:
         assert all(told), interrupt.where
 
     assert each_place(run) > 100
+
+
+class Threads(Executor):
+    """A pool that says nothing of its jobs, each in a thread; one of them is interrupted."""
+
+    def __init__(self, number: int, interrupt: InterruptAt) -> None:
+        self.left = number
+        self.interrupt = interrupt
+
+    def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.left -= 1
+        job = partial(function, *args, **kwargs)
+        target = job if self.left else partial(self.interrupted, job)
+        threading.Thread(target=target).start()
+        return Future()
+
+    def interrupted(self, job: Callable[[], object]) -> None:
+        """Make a job with the interrupt."""
+        try:
+            with self.interrupt:
+                job()
+        except Interrupted:
+            pass
+
+
+@pytest.mark.parametrize("asks", [False, True])
+@pytest.mark.parametrize("number", [1, 2])
+def test_an_interrupt_at_any_place_of_an_attempts_thread_reaches_the_caller(
+    number: int, asks: bool
+) -> None:
+    def run(interrupt: InterruptAt) -> None:
+        budget, made = (Asked if asks else RetryBudget)(5, token_ratio=0), []
+        breaker = half_open(SetClock(), on=LookupError)
+
+        def operation() -> int:
+            made.append(None)
+            if len(made) < number:
+                raise OSError
+            return 7
+
+        before = set(threading.enumerate())
+        try:
+            pool = Threads(number, interrupt)
+            options: dict[str, Any] = {"pool": pool, "timeout": PATIENCE, "breaker": breaker}
+            assert hedge_call(operation, ConstantBackOff(PATIENCE), budget=budget, **options) == 7
+        except Interrupted:
+            assert interrupt.where is not None
+        wait_for_end_of_all_but(before, interrupt.where)
+        interrupt.forget()
+        assert 5 - budget.tokens == max(0, len(made) - 1), interrupt.where
+        assert breaker.remaining() is not None, interrupt.where
+
+    assert each_place(run, all_of_them=True) > 20
+
+
+class Asked(RetryBudget):
+    """A budget that each attempt asks itself."""
+
+    async def try_acquire_async(self) -> bool:
+        return self.try_acquire()
+
+
+def test_a_thread_that_ends_before_its_attempt_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading.Thread, "run", lambda _: None)
+    with pytest.raises(RuntimeError, match="no thread has made the attempt") as caught:
+        hedge_call(lambda: 7, timeout=PATIENCE)
+    assert caught.value.__notes__[0].startswith("gave up after 0 attempts in ")
+    assert caught.value.__notes__[0].endswith(": the start of a thread failed")
+
+
+def test_a_call_that_is_dropped_after_its_loop_was_closed_ends_silently(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tokens: list[CancellationToken] = []
+    budget, ignored = RetryBudget(5), []
+
+    async def operation() -> None:
+        tokens.append(own_token())
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        await hedge_call_async(operation, ZeroBackOff(), max_attempts=3, budget=budget)
+
+    async def until_all_wait() -> None:
+        while len(tokens) < 3:
+            await asyncio.sleep(0)
+
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda *_: None)  # tasks that are destroyed while they wait
+    with attempts_tracked():
+        task = loop.create_task(main())
+        loop.run_until_complete(until_all_wait())
+    loop.close()
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: ignored.append(args.exc_value))
+    del task, loop
+    collect_garbage()
+    assert ignored == []
+    assert [token.cancelled for token in tokens] == [True] * 3
+    assert budget.tokens == 3
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # coroutines that are not awaited

@@ -1,0 +1,290 @@
+"""``hedge_call`` and ``hedge_call_async``: what users call, and the options that they show."""
+
+from __future__ import annotations
+
+from sys import modules
+
+from .._operation import name_of
+from .._validation import safe_repr
+from ..retries import (
+    HEDGE_OPTIONS,
+    NO_FALLBACK,
+    Options,
+    Run,
+    raised,
+    require_operation,
+    settings,
+    shows,
+    warn_if_loop_runs,
+)
+from ..waiting import complete
+from ._call import HedgedCall
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+    from concurrent.futures import Executor
+    from typing import Any, TypeVar, Unpack, overload
+
+    from ..policies import BackOff
+    from ..retries import (
+        AsyncHedgeOptions,
+        HedgeOptions,
+        NoFallback,
+        Outcome,
+        Untyped,
+        UseHedgeCallAsync,
+    )
+
+    T = TypeVar("T")
+    D = TypeVar("D")
+else:
+    from ..retries import overload
+
+_MAX_ATTEMPTS = 5
+"""As many attempts as gRPC allows."""
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def hedge_call_async(
+        operation: Callable[[], Awaitable[T]],
+        backoff: BackOff | None = None,
+        *,
+        fallback: Callable[[Outcome], Awaitable[D]],
+        **options: Unpack[AsyncHedgeOptions],
+    ) -> Coroutine[Any, Any, T | D]: ...
+    @overload
+    def hedge_call_async(
+        operation: Callable[[], Awaitable[T]],
+        backoff: BackOff | None = None,
+        *,
+        fallback: Callable[[Outcome], D],
+        **options: Unpack[AsyncHedgeOptions],
+    ) -> Coroutine[Any, Any, T | D]: ...
+    @overload
+    def hedge_call_async(
+        operation: Callable[[], Awaitable[T]],
+        backoff: BackOff | None = None,
+        *,
+        fallback: D,
+        **options: Unpack[AsyncHedgeOptions],
+    ) -> Coroutine[Any, Any, T | D]: ...
+
+
+@overload
+def hedge_call_async(
+    operation: Callable[[], Awaitable[T]],
+    backoff: BackOff | None = None,
+    *,
+    fallback: NoFallback = NO_FALLBACK,
+    **options: Unpack[AsyncHedgeOptions],
+) -> Coroutine[Any, Any, T]: ...
+@shows(hedge_call_async, max_attempts=_MAX_ATTEMPTS)
+async def hedge_call_async(operation: Any, backoff: Any = None, **options: Any) -> Any:
+    """Await ``operation()``, start it again while it is slow, and return the first good result.
+
+    This is a *hedged call*: it trades extra calls for a shorter wait when one server is slow. Use
+    it only for operations that may safely run twice at the same time.
+
+    Each attempt runs in a task of its own. The next attempt starts when the next delay of the
+    policy has passed since the last start, or at once when a running attempt fails. The first good
+    result cancels the other attempts. An error that is permanent, or that ``on`` does not retry,
+    cancels all of them and is raised. No more attempts start once the policy has returned ``STOP``,
+    ``max_attempts`` have started or the budget is spent; then the attempts that are running decide.
+
+    The call returns or raises only after all its tasks have ended. If an attempt still returns a
+    good result after a cancel or after ``timeout``, that result is returned.
+
+    Source: hedging as in gRPC (gRFC A6).
+
+    Example:
+        >>> import asyncio
+        >>> from backoff_ticker import ConstantBackOff, hedge_call_async
+        >>> servers = iter(["slow", "fast"])
+        >>> async def fetch():
+        ...     server = next(servers)
+        ...     await asyncio.sleep(10 if server == "slow" else 0)
+        ...     return server
+        >>> asyncio.run(hedge_call_async(fetch, ConstantBackOff(0.001), max_attempts=2))
+        'fast'
+
+    Thread safety: each call is a run of its own, on a copy of the policy, in one event loop.
+    Wakes when: an attempt ends, the next is due, ``timeout`` is reached, or a token is cancelled.
+    If cancelled: all attempts are cancelled and awaited, then ``asyncio.CancelledError`` is raised.
+
+    Args:
+        operation: A callable without arguments that returns an awaitable, such as a coroutine
+            function. It is called once for each attempt.
+        backoff: The policy of the delays between starts. None means ``ExponentialBackOff()``.
+        **options: ``on``, ``until``, ``retry_if``, ``token``, ``timeout``, ``max_elapsed_time``,
+            ``max_attempts`` (5 by default), ``max_retry_after``, ``fallback``, ``budget``,
+            ``breaker``, ``clock`` and ``name``, as ``retry`` describes them. Each attempt after the
+            first takes from the budget. A ``RetryAfter`` says when the next attempt starts.
+
+    Raises:
+        Exception: The last error, if all attempts fail, with a note that says why no more started.
+        Cancelled: A token was cancelled. Its ``__cause__`` is the last error, if there was one.
+        DeadlineExceeded: ``timeout``, or the deadline of a token, was reached; likewise.
+        TypeError, ValueError: An argument is invalid.
+    """
+    run = _new_run("hedge_call_async()", operation, backoff, options)
+    if run is None:
+        return await operation()
+    run.awaits = True
+    call = HedgedCall(run, operation, None)
+    try:
+        final = await call.perform()
+        return run.result if final is None else raised(final)
+    except GeneratorExit:  # this coroutine was closed: nothing can be awaited
+        call.dismiss()
+        for attempt in list(call.running):
+            call.forget(attempt)
+        raise
+    except BaseException:
+        await call.finish()
+        raise
+    finally:
+        final = run.error = None  # its traceback refers to this frame: a reference cycle
+        run.close()
+
+
+if TYPE_CHECKING:
+
+    @overload
+    def hedge_call(
+        operation: Callable[[], T],
+        backoff: BackOff | None = None,
+        *,
+        pool: Executor | None = None,
+        fallback: Callable[[Outcome], D],
+        **options: Unpack[HedgeOptions],
+    ) -> T | D: ...
+    @overload
+    def hedge_call(
+        operation: Callable[[], T],
+        backoff: BackOff | None = None,
+        *,
+        pool: Executor | None = None,
+        fallback: D,
+        **options: Unpack[HedgeOptions],
+    ) -> T | D: ...
+    @overload
+    def hedge_call(
+        operation: Callable[[], Untyped],
+        backoff: BackOff | None = None,
+        *,
+        pool: Executor | None = None,
+        **options: Unpack[HedgeOptions],
+    ) -> Any: ...
+    @overload
+    def hedge_call(
+        operation: Callable[[], Coroutine[Any, Any, Any]],
+        backoff: BackOff | None = None,
+        *,
+        pool: Executor | None = None,
+        **options: Unpack[HedgeOptions],
+    ) -> UseHedgeCallAsync: ...
+
+
+@overload
+def hedge_call(
+    operation: Callable[[], T],
+    backoff: BackOff | None = None,
+    *,
+    pool: Executor | None = None,
+    fallback: NoFallback = NO_FALLBACK,
+    **options: Unpack[HedgeOptions],
+) -> T: ...
+@shows(hedge_call, max_attempts=_MAX_ATTEMPTS)
+def hedge_call(
+    operation: Any, backoff: Any = None, *, pool: Executor | None = None, **options: Any
+) -> Any:
+    """Call ``operation()``, call it again while it is slow, and return the first good result.
+
+    As ``hedge_call_async``, but each attempt runs in a thread of its own, and threads cannot be
+    cut. So the call returns or raises as soon as its end is decided. Attempts that are still
+    running go on, and their results and errors are dropped, even if they end right after
+    ``timeout``. Let the operation watch ``current_attempt().token``: each attempt has its own,
+    which is cancelled when the call ends. An attempt that has not begun by then never begins.
+
+    Example:
+        >>> from backoff_ticker import ConstantBackOff, current_attempt, hedge_call
+        >>> servers = iter(["slow", "fast"])
+        >>> def fetch():
+        ...     server = next(servers)
+        ...     if server == "slow":
+        ...         current_attempt().token.wait(10)
+        ...     return server
+        >>> hedge_call(fetch, ConstantBackOff(0.001), max_attempts=2)
+        'fast'
+
+    Thread safety: each call is a run of its own, on a copy of the policy.
+    Wakes when: as ``hedge_call_async``.
+    If interrupted: the tokens of all attempts are cancelled, then the exception is raised.
+
+    Args:
+        operation: A callable, called without arguments, for each attempt in a copy of the
+            caller's context (``contextvars``).
+        backoff: The policy of the delays between starts. None means ``ExponentialBackOff()``.
+        pool: A ``concurrent.futures.Executor`` of threads in which the attempts run. An attempt
+            that waits in the queue of the pool counts as slow. Do not call ``hedge_call`` in a
+            worker of the same pool: if every worker does so, no attempt ever begins. None means a
+            new daemon thread for each attempt; the process does not wait for it at exit.
+        **options: The options of ``hedge_call_async``.
+
+    Raises:
+        RuntimeError: No thread could be started, or the pool is shut down, broken or full; an
+            executor may raise an error of its own.
+        Exception: As ``hedge_call_async``.
+    """
+    if pool is not None:
+        _require_thread_pool(pool)
+    run = _new_run("hedge_call()", operation, backoff, options)
+    if run is None:
+        return operation()
+    warn_if_loop_runs("hedge_call()", "await hedge_call_async()")
+    call = HedgedCall(run, operation, pool)
+    final: BaseException | None = None
+    try:
+        call.perform().send(None)
+    except StopIteration as end:  # no other: a generator raises none
+        final = end.value
+        if final is None:
+            return run.result
+    except BaseException:
+        complete(call.dismiss)
+        raise
+    finally:
+        run.error = None  # its traceback refers to this frame: a reference cycle
+        run.close()
+    try:
+        raised(final)  # type: ignore[arg-type]
+    finally:
+        final = None
+
+
+def _require_thread_pool(pool: object) -> None:
+    futures = modules.get("concurrent.futures")
+    is_pool = futures is not None and isinstance(pool, futures.Executor)
+    for where, kind in ("process", "ProcessPool"), ("interpreter", "InterpreterPool"):
+        others = getattr(modules.get(f"concurrent.futures.{where}"), f"{kind}Executor", ())
+        is_pool = is_pool and not isinstance(pool, others)
+    if not is_pool:
+        raise TypeError(
+            "pool must be a concurrent.futures.Executor whose workers are threads of this "
+            f"interpreter, or None, not {safe_repr(pool)}"
+        )
+
+
+def _new_run(
+    what: str, operation: object, backoff: BackOff | None, options: dict[str, Any]
+) -> Run | None:
+    """Check the arguments, and return the state of a call; None: retries are switched off."""
+    require_operation(operation)
+    given = {"max_attempts": _MAX_ATTEMPTS, **options}
+    checked = Options(what, backoff, given, allowed=HEDGE_OPTIONS)
+    if settings.in_use:
+        checked = checked.under_settings()
+    return None if checked.is_off else Run(checked, checked.name or name_of(operation))
