@@ -123,7 +123,7 @@ def called_object() -> str | None:
     variables, name = called.f_locals, called.f_code.co_name
     if "self" in variables:
         return safe_repr(variables["self"])
-    if name == "wrapper":
+    if name == "call":
         return f"a retry of {variables.get('name')}"
     return f"{name}({', '.join(map(safe_repr, variables.get('sources', ())))})"
 
