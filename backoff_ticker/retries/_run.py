@@ -224,19 +224,16 @@ class Run(_Rare):
             Why the run ends; None: another attempt follows, after a wait of ``delay``; an
             ``Awaiting``: ``after_answer()`` decides, once that was awaited, or ``after_budget()``.
         """
-        options = self.options
-        if error is not None:
-            if error.__class__ in options.retried and error.__cause__ is None:
+        try:
+            if error is None:
+                judges = self.options.judges_results
+                return self._after_judgement(self.accepts_result()) if judges else SUCCEEDED
+            if error.__class__ in self.options.retried and error.__cause__ is None:
                 self.error = error
                 return self._decide(None)
-            return self.after_failure(error)
-        if not options.judges_results:
-            return SUCCEEDED
-        try:
-            accepted = self.accepts_result()
-        except Exception as failure:  # noqa: BLE001 - raised at the end
+            return self._decide(self.note_failure(error))
+        except Exception as failure:  # noqa: BLE001 - of a policy, predicate or budget
             return self.fail(failure)
-        return accepted if isinstance(accepted, Awaiting) else self._after_judgement(accepted)
 
     def after_answer(self, answer: object) -> StopReason | Awaiting | None:
         """Decide what follows an attempt, given what a predicate's awaitable returned.
@@ -244,102 +241,65 @@ class Run(_Rare):
         Returns:
             As ``after_attempt()``; the only ``Awaiting`` is ``ASK_BUDGET``.
         """
-        if self.failing_component != "on":
-            return self._after_judgement(self.options.parse_judgement(answer))
         try:
-            demand = self.parse_answer(answer)
-        except Exception as failure:  # noqa: BLE001 - raised at the end
+            if self.failing_component == "on":
+                return self._decide(self.parse_answer(answer))
+            return self._after_judgement(self.options.parse_judgement(answer))
+        except Exception as failure:  # noqa: BLE001 - as above
             return self.fail(failure)
-        return self._decide(demand)
 
     def parse_answer(self, answer: object) -> Any:
         """Return what the awaited answer of ``on`` says of the last failure."""
-        demand = self.options.parse_answer(answer)
-        return None if demand is None else self._noted(demand)
+        return self._noted(self.options.parse_answer(answer))
 
     def after_budget(self) -> StopReason | None:
-        """Decide what follows an attempt, after ``ask_budget()``, which may have taken long."""
-        reason = self.limit_reached()
-        return reason or (None if self.is_paid else StopReason.BUDGET)
+        """Decide what follows an attempt, after ``ASK_BUDGET``, which may have taken long."""
+        return self.limit_reached() or (None if self.is_paid else StopReason.BUDGET)
 
-    def _after_judgement(
-        self,
-        accepted: bool,  # noqa: FBT001 - an answer
-    ) -> StopReason | Awaiting | None:
+    def _after_judgement(self, accepted: bool | Awaiting) -> StopReason | Awaiting | None:  # noqa: FBT001
         if accepted:
-            return StopReason.SUCCEEDED
+            return SUCCEEDED if accepted is True else accepted
         self.error = RejectedResult(self.result)
         return self._decide(None)
 
-    def after_failure(self, error: Exception) -> StopReason | Awaiting | None:
-        """Decide what follows a failed attempt, as ``after_attempt()`` says.
-
-        Args:
-            error: What the operation raised, ``CUT`` or ``REFUSED``.
-        """
-        try:
-            demand = self.note_failure(error)
-        except Exception as failure:  # noqa: BLE001 - of `on`: raised at the end
-            return self.fail(failure)
-        if demand is None:
-            return self._decide(None)
-        return demand if isinstance(demand, Awaiting) else self._decide(demand)
-
-    def _decide(  # noqa: C901, PLR0911, PLR0912 - each return is one reason to end
-        self, demand: StopReason | float | BackOff | None
+    def _decide(  # noqa: C901, PLR0911 - each return is one reason to end
+        self, demand: Demand
     ) -> StopReason | Awaiting | None:
         """Decide what follows a failure of which ``note_failure()`` has said how it is retried.
 
         The order of these checks is part of the contract: see ``retry``.
         """
-        if demand is not None and isinstance(demand, StopReason):
+        if demand is not None and isinstance(demand, (StopReason, Awaiting)):
             return demand
         options = self.options
-        try:
-            if self.token is not None or options.limits_time:
-                reason = self.limit_reached()
-                if reason is not None:
-                    return reason
-            most = self.max_attempts
-            if most is not None and self.attempts >= most:
-                return StopReason.MAX_ATTEMPTS
-            if demand is None or demand is options.backoff:
-                # As poll_policy(), without the call.
-                self.failing_component = "the back-off policy"
-                answer = (self._poll or self._start_policy())()
-                if answer.__class__ is not float:
-                    try:
-                        return self._end_of_policy(answer, None)
-                    finally:
-                        del answer  # as there, too
-                self.delay = answer
-                reason = None
-            elif isinstance(demand, float):
-                reason = self.poll_policy()
-                self.delay = demand
-            else:
-                reason = self.poll_policy(demand)
+        if self.token is not None or options.limits_time:
+            reason = self.limit_reached()
             if reason is not None:
                 return reason
-            circuit_is_open = self.error.__class__ is CircuitOpen and self.lengthen_delay()
-            if circuit_is_open and self.skipping is not None:
-                self.is_waiting = True
-                return StopReason.CIRCUIT_OPEN
-            if self.deadline is not None and self.now + self.delay >= self.deadline:
-                self.is_waiting = True
-                return StopReason.CIRCUIT_OPEN if circuit_is_open else StopReason.DEADLINE
-            if self.latest_start is not None and self.now + self.delay > self.latest_start:
-                self.is_waiting = True
-                return StopReason.MAX_ELAPSED_TIME
-            if options.budget is not None:
-                self.failing_component = "the budget"
-                if options.awaits_budget and self.awaits:
-                    return ASK_BUDGET
-                self.is_paid = options.budget.try_acquire()
-                if not self.is_paid:
-                    return StopReason.BUDGET
-        except Exception as failure:  # noqa: BLE001 - of the policy or the budget: raised at the end
-            return self.fail(failure)
+        most = self.max_attempts
+        if most is not None and self.attempts >= most:
+            return StopReason.MAX_ATTEMPTS
+        reason = self.poll_policy(None if isinstance(demand, float) else demand)
+        if reason is not None:
+            return reason
+        if isinstance(demand, float):
+            self.delay = demand
+        circuit_is_open = self.error.__class__ is CircuitOpen and self.lengthen_delay()
+        self.is_waiting = True  # if one of these forbids the wait
+        if circuit_is_open and self.skipping is not None:
+            return StopReason.CIRCUIT_OPEN
+        if self.deadline is not None and self.now + self.delay >= self.deadline:
+            return StopReason.CIRCUIT_OPEN if circuit_is_open else StopReason.DEADLINE
+        if self.latest_start is not None and self.now + self.delay > self.latest_start:
+            return StopReason.MAX_ELAPSED_TIME
+        self.is_waiting = False
+        if options.budget is not None:
+            self.failing_component = "the budget"
+            if options.awaits_budget and self.awaits:
+                return ASK_BUDGET
+            self.is_paid = options.budget.try_acquire()
+            if not self.is_paid:
+                return StopReason.BUDGET
         return None
 
     def note_failure(self, error: Exception) -> Demand:
@@ -366,8 +326,7 @@ class Run(_Rare):
         if self.options.is_off:
             return StopReason.NOT_RETRIED
         self.failing_component = "on"
-        demand = self.options.classify(error, was_cut=was_cut)
-        return None if demand is None else self._noted(demand)
+        return self._noted(self.options.classify(error, was_cut=was_cut))
 
     def _noted(self, demand: Demand) -> Demand:
         """Return what ``on`` demands for ``error``; store the error that a marker carries."""
@@ -468,35 +427,29 @@ class Run(_Rare):
             Exception: The policy failed.
         """
         self.failing_component = "the back-off policy"
-        if chosen is None:
+        if chosen is None or chosen is self.options.backoff:
+            chosen = None
             answer: Any = (self._poll or self._start_policy())()
         else:
             answer = self._poll_of(chosen)()
         if answer.__class__ is float:
             self.delay = answer
             return None
+        self.policy = chosen
         try:
-            return self._end_of_policy(answer, chosen)
+            if isinstance(answer, End) and answer.error is not None:
+                raise answer.error
         finally:
             del answer  # the traceback of its error refers to this frame: a reference cycle
-
-    def _end_of_policy(self, answer: Any, chosen: BackOff | None) -> StopReason:
-        self.policy = chosen
-        if isinstance(answer, End) and answer.error is not None:
-            try:
-                raise answer.error
-            finally:
-                del answer  # the traceback of its error refers to this frame: a reference cycle
         return StopReason.CANCELLED if self.is_cancelled() else StopReason.EXHAUSTED
 
     def _start_policy(self) -> Poll:
         """Start the policy at the first failure: its limits of elapsed time count from here."""
-        options = self.options
-        if options.is_immutable:  # a policy of the package, whose delays need no check
-            self._poll = options.backoff.next_backoff
-            return self._poll
-        self._poll = self._started(options.backoff)
-        return self._poll
+        policy = self.options.backoff
+        # The delays of an immutable one need no check: it is of this package.
+        is_immutable = self.options.is_immutable
+        self._poll = poll = policy.next_backoff if is_immutable else self._started(policy)
+        return poll
 
     def _poll_of(self, chosen: BackOff) -> Poll:
         """Return a function that polls the run's copy of a policy that ``on`` chose."""
