@@ -139,7 +139,6 @@ class Run(_Rare):
     )
 
     ended: float
-    now: float
     _monotonic: Callable[[], float]
 
     def __init__(  # noqa: PLR0913, PLR0917 - all that differs from run to run
@@ -160,7 +159,7 @@ class Run(_Rare):
         self.attempts: int = attempts
         self.began: float | None = began
         self.max_attempts: int | None = options.max_attempts
-        self.delay = self.waited = 0.0
+        self.delay = self.waited = self.now = 0.0
         self.failing_component = ""
         self.token: CancellationToken | None = None
         self.deadline: float | None = None
@@ -262,7 +261,7 @@ class Run(_Rare):
         self.error = RejectedResult(self.result)
         return self._decide(None)
 
-    def _decide(  # noqa: C901, PLR0911 - each return is one reason to end
+    def _decide(  # noqa: C901, PLR0911, PLR0912 - each return is one reason to end
         self, demand: Demand
     ) -> StopReason | Awaiting | None:
         """Decide what follows a failure of which ``note_failure()`` has said how it is retried.
@@ -279,20 +278,23 @@ class Run(_Rare):
         most = self.max_attempts
         if most is not None and self.attempts >= most:
             return StopReason.MAX_ATTEMPTS
-        reason = self.poll_policy(None if isinstance(demand, float) else demand)
+        wait: Any = demand if demand.__class__ is float else None
+        reason = self.poll_policy(None if wait is not None else demand)  # type: ignore[arg-type]
         if reason is not None:
             return reason
-        if isinstance(demand, float):
-            self.delay = demand
+        if wait is not None:
+            self.delay = wait
         circuit_is_open = self.error.__class__ is CircuitOpen and self.lengthen_delay()
-        self.is_waiting = True  # if one of these forbids the wait
-        if circuit_is_open and self.skipping is not None:
-            return StopReason.CIRCUIT_OPEN
-        if self.deadline is not None and self.now + self.delay >= self.deadline:
-            return StopReason.CIRCUIT_OPEN if circuit_is_open else StopReason.DEADLINE
-        if self.latest_start is not None and self.now + self.delay > self.latest_start:
-            return StopReason.MAX_ELAPSED_TIME
-        self.is_waiting = False
+        end = self.now + self.delay
+        if self.deadline is not None and end >= self.deadline:
+            reason = StopReason.DEADLINE
+        elif self.latest_start is not None and end > self.latest_start:
+            reason = StopReason.MAX_ELAPSED_TIME
+        if circuit_is_open and (reason is StopReason.DEADLINE or self.skipping is not None):
+            reason = StopReason.CIRCUIT_OPEN
+        if reason is not None:
+            self.is_waiting = True
+            return reason
         if options.budget is not None:
             self.failing_component = "the budget"
             if options.awaits_budget and self.awaits:

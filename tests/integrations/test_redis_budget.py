@@ -9,6 +9,7 @@ import os
 import threading
 import time
 import weakref
+from contextlib import ExitStack, closing
 from datetime import timedelta
 
 import pytest
@@ -74,9 +75,9 @@ def client(server):
 class Counted(RedisRetryBudget):
     """A budget that knows how many tokens are left, here and in Redis."""
 
-    def __init__(self, server, *numbers, **options):
-        self._redis = server.client()
-        super().__init__(client(server), next(NAMES), *numbers, **options)
+    def __init__(self, clients, *numbers, **options):
+        self._redis, own = clients
+        super().__init__(own, next(NAMES), *numbers, **options)
 
     def try_acquire(self, cost=None):
         """Take so many tokens, one at a time."""
@@ -100,8 +101,14 @@ class Counted(RedisRetryBudget):
 
 @pytest.fixture
 def make_budget(server):
-    """Return what makes budgets with a name of their own."""
-    return lambda *numbers, **options: Counted(server, *numbers, **options)
+    """Return what makes budgets with a name of their own; their clients are closed at the end."""
+    with ExitStack() as stack:
+
+        def make(*numbers, **options):
+            clients = [stack.enter_context(closing(client(server))) for _ in range(2)]
+            return Counted(clients, *numbers, **options)
+
+        yield make
 
 
 class Watched:
@@ -145,7 +152,7 @@ steps = st.lists(st.tuples(st.integers(0, 10), st.sampled_from(["keep", "release
 @given(st.integers(8, 40).map(lambda number: number / 8), rates, steps)
 def test_with_one_process_it_answers_as_a_budget_in_memory_does(server, size, ratio, actions):
     numbers = (size, ratio, 1)
-    here, there = RetryBudget(*numbers), Counted(server, *numbers)
+    here, there = RetryBudget(*numbers), Counted((client(server), client(server)), *numbers)
     for successes, then in actions:
         for _ in range(successes):
             here.success()
