@@ -92,7 +92,7 @@ class Node:
             # On some processors a load may overtake a store. A copy waits for each ``setdefault``
             # that has begun: so who registers after it finds the token marked: see the invariants.
             tree[id(each)] = cells = each._cells.copy()
-            for link in cells["children"].copy() if "children" in cells else ():
+            for link in [*cells["children"]] if "children" in cells else ():
                 child = link()
                 if child is not None:
                     if not child.cancelled:
@@ -135,7 +135,7 @@ def _run_callbacks(tree: list[dict[CallbackHandle, None]]) -> None:
             if here not in _running:
                 try:
                     _running.add(here)
-                    for handle in callbacks.copy():
+                    for handle in [*callbacks]:
                         handle._run()
                 finally:
                     _running.discard(here)

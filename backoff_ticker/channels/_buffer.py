@@ -133,7 +133,7 @@ class Unbounded(WaitQueue):
 
 def _take_out(late: dict[object, Any], item: object) -> bool:
     """Take out an item, or the same object that was sent elsewhere, which is as good."""
-    while found := [key for key, each in late.copy().items() if each is item]:
+    while found := [key for key in [*late] if late.get(key, EMPTY) is item]:
         if any(late.pop(key, EMPTY) is not EMPTY for key in found):
             return True
     return False
@@ -335,7 +335,7 @@ class Rendezvous(Bounded):
     def put(self, item: object, pending: PendingSend | None) -> bool:
         firsts = [self.first_of(domain) for domain in self.domains()]
         if all(first is None or first[1].is_stale for first in firsts):
-            for place in self._present.copy().values():
+            for place in [*self._present.values()]:
                 waiter = place()
                 if waiter is None or waiter.is_stale:
                     self.leave(place, self.domain)  # it cannot do so any more

@@ -281,7 +281,7 @@ class WaitSet(Line):
     def domains(self) -> list[int]:
         """Return the domains that have waiters, or had them just now."""
         others = self.others
-        return [self.domain, *others.copy()] if others else [self.domain]
+        return [self.domain, *others] if others else [self.domain]
 
     def _fire_all_of(self, domain: int) -> None:
         """Wake the waiters of a loop, and forget them; called in that loop."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import queue
 import signal
@@ -26,7 +27,7 @@ from tests.cancellation.test_scope import cancelling, run, turns
 from tests.effort import rounds
 from tests.helpers import PATIENCE, eventually, in_thread, wait_until_collected, waiters_of
 from tests.stress.places import InterruptAt, Interrupted, each_place
-from tests.stress.tools import start_threads
+from tests.stress.tools import gc_threshold, start_threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,6 +47,26 @@ def test_of_many_threads_that_cancel_at_once_one_wins_and_its_cause_stays() -> N
         outcomes = [in_thread(cancel, f"cause {number}") for number in range(8)]
         winners = [name for won, name in (each.result(PATIENCE) for each in outcomes) if won]
         assert winners == [token.cause]
+
+
+def test_a_collection_at_any_moment_of_a_cancel_hides_no_child_from_it() -> None:
+    """It takes other children out of the dict; CPython 3.11 collects while it copies one."""
+    held = []
+    for allocations in range(80):
+        gc.collect()
+        with gc_threshold(0):
+            root, left = CancellationToken(), []
+            for number in range(9):
+                cycle: list[Any] = [root.child()]
+                cycle.append(cycle)
+                if number % 3:
+                    left.append(cycle[0])
+            del cycle
+            now = gc.get_count()[0]
+        with gc_threshold(now + 100 + allocations):
+            held.append([{} for _ in range(100)])  # or the next dict would need no allocation
+            root.cancel()
+        assert [each for each in left if not each.cancelled] == []
 
 
 def test_of_a_removal_and_a_cancel_at_once_exactly_one_gets_the_callback() -> None:
