@@ -172,7 +172,7 @@ def select(*sources: Any, timeout: float | timedelta | None = None) -> Any:
     return selection.chosen, selection.value
 
 
-def block_on(names: tuple[str, str], sources: tuple[AnySource, ...], seconds: float) -> _Selection:
+def block_on(names: tuple[str, str], sources: tuple[AnySource, ...], seconds: float) -> Any:  # noqa: ANN401
     """Block this thread as ``select()`` does; ``names`` are those of ``park_thread()``."""
     wait = _Selection(names[0], sources, seconds)
     try:

@@ -68,26 +68,7 @@ REFUSED: Final = NoResult("not made: the token was cancelled right before")
 CUT: Final = NoResult("cut by the token or a limit of time")
 
 
-class _Rare:
-    """What most runs never change: kept in the class, so that a run begins quickly."""
-
-    __slots__ = ("__dict__",)
-
-    skipping: SkippingClock | None = None
-    refusal: Exception | None = None
-    needs_await: bool = False
-    current: Any = None
-    outer: Any = None
-    cut_at: float | None = None
-    cut: BaseException | None = None
-    cut_for: StopReason | None = None
-    failure: Exception | None = None
-    failed_component: str = ""
-    policy: BackOff | None = None
-    _chosen: dict[int, tuple[BackOff, Poll]] | None = None
-
-
-class Run(_Rare):
+class Run:
     """The state of one run; used by one thread or task at a time.
 
     Args:
@@ -132,14 +113,36 @@ class Run(_Rare):
     """
 
     __slots__ = (
+        "__dict__",
         *("_clock", "_monotonic", "_poll", "always_waits", "args", "attempts", "awaits", "began"),
         *("deadline", "delay", "ended", "error", "failing_component", "is_paid", "is_tracked"),
         *("is_waiting", "kwargs", "latest_start", "max_attempts", "name", "now", "operation"),
         *("options", "reason", "result", "ticket", "token", "waited"),
     )
 
+    delay: float
     ended: float
+    failing_component: str
+    always_waits: bool
+    is_paid: bool
+    is_waiting: bool
+    now: float
+    waited: float
     _monotonic: Callable[[], float]
+
+    # What most runs never change is kept in the class, so that a run begins quickly.
+    skipping: SkippingClock | None = None
+    refusal: Exception | None = None
+    needs_await: bool = False
+    current: Any = None
+    outer: Any = None
+    cut_at: float | None = None
+    cut: BaseException | None = None
+    cut_for: StopReason | None = None
+    failure: Exception | None = None
+    failed_component: str = ""
+    policy: BackOff | None = None
+    _chosen: dict[int, tuple[BackOff, Poll]] | None = None
 
     def __init__(  # noqa: PLR0913, PLR0917 - all that differs from run to run
         self,

@@ -85,7 +85,7 @@ class Settings:
         self.change("tracks_attempts", True)  # noqa: FBT003 - a setting and its value
 
 
-settings = Settings()
+settings: Settings = Settings()
 
 
 class _Change:
